@@ -1,0 +1,234 @@
+//! Tlsf alone: no memory, no lock, no driver.
+//!
+//! Run with `cargo bench --bench engines`; as a test of itself with `cargo test --benches`. The lists of what to do are
+//! made beforehand from fixed seeds; the state in the end is asserted. One item is one pair of allocate and free.
+//!
+//! Sizes are log-uniform, octave by octave, 256 to 1,048,575 units. Alignments are 16, 256, 4096 and 65536 at 40, 50, 8 and 2 percent (usual),
+//! or at 25 percent each (mixed). Drivers report sizes that are multiples of the alignment, so the sizes are rounded up
+//! to that; `odd` ones are not, which leaves two slivers around each allocation and is the most work.
+//!
+//! What else matters is printed first: how much is reserved for what is live at the peak, own host memory for each
+//! allocation, and the latencies of single calls.
+#![forbid(unsafe_code)]
+#![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
+
+use std::fmt;
+use std::time::Instant;
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use sublet::metadata::{Key, Metadata, Request, Strategy, Tlsf};
+
+const MIB: u64 = 1 << 20;
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    fn index(&mut self, bound: usize) -> usize {
+        usize::try_from(self.next()).unwrap_or(usize::MAX) % bound
+    }
+
+    /// Each power of two is as likely as the others, and within one all sizes are.
+    fn size(&mut self) -> u64 {
+        let octave = 1 << (8 + self.below(12));
+        octave + self.below(octave)
+    }
+
+    fn alignment(&mut self, alignments: Alignments) -> u64 {
+        let percent = self.below(100);
+        match alignments {
+            Alignments::Mixed => [16, 256, 4096, 65536][self.index(4)],
+            _ if percent < 40 => 16,
+            _ if percent < 90 => 256,
+            _ if percent < 98 => 4096,
+            _ => 65536,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Alignments {
+    Usual,
+    Mixed,
+    /// As usual, with sizes that are no multiples of them.
+    Odd,
+}
+
+/// `live` allocations; in each pair a random one is freed and a new one is made.
+#[derive(Clone, Copy)]
+struct Churn {
+    live: usize,
+    alignments: Alignments,
+    strategy: Strategy,
+}
+
+impl fmt::Display for Churn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>6} live, {:?}, {:?}", self.live, self.alignments, self.strategy)
+    }
+}
+
+/// A warm engine, and what to do with it.
+struct Play {
+    tlsf: Tlsf,
+    keys: Vec<Key>,
+    pairs: Vec<(usize, Request)>,
+    /// Units in use after all pairs.
+    used: u64,
+    /// Units reserved for the most that was in use.
+    reserved: f64,
+}
+
+fn allocate(tlsf: &mut Tlsf, region: u64, request: &Request) -> Key {
+    loop {
+        match tlsf.allocate(request) {
+            Ok((key, _)) => return key,
+            Err(_) => assert!(tlsf.add_region(&region).is_ok()),
+        }
+    }
+}
+
+impl Churn {
+    fn request(&self, random: &mut Random) -> Request {
+        let alignment = random.alignment(self.alignments);
+        let size = random.size();
+        let size = if self.alignments == Alignments::Odd { size } else { size.next_multiple_of(alignment) };
+        Request { strategy: self.strategy, ..Request::new(size, alignment) }
+    }
+
+    /// Warmed up with ten times as many pairs as there are allocations.
+    fn warm(&self, region: u64, pairs: usize) -> Play {
+        let mut random = Random(42);
+        let mut tlsf = Tlsf::new(region);
+        let mut requests: Vec<_> = (0..self.live).map(|_| self.request(&mut random)).collect();
+        let mut keys: Vec<_> = requests.iter().map(|request| allocate(&mut tlsf, region, request)).collect();
+        let mut peak = 0;
+        for _ in 0..10 * self.live {
+            let place = random.index(self.live);
+            tlsf.free(keys[place]).unwrap();
+            requests[place] = self.request(&mut random);
+            keys[place] = allocate(&mut tlsf, region, &requests[place]);
+            peak = peak.max(tlsf.usage().used);
+        }
+        let units = |bytes: u64| f64::from(u32::try_from(bytes / 4096).unwrap());
+        let reserved = units(tlsf.usage().capacity) / units(peak);
+        let pairs: Vec<_> =
+            (0..pairs).map(|_| (random.index(self.live), self.request(&mut random))).collect();
+        for (place, request) in &pairs {
+            requests[*place] = *request;
+        }
+        let used = requests.iter().map(|request| request.size).sum();
+        // A region more than needed: growing is not measured.
+        tlsf.add_region(&region).unwrap();
+        Play { tlsf, keys, pairs, used, reserved }
+    }
+}
+
+const fn churn(live: usize, alignments: Alignments, strategy: Strategy) -> Churn {
+    Churn { live, alignments, strategy }
+}
+
+const CHURNS: [Churn; 14] = [
+    churn(1_000, Alignments::Usual, Strategy::Balanced),
+    churn(1_000, Alignments::Mixed, Strategy::Balanced),
+    churn(10_000, Alignments::Usual, Strategy::Balanced),
+    churn(10_000, Alignments::Mixed, Strategy::Balanced),
+    churn(10_000, Alignments::Odd, Strategy::Balanced),
+    churn(100_000, Alignments::Usual, Strategy::Balanced),
+    churn(100_000, Alignments::Mixed, Strategy::Balanced),
+    churn(10_000, Alignments::Usual, Strategy::MinTime),
+    churn(10_000, Alignments::Mixed, Strategy::MinTime),
+    churn(10_000, Alignments::Odd, Strategy::MinTime),
+    churn(10_000, Alignments::Usual, Strategy::MinMemory),
+    churn(10_000, Alignments::Mixed, Strategy::MinMemory),
+    churn(10_000, Alignments::Usual, Strategy::MinOffset),
+    churn(10_000, Alignments::Mixed, Strategy::MinOffset),
+];
+
+#[divan::bench(args = CHURNS, sample_count = 100, sample_size = 1)]
+fn churning(bencher: Bencher<'_, '_>, case: Churn) {
+    let play = case.warm(256 * MIB, 20_000);
+    bencher
+        .counter(ItemsCount::new(play.pairs.len()))
+        .with_inputs(|| (play.tlsf.clone(), play.keys.clone()))
+        .bench_local_values(|(mut tlsf, mut keys)| {
+            for (place, request) in &play.pairs {
+                tlsf.free(keys[*place]).unwrap();
+                keys[*place] = tlsf.allocate(request).unwrap().0;
+            }
+            assert_eq!(tlsf.usage().used, play.used);
+            (tlsf, keys)
+        });
+}
+
+/// A thousand small buffers, freed in the order in which they were made.
+#[divan::bench(sample_count = 100, sample_size = 10)]
+fn frame(bencher: Bencher<'_, '_>) {
+    let mut random = Random(7);
+    let requests: Vec<_> =
+        (0..1000).map(|_| Request::new((256 + random.below(16 << 10)).next_multiple_of(256), 256)).collect();
+    let mut tlsf = Tlsf::new(64 * MIB);
+    tlsf.add_region(&(64 * MIB)).unwrap();
+    let mut keys = Vec::with_capacity(requests.len());
+    bencher.counter(ItemsCount::new(requests.len())).bench_local(|| {
+        for request in &requests {
+            keys.push(tlsf.allocate(request).unwrap().0);
+        }
+        for key in keys.drain(..) {
+            tlsf.free(key).unwrap();
+        }
+        assert_eq!(tlsf.usage().used, 0);
+    });
+}
+
+/// What is not an average time.
+fn print_table() {
+    println!("                                    reserved/live  host bytes  one allocate, ns");
+    println!("                                    of 16 MiB ones  each        p50   p99  p99.9");
+    for case in CHURNS.iter().filter(|case| case.live == 10_000) {
+        let Play { mut tlsf, mut keys, pairs, reserved, .. } = case.warm(16 * MIB, 20_000);
+        let host_bytes = tlsf.heap_bytes() / case.live;
+        let mut times: Vec<_> = pairs
+            .iter()
+            .map(|(place, request)| {
+                tlsf.free(keys[*place]).unwrap();
+                let start = Instant::now();
+                let key = allocate(&mut tlsf, 16 * MIB, request);
+                let time = start.elapsed();
+                keys[*place] = key;
+                time.as_nanos()
+            })
+            .collect();
+        times.sort_unstable();
+        let share = |permille: usize| times[(times.len() - 1) * permille / 1000];
+        println!(
+            "{:<36} {reserved:>8.3}    {host_bytes:>8}    {:>6} {:>5} {:>6}",
+            case.to_string(),
+            share(500),
+            share(990),
+            share(999)
+        );
+    }
+    println!("(a look at the clock is part of each of these latencies)\n");
+}
+
+fn main() {
+    // Not when run as a test.
+    if std::env::args().any(|argument| argument == "--bench") {
+        print_table();
+    }
+    divan::main();
+}

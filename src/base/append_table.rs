@@ -1,0 +1,80 @@
+//! A table that only grows, whose elements never move: an index is all that it takes to reach one, without a lock.
+#![forbid(unsafe_code)]
+
+use std::sync::OnceLock;
+
+use super::cast::{index, narrow};
+
+/// Elements in the first segment; each further segment holds twice as many as the one before.
+const FIRST: u32 = 8;
+/// With 29 segments the indices of all `u32` elements but the last few are covered.
+const SEGMENTS: usize = 29;
+
+/// See the module's documentation. Elements are made by `make` a whole segment at a time.
+pub(crate) struct AppendTable<V> {
+    segments: [OnceLock<Box<[V]>>; SEGMENTS],
+}
+
+/// Which segment `at` is in, and where.
+#[inline]
+fn locate(at: u32) -> Option<(usize, usize)> {
+    let from_first = at.checked_add(FIRST)?;
+    let segment = from_first.ilog2() - FIRST.ilog2();
+    Some((index(segment), index(from_first - (FIRST << segment))))
+}
+
+impl<V> AppendTable<V> {
+    pub(crate) fn new() -> Self {
+        Self { segments: std::array::from_fn(|_| OnceLock::new()) }
+    }
+
+    /// The element at `at`, if its segment was made. Two loads.
+    #[inline]
+    pub(crate) fn get(&self, at: u32) -> Option<&V> {
+        let (segment, position) = locate(at)?;
+        self.segments.get(segment)?.get()?.get(position)
+    }
+
+    /// The element at `at`, made now if it is not there; `None` beyond the last segment.
+    pub(crate) fn get_or_make(&self, at: u32, make: impl Fn(u32) -> V) -> Option<&V> {
+        let (segment, position) = locate(at)?;
+        let elements = self.segments.get(segment)?.get_or_init(|| {
+            let count = FIRST << narrow(segment);
+            (count - FIRST..count - FIRST + count).map(make).collect()
+        });
+        elements.get(position)
+    }
+
+    /// Every element that was made, in the order of their indices.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &V> {
+        self.segments.iter().filter_map(OnceLock::get).flat_map(|elements| elements.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_dense_and_stable() {
+        let table = AppendTable::new();
+        assert!(table.get(0).is_none());
+        for at in [0, 7, 8, 23, 24, 1000, 5] {
+            assert_eq!(table.get_or_make(at, |index| index), Some(&at));
+        }
+        let first = std::ptr::from_ref(table.get(0).unwrap());
+        table.get_or_make(100_000, |index| index).unwrap();
+        assert_eq!(std::ptr::from_ref(table.get(0).unwrap()), first);
+        assert!(table.get(3000).is_none());
+        let all: Vec<u32> = table.iter().copied().collect();
+        assert!(all.windows(2).all(|pair| pair[0] < pair[1]));
+        assert_eq!(table.get(u32::MAX), None);
+    }
+
+    #[test]
+    fn every_index_but_the_last_few_has_a_segment() {
+        let last = u32::MAX - FIRST;
+        assert_eq!(locate(last), Some((SEGMENTS - 1, (1 << 31) - 1)));
+        assert_eq!(locate(last + 1), None);
+    }
+}

@@ -1,0 +1,6 @@
+//! What every floor may use: alignment arithmetic, index conversions, the two forms of lock.
+
+pub(crate) mod align;
+pub(crate) mod append_table;
+pub(crate) mod cast;
+pub(crate) mod sync;

@@ -1,0 +1,366 @@
+//! The engine of powers of two.
+//!
+//! See [`Buddy`].
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+
+use super::chunks::{Chunks, NONE};
+use super::{
+    AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span, Tag,
+    Usage,
+};
+use crate::base::align::align_up;
+use crate::base::cast::index;
+
+/// 2^0 to 2^63.
+const ORDERS: usize = 64;
+
+/// A region is cut into this many pieces at most, which take one slot each, and one for its header.
+const REGION_SLOTS: u32 = 65;
+
+/// Grants powers of two. A free chunk that is too large is halved until it fits; a chunk that is freed is joined with
+/// its other half, its buddy, wherever that is free and whole.
+///
+/// A chunk of 2^k units, which is said to be of **order** k, starts at a multiple of 2^k from the start of its region,
+/// so that alignments up to the size cost nothing, and a chunk finds its buddy by flipping bit k of its offset.
+///
+/// A region whose capacity is no power of two is made of pieces that are, the largest first. Chunks of two pieces are
+/// never joined. What is left below the smallest order is never used.
+///
+/// ```text
+///   capacity 110, smallest 4            one allocation of 10: 64 -> 32 + 32, 32 -> 16 + 16
+///
+///   0                 64       96  104 108 110
+///   | order 6         | order 5 |  3  | 2 | |        pieces, and a rest of 2
+///   |#10###|16 | 32   |         |     |   |-|        6 units more than asked: Usage::rounding is 6
+/// ```
+///
+/// Where sizes are powers of two, or nearly, the free chunks are too, in few sizes: a hole that one allocation leaves
+/// is what the next one wants. Where sizes are arbitrary a quarter of the memory on average goes into rounding: use
+/// [`Tlsf`](super::Tlsf) there.
+///
+/// Units: whatever the owner counts. Spans have the size that was granted; what was asked is less by as much as
+/// [`Usage::rounding`] sums up.
+///
+/// # Complexity
+/// Allocating: O(1) to find the chunk, then one step for each halving. Freeing: one step for each joining. Both are
+/// independent of the numbers of regions and chunks, and 63 steps at most. A chunk takes 40 bytes of host memory.
+///
+/// # Invariants
+/// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
+///
+/// - B1: all chunks but a region's rest are powers of two, not below the smallest, at a multiple of their size, inside
+///   one piece.
+/// - B2: the free ones are in the list of their order, and nothing else is in a list.
+/// - B3: a bit in the map of lists is set iff the list is not empty.
+/// - B4: no two free chunks are buddies inside one piece.
+/// - B5: the sums of rounding, of each region and of the engine, are those of the used chunks.
+///
+/// # Examples
+/// ```
+/// use sublet::metadata::{Buddy, Metadata, Request};
+///
+/// let mut buddy = Buddy::new(1 << 20, 256);
+/// buddy.add_region(&(1 << 20))?;
+/// let (a, granted) = buddy.allocate(&Request::new(5000, 1)).expect("there is room");
+/// assert_eq!((granted.offset, granted.size), (0, 8192));
+/// assert_eq!((buddy.usage().used, buddy.usage().rounding), (8192, 3192));
+/// let (b, granted) = buddy.allocate(&Request::new(1, 1)).expect("there is room");
+/// assert_eq!((granted.offset, granted.size), (8192, 256));
+///
+/// buddy.free(a).expect("a live key");
+/// assert!(buddy.free(a).is_err());
+/// buddy.free(b).expect("a live key");
+/// assert_eq!(buddy.largest_free(), 1 << 20);
+/// # Ok::<(), sublet::metadata::RegionError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Buddy {
+    chunks: Chunks,
+    /// Heads of the lists of free chunks of each order, of all regions, last freed first.
+    lists: [u32; ORDERS],
+    /// Bit `k`: list `k` is not empty.
+    map: u64,
+    /// Units of the smallest chunk, a power of two.
+    smallest: u64,
+    /// By chunk: units granted beyond what was asked, while it is used.
+    roundings: Vec<u64>,
+    /// By region: the sum of that.
+    region_roundings: Vec<u64>,
+    /// The sum over all regions.
+    rounding: u64,
+}
+
+impl Buddy {
+    /// An engine without regions, each of which is to have at most `max_region_capacity` units. No chunk is smaller than
+    /// `smallest`, rounded up to a power of two: a larger one saves host memory and steps, and wastes units.
+    ///
+    /// # Panics
+    /// If one of the two is 0 or above 2^63.
+    ///
+    /// # Examples
+    /// ```
+    /// use sublet::metadata::{Buddy, Metadata, Request};
+    ///
+    /// let mut slots = Buddy::new(1000, 1);
+    /// slots.add_region(&1000)?;
+    /// // 512 + 256 + 128 + 64 + 32 + 8
+    /// assert_eq!(slots.largest_free(), 512);
+    /// # Ok::<(), sublet::metadata::RegionError>(())
+    /// ```
+    #[must_use]
+    pub fn new(max_region_capacity: u64, smallest: u64) -> Self {
+        assert!((1..=1 << 63).contains(&smallest), "the smallest chunk has 1 to 2^63 units, not {smallest}");
+        Self {
+            chunks: Chunks::new(max_region_capacity),
+            lists: [NONE; ORDERS],
+            map: 0,
+            smallest: smallest.next_power_of_two(),
+            roundings: Vec::new(),
+            region_roundings: Vec::new(),
+            rounding: 0,
+        }
+    }
+
+    /// Units of the smallest chunk.
+    ///
+    /// # Examples
+    /// ```
+    /// assert_eq!(sublet::metadata::Buddy::new(1 << 20, 100).smallest(), 128);
+    /// ```
+    #[must_use]
+    pub const fn smallest(&self) -> u64 {
+        self.smallest
+    }
+
+    /// Bytes of host memory that the engine holds.
+    ///
+    /// # Examples
+    /// ```
+    /// assert!(sublet::metadata::Buddy::new(1 << 20, 1).heap_bytes() < 100);
+    /// ```
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.chunks.heap_bytes()
+            + (self.roundings.capacity() + self.region_roundings.capacity()) * size_of::<u64>()
+    }
+
+    /// Units that are granted for a request, a power of two; `None` above 2^63.
+    #[inline]
+    pub(super) fn granted(&self, request: &Request) -> Option<u64> {
+        request.size.max(request.alignment).max(self.smallest).checked_next_power_of_two()
+    }
+
+    #[inline]
+    fn push(&mut self, order: u32, chunk: u32) {
+        self.chunks.list_push(&mut self.lists[index(order)], chunk);
+        self.map |= 1 << order;
+    }
+
+    #[inline]
+    fn remove(&mut self, order: u32, chunk: u32) {
+        let list = &mut self.lists[index(order)];
+        self.chunks.list_remove(list, chunk);
+        if *list == NONE {
+            self.map &= !(1 << order);
+        }
+    }
+
+    /// Cuts a new region, which is one chunk in no list, into pieces.
+    fn divide(&mut self, chunk: u32) {
+        let mut rest = self.chunks.size(chunk);
+        while rest >= self.smallest {
+            let order = rest.ilog2();
+            let size = 1 << order;
+            let piece = if rest == size { chunk } else { self.chunks.cut_front(chunk, size) };
+            self.push(order, piece);
+            rest -= size;
+        }
+    }
+
+    /// Takes the free chunks of a region out of their lists.
+    fn unlist(&mut self, region: RegionId) {
+        let first = self.chunks.first(region);
+        let header = self.chunks.prev(first);
+        let mut chunk = first;
+        while chunk != header {
+            let size = self.chunks.size(chunk);
+            if self.chunks.is_free(chunk) && size >= self.smallest {
+                self.remove(size.trailing_zeros(), chunk);
+            }
+            chunk = self.chunks.next(chunk);
+        }
+    }
+}
+
+impl Metadata for Buddy {
+    type Capacity = u64;
+    type Request = Request;
+    type Span = Span;
+
+    fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
+        if (1..=self.chunks.max_capacity()).contains(&capacity) && !self.chunks.has_slots(REGION_SLOTS) {
+            return Err(RegionError::TooMany);
+        }
+        let (region, chunk) = self.chunks.add_region(capacity)?;
+        self.divide(chunk);
+        if self.region_roundings.len() <= index(region.0) {
+            self.region_roundings.push(0);
+        }
+        Ok(region)
+    }
+
+    fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
+        self.chunks.check_empty(region)?;
+        self.unlist(region);
+        self.chunks.remove_region(region);
+        Ok(())
+    }
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        debug_assert!(request.alignment.is_power_of_two(), "an alignment of {}", request.alignment);
+        if request.upper {
+            return Err(AllocateError::UpperUnsupported);
+        }
+        let size = self.granted(request).ok_or(AllocateError::NoSpace)?;
+        let order = size.trailing_zeros();
+        let large_enough = self.map >> order;
+        if large_enough == 0 || request.size == 0 {
+            return Err(AllocateError::NoSpace);
+        }
+        let halvings = large_enough.trailing_zeros();
+        if !self.chunks.has_slots(halvings) {
+            return Err(AllocateError::NoSpace);
+        }
+        let chunk = self.lists[index(order + halvings)];
+        self.remove(order + halvings, chunk);
+        for order in (order..order + halvings).rev() {
+            let buddy = self.chunks.cut_back(chunk, 1 << order);
+            self.push(order, buddy);
+        }
+        let (key, span) = self.chunks.occupy(chunk, request.tag);
+        let rounding = size - request.size;
+        if self.roundings.len() <= index(chunk) {
+            self.roundings.resize(self.chunks.slot_count(), 0);
+        }
+        self.roundings[index(chunk)] = rounding;
+        self.region_roundings[index(span.region.0)] += rounding;
+        self.rounding += rounding;
+        Ok((key, span))
+    }
+
+    #[inline]
+    fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
+        let (chunk, freed) = self.chunks.vacate(key)?;
+        let rounding = self.roundings[index(chunk)];
+        self.region_roundings[index(freed.span.region.0)] -= rounding;
+        self.rounding -= rounding;
+        let Span { offset, mut size, .. } = freed.span;
+        // A buddy that is whole and free starts or ends where this chunk does and has its size. The neighbours of a
+        // piece have another size than it has, so nothing is joined over the border of one; nor is a region's rest,
+        // which is smaller than any chunk.
+        loop {
+            let behind = offset & size == 0;
+            let buddy = if behind { self.chunks.next(chunk) } else { self.chunks.prev(chunk) };
+            if !self.chunks.is_free(buddy) || self.chunks.size(buddy) != size {
+                break;
+            }
+            self.remove(size.trailing_zeros(), buddy);
+            if behind {
+                self.chunks.absorb_next(chunk);
+            } else {
+                self.chunks.absorb_prev(chunk);
+            }
+            // `offset` may stay: joining to the chunk before clears a bit of it that is not asked for again.
+            size *= 2;
+        }
+        self.push(size.trailing_zeros(), chunk);
+        Ok(freed)
+    }
+
+    fn reset(&mut self, region: RegionId) {
+        self.unlist(region);
+        let chunk = self.chunks.collapse(region);
+        self.rounding -= std::mem::take(&mut self.region_roundings[index(region.0)]);
+        self.divide(chunk);
+    }
+
+    fn span(&self, key: Key) -> Result<Span, BadKey> {
+        self.chunks.span(key)
+    }
+
+    fn tag(&self, key: Key) -> Result<Tag, BadKey> {
+        self.chunks.tag(key)
+    }
+
+    fn region_usage(&self, region: RegionId) -> Usage {
+        let usage = self.chunks.region_usage(region);
+        Usage { rounding: self.region_roundings[index(region.0)], ..usage }
+    }
+
+    fn usage(&self) -> Usage {
+        Usage { rounding: self.rounding, ..self.chunks.usage() }
+    }
+
+    /// O(1): the highest order that has a free chunk.
+    fn largest_free(&self) -> u64 {
+        self.map.checked_ilog2().map_or(0, |order| 1 << order)
+    }
+
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+        self.chunks.walk(region, visit);
+    }
+
+    fn validate(&self) {
+        let mut free = 0;
+        self.chunks.validate(&mut |_| free += 1);
+        let mut rounding = 0;
+        for region in self.chunks.regions() {
+            let capacity = self.chunks.region_usage(region).capacity;
+            let usable = capacity & !(self.smallest - 1);
+            let mut region_rounding = 0;
+            for chunk in self.chunks.chunks(region) {
+                let (offset, size) = (self.chunks.offset(chunk), self.chunks.size(chunk));
+                if offset == usable {
+                    assert!(self.chunks.is_free(chunk), "B1: the rest of a region is used");
+                    assert_eq!(size, capacity - usable, "B1: the rest of a region");
+                    free -= 1;
+                    continue;
+                }
+                assert!(size.is_power_of_two() && size >= self.smallest, "B1: a chunk of {size}");
+                assert_eq!(align_up(offset, size), Some(offset), "B1: a chunk of {size} at {offset}");
+                // The highest bit in which an offset and the end differ is the order of the piece that it is in.
+                let piece = 1 << (offset ^ usable).ilog2();
+                assert!(size <= piece, "B1: a chunk of {size} in a piece of {piece}");
+                if self.chunks.is_free(chunk) {
+                    let next = self.chunks.next(chunk);
+                    let pair =
+                        offset & size == 0 && self.chunks.is_free(next) && self.chunks.size(next) == size;
+                    assert!(!pair, "B4: free buddies of {size} at {offset}");
+                } else {
+                    region_rounding += self.roundings[index(chunk)];
+                }
+            }
+            assert_eq!(
+                region_rounding,
+                self.region_roundings[index(region.0)],
+                "B5: rounding of region {}",
+                region.0
+            );
+            rounding += region_rounding;
+        }
+        assert_eq!(rounding, self.rounding, "B5: rounding of the engine");
+        let mut listed = 0;
+        for (order, &head) in self.lists.iter().enumerate() {
+            assert_eq!(self.map >> order & 1 == 1, head != NONE, "B3: list {order}");
+            self.chunks.validate_list(head, &mut |chunk| {
+                assert_eq!(self.chunks.size(chunk), 1 << order, "B2: a chunk in list {order}");
+                listed += 1;
+            });
+        }
+        assert_eq!(listed, free, "B2: a free chunk is in no list");
+    }
+}

@@ -1,0 +1,549 @@
+//! The chunks of all regions of one engine: an arena of 32-byte nodes, chained in the order of their addresses.
+//!
+//! Region `r` of an engine made for regions of up to `2^shift` units occupies the **addresses** `r << shift` and up, so
+//! that one `u64` says both the region and the offset, and an address is as aligned as the offset is.
+//!
+//! ```text
+//!            region 2, capacity 1000, shift 10              header: node 7, the two ends of a ring
+//!  address   2048          2348    2448                3048
+//!            |  used, 300   | free  |    used, 600      |
+//!  node      |      3       |   9   |        4          |
+//!                  prev <-------+-------> next
+//!
+//!    7.next = 3   3.next = 9   9.next = 4   4.next = 7         (and backwards through prev)
+//! ```
+//!
+//! A node's last two words depend on its state, which the two highest bits of `a` tell:
+//!
+//! | state | `a` | `b` |
+//! |---|---|---|
+//! | free | 00, previous in the engine's free list (0: none) | next in it (0: none) |
+//! | dead | 01, zero | next dead slot (0: none) |
+//! | used | 10, tag | generation |
+//! | header | 11, zero | region |
+//!
+//! The nodes are in `slots.rs`, the lists of free chunks in `lists.rs`.
+//!
+//! Invariants, asserted by [`Chunks::validate`] under these numbers:
+//!
+//! - C1: slot 0 is in no chain, so that index 0 can mean "none". It has no units and its `b` is zero; its `a` may be
+//!   anything, so that links can be written without asking whether there is a node to link.
+//! - C2: a region's chain starts and ends at its header; `next` and `prev` are inverse to one another.
+//! - C3: a region's chunks are not empty and tile it: the first starts at `r << shift`, each starts where the one
+//!   before ends, the last ends at the region's capacity.
+//! - C4: a chain holds used and free nodes only, and one header.
+//! - C5: the sums of each region and of the engine are those of their used chunks.
+//! - C6: every slot is slot 0, in one region's chain, or in the chain of dead slots.
+//! - C7: a vacant region slot is all zero, and none is below `lowest_vacant`.
+#![forbid(unsafe_code)]
+
+mod lists;
+mod slots;
+mod validate;
+
+#[cfg(test)]
+mod tests;
+
+use std::num::{NonZeroU32, NonZeroU64};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use self::slots::{DEAD, FREE, HEADER, Node, STATE_SHIFT, Slots, USED};
+use super::{BadKey, Chunk, Freed, Key, NotEmpty, RegionError, RegionId, Span, Tag, Usage};
+use crate::base::cast::{index, narrow};
+
+/// No node: the end of a list.
+pub(super) const NONE: u32 = 0;
+
+/// What is known of a region. All zero: vacant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Region {
+    capacity: u64,
+    used: u64,
+    used_chunks: u32,
+    header: u32,
+}
+
+/// Where an engine's counter of generations starts: each engine elsewhere, so that a key of one engine is hardly ever
+/// good in another.
+fn first_generation() -> u32 {
+    static ENGINES: AtomicU32 = AtomicU32::new(0);
+    // Multiples of 2^32 divided by the golden ratio lie as far apart as they can, however many there are.
+    ENGINES.fetch_add(0x9e37_79b9, Ordering::Relaxed)
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(super) struct Chunks {
+    slots: Slots,
+    shift: u32,
+    /// Counts calls of [`Chunks::occupy`].
+    generation: u32,
+    max_capacity: u64,
+    usage: Usage,
+    regions: Vec<Region>,
+    /// No region slot below this is vacant.
+    lowest_vacant: u32,
+}
+
+impl Chunks {
+    /// No regions yet; each is to have at most `max_capacity` units.
+    ///
+    /// # Panics
+    /// If `max_capacity` is 0 or above 2^63.
+    pub(super) fn new(max_capacity: u64) -> Self {
+        assert!(
+            (1..=1 << 63).contains(&max_capacity),
+            "a region has 1 to 2^63 units, not {max_capacity}: the capacity of an engine is its owner's choice"
+        );
+        Self {
+            slots: Slots::new(),
+            shift: max_capacity.next_power_of_two().trailing_zeros(),
+            generation: first_generation(),
+            max_capacity,
+            usage: Usage::default(),
+            regions: Vec::new(),
+            lowest_vacant: 0,
+        }
+    }
+
+    /// The addresses of a region are those with the same `address >> shift()`; 0 to 63.
+    #[inline]
+    pub(super) const fn shift(&self) -> u32 {
+        self.shift
+    }
+
+    /// The most units that a region can have.
+    #[inline]
+    pub(super) const fn max_capacity(&self) -> u64 {
+        self.max_capacity
+    }
+
+    // ---- Regions ----
+
+    /// Adds a region and gives the one free chunk in it, which is in no list yet.
+    pub(super) fn add_region(&mut self, capacity: u64) -> Result<(RegionId, u32), RegionError> {
+        if capacity == 0 || capacity > self.max_capacity {
+            return Err(RegionError::Capacity { capacity, max: self.max_capacity });
+        }
+        let Some(total) = self.usage.capacity.checked_add(capacity) else {
+            return Err(RegionError::TooMany);
+        };
+        let mut region = self.lowest_vacant;
+        while self.regions.get(index(region)).is_some_and(|slot| slot.header != NONE) {
+            region += 1;
+        }
+        // The last region's number has all the bits above `shift`, and there is one less than 2^32 numbers.
+        if u64::from(region) > u64::MAX >> self.shift || region == u32::MAX || !self.slots.has_slots(2) {
+            return Err(RegionError::TooMany);
+        }
+        let addr = u64::from(region) << self.shift;
+        let header = self.slots.insert(Node {
+            addr,
+            size: capacity,
+            prev: NONE,
+            next: NONE,
+            a: HEADER << STATE_SHIFT,
+            b: region,
+        });
+        let chunk =
+            self.slots.insert(Node { addr, size: capacity, prev: header, next: header, a: FREE, b: NONE });
+        let node = self.slots.get_mut(header);
+        node.prev = chunk;
+        node.next = chunk;
+        let slot = Region { capacity, used: 0, used_chunks: 0, header };
+        if index(region) == self.regions.len() {
+            self.regions.push(slot);
+        } else {
+            self.regions[index(region)] = slot;
+        }
+        self.lowest_vacant = region + 1;
+        self.usage.capacity = total;
+        Ok((RegionId(region), chunk))
+    }
+
+    /// `NotEmpty` if the region has used chunks.
+    pub(super) fn check_empty(&self, region: RegionId) -> Result<(), NotEmpty> {
+        if self.region(region).used_chunks == 0 { Ok(()) } else { Err(NotEmpty) }
+    }
+
+    /// Takes out an empty region. Its free chunks are in no list any more.
+    pub(super) fn remove_region(&mut self, region: RegionId) {
+        let Region { capacity, used_chunks, header, .. } = *self.region(region);
+        debug_assert_eq!(used_chunks, 0);
+        let mut chunk = self.next(header);
+        while chunk != header {
+            let next = self.next(chunk);
+            self.slots.bury(chunk);
+            chunk = next;
+        }
+        self.slots.bury(header);
+        self.regions[index(region.0)] = Region::default();
+        self.lowest_vacant = self.lowest_vacant.min(region.0);
+        self.usage.capacity -= capacity;
+    }
+
+    /// Makes a region one free chunk, whatever was in it, and gives that. Its free chunks are in no list any more.
+    pub(super) fn collapse(&mut self, region: RegionId) -> u32 {
+        let Region { capacity, used, used_chunks, header } = *self.region(region);
+        let first = self.next(header);
+        let mut chunk = self.next(first);
+        while chunk != header {
+            let next = self.next(chunk);
+            self.slots.bury(chunk);
+            chunk = next;
+        }
+        let node = self.slots.get_mut(first);
+        node.size = capacity;
+        node.next = header;
+        node.a = FREE;
+        node.b = NONE;
+        self.slots.get_mut(header).prev = first;
+        let slot = &mut self.regions[index(region.0)];
+        slot.used = 0;
+        slot.used_chunks = 0;
+        self.usage.used -= used;
+        self.usage.used_chunks -= u64::from(used_chunks);
+        first
+    }
+
+    fn region(&self, region: RegionId) -> &Region {
+        match self.regions.get(index(region.0)) {
+            Some(slot) if slot.header != NONE => slot,
+            _ => panic!("this engine has no region {}", region.0),
+        }
+    }
+
+    /// The ids of the regions there are, lowest first.
+    pub(super) fn regions(&self) -> impl DoubleEndedIterator<Item = RegionId> + '_ {
+        self.regions
+            .iter()
+            .enumerate()
+            .filter(|(_, region)| region.header != NONE)
+            .map(|(id, _)| RegionId(narrow(id)))
+    }
+
+    /// The chunk at offset 0 of a region.
+    pub(super) fn first(&self, region: RegionId) -> u32 {
+        self.next(self.region(region).header)
+    }
+
+    /// The chunks of a region from its start.
+    pub(super) fn chunks(&self, region: RegionId) -> impl Iterator<Item = u32> + '_ {
+        let header = self.region(region).header;
+        std::iter::successors(Some(self.next(header)), |&chunk| Some(self.next(chunk)))
+            .take_while(move |&chunk| chunk != header)
+    }
+
+    pub(super) fn region_usage(&self, region: RegionId) -> Usage {
+        let region = self.region(region);
+        Usage {
+            capacity: region.capacity,
+            used_chunks: u64::from(region.used_chunks),
+            used: region.used,
+            rounding: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    // ---- One chunk ----
+
+    /// First unit, counted over all regions.
+    #[inline]
+    pub(super) fn addr(&self, chunk: u32) -> u64 {
+        self.slots.get(chunk).addr
+    }
+
+    /// Units.
+    #[inline]
+    pub(super) fn size(&self, chunk: u32) -> u64 {
+        self.slots.get(chunk).size
+    }
+
+    /// [`Chunks::addr`] and [`Chunks::size`] in one look.
+    #[inline]
+    pub(super) fn extent(&self, chunk: u32) -> (u64, u64) {
+        let node = self.slots.get(chunk);
+        (node.addr, node.size)
+    }
+
+    /// First unit, counted from the start of the region.
+    #[inline]
+    pub(super) fn offset(&self, chunk: u32) -> u64 {
+        self.slots.get(chunk).addr & !(u64::MAX << self.shift)
+    }
+
+    /// The region that an address lies in.
+    #[inline]
+    pub(super) fn region_of(&self, addr: u64) -> RegionId {
+        RegionId(narrow(self.region_index(addr)))
+    }
+
+    #[inline]
+    #[allow(
+        clippy::as_conversions,
+        clippy::cast_possible_truncation,
+        reason = "region numbers are u32, see add_region"
+    )]
+    const fn region_index(&self, addr: u64) -> usize {
+        (addr >> self.shift) as usize
+    }
+
+    /// Whether `chunk` is a free one; `false` for a header.
+    #[inline]
+    pub(super) fn is_free(&self, chunk: u32) -> bool {
+        self.slots.get(chunk).state() == FREE
+    }
+
+    /// The chunk behind, or the region's header.
+    #[inline]
+    pub(super) fn next(&self, chunk: u32) -> u32 {
+        self.slots.get(chunk).next
+    }
+
+    /// The chunk before, or the region's header.
+    #[inline]
+    pub(super) fn prev(&self, chunk: u32) -> u32 {
+        self.slots.get(chunk).prev
+    }
+
+    /// Whether `chunk` is all of its region.
+    #[inline]
+    pub(super) fn is_whole_region(&self, chunk: u32) -> bool {
+        let node = self.slots.get(chunk);
+        // Only with one chunk in the ring is the header both before and behind it.
+        node.prev == node.next
+    }
+
+    /// Cuts the first `size` units off a free chunk, which keeps its name and its list. The new chunk is free and in no
+    /// list. `size` is neither 0 nor all.
+    #[inline]
+    pub(super) fn cut_front(&mut self, chunk: u32, size: u64) -> u32 {
+        let node = self.slots.get_mut(chunk);
+        debug_assert!(node.state() == FREE && 0 < size && size < node.size);
+        let (addr, prev) = (node.addr, node.prev);
+        node.addr = addr + size;
+        node.size -= size;
+        let new = self.slots.insert(Node { addr, size, prev, next: chunk, a: FREE, b: NONE });
+        self.slots.get_mut(chunk).prev = new;
+        self.slots.get_mut(prev).next = new;
+        new
+    }
+
+    /// Cuts the last `size` units off a free chunk, which keeps its name and its list. The new chunk is free and in no
+    /// list. `size` is neither 0 nor all.
+    #[inline]
+    pub(super) fn cut_back(&mut self, chunk: u32, size: u64) -> u32 {
+        let node = self.slots.get_mut(chunk);
+        debug_assert!(node.state() == FREE && 0 < size && size < node.size);
+        let next = node.next;
+        node.size -= size;
+        let addr = node.addr + node.size;
+        let new = self.slots.insert(Node { addr, size, prev: chunk, next, a: FREE, b: NONE });
+        self.slots.get_mut(chunk).next = new;
+        self.slots.get_mut(next).prev = new;
+        new
+    }
+
+    /// Joins the chunk behind to a free chunk, which keeps its name and its list. Both are free; the one behind is in no
+    /// list any more, and its name is dead.
+    #[inline]
+    pub(super) fn absorb_next(&mut self, chunk: u32) {
+        let (nodes, dead) = self.slots.parts_mut();
+        let gone = nodes[index(chunk)].next;
+        let node = &mut nodes[index(gone)];
+        debug_assert!(node.state() == FREE);
+        let (size, next) = (node.size, node.next);
+        (node.a, node.b) = (DEAD << STATE_SHIFT, *dead);
+        *dead = gone;
+        let node = &mut nodes[index(chunk)];
+        debug_assert!(node.state() == FREE);
+        node.size += size;
+        node.next = next;
+        nodes[index(next)].prev = chunk;
+    }
+
+    /// Joins the chunk before to a free chunk, which keeps its name and its list. Both are free; the one before is in no
+    /// list any more, and its name is dead.
+    #[inline]
+    pub(super) fn absorb_prev(&mut self, chunk: u32) {
+        let (nodes, dead) = self.slots.parts_mut();
+        let gone = nodes[index(chunk)].prev;
+        let node = &mut nodes[index(gone)];
+        debug_assert!(node.state() == FREE);
+        let (addr, size, prev) = (node.addr, node.size, node.prev);
+        (node.a, node.b) = (DEAD << STATE_SHIFT, *dead);
+        *dead = gone;
+        let node = &mut nodes[index(chunk)];
+        debug_assert!(node.state() == FREE);
+        node.addr = addr;
+        node.size += size;
+        node.prev = prev;
+        nodes[index(prev)].next = chunk;
+    }
+
+    /// Makes a free chunk a used one. It is in no list any more.
+    #[inline]
+    pub(super) fn occupy(&mut self, chunk: u32, tag: Tag) -> (Key, Span) {
+        let generation = self.generation;
+        let node = self.slots.get_mut(chunk);
+        debug_assert!(node.state() == FREE);
+        node.a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
+        node.b = generation;
+        let (addr, size) = (node.addr, node.size);
+        self.count_used(chunk, addr, size)
+    }
+
+    /// Cuts `size` units off a free chunk, `gap` units behind its start, and makes them a used chunk. What is behind
+    /// them, not nothing, keeps the chunk's name and its list. What is before them, if not nothing, is a free chunk in
+    /// no list: the last result, else [`NONE`]. The caller has called [`Chunks::reserve_two`].
+    #[inline]
+    pub(super) fn carve(&mut self, chunk: u32, gap: u64, size: u64, tag: Tag) -> (Key, Span, u32) {
+        let generation = self.generation;
+        let (nodes, dead) = self.slots.parts_mut();
+        let node = &mut nodes[index(chunk)];
+        debug_assert!(node.state() == FREE && gap + size < node.size);
+        let (addr, prev) = (node.addr, node.prev);
+        let used_addr = addr + gap;
+        let used = *dead;
+        node.addr = used_addr + size;
+        node.size -= gap + size;
+        node.prev = used;
+        let a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
+        let place = &mut nodes[index(used)];
+        let mut next_dead = place.b;
+        *place = Node { addr: used_addr, size, prev, next: chunk, a, b: generation };
+        let mut front = NONE;
+        let mut first = used;
+        if gap != 0 {
+            front = next_dead;
+            first = front;
+            place.prev = front;
+            let place = &mut nodes[index(front)];
+            next_dead = place.b;
+            *place = Node { addr, size: gap, prev, next: used, a: FREE, b: NONE };
+        }
+        nodes[index(prev)].next = first;
+        *dead = next_dead;
+        let (key, span) = self.count_used(used, used_addr, size);
+        (key, span, front)
+    }
+
+    /// The sums, the next generation, the key and the span of a chunk that was made a used one.
+    #[inline]
+    fn count_used(&mut self, chunk: u32, addr: u64, size: u64) -> (Key, Span) {
+        let generation = self.generation;
+        self.generation = generation.wrapping_add(1);
+        let id = self.region_of(addr);
+        let region = &mut self.regions[index(id.0)];
+        region.used += size;
+        region.used_chunks += 1;
+        self.usage.used += size;
+        self.usage.used_chunks += 1;
+        let key = NonZeroU64::from(nonzero(chunk)) | (u64::from(generation) << 32);
+        (Key(key), Span { region: id, offset: addr & !(u64::MAX << self.shift), size })
+    }
+
+    /// The chunk that a key names.
+    #[inline]
+    fn used(&self, key: Key) -> Result<(u32, &Node), BadKey> {
+        let (chunk, generation) = halves(key);
+        match self.slots.nodes.get(index(chunk)) {
+            Some(node) if node.state() == USED && node.b == generation => Ok((chunk, node)),
+            _ => Err(BadKey),
+        }
+    }
+
+    /// Makes a used chunk a free one, in no list yet, and gives it.
+    #[inline]
+    pub(super) fn vacate(&mut self, key: Key) -> Result<(u32, Freed), BadKey> {
+        let (chunk, generation) = halves(key);
+        let node = match self.slots.nodes.get_mut(index(chunk)) {
+            Some(node) if node.state() == USED && node.b == generation => node,
+            _ => return Err(BadKey),
+        };
+        node.a = FREE;
+        node.b = NONE;
+        let (addr, size) = (node.addr, node.size);
+        let id = self.region_of(addr);
+        let region = &mut self.regions[index(id.0)];
+        region.used -= size;
+        region.used_chunks -= 1;
+        let region_empty = region.used_chunks == 0;
+        self.usage.used -= size;
+        self.usage.used_chunks -= 1;
+        let span = Span { region: id, offset: addr & !(u64::MAX << self.shift), size };
+        Ok((chunk, Freed { span, region_empty }))
+    }
+
+    pub(super) fn span(&self, key: Key) -> Result<Span, BadKey> {
+        let (chunk, node) = self.used(key)?;
+        Ok(Span { region: self.region_of(node.addr), offset: self.offset(chunk), size: node.size })
+    }
+
+    pub(super) fn tag(&self, key: Key) -> Result<Tag, BadKey> {
+        let (_, node) = self.used(key)?;
+        Ok(Tag(node.a & Tag::MASK))
+    }
+
+    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+        for chunk in self.chunks(region) {
+            let node = self.slots.get(chunk);
+            let used = (node.state() == USED).then(|| {
+                let key = NonZeroU64::from(nonzero(chunk)) | (u64::from(node.b) << 32);
+                (Key(key), Tag(node.a & Tag::MASK))
+            });
+            visit(Chunk { offset: self.offset(chunk), size: node.size, used });
+        }
+    }
+
+    /// Sees to it that one [`Chunks::carve`] or two cuts can have the slots for it; `false` if they cannot. To be asked
+    /// before anything is changed.
+    #[inline]
+    pub(super) fn reserve_two(&mut self) -> bool {
+        self.slots.reserve_two()
+    }
+
+    /// Whether `count` more cuts can have the slots for it. To be asked before anything is changed.
+    #[inline]
+    pub(super) fn has_slots(&self, count: u32) -> bool {
+        self.slots.has_slots(count)
+    }
+
+    /// One more than the highest index of a chunk.
+    #[inline]
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.nodes.len()
+    }
+
+    /// Bytes of host memory held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.slots.nodes.capacity() * size_of::<Node>() + self.regions.capacity() * size_of::<Region>()
+    }
+
+    /// Brings the limit of slots within reach of a test.
+    #[cfg(test)]
+    pub(super) fn set_max_slots(&mut self, max: u32) {
+        self.slots.set_max(max);
+    }
+}
+
+/// A key's chunk and generation.
+#[inline]
+#[allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "the two halves of a u64")]
+const fn halves(key: Key) -> (u32, u32) {
+    let bits = key.0.get();
+    (bits as u32, (bits >> 32) as u32)
+}
+
+/// The index of a chunk is never that of slot 0.
+#[inline]
+fn nonzero(chunk: u32) -> NonZeroU32 {
+    match NonZeroU32::new(chunk) {
+        Some(chunk) => chunk,
+        None => unreachable!("C1: slot 0 is no chunk"),
+    }
+}

@@ -1,0 +1,156 @@
+//! The arena itself: nodes of 32 bytes in one array, dead ones threaded into a list.
+#![forbid(unsafe_code)]
+
+use super::NONE;
+use crate::base::cast::{index, narrow};
+
+pub(super) const STATE_SHIFT: u32 = 30;
+pub(super) const FREE: u32 = 0;
+pub(super) const DEAD: u32 = 1;
+pub(super) const USED: u32 = 2;
+pub(super) const HEADER: u32 = 3;
+
+/// Indices stay below the state bits.
+const MAX_SLOTS: u32 = 1 << STATE_SHIFT;
+
+/// One chunk, one region's header, or a dead slot. The module above has the table of `a` and `b`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(32))]
+pub(super) struct Node {
+    /// First unit, counted over all regions.
+    pub(super) addr: u64,
+    /// Units; the region's capacity in a header.
+    pub(super) size: u64,
+    /// The chunk before, or the header.
+    pub(super) prev: u32,
+    /// The chunk behind, or the header.
+    pub(super) next: u32,
+    /// State in the two highest bits; previous in a free list, or tag.
+    pub(super) a: u32,
+    /// Next in a list, generation, or region.
+    pub(super) b: u32,
+}
+
+// Two to a cache line of 64 bytes, none across two.
+const _: () = assert!(size_of::<Node>() == 32 && align_of::<Node>() == 32);
+
+const DEAD_NODE: Node = Node { addr: 0, size: 0, prev: NONE, next: NONE, a: DEAD << STATE_SHIFT, b: NONE };
+
+impl Node {
+    #[inline]
+    pub(super) const fn state(&self) -> u32 {
+        self.a >> STATE_SHIFT
+    }
+}
+
+/// All nodes of an engine.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    pub(super) nodes: Vec<Node>,
+    /// First of the dead slots.
+    pub(super) dead: u32,
+    /// [`MAX_SLOTS`], except in tests.
+    max: u32,
+}
+
+impl Slots {
+    pub(super) fn new() -> Self {
+        Self { nodes: vec![DEAD_NODE], dead: NONE, max: MAX_SLOTS }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> &Node {
+        &self.nodes[index(slot)]
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Node {
+        &mut self.nodes[index(slot)]
+    }
+
+    /// The nodes and the first dead slot, for an operation that touches several: the compiler then need not think that
+    /// writing to a node moves them.
+    #[inline]
+    pub(super) fn parts_mut(&mut self) -> (&mut [Node], &mut u32) {
+        (&mut self.nodes, &mut self.dead)
+    }
+
+    /// Whether `count` more slots can be had. To be asked before anything is changed.
+    #[inline]
+    pub(super) fn has_slots(&self, count: u32) -> bool {
+        self.nodes.len() + index(count) <= index(self.max) || self.has_dead(count)
+    }
+
+    /// Whether `count` more slots can be had when not all of them can be new.
+    #[cold]
+    fn has_dead(&self, count: u32) -> bool {
+        let mut had = index(self.max).saturating_sub(self.nodes.len());
+        let mut slot = self.dead;
+        while slot != NONE && had < index(count) {
+            had += 1;
+            slot = self.get(slot).b;
+        }
+        had >= index(count)
+    }
+
+    /// Sees to it that there are two dead slots; `false` if there may not be.
+    #[inline]
+    pub(super) fn reserve_two(&mut self) -> bool {
+        // Slot 0 is in no chain and its `b` is zero.
+        self.get(self.dead).b != NONE || self.add_dead()
+    }
+
+    /// More dead slots, as far as there may be; `false` if there are not two then.
+    #[cold]
+    #[inline(never)]
+    fn add_dead(&mut self) -> bool {
+        /// Enough to make calls rare while an engine grows.
+        const BATCH: usize = 8;
+        let len = self.nodes.len();
+        let batch = BATCH.min(index(self.max).saturating_sub(len));
+        if self.nodes.capacity() - len < batch {
+            // By an eighth: doubling would leave half of the memory unused, and the copies of growing by an eighth
+            // come to nine for each node in all.
+            self.nodes.reserve_exact(64.max(len / 8));
+        }
+        self.nodes.resize(len + batch, DEAD_NODE);
+        // The lowest is to be taken first.
+        for slot in (len..len + batch).rev() {
+            self.bury(narrow(slot));
+        }
+        self.get(self.dead).b != NONE
+    }
+
+    /// A slot for `node`.
+    ///
+    /// # Panics
+    /// If there are 2^30 already: the caller has asked [`Slots::has_slots`] before.
+    #[inline]
+    pub(super) fn insert(&mut self, node: Node) -> u32 {
+        if self.dead == NONE {
+            self.add_dead();
+            assert_ne!(self.dead, NONE, "there is no slot left for a chunk");
+        }
+        let slot = self.dead;
+        let place = &mut self.nodes[index(slot)];
+        self.dead = place.b;
+        *place = node;
+        slot
+    }
+
+    /// Makes a slot a dead one.
+    #[inline]
+    pub(super) fn bury(&mut self, slot: u32) {
+        let dead = self.dead;
+        let node = self.get_mut(slot);
+        node.a = DEAD << STATE_SHIFT;
+        node.b = dead;
+        self.dead = slot;
+    }
+
+    /// Brings the limit within reach of a test.
+    #[cfg(test)]
+    pub(in crate::metadata) fn set_max(&mut self, max: u32) {
+        self.max = max;
+    }
+}

@@ -1,0 +1,233 @@
+//! One of the three engines, chosen when a block, a pool or a vector is made.
+#![forbid(unsafe_code)]
+
+use super::{
+    AllocateError, BadKey, Buddy, Chunk, Freed, Key, Linear, Metadata, NotEmpty, RegionError, RegionId,
+    Regions, Request, Span, Tag, Tlsf, Usage,
+};
+
+/// How blocks are divided: which engine a pool or a virtual block has.
+///
+/// # Examples
+/// ```
+/// assert_eq!(sublet::Algorithm::default(), sublet::Algorithm::Tlsf);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// Any sizes, any order of freeing, O(1): see [`Tlsf`].
+    #[default]
+    Tlsf,
+    /// Free-at-once, stack, double stack or ring buffer: see [`Linear`].
+    Linear,
+    /// Powers of two: see [`Buddy`].
+    Buddy,
+}
+
+/// Units of the smallest chunk that a [`Buddy`] cuts device memory into. Resources are not smaller in effect: their
+/// alignments are 16 and more, and a node of metadata takes 32 bytes.
+const BUDDY_BYTES: u64 = 64;
+
+/// An engine whose algorithm is known at run time: every call is passed on to the one inside.
+#[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each vector of blocks, and it is on every call's way"
+)]
+pub(crate) enum Engine {
+    /// See [`Tlsf`].
+    Tlsf(Tlsf),
+    /// See [`Linear`].
+    Linear(Linear),
+    /// See [`Buddy`].
+    Buddy(Buddy),
+}
+
+/// Calls a method of whichever engine it is.
+macro_rules! each {
+    ($engine:expr, $inner:ident => $call:expr) => {
+        match $engine {
+            Engine::Tlsf($inner) => $call,
+            Engine::Linear($inner) => $call,
+            Engine::Buddy($inner) => $call,
+        }
+    };
+}
+
+impl Engine {
+    /// For the blocks of a vector, each of at most `max_region_capacity` bytes. Only one block, or `many`: a [`Linear`]
+    /// asks, because a ring buffer and a double stack need to be the only one.
+    ///
+    /// # Panics
+    /// If `max_region_capacity` is 0 or above 2^63.
+    pub(crate) fn new(algorithm: Algorithm, max_region_capacity: u64, many: bool) -> Self {
+        let regions = if many { Regions::Many } else { Regions::Single };
+        Self::with_smallest(algorithm, max_region_capacity, regions, BUDDY_BYTES)
+    }
+
+    /// For one block of `capacity` units of anything, which a [`Buddy`] divides down to single ones.
+    ///
+    /// # Panics
+    /// If `capacity` is 0 or above 2^63.
+    pub(crate) fn single(algorithm: Algorithm, capacity: u64) -> Self {
+        Self::with_smallest(algorithm, capacity, Regions::Single, 1)
+    }
+
+    fn with_smallest(
+        algorithm: Algorithm,
+        max_region_capacity: u64,
+        regions: Regions,
+        smallest: u64,
+    ) -> Self {
+        assert!(
+            (1..=1 << 63).contains(&max_region_capacity),
+            "a region has 1 to 2^63 units, not {max_region_capacity}"
+        );
+        match algorithm {
+            Algorithm::Tlsf => Self::Tlsf(Tlsf::new(max_region_capacity)),
+            Algorithm::Linear => Self::Linear(Linear::new(max_region_capacity, regions)),
+            Algorithm::Buddy => Self::Buddy(Buddy::new(max_region_capacity, smallest)),
+        }
+    }
+
+    /// Units that an empty region has to have for a request to fit into it; `u64::MAX` if none is large enough.
+    pub(crate) fn least_capacity(&self, request: &Request) -> u64 {
+        match self {
+            // Offset 0 is a multiple of every alignment.
+            Self::Tlsf(_) | Self::Linear(_) => request.size,
+            Self::Buddy(buddy) => buddy.granted(request).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// Which one it is.
+    pub(crate) const fn algorithm(&self) -> Algorithm {
+        match self {
+            Self::Tlsf(_) => Algorithm::Tlsf,
+            Self::Linear(_) => Algorithm::Linear,
+            Self::Buddy(_) => Algorithm::Buddy,
+        }
+    }
+}
+
+impl Metadata for Engine {
+    type Capacity = u64;
+    type Request = Request;
+    type Span = Span;
+
+    fn add_region(&mut self, capacity: &u64) -> Result<RegionId, RegionError> {
+        each!(self, engine => engine.add_region(capacity))
+    }
+
+    fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
+        each!(self, engine => engine.remove_region(region))
+    }
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        each!(self, engine => engine.allocate(request))
+    }
+
+    #[inline]
+    fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
+        each!(self, engine => engine.free(key))
+    }
+
+    fn reset(&mut self, region: RegionId) {
+        each!(self, engine => engine.reset(region));
+    }
+
+    fn span(&self, key: Key) -> Result<Span, BadKey> {
+        each!(self, engine => engine.span(key))
+    }
+
+    fn tag(&self, key: Key) -> Result<Tag, BadKey> {
+        each!(self, engine => engine.tag(key))
+    }
+
+    fn region_usage(&self, region: RegionId) -> Usage {
+        each!(self, engine => engine.region_usage(region))
+    }
+
+    fn usage(&self) -> Usage {
+        each!(self, engine => engine.usage())
+    }
+
+    fn largest_free(&self) -> u64 {
+        each!(self, engine => engine.largest_free())
+    }
+
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+        each!(self, engine => engine.walk(region, visit));
+    }
+
+    fn validate(&self) {
+        each!(self, engine => engine.validate());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
+
+    /// Every method reaches the engine inside.
+    #[test]
+    fn every_call_is_passed_on() {
+        for algorithm in ALGORITHMS {
+            let mut engine = Engine::with_smallest(algorithm, 64, Regions::Many, 1);
+            let region = engine.add_region(&64).unwrap();
+            let other = engine.add_region(&32).unwrap();
+            let request = Request { tag: Tag(5), ..Request::new(16, 4) };
+            let (key, span) = engine.allocate(&request).unwrap();
+            assert_eq!(engine.algorithm(), algorithm);
+            assert_eq!((engine.span(key), engine.tag(key)), (Ok(span), Ok(Tag(5))));
+            assert_eq!((engine.usage().capacity, engine.usage().used), (96, 16));
+            assert_eq!(engine.region_usage(span.region).used_chunks, 1);
+            assert!(engine.largest_free() >= 32);
+            let mut chunks = 0;
+            engine.walk(span.region, &mut |_| chunks += 1);
+            assert!(chunks >= 2);
+            engine.validate();
+            assert_eq!(engine.remove_region(span.region), Err(NotEmpty));
+            assert!(engine.free(key).unwrap().region_empty);
+            assert_eq!(engine.free(key), Err(BadKey));
+            let (key, span) = engine.allocate(&request).unwrap();
+            engine.reset(span.region);
+            assert_eq!(engine.free(key), Err(BadKey));
+            assert_eq!((engine.remove_region(region), engine.remove_region(other)), (Ok(()), Ok(())));
+            assert_eq!(engine.allocate(&request), Err(AllocateError::NoSpace));
+        }
+    }
+
+    #[test]
+    fn one_block_or_many() {
+        for algorithm in ALGORITHMS {
+            let regions = |mut engine: Engine| (0..3).filter(|_| engine.add_region(&256).is_ok()).count();
+            let single = if algorithm == Algorithm::Linear { 1 } else { 3 };
+            assert_eq!(regions(Engine::new(algorithm, 256, false)), single);
+            assert_eq!(regions(Engine::single(algorithm, 256)), single);
+            assert_eq!(regions(Engine::new(algorithm, 256, true)), 3);
+        }
+    }
+
+    #[test]
+    fn bytes_are_not_divided_into_single_ones() {
+        let granted = |mut engine: Engine| {
+            engine.add_region(&256).unwrap();
+            engine.allocate(&Request::new(1, 1)).unwrap().1.size
+        };
+        assert_eq!(granted(Engine::new(Algorithm::Buddy, 256, true)), BUDDY_BYTES);
+        assert_eq!(granted(Engine::single(Algorithm::Buddy, 256)), 1);
+    }
+
+    #[test]
+    fn no_engine_is_made_for_nothing() {
+        for algorithm in ALGORITHMS {
+            for capacity in [0, (1 << 63) + 1] {
+                let made = std::panic::catch_unwind(|| Engine::single(algorithm, capacity));
+                assert!(made.is_err());
+            }
+        }
+    }
+}

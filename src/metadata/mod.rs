@@ -1,0 +1,388 @@
+//! The ground-floor room that divides ranges: which units of a block are whose.
+//!
+//! An engine counts **units** (bytes of a block of device memory, slots of a heap, indices of anything), knows no
+//! Vulkan and holds no `unsafe`. One engine serves all the blocks of a vector: each block is a **region** of it. With
+//! the free chunks of all regions in one index, no operation costs more because there are more blocks.
+//!
+//! | engine | for | allocate | free |
+//! |---|---|---|---|
+//! | [`Tlsf`] | everything | O(1); O(log n) for [`Strategy::MinOffset`] | O(1); O(log n) once min-offset was used |
+//! | [`Linear`] | lifetimes that nest, follow one another, or end together | O(1) amortised | O(1) amortised |
+//! | [`Buddy`] | power-of-two sizes | O(1) | O(log n) merges |
+//!
+//! Placement is deterministic: the same calls give the same offsets.
+#![forbid(unsafe_code)]
+// The traits and types below are the contract; the engines are in the files beside.
+
+mod buddy;
+mod chunks;
+mod engine;
+mod linear;
+mod tlsf;
+
+use std::fmt;
+use std::num::NonZeroU64;
+
+pub use buddy::Buddy;
+pub use engine::Algorithm;
+pub(crate) use engine::Engine;
+pub use linear::{Linear, Regions};
+pub use tlsf::Tlsf;
+
+/// A region: what an engine knows of one block. Slots of removed regions are used again, lowest first.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// assert_eq!(region, RegionId(0));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct RegionId(pub u32);
+
+/// Names one used chunk of one engine, until it is freed. Never zero.
+///
+/// A key that was freed, or that came from another engine, is told apart from a live one by the generation in it, so
+/// that freeing twice is an error instead of damage. Engines start their generations far apart, and one comes back
+/// after 2^32 allocations: who mixes up engines must expect to be told, not rely on it.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let (key, _) = engine.allocate(&Request::new(10, 1)).unwrap();
+/// assert!(engine.free(key).is_ok());
+/// assert_eq!(engine.free(key), Err(BadKey));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Key(pub NonZeroU64);
+
+/// What an allocation is for, in the owner's own words: carried with the chunk and shown by [`Metadata::walk`].
+/// Only the lowest 30 bits are kept.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let (key, _) = engine.allocate(&Request { tag: Tag(7), ..Request::new(10, 1) }).unwrap();
+/// assert_eq!(engine.tag(key), Ok(Tag(7)));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Tag(pub u32);
+
+impl Tag {
+    /// The bits that an engine keeps.
+    ///
+    /// ```
+    /// assert_eq!(sublet::metadata::Tag::MASK.count_ones(), 30);
+    /// ```
+    pub const MASK: u32 = (1 << 30) - 1;
+}
+
+/// What [`Tlsf`] optimises when several free chunks would do. The other engines have only one place to offer.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let low = Request { strategy: Strategy::MinOffset, ..Request::new(10, 1) };
+/// assert_eq!(engine.allocate(&low).unwrap().1.offset, 0);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Strategy {
+    /// The engine's own balance of time and packing.
+    #[default]
+    Balanced,
+    /// The first chunk that is sure to fit.
+    MinTime,
+    /// The smallest chunk that fits, as far as a fixed number of looks finds it.
+    MinMemory,
+    /// The lowest offset: regions in the order of their ids, then offsets.
+    MinOffset,
+}
+
+/// What is asked of an engine.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let request = Request { alignment: 256, ..Request::new(10, 1) };
+/// assert_eq!(engine.allocate(&request).unwrap().1.offset % 256, 0);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Units wanted; not zero.
+    pub size: u64,
+    /// The offset is a multiple of this power of two.
+    pub alignment: u64,
+    /// See [`Strategy`].
+    pub strategy: Strategy,
+    /// From the upper end downwards: the second stack of a [`Linear`] double stack. Others refuse it.
+    pub upper: bool,
+    /// See [`Tag`].
+    pub tag: Tag,
+}
+
+impl Request {
+    /// `size` units at a multiple of `alignment`, balanced, untagged.
+    ///
+    /// ```
+    /// assert_eq!(sublet::metadata::Request::new(10, 4).alignment, 4);
+    /// ```
+    #[must_use]
+    pub const fn new(size: u64, alignment: u64) -> Self {
+        Self { size, alignment, strategy: Strategy::Balanced, upper: false, tag: Tag(0) }
+    }
+}
+
+/// What was granted.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let (_, span) = engine.allocate(&Request::new(10, 1)).unwrap();
+/// assert_eq!((span.region, span.size), (region, 10));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Span {
+    /// The region that the chunk is in.
+    pub region: RegionId,
+    /// First unit, counted from the start of the region.
+    pub offset: u64,
+    /// Units granted: what was asked, except where the engine rounds ([`Buddy`]).
+    pub size: u64,
+}
+
+/// Why an engine did not allocate.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// assert_eq!(engine.allocate(&Request::new(1025, 1)), Err(AllocateError::NoSpace));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AllocateError {
+    /// No free chunk of any region fits, as far as the engine looks. Another region, or freeing, may help.
+    NoSpace,
+    /// [`Request::upper`] of an engine that is not [`Linear`], or of one that may have several regions.
+    UpperUnsupported,
+    /// [`Request::upper`] while the region is used as a ring buffer: the two exclude each other.
+    UpperInRing,
+}
+
+/// What freeing a key did.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let (key, span) = engine.allocate(&Request::new(10, 1)).unwrap();
+/// assert_eq!(engine.free(key), Ok(Freed { span, region_empty: true }));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Freed {
+    /// What was freed.
+    pub span: Span,
+    /// The region has no used chunk left.
+    pub region_empty: bool,
+}
+
+/// The key is of no live chunk of this engine: freed already, or foreign. Nothing was changed.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let (key, _) = engine.allocate(&Request::new(10, 1)).unwrap();
+/// engine.reset(region);
+/// assert_eq!(engine.span(key), Err(BadKey));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadKey;
+
+/// The region still holds used chunks. Nothing was changed.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// engine.allocate(&Request::new(10, 1)).unwrap();
+/// assert_eq!(engine.remove_region(region), Err(NotEmpty));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NotEmpty;
+
+/// Why a region was not added. Nothing was changed.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// assert_eq!(engine.add_region(&2000), Err(RegionError::Capacity { capacity: 2000, max: 1024 }));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum RegionError {
+    /// Zero units, or more than the engine was made for.
+    Capacity {
+        /// What was given.
+        capacity: u64,
+        /// The most that the engine takes.
+        max: u64,
+    },
+    /// The engine's address space (2^64 units over all regions) or its 2^30 chunks are used up, or the regions would have more
+    /// than `u64::MAX` units in all.
+    TooMany,
+}
+
+/// A range of a region, used or free, as [`Metadata::walk`] shows it.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let mut free = 0;
+/// engine.walk(region, &mut |chunk: Chunk| if chunk.used.is_none() { free += chunk.size });
+/// assert_eq!(free, 1024);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Chunk {
+    /// First unit.
+    pub offset: u64,
+    /// Units; not zero.
+    pub size: u64,
+    /// `Some` if used.
+    pub used: Option<(Key, Tag)>,
+}
+
+/// Sums over one region or a whole engine, kept up to date: O(1) to read.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// engine.allocate(&Request::new(10, 1)).unwrap();
+/// let usage: Usage = engine.usage();
+/// assert_eq!((usage.capacity, usage.used_chunks, usage.used), (1024, 1, 10));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Units of the regions.
+    pub capacity: u64,
+    /// Used chunks.
+    pub used_chunks: u64,
+    /// Units in used chunks, as granted.
+    pub used: u64,
+    /// The part of `used` that was granted beyond what was asked: [`Buddy`] rounds, the others do not.
+    pub rounding: u64,
+}
+
+/// The algorithm: how units are divided. One engine serves all the regions of a vector.
+///
+/// Failure changes nothing. No method allocates host memory once the engine is warm, that is, once it has held as many
+/// chunks and regions before.
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Tlsf::new(1024);
+/// let region = engine.add_region(&1024).unwrap();
+/// let (key, span) = engine.allocate(&Request::new(100, 64)).unwrap();
+/// assert_eq!(engine.span(key), Ok(span));
+/// assert!(engine.largest_free() < 1024);
+/// engine.free(key).unwrap();
+/// engine.validate();
+/// engine.remove_region(region).unwrap();
+/// ```
+pub trait Metadata: Sized + fmt::Debug {
+    /// What a region can hold.
+    type Capacity: Clone;
+    /// What is asked.
+    type Request;
+    /// What is granted.
+    type Span: Copy;
+
+    /// Adds an empty region.
+    ///
+    /// # Errors
+    /// See [`RegionError`].
+    fn add_region(&mut self, capacity: &Self::Capacity) -> Result<RegionId, RegionError>;
+
+    /// Takes an empty region out.
+    ///
+    /// # Errors
+    /// [`NotEmpty`] if it has used chunks.
+    /// # Panics
+    /// If there is no such region.
+    fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty>;
+
+    /// Grants what is asked, in whichever region the engine sees fit.
+    ///
+    /// # Errors
+    /// See [`AllocateError`].
+    fn allocate(&mut self, request: &Self::Request) -> Result<(Key, Self::Span), AllocateError>;
+
+    /// Takes a grant back.
+    ///
+    /// # Errors
+    /// [`BadKey`] if it is not a live one of this engine.
+    fn free(&mut self, key: Key) -> Result<Freed, BadKey>;
+
+    /// Frees everything in a region.
+    ///
+    /// # Panics
+    /// If there is no such region.
+    fn reset(&mut self, region: RegionId);
+
+    /// What `key` was granted.
+    ///
+    /// # Errors
+    /// [`BadKey`] if it is not a live one of this engine.
+    fn span(&self, key: Key) -> Result<Self::Span, BadKey>;
+
+    /// The tag of a live key.
+    ///
+    /// # Errors
+    /// [`BadKey`] if it is not a live one of this engine.
+    fn tag(&self, key: Key) -> Result<Tag, BadKey>;
+
+    /// Sums over one region. O(1).
+    ///
+    /// # Panics
+    /// If there is no such region.
+    fn region_usage(&self, region: RegionId) -> Usage;
+
+    /// Sums over all regions. O(1).
+    fn usage(&self) -> Usage;
+
+    /// The largest size that an allocation with alignment 1 could have now. For error reports: costs the length of one
+    /// free list.
+    fn largest_free(&self) -> u64;
+
+    /// Shows the chunks of a region in the order of their offsets, free ones included: they tile the region.
+    ///
+    /// # Panics
+    /// If there is no such region.
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk));
+
+    /// Checks every numbered invariant of the engine. O(n), for tests and debugging.
+    ///
+    /// # Panics
+    /// Names the invariant that is broken.
+    fn validate(&self);
+}
+
+/// A [`Metadata`] that divides ranges of units.
+///
+/// ```
+/// use sublet::metadata::*;
+/// fn free_units(engine: &impl RangeMetadata) -> u64 {
+///     engine.usage().capacity - engine.usage().used
+/// }
+/// assert_eq!(free_units(&Tlsf::new(64)), 0);
+/// ```
+pub trait RangeMetadata: Metadata<Capacity = u64, Request = Request, Span = Span> {}
+impl<M: Metadata<Capacity = u64, Request = Request, Span = Span>> RangeMetadata for M {}

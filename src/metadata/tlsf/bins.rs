@@ -1,0 +1,228 @@
+//! Which list a free chunk is in: classes of sizes, and two levels of bits over them.
+//!
+//! A class is a number with [`SECOND_LOG2`] bits behind its leading one, that is, a small floating-point number, and
+//! so classes are in the order of their sizes and the next larger one is the next number. With 64 to each power of two:
+//!
+//! ```text
+//!   sizes     0  1  2 ... 127 | 128..129  130..131 ... 254..255 | 256..259  260..263 ...
+//!   class     0  1  2 ... 127 |   128       129          191    |   192       193
+//!             linear: exact       steps of 2                      steps of 4
+//!
+//!   class 193 = 64 * 3 + 1:   bit 3 of `first`  ->  bit 1 of `second[3]`  ->  `heads[193]`  ->  a list of chunks
+//! ```
+//!
+//! The chunks of a class differ by less than 1/64 of their size.
+#![forbid(unsafe_code)]
+
+use crate::base::cast::{index, narrow};
+use crate::metadata::chunks::{Chunks, NONE};
+
+/// Log2 of how many classes there are to a power of two.
+///
+/// 16, 32 and 64 were tried: more of them pack better, because the head of a list is a better fit, and up to the 64
+/// bits of a word it costs nothing to find. Twice as many would need another level.
+pub(super) const SECOND_LOG2: u32 = 6;
+/// Classes to a power of two: the bits of one word.
+const SECOND: u32 = 1 << SECOND_LOG2;
+
+// The class of 2^63, the largest size there is, has its bit in `first`.
+const _: () = assert!(class_of(1 << 63) >> SECOND_LOG2 < u64::BITS);
+const _: () = assert!(SECOND <= u64::BITS);
+
+/// The class that a chunk of `size` units is in.
+#[inline]
+pub(super) const fn class_of(size: u64) -> u32 {
+    let step = step_log2(size);
+    (step << SECOND_LOG2) + low_bits(size >> step)
+}
+
+/// The least class whose every chunk has `size` units or more.
+#[inline]
+pub(super) const fn class_above(size: u64) -> u32 {
+    // `size` is 2^63 + 2^63 - 1 at most and the sum stays below 2^64 + 2^58, of which the carry is what counts.
+    let step = step_log2(size);
+    let rest = size & !(u64::MAX << step);
+    class_of(size) + if rest == 0 { 0 } else { 1 }
+}
+
+/// Log2 of how many sizes share the class of `size`.
+#[inline]
+const fn step_log2(size: u64) -> u32 {
+    // The bit keeps the linear part linear.
+    (u64::BITS - 1 - SECOND_LOG2) - (size | (1 << SECOND_LOG2)).leading_zeros()
+}
+
+#[inline]
+#[allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "less than 2 * SECOND: the leading bits of a size"
+)]
+const fn low_bits(bits: u64) -> u32 {
+    bits as u32
+}
+
+/// Lists of free chunks by class.
+#[derive(Clone, Debug)]
+pub(super) struct Bins {
+    /// Bit `i`: `second[i]` is not zero.
+    first: u64,
+    /// Bit `j` of `second[i]`: list `i * SECOND + j` is not empty.
+    second: [u64; 64],
+    /// The first chunk of each list.
+    heads: Box<[u32]>,
+}
+
+impl Bins {
+    /// For chunks of up to `max_size` units.
+    pub(super) fn new(max_size: u64) -> Self {
+        Self {
+            first: 0,
+            second: [0; 64],
+            heads: vec![NONE; index(class_of(max_size)) + 1].into_boxed_slice(),
+        }
+    }
+
+    /// The first chunk of a class, or [`NONE`].
+    #[inline]
+    pub(super) fn head(&self, class: u32) -> u32 {
+        self.heads[index(class)]
+    }
+
+    /// The least class from `class` on that has a chunk.
+    #[inline]
+    pub(super) fn find(&self, class: u32) -> Option<u32> {
+        let row = class >> SECOND_LOG2;
+        let word = self.second[index(row & 63)] & (u64::MAX << (class & (SECOND - 1)));
+        if word != 0 {
+            return Some((row << SECOND_LOG2) | word.trailing_zeros());
+        }
+        let rows = self.first & (u64::MAX << 1 << (row & 63));
+        if rows == 0 {
+            return None;
+        }
+        let row = rows.trailing_zeros();
+        Some((row << SECOND_LOG2) | self.second[index(row & 63)].trailing_zeros())
+    }
+
+    /// The greatest class up to `class` that has a chunk.
+    pub(super) fn find_below(&self, class: u32) -> Option<u32> {
+        let row = class >> SECOND_LOG2;
+        let word = self.second[index(row & 63)] & (u64::MAX >> (u64::BITS - 1 - (class & (SECOND - 1))));
+        if word != 0 {
+            return Some((row << SECOND_LOG2) | word.ilog2());
+        }
+        let rows = self.first & !(u64::MAX << (row & 63));
+        if rows == 0 {
+            return None;
+        }
+        let row = rows.ilog2();
+        Some((row << SECOND_LOG2) | self.second[index(row & 63)].ilog2())
+    }
+
+    /// The greatest class there is.
+    pub(super) fn last_class(&self) -> u32 {
+        narrow(self.heads.len() - 1)
+    }
+
+    /// Puts a free chunk of `class` that is in no list in front of its list.
+    #[inline]
+    pub(super) fn insert(&mut self, chunks: &mut Chunks, chunk: u32, class: u32) {
+        chunks.list_push(&mut self.heads[index(class)], chunk);
+        let row = class >> SECOND_LOG2;
+        self.second[index(row & 63)] |= 1 << (class & (SECOND - 1));
+        self.first |= 1 << row;
+    }
+
+    /// Takes a free chunk out of the list of `class`.
+    #[inline]
+    pub(super) fn remove(&mut self, chunks: &mut Chunks, chunk: u32, class: u32) {
+        let head = &mut self.heads[index(class)];
+        chunks.list_remove(head, chunk);
+        if *head == NONE {
+            self.clear(class);
+        }
+    }
+
+    /// Takes the first chunk, which there is, out of the list of `class`.
+    #[inline]
+    pub(super) fn pop(&mut self, chunks: &mut Chunks, class: u32) {
+        let head = &mut self.heads[index(class)];
+        chunks.list_pop(head);
+        if *head == NONE {
+            self.clear(class);
+        }
+    }
+
+    /// Clears the bits of a list that became empty.
+    #[inline]
+    fn clear(&mut self, class: u32) {
+        let row = class >> SECOND_LOG2;
+        let word = &mut self.second[index(row & 63)];
+        *word &= !(1 << (class & (SECOND - 1)));
+        if *word == 0 {
+            self.first &= !(1 << row);
+        }
+    }
+
+    /// Moves a chunk from one list to another after its size changed.
+    #[inline]
+    pub(super) fn reclass(&mut self, chunks: &mut Chunks, chunk: u32, from: u32, to: u32) {
+        if from != to {
+            self.remove(chunks, chunk, from);
+            self.insert(chunks, chunk, to);
+        }
+    }
+
+    /// The size of the largest chunk, or 0. Costs the length of the last list.
+    pub(super) fn largest(&self, chunks: &Chunks) -> u64 {
+        let mut largest = 0;
+        if let Some(class) = self.find_below(self.last_class()) {
+            let mut chunk = self.head(class);
+            while chunk != NONE {
+                largest = largest.max(chunks.size(chunk));
+                chunk = chunks.list_next(chunk);
+            }
+        }
+        largest
+    }
+
+    /// Bytes of host memory held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.heads.len() * size_of::<u32>()
+    }
+
+    /// Asserts I3 and I4, and calls `visit` for each chunk in a list.
+    pub(super) fn validate(&self, chunks: &Chunks, visit: &mut dyn FnMut(u32)) {
+        for row in 0..64_u32 {
+            let word = self.second[index(row)];
+            assert_eq!(word != 0, self.first >> row & 1 == 1, "I4: bit {row} of the first level");
+            for column in 0..SECOND {
+                let class = (row << SECOND_LOG2) | column;
+                let head = self.heads.get(index(class)).copied().unwrap_or(NONE);
+                assert_eq!(head != NONE, word >> column & 1 == 1, "I3: bit of class {class}");
+                chunks.validate_list(head, &mut |chunk| {
+                    let size = chunks.size(chunk);
+                    assert_eq!(
+                        class_of(size),
+                        class,
+                        "I2: chunk {chunk} of {size} units is in class {class}"
+                    );
+                    visit(chunk);
+                });
+            }
+        }
+    }
+
+    /// Damage for a test of I3.
+    #[cfg(test)]
+    pub(super) fn flip_second(&mut self, class: u32) {
+        self.second[index(class >> SECOND_LOG2)] ^= 1 << (class & (SECOND - 1));
+    }
+
+    /// Damage for a test of I4.
+    #[cfg(test)]
+    pub(super) fn flip_first(&mut self, row: u32) {
+        self.first ^= 1 << row;
+    }
+}

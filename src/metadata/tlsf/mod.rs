@@ -1,0 +1,459 @@
+//! The engine for everything: two-level segregated fit.
+//!
+//! See [`Tlsf`].
+#![forbid(unsafe_code)]
+
+mod bins;
+mod empties;
+mod offset_index;
+mod search;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use self::bins::{Bins, class_of};
+use self::empties::Empties;
+use self::offset_index::OffsetIndex;
+use self::search::Find;
+use super::chunks::{Chunks, NONE};
+use super::{
+    AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span,
+    Strategy, Tag, Usage,
+};
+
+/// Grants any size in constant time, and packs well: the engine for everything that has no better one.
+///
+/// The free chunks of all regions are in lists by size class, 64 classes to each power of two, and bits say which lists
+/// have one. A request takes the head of a list that the bits name; what it does not need goes back into the list of its
+/// size. A chunk that is freed is joined with its neighbours at once.
+///
+/// ```text
+///   first     bit r: second[r] is not 0              . . . . 1 . . 1 . .
+///                                                            |
+///   second    bit c of row r: list 64 r + c      row 4:  ..1........1....
+///                                                          |
+///   heads     first chunk of each list               heads[64 * 4 + 13]
+///                                                          |
+///   chunks    nodes of 32 bytes, in one array         [ 1240 units ] -> [ 1232 units ] -> none
+///                                                          |
+///   regions   rings of nodes by address       [ used ] [ free 1240 ] [ used ] [ used ] [ free ]
+///
+///   empties   regions that are one free chunk, apart, by power of two: the last to be cut
+/// ```
+///
+/// Units: whatever the owner counts. A span has the size that was asked, to the unit. Sizes to 2^63.
+///
+/// # Strategies
+/// Each looks at a fixed number of chunks, so that no request is slow because memory is fragmented or alignments are
+/// mixed. "Sure" is a chunk of at least `size + alignment - 1` units: it fits wherever it lies.
+///
+/// | strategy | looks at | costs |
+/// |---|---|---|
+/// | [`Balanced`](Strategy::Balanced) | the head of the list that `size` belongs to, then of the next one above, then of the first that is sure | O(1), three looks |
+/// | [`MinTime`](Strategy::MinTime) | the head of the first list that is sure, then as Balanced | O(1), one look |
+/// | [`MinMemory`](Strategy::MinMemory) | up to 8 chunks of each of these lists and of one more, and takes the smallest that fits | O(1), 32 looks |
+/// | [`MinOffset`](Strategy::MinOffset) | the lowest 32 chunks of `size` units or more, then the lowest that is sure | O(log n) for each |
+///
+/// Where sizes repeat, or are multiples of their alignments as the sizes of Vulkan's resources are, Balanced is the
+/// fastest of them too: it finds holes that fit exactly, and has nothing to put back.
+///
+/// Chunks of used regions come first, and among empty regions the smallest that is large enough, so that as many regions
+/// as possible stay empty. MinOffset goes by region and offset alone.
+///
+/// When all that found nothing, the largest 32 of the chunks that might still fit are looked at, and then the empty
+/// regions. An alignment above the largest region's size, rounded up to a power of two, is met at the start of a
+/// region only, and costs a look at each region.
+///
+/// # When there is no space
+/// [`AllocateError::NoSpace`] is never wrong about an empty region, nor about a chunk of 65/64 of `size + alignment` units
+/// or more. It can be wrong where more than 32 free chunks of used regions have between 64/65 of `size` and that many
+/// units: if those of them that were looked at, the largest classes first, are all too small or lie badly, another might
+/// have done. Random requests with the usual alignments, in a region that is as full as it gets, meet this less than
+/// once in a thousand refusals. A size of 0 is answered with it too.
+///
+/// # Complexity
+/// Allocating and freeing: O(1), but for [`Strategy::MinOffset`]. The first request with that strategy builds an
+/// index of all free chunks, O(n), and from then on every operation of this engine keeps it up, O(log n). Adding a
+/// region, or emptying one: O(1) where regions of like capacity are equal, else O(empty regions of that power of two).
+/// [`Metadata::reset`]: O(chunks of the region).
+///
+/// Host memory: 32 bytes for each chunk, used or free, at most an eighth more than ever was needed at once, and 256 bytes
+/// for each power of two up to the largest region; the index takes 24 bytes more for each chunk.
+///
+/// # Invariants
+/// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
+///
+/// - I1: no two free chunks are neighbours.
+/// - I2: each free chunk is in one list: that of its size class, or, if it is all of its region, that of the empty
+///   regions of its power of two; and nothing else is in a list.
+/// - I3: a bit of the second level is set iff its list is not empty.
+/// - I4: a bit of the first level is set iff its row of the second level is not zero.
+/// - I5: a list of empty regions is in the order of their capacities, the largest first, and its bit is set iff it is
+///   not empty.
+/// - I6: the index of offsets, if there is one, holds the free chunks and nothing else, in the order of addresses;
+///   parents have higher priorities than children; each knows the largest chunk from itself down.
+///
+/// # What it does badly
+/// A free list is last in, first out: MinTime and Balanced do not take the best chunk of a class, so that a class's width,
+/// 1/64, is the least difference in size that they see. Small and large, short-lived and long-lived chunks are
+/// neighbours; whoever knows better uses several engines, or [`Linear`](super::Linear). Keys of a chunk slot repeat after
+/// 2^32 allocations.
+///
+/// # Examples
+/// ```
+/// use sublet::metadata::{Freed, Metadata, Request, Strategy, Tlsf};
+///
+/// // Two blocks of a megabyte.
+/// let mut tlsf = Tlsf::new(1 << 20);
+/// let first = tlsf.add_region(&(1 << 20))?;
+/// let second = tlsf.add_region(&(1 << 20))?;
+///
+/// let (a, granted) = tlsf.allocate(&Request::new(1000, 256)).expect("there is room");
+/// assert_eq!((granted.offset % 256, granted.size), (0, 1000));
+/// let low = Request { strategy: Strategy::MinOffset, ..Request::new(10, 256) };
+/// let (b, granted) = tlsf.allocate(&low).expect("there is room");
+/// // The region that became empty last is cut first. By offset, the first one is lower.
+/// assert_eq!((granted.region, granted.offset), (first, 0));
+///
+/// tlsf.free(a).expect("a live key");
+/// assert!(tlsf.free(a).is_err());
+/// assert!(tlsf.free(b).expect("a live key").region_empty);
+/// assert_eq!(tlsf.largest_free(), 1 << 20);
+/// # Ok::<(), sublet::metadata::RegionError>(())
+/// ```
+///
+/// Source: Masmano, Ripoll, Crespo and Real, "TLSF: a new dynamic memory allocator for real-time systems", 2004. Here one
+/// index serves many regions, alignment is part of the search, and the bookkeeping is apart from the memory.
+#[derive(Clone)]
+pub struct Tlsf {
+    chunks: Chunks,
+    bins: Bins,
+    empties: Empties,
+    /// `None` until [`Strategy::MinOffset`] is asked for.
+    index: Option<Box<OffsetIndex>>,
+}
+
+impl Tlsf {
+    /// An engine without regions, each of which is to have at most `max_region_capacity` units.
+    ///
+    /// # Panics
+    /// If `max_region_capacity` is 0 or above 2^63.
+    ///
+    /// # Examples
+    /// ```
+    /// use sublet::metadata::{Metadata, RegionError, Tlsf};
+    ///
+    /// let mut tlsf = Tlsf::new(1000);
+    /// assert!(tlsf.add_region(&1000).is_ok());
+    /// assert_eq!(tlsf.add_region(&1001), Err(RegionError::Capacity { capacity: 1001, max: 1000 }));
+    /// ```
+    #[must_use]
+    pub fn new(max_region_capacity: u64) -> Self {
+        Self {
+            chunks: Chunks::new(max_region_capacity),
+            bins: Bins::new(max_region_capacity),
+            empties: Empties::new(),
+            index: None,
+        }
+    }
+
+    /// Bytes of host memory that the engine holds, besides its own size.
+    ///
+    /// # Examples
+    /// ```
+    /// // The heads of the lists of free chunks: more classes for larger regions.
+    /// assert!(sublet::metadata::Tlsf::new(1 << 28).heap_bytes() < 8 << 10);
+    /// ```
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let index = self.index.as_ref().map_or(0, |index| size_of::<OffsetIndex>() + index.heap_bytes());
+        self.chunks.heap_bytes() + self.bins.heap_bytes() + index
+    }
+
+    /// What [`Metadata::allocate`] does when the two or three looks of its strategy found nothing, or when the request
+    /// is out of the ordinary.
+    #[cold]
+    #[inline(never)]
+    fn allocate_hard(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        let &Request { size, alignment, strategy, upper, tag } = request;
+        if upper {
+            return Err(AllocateError::UpperUnsupported);
+        }
+        if size == 0 || size > self.chunks.max_capacity() || !self.chunks.reserve_two() {
+            return Err(AllocateError::NoSpace);
+        }
+        if strategy == Strategy::MinOffset && self.index.is_none() {
+            self.index = Some(Box::new(OffsetIndex::new(&self.chunks)));
+        }
+        let mask = alignment.wrapping_sub(1);
+        let find = if self.is_over_aligned(mask) {
+            self.find_start(size)
+        } else {
+            let find = match strategy {
+                Strategy::Balanced | Strategy::MinTime => self.find_balanced(size, mask),
+                Strategy::MinMemory => self.find_small(size, mask),
+                Strategy::MinOffset => self.find_low(size, mask),
+            };
+            find.or_else(|| self.find_hard(size, mask)).or_else(|| self.find_empty(size))
+        };
+        let find = find.ok_or(AllocateError::NoSpace)?;
+        if self.chunks.is_whole_region(find.chunk) {
+            self.open_region(find.chunk);
+        }
+        Ok(self.take::<false>(find, size, tag))
+    }
+
+    /// Whether an aligned address says nothing about the offset: only offset 0 is a multiple of such an alignment.
+    #[inline]
+    const fn is_over_aligned(&self, mask: u64) -> bool {
+        mask >> self.chunks.shift() != 0
+    }
+
+    /// Puts the chunk of an empty region into the bins, to be cut there.
+    fn open_region(&mut self, chunk: u32) {
+        self.empties.remove(&mut self.chunks, chunk);
+        let class = class_of(self.chunks.size(chunk));
+        self.bins.insert(&mut self.chunks, chunk, class);
+    }
+
+    /// Makes what was found in the bins a used chunk. `ORDINARY`: it is the first of its list, and there is no index.
+    #[inline]
+    fn take<const ORDINARY: bool>(&mut self, find: Find, size: u64, tag: Tag) -> (Key, Span) {
+        let Self { chunks, bins, index, .. } = self;
+        let Find { chunk, class, have, gap } = find;
+        let back = have - gap - size;
+        let is_whole = back == 0 && gap == 0;
+        // The chunk goes on as what is left behind, or else in front. If that is in the same class it stays where it
+        // is in the list: a large chunk that much is cut from costs nothing here.
+        let rest_class = class_of(if back == 0 { gap } else { back });
+        if is_whole || rest_class != class {
+            if ORDINARY {
+                bins.pop(chunks, class);
+            } else {
+                bins.remove(chunks, chunk, class);
+            }
+            if is_whole {
+                if let (false, Some(index)) = (ORDINARY, index) {
+                    index.remove(chunks, chunk);
+                }
+                return chunks.occupy(chunk, tag);
+            }
+            bins.insert(chunks, chunk, rest_class);
+        }
+        let (key, span, front) = if back == 0 {
+            let used = chunks.cut_back(chunk, size);
+            let (key, span) = chunks.occupy(used, tag);
+            (key, span, NONE)
+        } else {
+            chunks.carve(chunk, gap, size, tag)
+        };
+        if front != NONE {
+            bins.insert(chunks, front, class_of(gap));
+        }
+        if let (false, Some(index)) = (ORDINARY, index) {
+            index.update(chunks, chunk);
+            if front != NONE {
+                index.insert(chunks, front);
+            }
+        }
+        (key, span)
+    }
+
+    /// Joins a chunk that is free now, and in no list yet, with its neighbours, and lists what that makes.
+    #[inline]
+    fn give<const INDEXED: bool>(&mut self, chunk: u32, region_empty: bool) {
+        let Self { chunks, bins, empties, index } = self;
+        let index = if INDEXED { index.as_deref_mut() } else { None };
+        let (prev, next) = (chunks.prev(chunk), chunks.next(chunk));
+        // A neighbour that is free goes on as the whole, and stays in its list if its class is the same.
+        let (whole, class) = if chunks.is_free(prev) {
+            let class = class_of(chunks.size(prev));
+            chunks.absorb_next(prev);
+            if chunks.is_free(next) {
+                bins.remove(chunks, next, class_of(chunks.size(next)));
+                if let Some(index) = index {
+                    index.remove(chunks, next);
+                    chunks.absorb_next(prev);
+                    index.update(chunks, prev);
+                } else {
+                    chunks.absorb_next(prev);
+                }
+            } else if let Some(index) = index {
+                index.update(chunks, prev);
+            }
+            (prev, class)
+        } else if chunks.is_free(next) {
+            let class = class_of(chunks.size(next));
+            chunks.absorb_prev(next);
+            if let Some(index) = index {
+                index.update(chunks, next);
+            }
+            (next, class)
+        } else {
+            if let Some(index) = index {
+                index.insert(chunks, chunk);
+            }
+            if region_empty {
+                empties.insert(chunks, chunk);
+            } else {
+                let class = class_of(chunks.size(chunk));
+                bins.insert(chunks, chunk, class);
+            }
+            return;
+        };
+        if region_empty {
+            bins.remove(chunks, whole, class);
+            empties.insert(chunks, whole);
+        } else {
+            let now = class_of(chunks.size(whole));
+            bins.reclass(chunks, whole, class, now);
+        }
+    }
+}
+
+impl fmt::Debug for Tlsf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tlsf")
+            .field("max_region_capacity", &self.chunks.max_capacity())
+            .field("regions", &self.chunks.regions().count())
+            .field("usage", &self.usage())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Metadata for Tlsf {
+    type Capacity = u64;
+    type Request = Request;
+    type Span = Span;
+
+    fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
+        let (region, chunk) = self.chunks.add_region(capacity)?;
+        self.empties.insert(&mut self.chunks, chunk);
+        if let Some(index) = &mut self.index {
+            index.insert(&self.chunks, chunk);
+        }
+        Ok(region)
+    }
+
+    fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
+        self.chunks.check_empty(region)?;
+        let chunk = self.chunks.first(region);
+        self.empties.remove(&mut self.chunks, chunk);
+        if let Some(index) = &mut self.index {
+            index.remove(&self.chunks, chunk);
+        }
+        self.chunks.remove_region(region);
+        Ok(())
+    }
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        let &Request { size, alignment, strategy, upper, tag } = request;
+        debug_assert!(alignment.is_power_of_two(), "an alignment is a power of two, not {alignment}");
+        let mask = alignment.wrapping_sub(1);
+        let is_ordinary = size.wrapping_sub(1) < self.chunks.max_capacity()
+            && !self.is_over_aligned(mask)
+            && !upper
+            && self.index.is_none();
+        if is_ordinary && self.chunks.reserve_two() {
+            let find = match strategy {
+                Strategy::Balanced => self.find_balanced(size, mask),
+                Strategy::MinTime => self.find_sure(size, mask),
+                Strategy::MinMemory | Strategy::MinOffset => None,
+            };
+            if let Some(find) = find {
+                return Ok(self.take::<true>(find, size, tag));
+            }
+        }
+        self.allocate_hard(request)
+    }
+
+    #[inline]
+    fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
+        let (chunk, freed) = self.chunks.vacate(key)?;
+        if self.index.is_none() {
+            self.give::<false>(chunk, freed.region_empty);
+        } else {
+            self.give::<true>(chunk, freed.region_empty);
+        }
+        Ok(freed)
+    }
+
+    fn reset(&mut self, region: RegionId) {
+        let Self { chunks, bins, empties, index } = self;
+        if chunks.check_empty(region).is_ok() {
+            return;
+        }
+        let first = chunks.first(region);
+        let header = chunks.prev(first);
+        let mut chunk = first;
+        while chunk != header {
+            if chunks.is_free(chunk) {
+                let class = class_of(chunks.size(chunk));
+                bins.remove(chunks, chunk, class);
+                if let Some(index) = index {
+                    index.remove(chunks, chunk);
+                }
+            }
+            chunk = chunks.next(chunk);
+        }
+        let whole = chunks.collapse(region);
+        empties.insert(chunks, whole);
+        if let Some(index) = index {
+            index.insert(chunks, whole);
+        }
+    }
+
+    fn span(&self, key: Key) -> Result<Span, BadKey> {
+        self.chunks.span(key)
+    }
+
+    fn tag(&self, key: Key) -> Result<Tag, BadKey> {
+        self.chunks.tag(key)
+    }
+
+    fn region_usage(&self, region: RegionId) -> Usage {
+        self.chunks.region_usage(region)
+    }
+
+    fn usage(&self) -> Usage {
+        self.chunks.usage()
+    }
+
+    fn largest_free(&self) -> u64 {
+        self.bins.largest(&self.chunks).max(self.empties.largest(&self.chunks))
+    }
+
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+        self.chunks.walk(region, visit);
+    }
+
+    fn validate(&self) {
+        let Self { chunks, bins, empties, index } = self;
+        let mut free = Vec::new();
+        chunks.validate(&mut |chunk| {
+            assert!(!chunks.is_free(chunks.next(chunk)), "I1: chunk {chunk} and the one behind are free");
+            free.push(chunk);
+        });
+        let mut listed = Vec::new();
+        bins.validate(chunks, &mut |chunk| {
+            assert!(!chunks.is_whole_region(chunk), "I2: chunk {chunk}, a whole region, is in a bin");
+            listed.push(chunk);
+        });
+        empties.validate(chunks, &mut |chunk| {
+            assert!(
+                chunks.is_whole_region(chunk),
+                "I2: chunk {chunk}, part of a region, is with the empty ones"
+            );
+            listed.push(chunk);
+        });
+        if let Some(index) = index {
+            index.validate(chunks, &free);
+        }
+        free.sort_unstable();
+        listed.sort_unstable();
+        assert_eq!(free, listed, "I2: a free chunk is in no list, or in two");
+    }
+}

@@ -1,0 +1,325 @@
+//! The free chunks in the order of their addresses: what [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset)
+//! finds the lowest fit with.
+//!
+//! A treap: a search tree by address and a heap by a priority that is a hash of the chunk's slot, which makes it as
+//! deep as a tree of random insertions, O(log n), and the same on every run. Each node knows the largest chunk below
+//! it, so that the lowest one of at least some size is found on one way down. The links are in an array beside the
+//! arena, with the same indices; an engine that is never asked for the lowest offset has none.
+//!
+//! ```text
+//!                      9: 100 units, largest below: 300
+//!                    /                                  \
+//!       3: 300 units, largest 300              4: 50 units, largest 70
+//!                                                        \
+//!                                                    12: 70 units, largest 70
+//!
+//!   addresses grow from left to right:  3  9  4  12
+//! ```
+#![forbid(unsafe_code)]
+
+use crate::base::cast::index;
+use crate::metadata::chunks::{Chunks, NONE};
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// Units of the largest chunk from here down; 0 of slot 0, which is no node.
+    largest: u64,
+    left: u32,
+    right: u32,
+    parent: u32,
+    priority: u32,
+}
+
+const NO_LINK: Link = Link { largest: 0, left: NONE, right: NONE, parent: NONE, priority: 0 };
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub(super) struct OffsetIndex {
+    links: Vec<Link>,
+    root: u32,
+}
+
+/// Spreads the slots' numbers over all of `u32`, one to one.
+const fn priority(slot: u32) -> u32 {
+    // The finalizer of Murmur 3.
+    let mut hash = slot;
+    hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
+    hash ^ (hash >> 16)
+}
+
+impl OffsetIndex {
+    /// Of all the free chunks there are. O(slots).
+    pub(super) fn new(chunks: &Chunks) -> Self {
+        let mut index = Self { links: Vec::new(), root: NONE };
+        index.make_room(chunks);
+        // Each chunk in turn becomes the last node of the rightmost path, and takes what it outranks there as its left
+        // subtree. What leaves that path is complete.
+        let mut last = NONE;
+        for region in chunks.regions() {
+            for chunk in chunks.chunks(region).filter(|&chunk| chunks.is_free(chunk)) {
+                let priority = priority(chunk);
+                let mut above = last;
+                let mut below = NONE;
+                while above != NONE && index.link(above).priority < priority {
+                    index.pull(chunks, above);
+                    below = above;
+                    above = index.link(above).parent;
+                }
+                *index.link_mut(chunk) =
+                    Link { largest: 0, left: below, right: NONE, parent: above, priority };
+                index.link_mut(below).parent = chunk;
+                if above == NONE {
+                    index.root = chunk;
+                } else {
+                    index.link_mut(above).right = chunk;
+                }
+                last = chunk;
+            }
+        }
+        while last != NONE {
+            index.pull(chunks, last);
+            last = index.link(last).parent;
+        }
+        index
+    }
+
+    #[inline]
+    fn link(&self, chunk: u32) -> &Link {
+        &self.links[index(chunk)]
+    }
+
+    #[inline]
+    fn link_mut(&mut self, chunk: u32) -> &mut Link {
+        &mut self.links[index(chunk)]
+    }
+
+    /// As many links as the arena has slots.
+    fn make_room(&mut self, chunks: &Chunks) {
+        let slots = chunks.slot_count();
+        if self.links.len() < slots {
+            self.links.reserve_exact(slots - self.links.len());
+            self.links.resize(slots, NO_LINK);
+        }
+    }
+
+    /// Recomputes what a node knows of the nodes below it.
+    #[inline]
+    fn pull(&mut self, chunks: &Chunks, chunk: u32) {
+        let &Link { left, right, .. } = self.link(chunk);
+        let below = self.link(left).largest.max(self.link(right).largest);
+        self.link_mut(chunk).largest = below.max(chunks.size(chunk));
+    }
+
+    /// Puts `new` in the place of `old` below `parent`.
+    #[inline]
+    fn replace_child(&mut self, parent: u32, old: u32, new: u32) {
+        if parent == NONE {
+            self.root = new;
+        } else {
+            let link = self.link_mut(parent);
+            if link.left == old {
+                link.left = new;
+            } else {
+                link.right = new;
+            }
+        }
+        // Of slot 0 if `new` is none: it is read by nobody.
+        self.link_mut(new).parent = parent;
+    }
+
+    /// Turns the edge between `chunk` and its parent, so that the parent is below. `chunk` then knows of all that the
+    /// parent knew of; what the parent knows is to be pulled.
+    fn rotate_up(&mut self, chunk: u32) {
+        let &Link { left, right, parent, .. } = self.link(chunk);
+        let &Link { largest, left: parent_left, parent: above, .. } = self.link(parent);
+        self.replace_child(above, parent, chunk);
+        if parent_left == chunk {
+            self.link_mut(parent).left = right;
+            self.link_mut(right).parent = parent;
+            self.link_mut(chunk).right = parent;
+        } else {
+            self.link_mut(parent).right = left;
+            self.link_mut(left).parent = parent;
+            self.link_mut(chunk).left = parent;
+        }
+        self.link_mut(parent).parent = chunk;
+        self.link_mut(chunk).largest = largest;
+    }
+
+    /// Puts in a free chunk. O(log n).
+    pub(super) fn insert(&mut self, chunks: &Chunks, chunk: u32) {
+        self.make_room(chunks);
+        let (addr, size) = chunks.extent(chunk);
+        let mut parent = NONE;
+        let mut at = self.root;
+        let mut is_left = false;
+        while at != NONE {
+            parent = at;
+            is_left = addr < chunks.addr(at);
+            let link = self.link_mut(at);
+            link.largest = link.largest.max(size);
+            at = if is_left { link.left } else { link.right };
+        }
+        let priority = priority(chunk);
+        *self.link_mut(chunk) = Link { largest: size, left: NONE, right: NONE, parent, priority };
+        if parent == NONE {
+            self.root = chunk;
+            return;
+        }
+        let link = self.link_mut(parent);
+        if is_left {
+            link.left = chunk;
+        } else {
+            link.right = chunk;
+        }
+        while parent != NONE && self.link(parent).priority < priority {
+            self.rotate_up(chunk);
+            self.pull(chunks, parent);
+            parent = self.link(chunk).parent;
+        }
+    }
+
+    /// Takes out a chunk that is in, whatever its address and size have become. O(log n).
+    pub(super) fn remove(&mut self, chunks: &Chunks, chunk: u32) {
+        loop {
+            let &Link { left, right, .. } = self.link(chunk);
+            if left == NONE && right == NONE {
+                break;
+            }
+            // The priority of slot 0 could be above that of a node.
+            let left_rises =
+                right == NONE || (left != NONE && self.link(left).priority > self.link(right).priority);
+            self.rotate_up(if left_rises { left } else { right });
+        }
+        let parent = self.link(chunk).parent;
+        self.replace_child(parent, chunk, NONE);
+        let mut at = parent;
+        while at != NONE {
+            self.pull(chunks, at);
+            at = self.link(at).parent;
+        }
+    }
+
+    /// After a chunk that is in changed its size, or its address without passing another. O(log n).
+    pub(super) fn update(&mut self, chunks: &Chunks, chunk: u32) {
+        let mut at = chunk;
+        while at != NONE {
+            let before = self.link(at).largest;
+            self.pull(chunks, at);
+            if self.link(at).largest == before {
+                break;
+            }
+            at = self.link(at).parent;
+        }
+    }
+
+    /// The lowest chunk of at least `size` units, or [`NONE`]. O(log n).
+    pub(super) fn first(&self, chunks: &Chunks, size: u64) -> u32 {
+        self.first_below(chunks, self.root, size)
+    }
+
+    /// As [`OffsetIndex::first`], from `at` down.
+    fn first_below(&self, chunks: &Chunks, mut at: u32, size: u64) -> u32 {
+        if self.link(at).largest < size {
+            return NONE;
+        }
+        loop {
+            let &Link { left, right, .. } = self.link(at);
+            if self.link(left).largest >= size {
+                at = left;
+            } else if chunks.size(at) >= size {
+                return at;
+            } else {
+                at = right;
+            }
+        }
+    }
+
+    /// The lowest chunk of at least `size` units that is higher than `chunk`, or [`NONE`]. O(log n).
+    pub(super) fn next(&self, chunks: &Chunks, chunk: u32, size: u64) -> u32 {
+        let found = self.first_below(chunks, self.link(chunk).right, size);
+        if found != NONE {
+            return found;
+        }
+        let mut below = chunk;
+        let mut at = self.link(chunk).parent;
+        while at != NONE {
+            let &Link { left, right, parent, .. } = self.link(at);
+            if left == below {
+                if chunks.size(at) >= size {
+                    return at;
+                }
+                let found = self.first_below(chunks, right, size);
+                if found != NONE {
+                    return found;
+                }
+            }
+            (below, at) = (at, parent);
+        }
+        NONE
+    }
+
+    /// Bytes of host memory held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.links.capacity() * size_of::<Link>()
+    }
+
+    /// Asserts I6 against `free`, all free chunks in the order of their addresses. O(n).
+    pub(super) fn validate(&self, chunks: &Chunks, free: &[u32]) {
+        assert_eq!(self.link(NONE).largest, 0, "I6: slot 0 has units");
+        assert_eq!(self.root == NONE, free.is_empty(), "I6: the root of {} chunks", free.len());
+        for (place, &chunk) in free.iter().enumerate() {
+            let link = self.link(chunk);
+            let largest =
+                self.link(link.left).largest.max(self.link(link.right).largest).max(chunks.size(chunk));
+            assert_eq!(link.largest, largest, "I6: the largest chunk from chunk {chunk} down");
+            if link.parent == NONE {
+                assert_eq!(self.root, chunk, "I6: chunk {chunk} has no parent");
+            } else {
+                assert!(
+                    priority(chunk) < self.link(link.parent).priority,
+                    "I6: chunk {chunk} outranks its parent"
+                );
+            }
+            for child in [link.left, link.right] {
+                assert!(child == NONE || self.link(child).parent == chunk, "I6: parent of chunk {child}");
+            }
+            // Every chunk's successor is the next free one, so the tree holds them all, in order, and no other.
+            let next = free.get(place + 1).copied().unwrap_or(NONE);
+            assert_eq!(self.next(chunks, chunk, 1), next, "I6: what follows chunk {chunk}");
+        }
+        let first = free.first().copied().unwrap_or(NONE);
+        assert_eq!(self.first(chunks, 1), first, "I6: the lowest chunk");
+    }
+
+    /// How many chunks there are on the longest way down.
+    #[cfg(test)]
+    pub(super) fn depth(&self) -> u32 {
+        let mut deepest = 0;
+        let mut open = vec![(self.root, 0)];
+        while let Some((chunk, depth)) = open.pop() {
+            deepest = deepest.max(depth);
+            if chunk != NONE {
+                open.extend([(self.link(chunk).left, depth + 1), (self.link(chunk).right, depth + 1)]);
+            }
+        }
+        deepest
+    }
+
+    /// Parent and children of each of `chunks`.
+    #[cfg(test)]
+    pub(super) fn shape(&self, chunks: &[u32]) -> Vec<[u32; 3]> {
+        chunks
+            .iter()
+            .map(|&chunk| self.link(chunk))
+            .map(|link| [link.parent, link.left, link.right])
+            .collect()
+    }
+
+    /// Damage for a test of I6.
+    #[cfg(test)]
+    pub(super) fn forget_largest(&mut self, chunk: u32) {
+        self.link_mut(chunk).largest = 0;
+    }
+}

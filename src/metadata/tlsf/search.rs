@@ -1,0 +1,169 @@
+//! Where to put a request: the strategies, each a fixed number of looks.
+//!
+//! Of a request for `size` units at a multiple of `alignment`, three classes matter:
+//!
+//! ```text
+//!   class_of(size)              tight: its chunks are about as large; some are too small, some badly aligned
+//!   class_above(size)           its chunks are large enough; some are badly aligned
+//!   class_above(size + mask)    sure: whatever the address of a chunk, `size` units at the alignment fit into it
+//! ```
+//!
+//! where `mask` is `alignment - 1`, the most that alignment can cost.
+#![forbid(unsafe_code)]
+
+use super::Tlsf;
+use super::bins::{class_above, class_of};
+use crate::metadata::chunks::NONE;
+
+/// How many chunks of one list [`Tlsf::find_small`] compares.
+const COMPARED: u32 = 8;
+
+/// How many chunks [`Tlsf::find_hard`] looks at before it gives up.
+pub(super) const HARD_LOOKS: u32 = 32;
+
+/// How many of the lowest chunks that are large enough [`Tlsf::find_low`] looks at, before it takes the lowest that is
+/// sure to do.
+pub(super) const LOW_LOOKS: u32 = 32;
+
+/// A free chunk that fits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Find {
+    pub(super) chunk: u32,
+    /// Its class.
+    pub(super) class: u32,
+    /// Its units.
+    pub(super) have: u64,
+    /// Units in front of the first place in it that is aligned.
+    pub(super) gap: u64,
+}
+
+impl Tlsf {
+    /// The place in `chunk`, if it has one.
+    #[inline]
+    fn fit(&self, chunk: u32, size: u64, mask: u64) -> Option<Find> {
+        let (addr, have) = self.chunks.extent(chunk);
+        let gap = addr.wrapping_neg() & mask;
+        // Neither summand is above 2^63 and `gap` is below. Slot 0 has no units, so that NONE never fits.
+        if gap + size <= have { Some(Find { chunk, class: class_of(have), have, gap }) } else { None }
+    }
+
+    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of the tight class, else that of the
+    /// next one above, else that of the sure one. What is found is the first of its list.
+    #[inline]
+    pub(super) fn find_balanced(&self, size: u64, mask: u64) -> Option<Find> {
+        self.fit(self.bins.head(class_of(size)), size, mask)
+            .or_else(|| self.fit(self.bins.head(self.bins.find(class_above(size))?), size, mask))
+            .or_else(|| self.find_sure(size, mask))
+    }
+
+    /// [`Strategy::MinTime`](crate::metadata::Strategy::MinTime): the first chunk that is sure to fit. It is the first of
+    /// its list.
+    #[inline]
+    pub(super) fn find_sure(&self, size: u64, mask: u64) -> Option<Find> {
+        let class = self.bins.find(class_above(size + mask))?;
+        let chunk = self.bins.head(class);
+        let (addr, have) = self.chunks.extent(chunk);
+        Some(Find { chunk, class, have, gap: addr.wrapping_neg() & mask })
+    }
+
+    /// [`Strategy::MinMemory`](crate::metadata::Strategy::MinMemory): the smallest fit among the first few chunks of the
+    /// tight class, of the two next ones above, and of the sure one, in this order.
+    pub(super) fn find_small(&self, size: u64, mask: u64) -> Option<Find> {
+        if let Some(find) = self.smallest_of(self.bins.head(class_of(size)), size, mask) {
+            return Some(find);
+        }
+        let mut class = class_above(size);
+        for _ in 0..2 {
+            class = self.bins.find(class)?;
+            if let Some(find) = self.smallest_of(self.bins.head(class), size, mask) {
+                return Some(find);
+            }
+            class += 1;
+        }
+        let class = self.bins.find(class_above(size + mask))?;
+        self.smallest_of(self.bins.head(class), size, mask)
+    }
+
+    /// The smallest that fits of the first few chunks of a list.
+    fn smallest_of(&self, head: u32, size: u64, mask: u64) -> Option<Find> {
+        let mut best = None;
+        let mut best_have = u64::MAX;
+        let mut chunk = head;
+        for _ in 0..COMPARED {
+            if chunk == NONE {
+                break;
+            }
+            let have = self.chunks.size(chunk);
+            if have < best_have {
+                if let Some(find) = self.fit(chunk, size, mask) {
+                    (best, best_have) = (Some(find), have);
+                }
+            }
+            chunk = self.chunks.list_next(chunk);
+        }
+        best
+    }
+
+    /// When no list has a chunk that is sure to fit: the rest of what might, the largest first, because alignment is
+    /// likeliest to leave them large enough. Gives up after [`HARD_LOOKS`].
+    #[cold]
+    #[inline(never)]
+    pub(super) fn find_hard(&self, size: u64, mask: u64) -> Option<Find> {
+        let tight = class_of(size);
+        let mut class = class_above(size + mask).min(self.bins.last_class());
+        let mut looks = HARD_LOOKS;
+        while let Some(found) = self.bins.find_below(class) {
+            if found < tight {
+                break;
+            }
+            let mut chunk = self.bins.head(found);
+            while chunk != NONE {
+                if looks == 0 {
+                    return None;
+                }
+                looks -= 1;
+                if let Some(find) = self.fit(chunk, size, mask) {
+                    return Some(find);
+                }
+                chunk = self.chunks.list_next(chunk);
+            }
+            // A size is not 0, so neither is its class: `found` is at least 1.
+            class = found - 1;
+        }
+        None
+    }
+
+    /// [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset): the lowest chunk that fits, if it is among the
+    /// lowest [`LOW_LOOKS`] that are large enough, else the lowest that is sure to fit.
+    pub(super) fn find_low(&self, size: u64, mask: u64) -> Option<Find> {
+        let index = self.index.as_deref()?;
+        let mut chunk = index.first(&self.chunks, size);
+        for _ in 0..LOW_LOOKS {
+            if chunk == NONE {
+                return None;
+            }
+            if let Some(find) = self.fit(chunk, size, mask) {
+                return Some(find);
+            }
+            chunk = index.next(&self.chunks, chunk, size);
+        }
+        self.fit(index.first(&self.chunks, size + mask), size, mask)
+    }
+
+    /// For an alignment that no address of a region has but its first: the lowest region whose start is free. O(regions).
+    #[cold]
+    pub(super) fn find_start(&self, size: u64) -> Option<Find> {
+        self.chunks
+            .regions()
+            .map(|region| self.chunks.first(region))
+            .filter(|&chunk| self.chunks.is_free(chunk))
+            .find_map(|chunk| self.fit(chunk, size, 0))
+    }
+
+    /// The least empty region that is large enough, as far as a few looks find it.
+    pub(super) fn find_empty(&self, size: u64) -> Option<Find> {
+        let chunk = self.empties.find(&self.chunks, size)?;
+        // The start of a region has any alignment that is not above a region's addresses.
+        self.fit(chunk, size, 0)
+    }
+}

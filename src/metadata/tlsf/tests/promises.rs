@@ -1,0 +1,431 @@
+//! What the documentation promises.
+#![forbid(unsafe_code)]
+
+use super::*;
+use crate::metadata::tlsf::search::{HARD_LOOKS, LOW_LOOKS};
+
+#[test]
+fn a_used_region_is_filled_before_an_empty_one_is_cut() {
+    for strategy in [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory] {
+        let mut tlsf = Tlsf::new(1 << 20);
+        for capacity in [1 << 10, 1 << 20, 1 << 15, 1 << 12] {
+            tlsf.add_region(&capacity).unwrap();
+        }
+        let mut regions_used = Vec::new();
+        for _ in 0..1000 {
+            let (_, span) = tlsf.allocate(&request(100, 4, strategy)).unwrap();
+            if regions_used.last() != Some(&span.region.0) {
+                regions_used.push(span.region.0);
+            }
+        }
+        // The smallest that is large enough first.
+        assert_eq!(regions_used, [0, 3, 2, 1], "{strategy:?}");
+    }
+}
+
+#[test]
+fn the_smallest_empty_region_that_fits_is_cut() {
+    let mut tlsf = Tlsf::new(1 << 20);
+    for capacity in [1000, 900, 600, 800, 700, 1 << 20, 2000] {
+        tlsf.add_region(&capacity).unwrap();
+        tlsf.validate();
+    }
+    let regions: Vec<_> = [650, 850, 1000, 1500, 600, 700]
+        .map(|size| tlsf.allocate(&Request::new(size, 1)).unwrap().1.region.0)
+        .into();
+    assert_eq!(regions, [4, 1, 0, 6, 2, 3]);
+}
+
+#[test]
+fn a_small_empty_region_is_found_behind_equal_ones() {
+    let mut tlsf = Tlsf::new(1 << 10);
+    for capacity in [800, 900, 900, 900] {
+        tlsf.add_region(&capacity).unwrap();
+    }
+    assert_eq!(tlsf.allocate(&Request::new(750, 1)).unwrap().1.region.0, 0);
+}
+
+#[test]
+fn an_empty_region_of_exactly_the_size_is_found() {
+    for alignment in [1, 16, 1 << 12, 1 << 20] {
+        for strategy in STRATEGIES {
+            let mut tlsf = Tlsf::new(1 << 20);
+            // Many chunks that are nearly as large, all in used regions, and all in the same class or the next.
+            for _ in 0..3 * HARD_LOOKS {
+                tlsf.add_region(&(1 << 20)).unwrap();
+                tlsf.allocate(&Request::new((1 << 20) - 1006, 1)).unwrap();
+            }
+            assert_eq!(tlsf.largest_free(), 1006);
+            tlsf.add_region(&1007).unwrap();
+            let (_, span) = tlsf.allocate(&request(1007, alignment, strategy)).unwrap();
+            assert_eq!((span.region.0, span.offset), (3 * HARD_LOOKS, 0));
+            tlsf.validate();
+        }
+    }
+}
+
+#[test]
+fn an_alignment_above_the_region_is_good_at_its_start_only() {
+    for strategy in STRATEGIES {
+        let mut tlsf = Tlsf::new(1000);
+        for _ in 0..3 {
+            tlsf.add_region(&1000).unwrap();
+        }
+        for alignment in [1 << 10, 1 << 11, 1 << 40, 1 << 63] {
+            let keys: Vec<_> = (0..3)
+                .map(|_| {
+                    let (key, span) = tlsf.allocate(&request(100, alignment, strategy)).unwrap();
+                    assert_eq!(span.offset, 0);
+                    key
+                })
+                .collect();
+            assert_eq!(tlsf.allocate(&request(1, alignment, strategy)), Err(AllocateError::NoSpace));
+            tlsf.validate();
+            for key in keys {
+                tlsf.free(key).unwrap();
+                tlsf.validate();
+            }
+        }
+    }
+}
+
+#[test]
+fn the_start_of_a_used_region_is_found_for_a_high_alignment() {
+    let mut tlsf = Tlsf::new(1000);
+    let first = tlsf.add_region(&1000).unwrap();
+    let (low, _) = tlsf.allocate(&Request::new(500, 1)).unwrap();
+    tlsf.allocate(&Request::new(100, 1)).unwrap();
+    tlsf.free(low).unwrap();
+    assert_eq!(tlsf.allocate(&Request::new(501, 1 << 20)), Err(AllocateError::NoSpace));
+    let (_, span) = tlsf.allocate(&Request::new(500, 1 << 20)).unwrap();
+    assert_eq!((span.region, span.offset), (first, 0));
+    tlsf.validate();
+}
+
+#[test]
+fn sizes_up_to_two_to_the_63() {
+    let mut tlsf = Tlsf::new(1 << 63);
+    let low = tlsf.add_region(&((1 << 63) - 1)).unwrap();
+    let high = tlsf.add_region(&(1 << 63)).unwrap();
+    let (all, span) = tlsf.allocate(&Request::new(1 << 63, 1 << 63)).unwrap();
+    assert_eq!(span, Span { region: high, offset: 0, size: 1 << 63 });
+    assert_eq!(tlsf.allocate(&Request::new(1 << 63, 1)), Err(AllocateError::NoSpace));
+    tlsf.free(all).unwrap();
+    for strategy in STRATEGIES {
+        let mut keys = Vec::new();
+        // Holes of 2^39 and more, and alignments up to half of all.
+        for (size, alignment) in
+            [(1 << 39, 1 << 62), (3 << 40, 1), (1 << 62, 1 << 62), (7, 1 << 50), (1 << 41, 1)]
+        {
+            let (key, span) = tlsf.allocate(&request(size, alignment, strategy)).unwrap();
+            assert_eq!(span.offset % alignment, 0);
+            keys.push(key);
+            tlsf.validate();
+        }
+        for key in keys.into_iter().rev() {
+            tlsf.free(key).unwrap();
+            tlsf.validate();
+        }
+    }
+    assert_eq!(tlsf.largest_free(), 1 << 63);
+    assert_eq!(tlsf.region_usage(low).used, 0);
+    assert_eq!(tlsf.allocate(&Request::new((1 << 63) + 1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(tlsf.allocate(&Request::new(u64::MAX, 1)), Err(AllocateError::NoSpace));
+}
+
+#[test]
+fn no_size_is_no_space_and_the_upper_side_is_refused() {
+    for strategy in STRATEGIES {
+        let mut tlsf = Tlsf::new(64);
+        assert_eq!(tlsf.allocate(&request(1, 1, strategy)), Err(AllocateError::NoSpace), "no region yet");
+        tlsf.add_region(&64).unwrap();
+        assert_eq!(tlsf.allocate(&request(0, 1, strategy)), Err(AllocateError::NoSpace));
+        assert_eq!(tlsf.allocate(&request(65, 1, strategy)), Err(AllocateError::NoSpace));
+        let upper = Request { upper: true, ..request(1, 1, strategy) };
+        assert_eq!(tlsf.allocate(&upper), Err(AllocateError::UpperUnsupported));
+        assert_eq!(tlsf.usage().used_chunks, 0);
+        tlsf.validate();
+    }
+}
+
+#[test]
+fn what_was_freed_last_is_used_first() {
+    let mut tlsf = Tlsf::new(1 << 20);
+    tlsf.add_region(&(1 << 20)).unwrap();
+    let keys: Vec<_> = (0..20).map(|_| tlsf.allocate(&Request::new(1000, 1)).unwrap()).collect();
+    for place in [2, 8, 4] {
+        tlsf.free(keys[place].0).unwrap();
+    }
+    for strategy in [Strategy::Balanced, Strategy::MinMemory] {
+        let again = [4, 8, 2].map(|place| {
+            let (key, span) = tlsf.allocate(&request(1000, 1, strategy)).unwrap();
+            assert_eq!(span, keys[place].1, "{strategy:?}");
+            key
+        });
+        for key in again.into_iter().rev() {
+            tlsf.free(key).unwrap();
+        }
+    }
+}
+
+#[test]
+fn balanced_takes_the_hole_of_the_size_and_min_time_does_not_look_for_it() {
+    for (strategy, place) in [(Strategy::Balanced, 0), (Strategy::MinTime, 2)] {
+        let mut tlsf = Tlsf::new(1 << 20);
+        tlsf.add_region(&(1 << 20)).unwrap();
+        // 1001 is in the middle of a class: the classes above are sure, its own is not.
+        let holes = [1001, 5000, 1100].map(|size| {
+            let hole = tlsf.allocate(&Request::new(size, 1)).unwrap();
+            tlsf.allocate(&Request::new(1, 1)).unwrap();
+            hole
+        });
+        for (key, _) in holes {
+            tlsf.free(key).unwrap();
+        }
+        let (_, span) = tlsf.allocate(&request(1001, 1, strategy)).unwrap();
+        assert_eq!(span.offset, holes[place].1.offset, "{strategy:?}");
+        // The next one above, where its own class has only smaller ones.
+        let (_, span) = tlsf.allocate(&request(1003, 1, strategy)).unwrap();
+        assert_eq!(
+            span.offset,
+            if place == 0 { holes[2].1.offset } else { holes[1].1.offset },
+            "{strategy:?}"
+        );
+    }
+}
+
+#[test]
+fn min_offset_takes_what_is_just_sure() {
+    let mut tlsf = Tlsf::new(1 << 20);
+    tlsf.add_region(&(1 << 20)).unwrap();
+    // Chunks that are large enough, at odd offsets.
+    let mut holes = Vec::new();
+    for _ in 0..LOW_LOOKS {
+        tlsf.allocate(&Request::new(1, 1)).unwrap();
+        holes.push(tlsf.allocate(&Request::new(64, 1)).unwrap());
+    }
+    tlsf.allocate(&Request::new(1, 1)).unwrap();
+    let (sure, span) = tlsf.allocate(&Request::new(64 + 63, 1)).unwrap();
+    tlsf.allocate(&Request::new(1, 1)).unwrap();
+    for (key, span) in holes {
+        assert_ne!(span.offset % 64, 0);
+        tlsf.free(key).unwrap();
+    }
+    tlsf.free(sure).unwrap();
+    let (_, found) = tlsf.allocate(&request(64, 64, Strategy::MinOffset)).unwrap();
+    assert_eq!(found.offset, span.offset.next_multiple_of(64));
+}
+
+#[test]
+fn min_memory_takes_the_smallest_of_a_class() {
+    let mut tlsf = Tlsf::new(1 << 20);
+    tlsf.add_region(&(1 << 20)).unwrap();
+    // One class: 1024 to 1039.
+    let sizes = [1030, 1028, 1035, 1026, 1039, 1027];
+    assert!(sizes.iter().all(|&size| class_of(size) == class_of(1025)));
+    let holes = sizes.map(|size| {
+        let hole = tlsf.allocate(&Request::new(size, 1)).unwrap();
+        tlsf.allocate(&Request::new(1, 1)).unwrap();
+        hole
+    });
+    for (key, _) in holes {
+        tlsf.free(key).unwrap();
+    }
+    let (_, span) = tlsf.allocate(&request(1025, 1, Strategy::MinMemory)).unwrap();
+    assert_eq!(span.offset, holes[3].1.offset);
+    let (_, span) = tlsf.allocate(&request(1029, 1, Strategy::MinMemory)).unwrap();
+    assert_eq!(span.offset, holes[0].1.offset);
+}
+
+/// Chunks that are large enough, but too badly aligned by one unit, hide one that fits.
+#[test]
+fn no_space_is_answered_after_a_bounded_search_only() {
+    for decoys in [HARD_LOOKS - 1, HARD_LOOKS] {
+        for strategy in STRATEGIES {
+            let mut tlsf = Tlsf::new(1 << 20);
+            tlsf.add_region(&(1 << 20)).unwrap();
+            let mut holes = Vec::new();
+            // A chunk of 4096 at a multiple of 4096, then chunks of the same size at odd offsets.
+            holes.push(tlsf.allocate(&Request::new(4096, 4096)).unwrap().0);
+            for _ in 0..decoys {
+                tlsf.allocate(&Request::new(1, 1)).unwrap();
+                holes.push(tlsf.allocate(&Request::new(4096, 1)).unwrap().0);
+            }
+            let rest = tlsf.largest_free();
+            tlsf.allocate(&Request::new(rest, 1)).unwrap();
+            for key in holes {
+                tlsf.free(key).unwrap();
+            }
+            let found = tlsf.allocate(&request(4096, 4096, strategy));
+            assert_eq!(found.is_ok(), decoys < HARD_LOOKS || strategy == Strategy::MinOffset, "{strategy:?}");
+        }
+    }
+}
+
+/// How often NoSpace is wrong, in a region that is kept as full as it gets.
+#[test]
+fn no_space_is_hardly_ever_wrong() {
+    let mut random = Random(5);
+    let mut tlsf = Tlsf::new(1 << 26);
+    tlsf.add_region(&(1 << 26)).unwrap();
+    let mut live = Vec::new();
+    let (mut refused, mut wrong) = (0, 0);
+    for _ in 0..20_000 {
+        let (size, alignment) = (random.size(8, 20), random.usual_alignment());
+        match tlsf.allocate(&Request::new(size, alignment)) {
+            Ok((key, _)) => live.push(key),
+            Err(_) => {
+                refused += 1;
+                wrong += u32::from(free_chunks(&tlsf).iter().any(|&chunk| fits(chunk, size, alignment)));
+                for _ in 0..2 {
+                    let place = random.place(live.len());
+                    tlsf.free(live.swap_remove(place)).unwrap();
+                }
+            }
+        }
+    }
+    assert!(refused > 5000, "the region is not full: {refused}");
+    assert!(wrong * 1000 <= refused, "{wrong} of {refused}");
+}
+
+/// Churn of `live` allocations in regions of 2^`log2` units: the engine, and the most units that were in use.
+fn churned(live: usize, turns: usize, log2: u32, strategy: Strategy) -> (Tlsf, u64) {
+    let mut random = Random(3);
+    let mut tlsf = Tlsf::new(1 << log2);
+    let mut keys = Vec::new();
+    let mut peak = 0;
+    for _ in 0..live + turns {
+        if keys.len() == live {
+            let place = random.place(live);
+            tlsf.free(keys.swap_remove(place)).unwrap();
+        }
+        let alignment = random.usual_alignment();
+        // Drivers report sizes that are multiples of the alignment.
+        let size = random.size(8, 20).next_multiple_of(alignment);
+        let request = request(size, alignment, strategy);
+        let (key, _) = tlsf.allocate(&request).unwrap_or_else(|_| {
+            tlsf.add_region(&(1 << log2)).unwrap();
+            tlsf.allocate(&request).unwrap()
+        });
+        keys.push(key);
+        peak = peak.max(tlsf.usage().used);
+    }
+    tlsf.validate();
+    (tlsf, peak)
+}
+
+#[test]
+fn packing_and_host_memory() {
+    for (strategy, most_percent) in [
+        (Strategy::Balanced, 110),
+        (Strategy::MinTime, 112),
+        (Strategy::MinMemory, 110),
+        (Strategy::MinOffset, 116),
+    ] {
+        let (live, turns) = (10_000, 60_000);
+        let (tlsf, peak) = churned(live, turns, 24, strategy);
+        let percent = tlsf.usage().capacity * 100 / peak;
+        assert!(percent <= most_percent, "{strategy:?}: {percent} percent of the peak is reserved");
+        if strategy != Strategy::MinOffset {
+            let bytes = tlsf.heap_bytes() / live;
+            assert!(bytes <= 64, "{strategy:?}: {bytes} bytes for each allocation");
+        }
+    }
+}
+
+#[test]
+fn a_warm_engine_takes_no_more_host_memory() {
+    let (mut tlsf, _) = churned(1_000, 10_000, 24, Strategy::MinOffset);
+    let warm = tlsf.heap_bytes();
+    for _ in 0..3 {
+        for region in regions(&tlsf) {
+            tlsf.reset(region);
+        }
+        let mut keys = Vec::new();
+        for _ in 0..300 {
+            keys.push(tlsf.allocate(&request(1000, 16, Strategy::MinOffset)).unwrap().0);
+        }
+        for region in regions(&tlsf).into_iter().skip(1) {
+            tlsf.remove_region(region).unwrap();
+            tlsf.add_region(&(1 << 24)).unwrap();
+        }
+        assert_eq!(tlsf.heap_bytes(), warm);
+    }
+}
+
+#[test]
+fn slots_run_out_without_harm() {
+    let mut tlsf = Tlsf::new(64);
+    tlsf.chunks.set_max_slots(8);
+    tlsf.add_region(&64).unwrap();
+    let mut keys = Vec::new();
+    while let Ok((key, _)) = tlsf.allocate(&Request::new(1, 4)) {
+        keys.push(key);
+        tlsf.validate();
+    }
+    assert!(!keys.is_empty() && keys.len() < 8);
+    assert_eq!(tlsf.add_region(&64), Err(RegionError::TooMany));
+    for key in keys {
+        tlsf.free(key).unwrap();
+        tlsf.validate();
+    }
+    assert!(tlsf.allocate(&Request::new(1, 4)).is_ok());
+}
+
+#[test]
+fn an_index_that_is_built_late_is_one_that_was_kept() {
+    let mut random = Random(11);
+    let mut late = Tlsf::new(1 << 16);
+    let mut early = Tlsf::new(1 << 16);
+    early.index = Some(Box::new(OffsetIndex::new(&early.chunks)));
+    let mut live: Vec<(Key, Key)> = Vec::new();
+    for tlsf in [&mut late, &mut early] {
+        tlsf.add_region(&(1 << 16)).unwrap();
+        tlsf.add_region(&1000).unwrap();
+    }
+    for _ in 0..2000 {
+        if random.below(100) < 48 && !live.is_empty() {
+            let place = random.place(live.len());
+            let (in_late, in_early) = live.swap_remove(place);
+            assert_eq!(late.free(in_late), early.free(in_early));
+        } else {
+            let request = Request::new(random.size(0, 9), 1 << random.below(8));
+            match (late.allocate(&request), early.allocate(&request)) {
+                (Ok((in_late, span)), Ok((in_early, same))) => {
+                    assert_eq!(span, same);
+                    live.push((in_late, in_early));
+                }
+                (late, early) => assert_eq!(late.map(drop), early.map(drop)),
+            }
+        }
+    }
+    late.index = Some(Box::new(OffsetIndex::new(&late.chunks)));
+    late.validate();
+    early.validate();
+    let shapes = [late, early].map(|tlsf| {
+        let free: Vec<u32> = regions(&tlsf)
+            .into_iter()
+            .flat_map(|region| tlsf.chunks.chunks(region))
+            .filter(|&chunk| tlsf.chunks.is_free(chunk))
+            .collect();
+        tlsf.index.unwrap().shape(&free)
+    });
+    assert_eq!(shapes[0], shapes[1], "a treap has one shape");
+}
+
+#[test]
+fn an_index_is_shallow() {
+    let (tlsf, _) = churned(3_000, 30_000, 24, Strategy::Balanced);
+    let index = OffsetIndex::new(&tlsf.chunks);
+    let free = free_chunks(&tlsf).len();
+    assert!(free > 1000);
+    // A random tree is about 2 * log2(n) deep; twice that is no accident.
+    assert!(index.depth() <= 4 * free.ilog2(), "{} of {free}", index.depth());
+}
+
+#[test]
+fn debug_is_short() {
+    let (tlsf, _) = churned(100, 100, 24, Strategy::Balanced);
+    let debug = format!("{tlsf:?}");
+    assert!(debug.contains("Tlsf") && debug.contains("used_chunks: 100") && debug.len() < 300, "{debug}");
+}

@@ -1,0 +1,196 @@
+//! Sums over blocks and allocations, in VMA's terms.
+#![forbid(unsafe_code)]
+
+/// How much there is, and how much of it is allocated. Cheap to get: kept up to date.
+///
+/// # Examples
+/// ```
+/// use sublet::Statistics;
+///
+/// let mut all = Statistics { block_count: 1, block_bytes: 1000, allocation_count: 3, allocation_bytes: 600 };
+/// all.add(&Statistics { block_count: 1, block_bytes: 500, ..Statistics::default() });
+/// assert_eq!((all.block_count, all.block_bytes, all.unused_bytes()), (2, 1500, 900));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Statistics {
+    /// Blocks: `VkDeviceMemory` objects, or virtual blocks.
+    pub block_count: u64,
+    /// Bytes of the blocks, allocated or not. For virtual blocks: units.
+    pub block_bytes: u64,
+    /// Allocations. A dedicated allocation counts as a block and as an allocation.
+    pub allocation_count: u64,
+    /// Bytes granted to the allocations, what was rounded up included.
+    pub allocation_bytes: u64,
+}
+
+impl Statistics {
+    /// Adds up: `self` is then the sums over the blocks of both.
+    ///
+    /// # Examples
+    /// ```
+    /// let block = sublet::Statistics { block_count: 1, block_bytes: 64, ..Default::default() };
+    /// let mut two = block;
+    /// two.add(&block);
+    /// assert_eq!((two.block_count, two.block_bytes), (2, 128));
+    /// ```
+    pub const fn add(&mut self, other: &Self) {
+        self.block_count += other.block_count;
+        self.block_bytes += other.block_bytes;
+        self.allocation_count += other.allocation_count;
+        self.allocation_bytes += other.allocation_bytes;
+    }
+
+    /// Bytes of the blocks that no allocation has.
+    ///
+    /// # Examples
+    /// ```
+    /// let block = sublet::Statistics { block_bytes: 64, allocation_bytes: 16, ..Default::default() };
+    /// assert_eq!(block.unused_bytes(), 48);
+    /// ```
+    #[must_use]
+    pub const fn unused_bytes(&self) -> u64 {
+        self.block_bytes - self.allocation_bytes
+    }
+}
+
+/// [`Statistics`], and the extremes of the sizes of allocations and of the ranges between them. Costs a walk over every
+/// chunk.
+///
+/// # Examples
+/// ```
+/// use sublet::DetailedStatistics;
+///
+/// let mut block = DetailedStatistics::default();
+/// block.add_block(100);
+/// block.add_allocation(60);
+/// block.add_allocation(10);
+/// block.add_unused_range(30);
+/// assert_eq!((block.allocation_size_min, block.allocation_size_max), (10, 60));
+/// assert_eq!((block.unused_range_count, block.unused_range_size_max), (1, 30));
+/// assert_eq!(block.statistics.unused_bytes(), 30);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DetailedStatistics {
+    /// The sums.
+    pub statistics: Statistics,
+    /// Ranges that no allocation has, each as long as it gets.
+    pub unused_range_count: u64,
+    /// The smallest allocation; `u64::MAX` if there is none.
+    pub allocation_size_min: u64,
+    /// The largest allocation; 0 if there is none.
+    pub allocation_size_max: u64,
+    /// The smallest unused range; `u64::MAX` if there is none.
+    pub unused_range_size_min: u64,
+    /// The largest unused range; 0 if there is none.
+    pub unused_range_size_max: u64,
+}
+
+impl Default for DetailedStatistics {
+    /// Of no block.
+    fn default() -> Self {
+        Self {
+            statistics: Statistics::default(),
+            unused_range_count: 0,
+            allocation_size_min: u64::MAX,
+            allocation_size_max: 0,
+            unused_range_size_min: u64::MAX,
+            unused_range_size_max: 0,
+        }
+    }
+}
+
+impl DetailedStatistics {
+    /// Counts a block; what is in it is to be counted as well.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut block = sublet::DetailedStatistics::default();
+    /// block.add_block(100);
+    /// assert_eq!((block.statistics.block_count, block.statistics.block_bytes), (1, 100));
+    /// ```
+    pub const fn add_block(&mut self, bytes: u64) {
+        self.statistics.block_count += 1;
+        self.statistics.block_bytes += bytes;
+    }
+
+    /// Counts an allocation.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut block = sublet::DetailedStatistics::default();
+    /// block.add_allocation(7);
+    /// assert_eq!((block.statistics.allocation_count, block.allocation_size_min), (1, 7));
+    /// ```
+    pub fn add_allocation(&mut self, bytes: u64) {
+        self.statistics.allocation_count += 1;
+        self.statistics.allocation_bytes += bytes;
+        self.allocation_size_min = self.allocation_size_min.min(bytes);
+        self.allocation_size_max = self.allocation_size_max.max(bytes);
+    }
+
+    /// Counts a range that no allocation has.
+    ///
+    /// # Examples
+    /// ```
+    /// let mut block = sublet::DetailedStatistics::default();
+    /// block.add_unused_range(7);
+    /// assert_eq!((block.unused_range_count, block.unused_range_size_min), (1, 7));
+    /// ```
+    pub fn add_unused_range(&mut self, bytes: u64) {
+        self.unused_range_count += 1;
+        self.unused_range_size_min = self.unused_range_size_min.min(bytes);
+        self.unused_range_size_max = self.unused_range_size_max.max(bytes);
+    }
+
+    /// Adds up: `self` is then of the blocks of both.
+    ///
+    /// # Examples
+    /// ```
+    /// let (mut a, mut b) = (sublet::DetailedStatistics::default(), sublet::DetailedStatistics::default());
+    /// a.add_allocation(7);
+    /// b.add_allocation(70);
+    /// a.add(&b);
+    /// assert_eq!((a.allocation_size_min, a.allocation_size_max), (7, 70));
+    /// ```
+    pub fn add(&mut self, other: &Self) {
+        self.statistics.add(&other.statistics);
+        self.unused_range_count += other.unused_range_count;
+        self.allocation_size_min = self.allocation_size_min.min(other.allocation_size_min);
+        self.allocation_size_max = self.allocation_size_max.max(other.allocation_size_max);
+        self.unused_range_size_min = self.unused_range_size_min.min(other.unused_range_size_min);
+        self.unused_range_size_max = self.unused_range_size_max.max(other.unused_range_size_max);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DetailedStatistics;
+
+    fn of(allocations: &[u64], unused: &[u64]) -> DetailedStatistics {
+        let mut all = DetailedStatistics::default();
+        all.add_block(allocations.iter().chain(unused).sum());
+        allocations.iter().for_each(|&bytes| all.add_allocation(bytes));
+        unused.iter().for_each(|&bytes| all.add_unused_range(bytes));
+        all
+    }
+
+    #[test]
+    fn merged_is_counted_together() {
+        let mut merged = of(&[5, 9], &[3]);
+        merged.add(&of(&[2], &[8, 1]));
+        let mut together = of(&[5, 9, 2], &[3, 8, 1]);
+        assert_eq!(merged.statistics.unused_bytes(), 12);
+        together.statistics.block_count = 2;
+        assert_eq!(merged, together);
+    }
+
+    #[test]
+    fn nothing_changes_nothing() {
+        let mut some = of(&[5, 9], &[3]);
+        some.add(&DetailedStatistics::default());
+        assert_eq!(some, of(&[5, 9], &[3]));
+        let mut none = DetailedStatistics::default();
+        none.add(&some);
+        assert_eq!(none, some);
+    }
+}

@@ -1,0 +1,564 @@
+//! The engines for memory of the user's own: ranges of a buffer, slots of an array, indices of anything.
+#![forbid(unsafe_code)]
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use self::error::{VirtualAllocationError, VirtualBlockError, VirtualFreeError, VirtualHandleError};
+use crate::base::cast::{index, narrow};
+use crate::metadata::{
+    Algorithm, AllocateError, Engine, Key, Metadata, RegionError, RegionId, Request, Strategy, Tag,
+};
+use crate::statistics::{DetailedStatistics, Statistics};
+
+/// How a [`VirtualBlock`] is to be made.
+///
+/// # Examples
+/// ```
+/// use sublet::{Algorithm, VirtualBlockCreateInfo};
+///
+/// let info = VirtualBlockCreateInfo { size: 1 << 20, ..Default::default() };
+/// assert_eq!(info.algorithm, Algorithm::Tlsf);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VirtualBlockCreateInfo {
+    /// Units that the block has: 1 to 2^63 of whatever is counted.
+    pub size: u64,
+    /// How it is divided.
+    pub algorithm: Algorithm,
+}
+
+/// What is asked of a [`VirtualBlock`].
+///
+/// # Examples
+/// ```
+/// use sublet::VirtualAllocationCreateInfo;
+///
+/// let info = VirtualAllocationCreateInfo { size: 100, alignment: 16, ..Default::default() };
+/// assert!(!info.upper_address);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct VirtualAllocationCreateInfo {
+    /// Units wanted; not zero.
+    pub size: u64,
+    /// The offset is a multiple of this power of two. 0 means 1.
+    pub alignment: u64,
+    /// What to optimise. Only [`Algorithm::Tlsf`] has a choice.
+    pub strategy: Strategy,
+    /// From the end of the block downwards: the second stack of a double stack, [`Algorithm::Linear`] only.
+    pub upper_address: bool,
+    /// Anything that the caller wants to find again with the allocation.
+    pub user_data: u64,
+}
+
+/// A range of a [`VirtualBlock`]. By value and neither `Copy` nor `Clone`, so that freeing it twice does not compile.
+///
+/// Dropping one without [`VirtualBlock::free`] leaves its range allocated until [`VirtualBlock::clear`].
+///
+/// ```compile_fail
+/// # use sublet::*;
+/// # let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() }).unwrap();
+/// # let info = VirtualAllocationCreateInfo { size: 16, ..Default::default() };
+/// let range = block.allocate(&info).unwrap();
+/// block.free(range).unwrap();
+/// block.free(range).unwrap(); // moved already
+/// ```
+#[derive(PartialEq, Eq, Debug)]
+#[must_use = "the range stays allocated until it is given back to its block"]
+pub struct VirtualAllocation {
+    block: u64,
+    key: Key,
+    offset: u64,
+    size: u64,
+}
+
+impl VirtualAllocation {
+    /// First unit.
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let first = block.allocate(&VirtualAllocationCreateInfo { size: 10, ..Default::default() })?;
+    /// let info = VirtualAllocationCreateInfo { size: 10, alignment: 16, ..Default::default() };
+    /// assert_eq!((first.offset(), block.allocate(&info)?.offset()), (0, 16));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Units granted: what was asked, or the power of two that [`Algorithm::Buddy`] rounds it up to.
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
+    /// assert_eq!(range.size(), 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub const fn size(&self) -> u64 {
+        self.size
+    }
+}
+
+/// What a [`VirtualBlock`] knows of an allocation.
+///
+/// # Examples
+/// ```
+/// # use sublet::*;
+/// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+/// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, user_data: 5, ..Default::default() })?;
+/// assert_eq!(block.info(&range)?, VirtualAllocationInfo { offset: 0, size: 16, user_data: 5 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct VirtualAllocationInfo {
+    /// First unit.
+    pub offset: u64,
+    /// Units granted.
+    pub size: u64,
+    /// What [`VirtualAllocationCreateInfo::user_data`] said, or [`VirtualBlock::set_user_data`] since.
+    pub user_data: u64,
+}
+
+/// A range of a block, allocated or not, as [`VirtualBlock::walk`] shows it.
+///
+/// # Examples
+/// ```
+/// # use sublet::*;
+/// let block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+/// block.walk(|range| assert_eq!(range, VirtualRange { offset: 0, size: 64, user_data: None }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct VirtualRange {
+    /// First unit.
+    pub offset: u64,
+    /// Units; not zero.
+    pub size: u64,
+    /// The user data of the allocation that has the range; `None` if it is unused.
+    pub user_data: Option<u64>,
+}
+
+/// Divides a range of numbers that mean something to the caller alone: bytes of one large buffer, elements of an array,
+/// rows of a texture, identifiers. No Vulkan and no memory are behind it.
+///
+/// Units: whatever the caller counts. The block has no lock: `&mut self` is what says that nobody else is at it.
+/// Placement is deterministic: the same calls give the same offsets.
+///
+/// # Examples
+/// One vertex buffer for many meshes:
+///
+/// ```
+/// use sublet::{VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo};
+///
+/// let mut vertices = VirtualBlock::new(&VirtualBlockCreateInfo { size: 1 << 20, ..Default::default() })?;
+/// let info = VirtualAllocationCreateInfo { size: 24 * 36, alignment: 4, user_data: 7, ..Default::default() };
+/// let cube = vertices.allocate(&info)?;
+/// // Upload the cube's vertices to cube.offset() of the buffer; draw it from there.
+/// assert_eq!((cube.offset() % 4, cube.size()), (0, 864));
+/// assert_eq!(vertices.user_data(&cube)?, 7);
+/// assert_eq!(vertices.statistics().allocation_bytes, 864);
+///
+/// vertices.free(cube)?;
+/// assert!(vertices.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct VirtualBlock {
+    id: u64,
+    engine: Engine,
+    region: RegionId,
+    user_data: UserData,
+}
+
+/// The user data of the allocations. The engine carries the index of each in its tag.
+#[derive(Debug, Default)]
+struct UserData {
+    slots: Vec<u64>,
+    vacant: Vec<u32>,
+}
+
+impl UserData {
+    /// The slot that the next [`UserData::insert`] takes; `None` if there is no number for it.
+    fn next(&self) -> Option<Tag> {
+        let slot = self.vacant.last().copied().unwrap_or_else(|| narrow(self.slots.len()));
+        (slot <= Tag::MASK).then_some(Tag(slot))
+    }
+
+    fn insert(&mut self, user_data: u64) {
+        match self.vacant.pop() {
+            Some(slot) => self.slots[index(slot)] = user_data,
+            None => self.slots.push(user_data),
+        }
+    }
+
+    fn remove(&mut self, slot: Tag) {
+        self.vacant.push(slot.0);
+    }
+
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.vacant.clear();
+    }
+}
+
+impl VirtualBlock {
+    /// An empty block.
+    ///
+    /// # Errors
+    /// [`VirtualBlockError::Size`] if `info.size` is 0 or above 2^63.
+    ///
+    /// # Examples
+    /// ```
+    /// use sublet::{VirtualBlock, VirtualBlockCreateInfo, VirtualBlockError};
+    ///
+    /// let nothing = VirtualBlock::new(&VirtualBlockCreateInfo::default());
+    /// assert_eq!(nothing.err(), Some(VirtualBlockError::Size { size: 0, max: 1 << 63 }));
+    /// ```
+    pub fn new(info: &VirtualBlockCreateInfo) -> Result<Self, VirtualBlockError> {
+        /// Blocks made so far. A handle carries the number of its block.
+        static BLOCKS: AtomicU64 = AtomicU64::new(0);
+
+        let &VirtualBlockCreateInfo { size, algorithm } = info;
+        if !(1..=1 << 63).contains(&size) {
+            return Err(VirtualBlockError::Size { size, max: 1 << 63 });
+        }
+        let mut engine = Engine::single(algorithm, size);
+        let region = engine.add_region(&size).map_err(|error| match error {
+            RegionError::Capacity { capacity, max } => VirtualBlockError::Size { size: capacity, max },
+            RegionError::TooMany => VirtualBlockError::Size { size, max: 0 },
+        })?;
+        let id = BLOCKS.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { id, engine, region, user_data: UserData::default() })
+    }
+
+    /// Units that the block has.
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// assert_eq!(block.size(), 64);
+    /// # Ok::<(), VirtualBlockError>(())
+    /// ```
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.engine.region_usage(self.region).capacity
+    }
+
+    /// How the block is divided.
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let info = VirtualBlockCreateInfo { size: 64, algorithm: Algorithm::Buddy };
+    /// assert_eq!(VirtualBlock::new(&info)?.algorithm(), Algorithm::Buddy);
+    /// # Ok::<(), VirtualBlockError>(())
+    /// ```
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
+        self.engine.algorithm()
+    }
+
+    /// Allocates a range.
+    ///
+    /// # Errors
+    /// - [`ZeroSize`](VirtualAllocationError::ZeroSize): ask for at least one unit.
+    /// - [`Alignment`](VirtualAllocationError::Alignment): not a power of two, nor 0.
+    /// - [`NoSpace`](VirtualAllocationError::NoSpace): free something, or make the block larger; it says how much is free
+    ///   and how large the largest free range is.
+    /// - [`UpperUnsupported`](VirtualAllocationError::UpperUnsupported): only [`Algorithm::Linear`] has an upper side.
+    /// - [`UpperInRing`](VirtualAllocationError::UpperInRing): the block is used as a ring buffer.
+    ///
+    /// On error nothing has changed.
+    ///
+    /// # Complexity
+    /// That of the engine; an error of [`NoSpace`](VirtualAllocationError::NoSpace) costs the length of one free list.
+    ///
+    /// # Examples
+    /// ```
+    /// use sublet::{VirtualAllocationCreateInfo, VirtualAllocationError, VirtualBlock, VirtualBlockCreateInfo};
+    ///
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let info = VirtualAllocationCreateInfo { size: 48, ..Default::default() };
+    /// let range = block.allocate(&info)?;
+    /// let error = block.allocate(&info).err();
+    /// assert!(matches!(error, Some(VirtualAllocationError::NoSpace { size: 48, free: 16, largest_free: 16, .. })));
+    /// block.free(range)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn allocate(
+        &mut self,
+        info: &VirtualAllocationCreateInfo,
+    ) -> Result<VirtualAllocation, VirtualAllocationError> {
+        let &VirtualAllocationCreateInfo { size, alignment, strategy, upper_address, user_data } = info;
+        if size == 0 {
+            return Err(VirtualAllocationError::ZeroSize);
+        }
+        if alignment & alignment.wrapping_sub(1) != 0 {
+            return Err(VirtualAllocationError::Alignment { alignment });
+        }
+        let alignment = alignment.max(1);
+        let Some(tag) = self.user_data.next() else {
+            return Err(self.refused(AllocateError::NoSpace, size, alignment));
+        };
+        let request = Request { size, alignment, strategy, upper: upper_address, tag };
+        let (key, span) =
+            self.engine.allocate(&request).map_err(|error| self.refused(error, size, alignment))?;
+        self.user_data.insert(user_data);
+        Ok(VirtualAllocation { block: self.id, key, offset: span.offset, size: span.size })
+    }
+
+    #[cold]
+    fn refused(&self, error: AllocateError, size: u64, alignment: u64) -> VirtualAllocationError {
+        match error {
+            AllocateError::UpperUnsupported => {
+                VirtualAllocationError::UpperUnsupported { algorithm: self.algorithm() }
+            }
+            AllocateError::UpperInRing => VirtualAllocationError::UpperInRing,
+            AllocateError::NoSpace => {
+                let usage = self.engine.usage();
+                VirtualAllocationError::NoSpace {
+                    size,
+                    alignment,
+                    free: usage.capacity - usage.used,
+                    largest_free: self.engine.largest_free(),
+                }
+            }
+        }
+    }
+
+    /// Gives a range back.
+    ///
+    /// # Errors
+    /// [`VirtualFreeError`], with the handle in it, if it is of another block, or from before [`VirtualBlock::clear`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let info = VirtualBlockCreateInfo { size: 64, ..Default::default() };
+    /// let (mut block, mut other) = (VirtualBlock::new(&info)?, VirtualBlock::new(&info)?);
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
+    /// let error = other.free(range).expect_err("it is of `block`");
+    /// assert_eq!(error.reason, VirtualHandleError::ForeignBlock);
+    /// block.free(error.allocation)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn free(&mut self, allocation: VirtualAllocation) -> Result<(), VirtualFreeError> {
+        match self.slot(&allocation) {
+            Ok(slot) => {
+                // `slot` has asked the engine for the key.
+                let freed = self.engine.free(allocation.key);
+                debug_assert!(freed.is_ok());
+                self.user_data.remove(slot);
+                Ok(())
+            }
+            Err(reason) => Err(VirtualFreeError { reason, allocation }),
+        }
+    }
+
+    /// Where the user data of an allocation of this block is.
+    #[inline]
+    fn slot(&self, allocation: &VirtualAllocation) -> Result<Tag, VirtualHandleError> {
+        if allocation.block != self.id {
+            return Err(VirtualHandleError::ForeignBlock);
+        }
+        self.engine.tag(allocation.key).map_err(|_| VirtualHandleError::Cleared)
+    }
+
+    /// Frees everything. Handles from before are good for nothing any more.
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
+    /// block.clear();
+    /// assert!(block.is_empty());
+    /// assert_eq!(block.free(range).map_err(|error| error.reason), Err(VirtualHandleError::Cleared));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn clear(&mut self) {
+        self.engine.reset(self.region);
+        self.user_data.clear();
+    }
+
+    /// Whether nothing is allocated.
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// assert!(block.is_empty());
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
+    /// assert!(!block.is_empty());
+    /// # block.free(range)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.engine.usage().used_chunks == 0
+    }
+
+    /// What is known of an allocation.
+    ///
+    /// # Errors
+    /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range =
+    ///     block.allocate(&VirtualAllocationCreateInfo { size: 16, user_data: 5, ..Default::default() })?;
+    /// assert_eq!(block.info(&range)?, VirtualAllocationInfo { offset: 0, size: 16, user_data: 5 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn info(&self, allocation: &VirtualAllocation) -> Result<VirtualAllocationInfo, VirtualHandleError> {
+        let user_data = self.user_data(allocation)?;
+        Ok(VirtualAllocationInfo { offset: allocation.offset, size: allocation.size, user_data })
+    }
+
+    /// What the caller wanted to find again with an allocation.
+    ///
+    /// # Errors
+    /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, user_data: 7, ..Default::default() })?;
+    /// assert_eq!(block.user_data(&range)?, 7);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn user_data(&self, allocation: &VirtualAllocation) -> Result<u64, VirtualHandleError> {
+        self.slot(allocation).map(|slot| self.user_data.slots[index(slot.0)])
+    }
+
+    /// Replaces what the caller wants to find again with an allocation.
+    ///
+    /// # Errors
+    /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
+    /// block.set_user_data(&range, 42)?;
+    /// assert_eq!(block.user_data(&range)?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_user_data(
+        &mut self,
+        allocation: &VirtualAllocation,
+        user_data: u64,
+    ) -> Result<(), VirtualHandleError> {
+        let slot = self.slot(allocation)?;
+        self.user_data.slots[index(slot.0)] = user_data;
+        Ok(())
+    }
+
+    /// How much is allocated. O(1).
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
+    /// let statistics = block.statistics();
+    /// assert_eq!((statistics.allocation_count, statistics.unused_bytes()), (1, 48));
+    /// # block.free(range)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let usage = self.engine.usage();
+        Statistics {
+            block_count: 1,
+            block_bytes: usage.capacity,
+            allocation_count: usage.used_chunks,
+            allocation_bytes: usage.used,
+        }
+    }
+
+    /// How much is allocated, and how large the allocations and the ranges between them are. O(n).
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
+    /// let statistics = block.detailed_statistics();
+    /// assert_eq!((statistics.unused_range_count, statistics.unused_range_size_max), (1, 48));
+    /// # block.free(range)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn detailed_statistics(&self) -> DetailedStatistics {
+        let mut statistics = DetailedStatistics::default();
+        statistics.add_block(self.size());
+        self.walk(|range| match range.user_data {
+            Some(_) => statistics.add_allocation(range.size),
+            None => statistics.add_unused_range(range.size),
+        });
+        statistics
+    }
+
+    /// Shows every range of the block in the order of offsets, the unused ones included. O(n).
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
+    /// let mut end = 0;
+    /// block.walk(|range| {
+    ///     assert_eq!(range.offset, end);
+    ///     end += range.size;
+    /// });
+    /// assert_eq!(end, 64);
+    /// # block.free(range)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn walk(&self, mut visit: impl FnMut(VirtualRange)) {
+        self.engine.walk(self.region, &mut |chunk| {
+            let user_data = chunk.used.map(|(_, slot)| self.user_data.slots[index(slot.0)]);
+            visit(VirtualRange { offset: chunk.offset, size: chunk.size, user_data });
+        });
+    }
+
+    /// The allocations in the order of offsets, as they are now. O(n), and as much memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
+    /// let range =
+    ///     block.allocate(&VirtualAllocationCreateInfo { size: 16, user_data: 9, ..Default::default() })?;
+    /// let all: Vec<_> = block.iter().collect();
+    /// assert_eq!(all, [VirtualAllocationInfo { offset: 0, size: 16, user_data: 9 }]);
+    /// # block.free(range)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = VirtualAllocationInfo> + use<> {
+        let mut all = Vec::new();
+        self.walk(|VirtualRange { offset, size, user_data }| {
+            if let Some(user_data) = user_data {
+                all.push(VirtualAllocationInfo { offset, size, user_data });
+            }
+        });
+        all.into_iter()
+    }
+}

@@ -1,0 +1,211 @@
+//! The public face over all three engines: what the engines themselves do is tested with them.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+
+use super::*;
+
+const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
+
+fn block(size: u64, algorithm: Algorithm) -> VirtualBlock {
+    VirtualBlock::new(&VirtualBlockCreateInfo { size, algorithm }).unwrap()
+}
+
+fn info(size: u64, alignment: u64, user_data: u64) -> VirtualAllocationCreateInfo {
+    VirtualAllocationCreateInfo { size, alignment, user_data, ..Default::default() }
+}
+
+#[test]
+fn sizes_of_blocks_are_checked() {
+    for algorithm in ALGORITHMS {
+        for size in [0, (1 << 63) + 1, u64::MAX] {
+            let made = VirtualBlock::new(&VirtualBlockCreateInfo { size, algorithm });
+            assert_eq!(made.err(), Some(VirtualBlockError::Size { size, max: 1 << 63 }));
+        }
+        for size in [1, 1000, 1 << 63] {
+            let block = block(size, algorithm);
+            assert_eq!((block.size(), block.algorithm(), block.is_empty()), (size, algorithm, true));
+        }
+    }
+}
+
+#[test]
+fn requests_are_checked_and_change_nothing() {
+    for algorithm in ALGORITHMS {
+        let mut block = block(100, algorithm);
+        let kept = block.allocate(&info(16, 0, 1)).unwrap();
+        let before = (block.detailed_statistics(), block.iter().collect::<Vec<_>>());
+        assert_eq!(block.allocate(&info(0, 1, 0)), Err(VirtualAllocationError::ZeroSize));
+        for alignment in [3, 12, u64::MAX] {
+            assert_eq!(
+                block.allocate(&info(1, alignment, 0)),
+                Err(VirtualAllocationError::Alignment { alignment })
+            );
+        }
+        for (size, alignment) in [(101, 1), (100, 1), (1 << 63, 1), (u64::MAX, 1), (90, 64)] {
+            match block.allocate(&info(size, alignment, 0)).unwrap_err() {
+                VirtualAllocationError::NoSpace { size: asked, alignment: aligned, free, largest_free } => {
+                    assert_eq!((asked, aligned, free), (size, alignment, 84));
+                    assert_eq!(largest_free, if algorithm == Algorithm::Buddy { 64 } else { 84 });
+                }
+                other => panic!("{other}"),
+            }
+        }
+        if algorithm != Algorithm::Linear {
+            let upper = VirtualAllocationCreateInfo { upper_address: true, ..info(1, 1, 0) };
+            assert_eq!(block.allocate(&upper), Err(VirtualAllocationError::UpperUnsupported { algorithm }));
+        }
+        assert_eq!((block.detailed_statistics(), block.iter().collect::<Vec<_>>()), before);
+        block.free(kept).unwrap();
+        assert_eq!(block.user_data.slots.len(), 1, "a refused request took a slot");
+    }
+}
+
+#[test]
+fn a_ring_has_no_upper_side() {
+    let mut block = block(100, Algorithm::Linear);
+    let first = block.allocate(&info(60, 1, 0)).unwrap();
+    let second = block.allocate(&info(30, 1, 0)).unwrap();
+    block.free(first).unwrap();
+    let wrapped = block.allocate(&info(40, 1, 0)).unwrap();
+    assert_eq!((second.offset(), wrapped.offset()), (60, 0));
+    let upper = VirtualAllocationCreateInfo { upper_address: true, ..info(1, 1, 0) };
+    assert_eq!(block.allocate(&upper), Err(VirtualAllocationError::UpperInRing));
+    block.free(second).unwrap();
+    block.free(wrapped).unwrap();
+    let top = block.allocate(&upper).unwrap();
+    assert_eq!(top.offset(), 99);
+}
+
+#[test]
+fn user_data_stays_with_its_allocation() {
+    for algorithm in ALGORITHMS {
+        let mut block = block(4096, algorithm);
+        let mut live: Vec<_> = (0..20).map(|n| (n, block.allocate(&info(16, 4, n)).unwrap())).collect();
+        for turn in 0..100 {
+            // Oldest first, which suits the ring too.
+            let (user_data, range) = live.remove(0);
+            assert_eq!(block.user_data(&range), Ok(user_data));
+            block.free(range).unwrap();
+            live.push((1000 + turn, block.allocate(&info(16, 4, 1000 + turn)).unwrap()));
+            if turn % 7 == 0 {
+                live[3].0 = turn;
+                block.set_user_data(&live[3].1, turn).unwrap();
+            }
+            for (user_data, range) in &live {
+                let known = block.info(range).unwrap();
+                assert_eq!(
+                    (known.user_data, known.offset, known.size),
+                    (*user_data, range.offset(), range.size())
+                );
+            }
+        }
+        assert_eq!(block.user_data.slots.len(), 20, "slots are used again");
+        let mut expected: Vec<_> = live.iter().map(|(_, range)| block.info(range).unwrap()).collect();
+        expected.sort_unstable_by_key(|known| known.offset);
+        assert_eq!(block.iter().collect::<Vec<_>>(), expected);
+        assert_eq!(block.iter().len(), 20);
+    }
+}
+
+#[test]
+fn walk_tiles_the_block() {
+    for algorithm in ALGORITHMS {
+        let mut block = block(1000, algorithm);
+        let ranges: Vec<_> = (0..10).map(|n| block.allocate(&info(30, 8, n)).unwrap()).collect();
+        for (n, range) in ranges.into_iter().enumerate() {
+            if n % 3 == 0 {
+                block.free(range).unwrap();
+            }
+        }
+        let (mut end, mut used) = (0, 0);
+        block.walk(|range| {
+            assert_eq!(range.offset, end);
+            assert_ne!(range.size, 0);
+            end += range.size;
+            used += if range.user_data.is_some() { range.size } else { 0 };
+        });
+        assert_eq!(end, 1000);
+        let statistics = block.detailed_statistics();
+        assert_eq!(statistics.statistics, block.statistics());
+        assert_eq!(
+            (statistics.statistics.allocation_count, statistics.statistics.allocation_bytes),
+            (6, used)
+        );
+        assert_eq!((statistics.statistics.block_count, statistics.statistics.block_bytes), (1, 1000));
+        let granted = if algorithm == Algorithm::Buddy { 32 } else { 30 };
+        assert_eq!((statistics.allocation_size_min, statistics.allocation_size_max), (granted, granted));
+        assert!(statistics.unused_range_count >= 3 && statistics.unused_range_size_max >= 400);
+    }
+}
+
+#[test]
+fn statistics_of_an_empty_block() {
+    for algorithm in ALGORITHMS {
+        let statistics = block(64, algorithm).detailed_statistics();
+        assert_eq!(statistics.allocation_size_min, u64::MAX);
+        assert_eq!((statistics.allocation_size_max, statistics.unused_range_count), (0, 1));
+        assert_eq!((statistics.unused_range_size_min, statistics.unused_range_size_max), (64, 64));
+    }
+}
+
+#[test]
+fn handles_of_another_block_are_refused_and_given_back() {
+    for algorithm in ALGORITHMS {
+        let (mut one, mut two) = (block(64, algorithm), block(64, algorithm));
+        let range = one.allocate(&info(16, 1, 1)).unwrap();
+        let other = two.allocate(&info(16, 1, 2)).unwrap();
+        assert_eq!(two.info(&range), Err(VirtualHandleError::ForeignBlock));
+        assert_eq!(two.user_data(&range), Err(VirtualHandleError::ForeignBlock));
+        assert_eq!(two.set_user_data(&range, 3), Err(VirtualHandleError::ForeignBlock));
+        let error = two.free(range).unwrap_err();
+        assert_eq!(error.reason, VirtualHandleError::ForeignBlock);
+        assert_eq!(error.source().map(ToString::to_string), Some(error.reason.to_string()));
+        assert!(error.to_string().contains("16 units at 0"));
+        assert_eq!((one.statistics().allocation_count, two.statistics().allocation_count), (1, 1));
+        one.free(error.allocation).unwrap();
+        assert_eq!(two.user_data(&other), Ok(2));
+        two.free(other).unwrap();
+        assert!(one.is_empty() && two.is_empty());
+    }
+}
+
+#[test]
+fn clearing_makes_handles_stale() {
+    for algorithm in ALGORITHMS {
+        let mut block = block(64, algorithm);
+        let stale = block.allocate(&info(16, 1, 1)).unwrap();
+        let _also_stale = block.allocate(&info(16, 1, 2)).unwrap();
+        block.clear();
+        assert!(block.is_empty());
+        // In the very place, and with the very slot.
+        let fresh = block.allocate(&info(16, 1, 3)).unwrap();
+        assert_eq!(block.user_data.slots.len(), 1);
+        assert_eq!(fresh.offset(), stale.offset());
+        assert_eq!(block.user_data(&stale), Err(VirtualHandleError::Cleared));
+        let error = block.free(stale).unwrap_err();
+        assert_eq!(error.reason, VirtualHandleError::Cleared);
+        assert_eq!(block.user_data(&fresh), Ok(3));
+        block.free(fresh).unwrap();
+    }
+}
+
+#[test]
+fn strategies_reach_the_engine() {
+    let mut block = block(1 << 16, Algorithm::Tlsf);
+    let ranges: Vec<_> =
+        (0..8).map(|n| block.allocate(&info(if n == 1 { 2000 } else { 100 }, 1, n)).unwrap()).collect();
+    for (n, range) in ranges.into_iter().enumerate() {
+        if n == 1 || n == 5 {
+            block.free(range).unwrap();
+        }
+    }
+    let mut place = |strategy| {
+        let range = block.allocate(&VirtualAllocationCreateInfo { strategy, ..info(100, 1, 0) }).unwrap();
+        let offset = range.offset();
+        block.free(range).unwrap();
+        offset
+    };
+    assert_eq!(place(Strategy::MinOffset), 100, "the lowest");
+    assert_eq!(place(Strategy::MinMemory), 2400, "the exact one");
+}

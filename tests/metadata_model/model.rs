@@ -1,0 +1,146 @@
+//! The shadow of an engine: which units of which region are used by whom. No cleverness.
+
+use std::collections::BTreeMap;
+
+use sublet::metadata::{Key, RegionId, Tag, Usage};
+
+/// A live allocation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Live {
+    pub(crate) key: Key,
+    /// What the twin gave for the same request.
+    pub(crate) twin_key: Key,
+    pub(crate) region: RegionId,
+    pub(crate) offset: u64,
+    /// Granted.
+    pub(crate) size: u64,
+    pub(crate) asked: u64,
+    pub(crate) tag: Tag,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Region {
+    pub(crate) capacity: u64,
+    /// By offset.
+    pub(crate) used: BTreeMap<u64, Live>,
+}
+
+impl Region {
+    /// What is not used: offset and size, in order, none empty.
+    pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
+        let mut gaps = Vec::new();
+        let mut end = 0;
+        for live in self.used.values() {
+            if live.offset > end {
+                gaps.push((end, live.offset - end));
+            }
+            end = live.offset + live.size;
+        }
+        if self.capacity > end {
+            gaps.push((end, self.capacity - end));
+        }
+        gaps
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            capacity: self.capacity,
+            used_chunks: self.used.len() as u64,
+            used: self.used.values().map(|live| live.size).sum(),
+            rounding: self.used.values().map(|live| live.size - live.asked).sum(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    /// By id; `None` where one was removed.
+    pub(crate) regions: Vec<Option<Region>>,
+    /// Live allocations, oldest first.
+    pub(crate) live: Vec<Live>,
+    /// Keys that were freed, and the twin's for the same.
+    pub(crate) freed: Vec<(Key, Key)>,
+}
+
+impl Model {
+    pub(crate) fn region(&self, id: RegionId) -> &Region {
+        self.regions[id.0 as usize].as_ref().expect("the region exists")
+    }
+
+    fn region_mut(&mut self, id: RegionId) -> &mut Region {
+        self.regions[id.0 as usize].as_mut().expect("the region exists")
+    }
+
+    /// Ids and regions, lowest first.
+    pub(crate) fn present(&self) -> impl Iterator<Item = (RegionId, &Region)> {
+        let id = |(n, region): (usize, &'_ Option<Region>)| region.is_some().then_some(RegionId(n as u32));
+        self.regions.iter().enumerate().filter_map(id).map(|id| (id, self.region(id)))
+    }
+
+    pub(crate) fn pick_region(&self, pick: u8) -> Option<RegionId> {
+        let ids: Vec<RegionId> = self.present().map(|(id, _)| id).collect();
+        ids.get(pick as usize % ids.len().max(1)).copied()
+    }
+
+    pub(crate) fn capacity(&self) -> u128 {
+        self.present().map(|(_, region)| u128::from(region.capacity)).sum()
+    }
+
+    /// The id of the next region: the lowest that is not in use.
+    pub(crate) fn next_region(&self) -> RegionId {
+        let vacant = self.regions.iter().position(Option::is_none);
+        RegionId(vacant.unwrap_or(self.regions.len()) as u32)
+    }
+
+    pub(crate) fn add_region(&mut self, id: RegionId, capacity: u64) {
+        let region = Some(Region { capacity, used: BTreeMap::new() });
+        if id.0 as usize == self.regions.len() {
+            self.regions.push(region);
+        } else {
+            self.regions[id.0 as usize] = region;
+        }
+    }
+
+    pub(crate) fn remove_region(&mut self, id: RegionId) {
+        self.regions[id.0 as usize] = None;
+    }
+
+    pub(crate) fn insert(&mut self, live: Live) {
+        let region = self.region_mut(live.region);
+        assert!(
+            live.offset < region.capacity && live.size <= region.capacity - live.offset,
+            "{live:?} is outside"
+        );
+        if let Some(before) = region.used.range(..=live.offset).next_back() {
+            assert!(before.1.offset + before.1.size <= live.offset, "{live:?} overlaps {before:?}");
+        }
+        if let Some(behind) = region.used.range(live.offset..).next() {
+            assert!(live.offset + live.size <= behind.1.offset, "{live:?} overlaps {behind:?}");
+        }
+        region.used.insert(live.offset, live);
+        let known = |other: &Key| *other == live.key;
+        assert!(!self.live.iter().any(|other| known(&other.key)), "{live:?}: the key is in use");
+        assert!(!self.freed.iter().any(|(key, _)| known(key)), "{live:?}: the key was in use before");
+        self.live.push(live);
+    }
+
+    pub(crate) fn remove(&mut self, key: Key) -> Live {
+        let at = self.live.iter().position(|live| live.key == key).expect("the key is live");
+        let live = self.live.remove(at);
+        self.region_mut(live.region).used.remove(&live.offset);
+        self.freed.push((live.key, live.twin_key));
+        live
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        let mut sum = Usage::default();
+        for (_, region) in self.present() {
+            let usage = region.usage();
+            sum.capacity += usage.capacity;
+            sum.used_chunks += usage.used_chunks;
+            sum.used += usage.used;
+            sum.rounding += usage.rounding;
+        }
+        sum
+    }
+}

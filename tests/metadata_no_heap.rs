@@ -1,0 +1,126 @@
+//! Engines that have held as much before do not allocate host memory: counted by a global allocator of this binary's own.
+#![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
+#![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "test code on 64-bit hosts")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use sublet::metadata::{Buddy, Key, Linear, RangeMetadata, RegionId, Regions, Request, Strategy, Tlsf};
+
+thread_local! {
+    /// Host allocations of this thread.
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator as it came, which keeps the contract.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn count() -> u64 {
+    COUNT.with(Cell::get)
+}
+
+/// A generator of numbers, the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Adds and removes regions, fills them, frees in three orders, and resets. `keys` has room for all keys.
+fn work(engine: &mut impl RangeMetadata, regions: u32, upper: bool, keys: &mut Vec<Key>) {
+    let mut random = Random(7);
+    for _ in 0..regions {
+        engine.add_region(&(1 << 16)).expect("few regions");
+    }
+    let strategies = [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset];
+    for round in 0..12 {
+        for n in 0..400 {
+            let request = Request {
+                strategy: strategies[random.below(4).min(3) as usize],
+                upper: upper && n % 5 == 0,
+                ..Request::new(1 + random.below(900), 1 << random.below(9))
+            };
+            if let Ok((key, _)) = engine.allocate(&request) {
+                keys.push(key);
+            }
+            if random.below(3) == 0 && !keys.is_empty() {
+                let at = random.below(keys.len() as u64) as usize;
+                let key = keys.swap_remove(at);
+                engine.free(key).expect("a live key");
+                assert!(engine.free(key).is_err());
+            }
+            if n % 100 == 0 {
+                let mut chunks = 0;
+                engine.walk(RegionId(0), &mut |_| chunks += 1);
+                assert!(chunks > 0 && engine.largest_free() <= 1 << 16);
+            }
+        }
+        match round % 3 {
+            0 => keys.drain(..).for_each(|key| assert!(engine.free(key).is_ok())),
+            1 => keys.drain(..).rev().for_each(|key| assert!(engine.free(key).is_ok())),
+            _ => {
+                keys.clear();
+                (0..regions).for_each(|id| engine.reset(RegionId(id)));
+            }
+        }
+        assert_eq!(engine.usage().used, 0);
+    }
+    for id in 0..regions {
+        engine.remove_region(RegionId(id)).expect("an empty region");
+    }
+}
+
+fn check(mut engine: impl RangeMetadata, regions: u32, upper: bool) {
+    let mut keys = Vec::with_capacity(400);
+    let start = count();
+    work(&mut engine, regions, upper, &mut keys);
+    let warm = count();
+    assert!(warm > start, "a cold engine allocates, or nothing is counted");
+    work(&mut engine, regions, upper, &mut keys);
+    assert_eq!(count() - warm, 0, "host allocations of a warm engine: {engine:?}");
+}
+
+#[test]
+fn linear_single() {
+    check(Linear::new(1 << 16, Regions::Single), 1, true);
+}
+
+#[test]
+fn linear_many() {
+    check(Linear::new(1 << 16, Regions::Many), 7, false);
+}
+
+#[test]
+fn buddy() {
+    check(Buddy::new(1 << 16, 1), 7, false);
+}
+
+#[test]
+fn tlsf() {
+    check(Tlsf::new(1 << 16), 7, false);
+}
