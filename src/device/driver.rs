@@ -1,0 +1,513 @@
+//! One device: its functions, its facts, and a checked call for each thing that the library asks of it.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use ash::vk::{self, Handle};
+
+use super::error::DriverError;
+use super::functions::{Functions, MissingFunction, VulkanFunctions};
+use crate::base::cast::{index, narrow};
+
+/// What a device can do for the allocator, from the version in use and the extensions that the program enabled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DeviceSettings {
+    pub(crate) dedicated_allocation: bool,
+    pub(crate) bind_memory2: bool,
+    pub(crate) maintenance4: bool,
+    pub(crate) memory_budget: bool,
+    pub(crate) memory_priority: bool,
+    pub(crate) buffer_device_address: bool,
+}
+
+/// A live device and what is known of it.
+#[derive(Debug)]
+pub(crate) struct Device {
+    functions: Functions,
+    device: vk::Device,
+    physical_device: vk::PhysicalDevice,
+    pub(crate) settings: DeviceSettings,
+    pub(crate) properties: vk::PhysicalDeviceProperties,
+    pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
+    /// `bufferImageGranularity`, at least 1.
+    pub(crate) granularity: u64,
+    /// `nonCoherentAtomSize`, at least 1.
+    pub(crate) atom: u64,
+}
+
+/// What a resource needs, with the driver's opinion on dedicated memory where it could be asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Requirements {
+    pub(crate) size: u64,
+    pub(crate) alignment: u64,
+    pub(crate) memory_type_bits: u32,
+    pub(crate) prefers_dedicated: bool,
+    pub(crate) requires_dedicated: bool,
+}
+
+impl From<&vk::MemoryRequirements> for Requirements {
+    fn from(requirements: &vk::MemoryRequirements) -> Self {
+        Self {
+            size: requirements.size,
+            alignment: requirements.alignment,
+            memory_type_bits: requirements.memory_type_bits,
+            prefers_dedicated: false,
+            requires_dedicated: false,
+        }
+    }
+}
+
+/// The resource that memory is dedicated to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BufferOrImage {
+    Buffer(vk::Buffer),
+    Image(vk::Image),
+}
+
+/// One `vkAllocateMemory`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DriverAllocation {
+    pub(crate) size: u64,
+    pub(crate) memory_type: u32,
+    pub(crate) priority: Option<f32>,
+    pub(crate) device_address: bool,
+    pub(crate) dedicated_to: Option<BufferOrImage>,
+    /// A chain that the program vouched for, or null.
+    pub(crate) next: *const c_void,
+}
+
+/// The least power of two that is not below a limit, which Vulkan says is one.
+fn power_of_two(limit: u64) -> u64 {
+    limit.max(1).checked_next_power_of_two().unwrap_or(1 << 63)
+}
+
+impl Device {
+    /// Reads the facts of a device.
+    ///
+    /// # Safety
+    /// The handles are live and belong together, the given functions are theirs, and `settings` says what is enabled.
+    /// All of it stays so until this value and everything made through it is gone.
+    pub(crate) unsafe fn new(
+        given: &VulkanFunctions,
+        instance: vk::Instance,
+        physical_device: vk::PhysicalDevice,
+        device: vk::Device,
+        settings: DeviceSettings,
+    ) -> Result<Self, MissingFunction> {
+        // SAFETY: the caller's own promise.
+        let functions = unsafe { given.resolve(instance, device) }?;
+        let mut properties = vk::PhysicalDeviceProperties::default();
+        // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceProperties-physicalDevice-parameter).
+        unsafe { (functions.get_physical_device_properties)(physical_device, &mut properties) };
+        let mut memory = vk::PhysicalDeviceMemoryProperties::default();
+        // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceMemoryProperties-physicalDevice-parameter).
+        unsafe { (functions.get_physical_device_memory_properties)(physical_device, &mut memory) };
+        // A type without a heap would be an index out of range wherever it is used.
+        memory.memory_heap_count = memory.memory_heap_count.min(narrow(memory.memory_heaps.len()));
+        match memory.memory_heap_count.checked_sub(1) {
+            None => memory.memory_type_count = 0,
+            Some(last) => {
+                for memory_type in &mut memory.memory_types {
+                    memory_type.heap_index = memory_type.heap_index.min(last);
+                }
+            }
+        }
+        Ok(Self {
+            functions,
+            device,
+            physical_device,
+            settings,
+            properties,
+            memory,
+            granularity: power_of_two(properties.limits.buffer_image_granularity),
+            atom: power_of_two(properties.limits.non_coherent_atom_size),
+        })
+    }
+
+    /// A function that the settings need and that is not there.
+    pub(crate) fn missing_for_settings(&self) -> Option<&'static str> {
+        let functions = &self.functions;
+        let needed = [
+            (
+                self.settings.memory_budget && functions.get_physical_device_memory_properties2.is_none(),
+                "vkGetPhysicalDeviceMemoryProperties2",
+            ),
+            (
+                self.settings.dedicated_allocation && functions.get_buffer_memory_requirements2.is_none(),
+                "vkGetBufferMemoryRequirements2",
+            ),
+            (
+                self.settings.dedicated_allocation && functions.get_image_memory_requirements2.is_none(),
+                "vkGetImageMemoryRequirements2",
+            ),
+        ];
+        needed.into_iter().find_map(|(missing, name)| missing.then_some(name))
+    }
+
+    /// The memory types that the device has.
+    pub(crate) fn memory_types(&self) -> &[vk::MemoryType] {
+        let count = index(self.memory.memory_type_count).min(self.memory.memory_types.len());
+        &self.memory.memory_types[..count]
+    }
+
+    /// The heaps that the device has.
+    pub(crate) fn memory_heaps(&self) -> &[vk::MemoryHeap] {
+        let count = index(self.memory.memory_heap_count).min(self.memory.memory_heaps.len());
+        &self.memory.memory_heaps[..count]
+    }
+
+    /// Whether host access to this type needs no flush.
+    pub(crate) fn is_coherent(&self, memory_type: u32) -> bool {
+        let flags = self.memory_types()[index(memory_type)].property_flags;
+        flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT)
+    }
+
+    /// Whether this type can be mapped.
+    pub(crate) fn is_host_visible(&self, memory_type: u32) -> bool {
+        let flags = self.memory_types()[index(memory_type)].property_flags;
+        flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
+    }
+
+    /// Usage and budget of each heap in bytes, as VK_EXT_memory_budget has them; `None` without the extension.
+    pub(crate) fn budgets(&self) -> Option<vk::PhysicalDeviceMemoryBudgetPropertiesEXT<'static>> {
+        if !self.settings.memory_budget {
+            return None;
+        }
+        let query = self.functions.get_physical_device_memory_properties2?;
+        let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+        let mut properties = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
+        // SAFETY: the physical device is live, and the chain holds one structure that the enabled extension defines
+        // (VUID-VkPhysicalDeviceMemoryProperties2-pNext-pNext).
+        unsafe { query(self.physical_device, &mut properties) };
+        budget.p_next = std::ptr::null_mut();
+        Some(budget)
+    }
+
+    /// `vkAllocateMemory`.
+    pub(crate) fn allocate_memory(&self, what: &DriverAllocation) -> Result<vk::DeviceMemory, DriverError> {
+        let mut info =
+            vk::MemoryAllocateInfo::default().allocation_size(what.size).memory_type_index(what.memory_type);
+        info.p_next = what.next;
+        let mut dedicated = vk::MemoryDedicatedAllocateInfo::default();
+        if self.settings.dedicated_allocation {
+            match what.dedicated_to {
+                Some(BufferOrImage::Buffer(buffer)) => dedicated.buffer = buffer,
+                Some(BufferOrImage::Image(image)) => dedicated.image = image,
+                None => {}
+            }
+        }
+        if !dedicated.buffer.is_null() || !dedicated.image.is_null() {
+            dedicated.p_next = info.p_next;
+            info.p_next = std::ptr::from_ref(&dedicated).cast();
+        }
+        let mut flags = vk::MemoryAllocateFlagsInfo::default();
+        if what.device_address && self.settings.buffer_device_address {
+            flags.flags = vk::MemoryAllocateFlags::DEVICE_ADDRESS;
+            flags.p_next = info.p_next;
+            info.p_next = std::ptr::from_ref(&flags).cast();
+        }
+        let mut priority = vk::MemoryPriorityAllocateInfoEXT::default();
+        if let (true, Some(value)) = (self.settings.memory_priority, what.priority) {
+            priority.priority = value;
+            priority.p_next = info.p_next;
+            info.p_next = std::ptr::from_ref(&priority).cast();
+        }
+        let mut memory = vk::DeviceMemory::null();
+        // SAFETY: the device is live; the chain's structures live until the call returns, each belongs to a version or
+        // extension that the settings say is enabled, and `what.next` was vouched for where it was given
+        // (VUID-vkAllocateMemory-pAllocateInfo-parameter). Size and type were checked by the caller
+        // (VUID-vkAllocateMemory-pAllocateInfo-01713, -01714).
+        let result =
+            unsafe { (self.functions.allocate_memory)(self.device, &info, std::ptr::null(), &mut memory) };
+        DriverError::check("vkAllocateMemory", result)?;
+        Ok(memory)
+    }
+
+    /// `vkFreeMemory`.
+    ///
+    /// # Safety
+    /// `memory` came from [`Self::allocate_memory`], is freed once, and the device no longer uses it
+    /// (VUID-vkFreeMemory-memory-00677).
+    pub(crate) unsafe fn free_memory(&self, memory: vk::DeviceMemory) {
+        // SAFETY: the caller's own promise.
+        unsafe { (self.functions.free_memory)(self.device, memory, std::ptr::null()) };
+    }
+
+    /// `vkMapMemory` of all of `memory`.
+    ///
+    /// # Safety
+    /// `memory` is live, host-visible, not mapped, and no other thread maps or unmaps it
+    /// (VUID-vkMapMemory-memory-00678, -00682).
+    pub(crate) unsafe fn map_memory(&self, memory: vk::DeviceMemory) -> Result<NonNull<u8>, DriverError> {
+        const CALL: &str = "vkMapMemory";
+        let mut pointer: *mut c_void = std::ptr::null_mut();
+        // SAFETY: the caller's own promise; the range is the whole memory (VUID-vkMapMemory-size-00680).
+        let result = unsafe {
+            (self.functions.map_memory)(
+                self.device,
+                memory,
+                0,
+                vk::WHOLE_SIZE,
+                vk::MemoryMapFlags::empty(),
+                &mut pointer,
+            )
+        };
+        DriverError::check(CALL, result)?;
+        NonNull::new(pointer.cast())
+            .ok_or(DriverError { call: CALL, result: vk::Result::ERROR_MEMORY_MAP_FAILED })
+    }
+
+    /// `vkUnmapMemory`.
+    ///
+    /// # Safety
+    /// `memory` is live and mapped (VUID-vkUnmapMemory-memory-00689), no other thread maps or unmaps it, and nobody
+    /// uses the pointer any more.
+    pub(crate) unsafe fn unmap_memory(&self, memory: vk::DeviceMemory) {
+        // SAFETY: the caller's own promise.
+        unsafe { (self.functions.unmap_memory)(self.device, memory) };
+    }
+
+    /// `vkFlushMappedMemoryRanges`.
+    ///
+    /// # Safety
+    /// Each range is of live, mapped memory, begins at an atom and ends at one or at the end of the memory
+    /// (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
+    pub(crate) unsafe fn flush(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
+        let count = crate::base::cast::narrow(ranges.len());
+        // SAFETY: the caller's own promise, and `count` is the slice's length.
+        let result =
+            unsafe { (self.functions.flush_mapped_memory_ranges)(self.device, count, ranges.as_ptr()) };
+        DriverError::check("vkFlushMappedMemoryRanges", result)
+    }
+
+    /// `vkInvalidateMappedMemoryRanges`.
+    ///
+    /// # Safety
+    /// As for [`Self::flush`].
+    pub(crate) unsafe fn invalidate(&self, ranges: &[vk::MappedMemoryRange<'_>]) -> Result<(), DriverError> {
+        let count = crate::base::cast::narrow(ranges.len());
+        // SAFETY: the caller's own promise, and `count` is the slice's length.
+        let result =
+            unsafe { (self.functions.invalidate_mapped_memory_ranges)(self.device, count, ranges.as_ptr()) };
+        DriverError::check("vkInvalidateMappedMemoryRanges", result)
+    }
+
+    /// `vkCreateBuffer`.
+    ///
+    /// # Safety
+    /// `info` is valid for this device (VUID-vkCreateBuffer-pCreateInfo-parameter).
+    pub(crate) unsafe fn create_buffer(
+        &self,
+        info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<vk::Buffer, DriverError> {
+        let mut buffer = vk::Buffer::null();
+        // SAFETY: the caller's own promise.
+        let result =
+            unsafe { (self.functions.create_buffer)(self.device, info, std::ptr::null(), &mut buffer) };
+        DriverError::check("vkCreateBuffer", result)?;
+        Ok(buffer)
+    }
+
+    /// `vkDestroyBuffer`; null is ignored.
+    ///
+    /// # Safety
+    /// `buffer` is of this device, is destroyed once, and the device no longer uses it
+    /// (VUID-vkDestroyBuffer-buffer-00922).
+    pub(crate) unsafe fn destroy_buffer(&self, buffer: vk::Buffer) {
+        // SAFETY: the caller's own promise.
+        unsafe { (self.functions.destroy_buffer)(self.device, buffer, std::ptr::null()) };
+    }
+
+    /// `vkCreateImage`.
+    ///
+    /// # Safety
+    /// `info` is valid for this device (VUID-vkCreateImage-pCreateInfo-parameter).
+    pub(crate) unsafe fn create_image(
+        &self,
+        info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<vk::Image, DriverError> {
+        let mut image = vk::Image::null();
+        // SAFETY: the caller's own promise.
+        let result =
+            unsafe { (self.functions.create_image)(self.device, info, std::ptr::null(), &mut image) };
+        DriverError::check("vkCreateImage", result)?;
+        Ok(image)
+    }
+
+    /// `vkDestroyImage`; null is ignored.
+    ///
+    /// # Safety
+    /// `image` is of this device, is destroyed once, and the device no longer uses it
+    /// (VUID-vkDestroyImage-image-01000).
+    pub(crate) unsafe fn destroy_image(&self, image: vk::Image) {
+        // SAFETY: the caller's own promise.
+        unsafe { (self.functions.destroy_image)(self.device, image, std::ptr::null()) };
+    }
+
+    /// What a buffer or image needs.
+    ///
+    /// # Safety
+    /// The resource is live, of this device, and not disjoint
+    /// (VUID-vkGetImageMemoryRequirements-image-01588).
+    pub(crate) unsafe fn requirements(&self, of: BufferOrImage) -> Requirements {
+        let mut dedicated = vk::MemoryDedicatedRequirements::default();
+        let mut requirements = vk::MemoryRequirements2::default().push_next(&mut dedicated);
+        let known = match of {
+            BufferOrImage::Buffer(buffer) => {
+                let info = vk::BufferMemoryRequirementsInfo2::default().buffer(buffer);
+                self.asks_dedicated(self.functions.get_buffer_memory_requirements2).map(|query| {
+                    // SAFETY: the caller's own promise; version or extension were checked by `asks_dedicated`.
+                    unsafe { query(self.device, &info, &mut requirements) };
+                })
+            }
+            BufferOrImage::Image(image) => {
+                let info = vk::ImageMemoryRequirementsInfo2::default().image(image);
+                self.asks_dedicated(self.functions.get_image_memory_requirements2).map(|query| {
+                    // SAFETY: the caller's own promise; version or extension were checked by `asks_dedicated`.
+                    unsafe { query(self.device, &info, &mut requirements) };
+                })
+            }
+        };
+        if known.is_none() {
+            let plain = &mut requirements.memory_requirements;
+            match of {
+                // SAFETY: the caller's own promise.
+                BufferOrImage::Buffer(buffer) => unsafe {
+                    (self.functions.get_buffer_memory_requirements)(self.device, buffer, plain);
+                },
+                // SAFETY: the caller's own promise.
+                BufferOrImage::Image(image) => unsafe {
+                    (self.functions.get_image_memory_requirements)(self.device, image, plain);
+                },
+            }
+        }
+        Self::with_dedicated(requirements.memory_requirements, &dedicated)
+    }
+
+    /// The `..Requirements2` function, where version or extension allow its use.
+    fn asks_dedicated<F>(&self, function: Option<F>) -> Option<F> {
+        function.filter(|_| self.settings.dedicated_allocation)
+    }
+
+    fn with_dedicated(
+        requirements: vk::MemoryRequirements,
+        dedicated: &vk::MemoryDedicatedRequirements<'_>,
+    ) -> Requirements {
+        Requirements {
+            prefers_dedicated: dedicated.prefers_dedicated_allocation != vk::FALSE,
+            requires_dedicated: dedicated.requires_dedicated_allocation != vk::FALSE,
+            ..Requirements::from(&requirements)
+        }
+    }
+
+    /// What a buffer made from `info` would need: asked directly where the driver can answer, else of a dummy.
+    ///
+    /// # Safety
+    /// `info` is valid for this device.
+    pub(crate) unsafe fn requirements_for_buffer(
+        &self,
+        info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<Requirements, DriverError> {
+        if let (true, Some(query)) =
+            (self.settings.maintenance4, self.functions.get_device_buffer_memory_requirements)
+        {
+            let info = vk::DeviceBufferMemoryRequirements::default().create_info(info);
+            let mut dedicated = vk::MemoryDedicatedRequirements::default();
+            let mut requirements = vk::MemoryRequirements2::default().push_next(&mut dedicated);
+            // SAFETY: the caller's own promise, and maintenance4 is there.
+            unsafe { query(self.device, &info, &mut requirements) };
+            return Ok(Self::with_dedicated(requirements.memory_requirements, &dedicated));
+        }
+        // SAFETY: the caller's own promise.
+        let buffer = unsafe { self.create_buffer(info) }?;
+        // SAFETY: the buffer was made just now.
+        let requirements = unsafe { self.requirements(BufferOrImage::Buffer(buffer)) };
+        // SAFETY: nobody else knows of the buffer.
+        unsafe { self.destroy_buffer(buffer) };
+        Ok(requirements)
+    }
+
+    /// What an image made from `info` would need: asked directly where the driver can answer, else of a dummy.
+    ///
+    /// # Safety
+    /// `info` is valid for this device and not disjoint.
+    pub(crate) unsafe fn requirements_for_image(
+        &self,
+        info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<Requirements, DriverError> {
+        if let (true, Some(query)) =
+            (self.settings.maintenance4, self.functions.get_device_image_memory_requirements)
+        {
+            let info = vk::DeviceImageMemoryRequirements::default().create_info(info);
+            let mut dedicated = vk::MemoryDedicatedRequirements::default();
+            let mut requirements = vk::MemoryRequirements2::default().push_next(&mut dedicated);
+            // SAFETY: the caller's own promise, and maintenance4 is there.
+            unsafe { query(self.device, &info, &mut requirements) };
+            return Ok(Self::with_dedicated(requirements.memory_requirements, &dedicated));
+        }
+        // SAFETY: the caller's own promise.
+        let image = unsafe { self.create_image(info) }?;
+        // SAFETY: the image was made just now.
+        let requirements = unsafe { self.requirements(BufferOrImage::Image(image)) };
+        // SAFETY: nobody else knows of the image.
+        unsafe { self.destroy_image(image) };
+        Ok(requirements)
+    }
+
+    /// Binds a buffer or image. A `next` chain goes through `vkBind*Memory2`.
+    ///
+    /// # Safety
+    /// The resource is live and unbound, the memory is live, offset and type meet the resource's requirements
+    /// (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037 and their image twins), and the chain is
+    /// valid.
+    pub(crate) unsafe fn bind(
+        &self,
+        resource: BufferOrImage,
+        memory: vk::DeviceMemory,
+        offset: u64,
+        next: *const c_void,
+    ) -> Result<(), DriverError> {
+        if next.is_null() {
+            return match resource {
+                BufferOrImage::Buffer(buffer) => {
+                    // SAFETY: the caller's own promise.
+                    let result =
+                        unsafe { (self.functions.bind_buffer_memory)(self.device, buffer, memory, offset) };
+                    DriverError::check("vkBindBufferMemory", result)
+                }
+                BufferOrImage::Image(image) => {
+                    // SAFETY: the caller's own promise.
+                    let result =
+                        unsafe { (self.functions.bind_image_memory)(self.device, image, memory, offset) };
+                    DriverError::check("vkBindImageMemory", result)
+                }
+            };
+        }
+        match resource {
+            BufferOrImage::Buffer(buffer) => {
+                const CALL: &str = "vkBindBufferMemory2";
+                let bind = self.functions.bind_buffer_memory2.filter(|_| self.settings.bind_memory2);
+                let bind =
+                    bind.ok_or(DriverError { call: CALL, result: vk::Result::ERROR_EXTENSION_NOT_PRESENT })?;
+                let mut info =
+                    vk::BindBufferMemoryInfo::default().buffer(buffer).memory(memory).memory_offset(offset);
+                info.p_next = next;
+                // SAFETY: the caller's own promise; one structure is given and one is counted.
+                let result = unsafe { bind(self.device, 1, &info) };
+                DriverError::check(CALL, result)
+            }
+            BufferOrImage::Image(image) => {
+                const CALL: &str = "vkBindImageMemory2";
+                let bind = self.functions.bind_image_memory2.filter(|_| self.settings.bind_memory2);
+                let bind =
+                    bind.ok_or(DriverError { call: CALL, result: vk::Result::ERROR_EXTENSION_NOT_PRESENT })?;
+                let mut info =
+                    vk::BindImageMemoryInfo::default().image(image).memory(memory).memory_offset(offset);
+                info.p_next = next;
+                // SAFETY: the caller's own promise; one structure is given and one is counted.
+                let result = unsafe { bind(self.device, 1, &info) };
+                DriverError::check(CALL, result)
+            }
+        }
+    }
+}

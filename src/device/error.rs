@@ -1,0 +1,52 @@
+//! What a driver answered when it did not do what it was asked.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+/// A Vulkan call failed: which one, and with what. The result is also the [`source`](Error::source).
+///
+/// ```
+/// # use ash::vk; use sublet::device::DriverError;
+/// let error = DriverError { call: "vkAllocateMemory", result: vk::Result::ERROR_OUT_OF_DEVICE_MEMORY };
+/// assert_eq!(error.to_string(), "vkAllocateMemory failed");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DriverError {
+    /// The function that was called.
+    pub call: &'static str,
+    /// What it answered.
+    pub result: vk::Result,
+}
+
+impl DriverError {
+    /// `Err` for every result below zero.
+    pub(crate) fn check(call: &'static str, result: vk::Result) -> Result<(), Self> {
+        if result.as_raw() >= 0 { Ok(()) } else { Err(Self { call, result }) }
+    }
+
+    /// Whether the driver said that it has no memory, so that another place may still do.
+    pub(crate) fn is_out_of_memory(self) -> bool {
+        matches!(
+            self.result,
+            vk::Result::ERROR_OUT_OF_DEVICE_MEMORY
+                | vk::Result::ERROR_OUT_OF_HOST_MEMORY
+                | vk::Result::ERROR_TOO_MANY_OBJECTS
+        )
+    }
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The result is the source, which whoever prints the chain of causes prints as well.
+        write!(f, "{} failed", self.call)
+    }
+}
+
+impl Error for DriverError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.result)
+    }
+}

@@ -1,0 +1,214 @@
+//! The Vulkan functions that the library calls: given by the program, or looked up.
+
+use std::ffi::{CStr, c_char};
+use std::fmt;
+
+use ash::vk;
+
+macro_rules! functions {
+    ($( $(#[$doc:meta])* $field:ident : $pfn:ident = $level:ident $name:literal $kind:ident $( | $khr:literal )? ;)*) => {
+        /// Raw Vulkan function pointers, for programs that have no `ash` objects or that hook calls.
+        ///
+        /// Every member may stay `None`: what is missing is looked up through the two get-proc members. Members that
+        /// are given are used as they are.
+        ///
+        /// ```
+        /// let functions = sublet::device::VulkanFunctions::default();
+        /// assert!(functions.allocate_memory.is_none());
+        /// ```
+        #[derive(Clone, Default)]
+        pub struct VulkanFunctions {
+            /// `vkGetInstanceProcAddr`.
+            pub get_instance_proc_addr: Option<vk::PFN_vkGetInstanceProcAddr>,
+            /// `vkGetDeviceProcAddr`.
+            pub get_device_proc_addr: Option<vk::PFN_vkGetDeviceProcAddr>,
+            $( #[doc = concat!("`", $name, "`.")] $(#[$doc])* pub $field: Option<vk::$pfn>, )*
+        }
+
+        /// The table that the library calls through: what must be there is there.
+        #[derive(Clone)]
+        pub(crate) struct Functions {
+            $( pub(crate) $field: functions!(@type $kind $pfn), )*
+        }
+
+        impl Functions {
+            /// Fills what `given` leaves open, by `lookup`.
+            fn resolve(given: &VulkanFunctions, lookup: &Lookup) -> Result<Self, MissingFunction> {
+                Ok(Self {
+                    $( $field: functions!(@get $kind given.$field, lookup, $level, $name, [$($khr)?], vk::$pfn), )*
+                })
+            }
+        }
+    };
+    (@type must $pfn:ident) => { vk::$pfn };
+    (@type may $pfn:ident) => { Option<vk::$pfn> };
+    (@get must $given:expr, $lookup:ident, $level:ident, $name:literal, [$($khr:literal)?], $pfn:ty) => {
+        functions!(@get may $given, $lookup, $level, $name, [$($khr)?], $pfn)
+            .ok_or(MissingFunction { name: $name })?
+    };
+    (@get may $given:expr, $lookup:ident, $level:ident, $name:literal, [$($khr:literal)?], $pfn:ty) => {
+        $given.or_else(|| {
+            let found = $lookup.$level($name)$( .or_else(|| $lookup.$level($khr)) )?;
+            // SAFETY: a get-proc function answers with the function of that name, whose type is `$pfn`; the
+            // names and the types stand side by side in the table below.
+            found.map(|pointer| unsafe { std::mem::transmute::<unsafe extern "system" fn(), $pfn>(pointer) })
+        })
+    };
+}
+
+functions! {
+    get_physical_device_properties: PFN_vkGetPhysicalDeviceProperties = instance "vkGetPhysicalDeviceProperties" must;
+    get_physical_device_memory_properties: PFN_vkGetPhysicalDeviceMemoryProperties = instance "vkGetPhysicalDeviceMemoryProperties" must;
+    /// Optional: budgets need it.
+    get_physical_device_memory_properties2: PFN_vkGetPhysicalDeviceMemoryProperties2 = instance "vkGetPhysicalDeviceMemoryProperties2" may | "vkGetPhysicalDeviceMemoryProperties2KHR";
+    allocate_memory: PFN_vkAllocateMemory = device "vkAllocateMemory" must;
+    free_memory: PFN_vkFreeMemory = device "vkFreeMemory" must;
+    map_memory: PFN_vkMapMemory = device "vkMapMemory" must;
+    unmap_memory: PFN_vkUnmapMemory = device "vkUnmapMemory" must;
+    flush_mapped_memory_ranges: PFN_vkFlushMappedMemoryRanges = device "vkFlushMappedMemoryRanges" must;
+    invalidate_mapped_memory_ranges: PFN_vkInvalidateMappedMemoryRanges = device "vkInvalidateMappedMemoryRanges" must;
+    bind_buffer_memory: PFN_vkBindBufferMemory = device "vkBindBufferMemory" must;
+    bind_image_memory: PFN_vkBindImageMemory = device "vkBindImageMemory" must;
+    get_buffer_memory_requirements: PFN_vkGetBufferMemoryRequirements = device "vkGetBufferMemoryRequirements" must;
+    get_image_memory_requirements: PFN_vkGetImageMemoryRequirements = device "vkGetImageMemoryRequirements" must;
+    create_buffer: PFN_vkCreateBuffer = device "vkCreateBuffer" must;
+    destroy_buffer: PFN_vkDestroyBuffer = device "vkDestroyBuffer" must;
+    create_image: PFN_vkCreateImage = device "vkCreateImage" must;
+    destroy_image: PFN_vkDestroyImage = device "vkDestroyImage" must;
+    /// Optional: whether the driver prefers a dedicated allocation is asked through it.
+    get_buffer_memory_requirements2: PFN_vkGetBufferMemoryRequirements2 = device "vkGetBufferMemoryRequirements2" may | "vkGetBufferMemoryRequirements2KHR";
+    /// Optional: whether the driver prefers a dedicated allocation is asked through it.
+    get_image_memory_requirements2: PFN_vkGetImageMemoryRequirements2 = device "vkGetImageMemoryRequirements2" may | "vkGetImageMemoryRequirements2KHR";
+    /// Optional: binding with a `pNext` chain needs it.
+    bind_buffer_memory2: PFN_vkBindBufferMemory2 = device "vkBindBufferMemory2" may | "vkBindBufferMemory2KHR";
+    /// Optional: binding with a `pNext` chain needs it.
+    bind_image_memory2: PFN_vkBindImageMemory2 = device "vkBindImageMemory2" may | "vkBindImageMemory2KHR";
+    /// Optional: requirements without a dummy object need it.
+    get_device_buffer_memory_requirements: PFN_vkGetDeviceBufferMemoryRequirements = device "vkGetDeviceBufferMemoryRequirements" may | "vkGetDeviceBufferMemoryRequirementsKHR";
+    /// Optional: requirements without a dummy object need it.
+    get_device_image_memory_requirements: PFN_vkGetDeviceImageMemoryRequirements = device "vkGetDeviceImageMemoryRequirements" may | "vkGetDeviceImageMemoryRequirementsKHR";
+}
+
+/// A Vulkan function that the library cannot do without was neither given nor found.
+///
+/// ```
+/// let error = sublet::device::MissingFunction { name: "vkAllocateMemory" };
+/// assert!(error.to_string().contains("vkAllocateMemory"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MissingFunction {
+    /// The function's name.
+    pub name: &'static str,
+}
+
+impl fmt::Display for MissingFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the Vulkan function {} was neither given nor found", self.name)
+    }
+}
+
+impl std::error::Error for MissingFunction {}
+
+impl fmt::Debug for VulkanFunctions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VulkanFunctions").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Functions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Functions").finish_non_exhaustive()
+    }
+}
+
+impl VulkanFunctions {
+    /// What an `ash` instance and device know: the instance's own functions and the device's get-proc function.
+    ///
+    /// `ash` looks the instance functions of Vulkan 1.1 up when it loads an instance; `api_version` says whether they
+    /// may be there. An instance of version 1.0 that has VK_KHR_get_physical_device_properties2 enabled has them under
+    /// another name, which only [`Self::get_instance_proc_addr`] finds: see [`Self::with_entry`].
+    #[doc = "\n```\n# use sublet::{device::VulkanFunctions, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\nlet functions = VulkanFunctions::from_ash(gpu.instance(), gpu.api_version());\nassert!(functions.get_device_proc_addr.is_some());\n```"]
+    #[must_use]
+    pub fn from_ash(instance: &ash::Instance, api_version: u32) -> Self {
+        let core = instance.fp_v1_0();
+        let mut functions = Self {
+            get_device_proc_addr: Some(core.get_device_proc_addr),
+            get_physical_device_properties: Some(core.get_physical_device_properties),
+            get_physical_device_memory_properties: Some(core.get_physical_device_memory_properties),
+            ..Self::default()
+        };
+        if api_version >= vk::API_VERSION_1_1 {
+            let v1_1 = instance.fp_v1_1();
+            functions.get_physical_device_memory_properties2 =
+                Some(v1_1.get_physical_device_memory_properties2);
+        }
+        functions
+    }
+
+    /// Adds the entry's `vkGetInstanceProcAddr`.
+    #[doc = "\n```\n# use sublet::{device::VulkanFunctions, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\nlet functions = VulkanFunctions::default().with_entry(gpu.entry());\nassert!(functions.get_instance_proc_addr.is_some());\n```"]
+    #[must_use]
+    pub fn with_entry(self, entry: &ash::Entry) -> Self {
+        Self { get_instance_proc_addr: Some(entry.static_fn().get_instance_proc_addr), ..self }
+    }
+
+    /// The complete table.
+    ///
+    /// # Safety
+    /// `instance` and `device` are live, the functions that are given are theirs, and what they do is what Vulkan says.
+    pub(crate) unsafe fn resolve(
+        &self,
+        instance: vk::Instance,
+        device: vk::Device,
+    ) -> Result<Functions, MissingFunction> {
+        let device_lookup = self.get_device_proc_addr.or_else(|| {
+            let by_instance = Lookup {
+                instance,
+                instance_lookup: self.get_instance_proc_addr,
+                device,
+                device_lookup: None,
+            };
+            let found = by_instance.instance("vkGetDeviceProcAddr");
+            // SAFETY: as in the table above.
+            found.map(|pointer| unsafe {
+                std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkGetDeviceProcAddr>(pointer)
+            })
+        });
+        Functions::resolve(
+            self,
+            &Lookup { instance, instance_lookup: self.get_instance_proc_addr, device, device_lookup },
+        )
+    }
+}
+
+/// The two get-proc functions with the objects they are asked for.
+struct Lookup {
+    instance: vk::Instance,
+    instance_lookup: Option<vk::PFN_vkGetInstanceProcAddr>,
+    device: vk::Device,
+    device_lookup: Option<vk::PFN_vkGetDeviceProcAddr>,
+}
+
+/// Names in this file are short; one that were not would be answered with "not there".
+const NAME_CAPACITY: usize = 96;
+
+/// `name` with a zero behind it, as C wants it.
+fn with_c_name<R>(name: &str, call: impl FnOnce(*const c_char) -> Option<R>) -> Option<R> {
+    let mut bytes = [0_u8; NAME_CAPACITY];
+    bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+    call(CStr::from_bytes_until_nul(&bytes).ok()?.as_ptr())
+}
+
+impl Lookup {
+    fn instance(&self, name: &str) -> Option<unsafe extern "system" fn()> {
+        let lookup = self.instance_lookup?;
+        // SAFETY: the instance is live and the name ends with a zero (VUID-vkGetInstanceProcAddr-pName-parameter).
+        with_c_name(name, |name| unsafe { lookup(self.instance, name) })
+    }
+
+    fn device(&self, name: &str) -> Option<unsafe extern "system" fn()> {
+        let lookup = self.device_lookup?;
+        // SAFETY: the device is live and the name ends with a zero (VUID-vkGetDeviceProcAddr-pName-parameter).
+        with_c_name(name, |name| unsafe { lookup(self.device, name) })
+    }
+}

@@ -1,0 +1,16 @@
+//! The ground-floor room that talks to Vulkan. Nothing else in the crate calls `vk*`.
+//!
+//! It holds a table of the functions that the library uses, loaded through `ash` or given as raw pointers, and the facts
+//! about a device that never change. `sim` (a feature) is a driver in Rust that serves the same functions without a GPU.
+
+mod driver;
+mod error;
+mod functions;
+mod next;
+#[cfg(feature = "sim")]
+pub mod sim;
+
+pub(crate) use driver::{BufferOrImage, Device, DeviceSettings, DriverAllocation, Requirements};
+pub use error::DriverError;
+pub use functions::{MissingFunction, VulkanFunctions};
+pub use next::MemoryAllocateNext;

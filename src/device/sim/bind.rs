@@ -1,0 +1,429 @@
+//! Binding resources to memory, and the rules about who may lie beside whom.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use super::chain;
+use super::entry::{call, entries, on_device};
+use super::format::Requirements;
+use super::memory::{Binding, Memory, MemoryInfo};
+use super::resource::Bound;
+use super::state::{Device, DeviceState, Label};
+
+entries! {
+    Device result vk::PFN_vkBindBufferMemory = bind_buffer: core 0 "vkBindBufferMemory";
+    Device result vk::PFN_vkBindImageMemory = bind_image: core 0 "vkBindImageMemory";
+    Device result vk::PFN_vkBindBufferMemory2 = bind_buffers:
+        core 1 "vkBindBufferMemory2", ext "VK_KHR_bind_memory2" "vkBindBufferMemory2KHR";
+    Device result vk::PFN_vkBindImageMemory2 = bind_images:
+        core 1 "vkBindImageMemory2", ext "VK_KHR_bind_memory2" "vkBindImageMemory2KHR";
+}
+
+/// The identifiers of the rules of one way to bind.
+struct Rules {
+    resource: &'static str,
+    memory: &'static str,
+    bound: &'static str,
+    offset: &'static str,
+    types: &'static str,
+    alignment: &'static str,
+    size: &'static str,
+    requires_dedicated: &'static str,
+    dedicated: &'static str,
+    export: &'static str,
+    import: &'static str,
+    /// Device address; buffers only.
+    address: &'static str,
+}
+
+const BUFFER: Rules = Rules {
+    resource: "VUID-vkBindBufferMemory-buffer-parameter",
+    memory: "VUID-vkBindBufferMemory-memory-parameter",
+    bound: "VUID-vkBindBufferMemory-buffer-07459",
+    offset: "VUID-vkBindBufferMemory-memoryOffset-01031",
+    types: "VUID-vkBindBufferMemory-memory-01035",
+    alignment: "VUID-vkBindBufferMemory-memoryOffset-01036",
+    size: "VUID-vkBindBufferMemory-size-01037",
+    requires_dedicated: "VUID-vkBindBufferMemory-buffer-01444",
+    dedicated: "VUID-vkBindBufferMemory-memory-01508",
+    export: "VUID-vkBindBufferMemory-memory-02726",
+    import: "VUID-vkBindBufferMemory-memory-02985",
+    address: "VUID-vkBindBufferMemory-bufferDeviceAddress-03339",
+};
+
+const BUFFER_INFO: Rules = Rules {
+    resource: "VUID-VkBindBufferMemoryInfo-buffer-parameter",
+    memory: "VUID-VkBindBufferMemoryInfo-memory-parameter",
+    bound: "VUID-VkBindBufferMemoryInfo-buffer-07459",
+    offset: "VUID-VkBindBufferMemoryInfo-memoryOffset-01031",
+    types: "VUID-VkBindBufferMemoryInfo-memory-01035",
+    alignment: "VUID-VkBindBufferMemoryInfo-memoryOffset-01036",
+    size: "VUID-VkBindBufferMemoryInfo-size-01037",
+    requires_dedicated: "VUID-VkBindBufferMemoryInfo-buffer-01444",
+    dedicated: "VUID-VkBindBufferMemoryInfo-memory-01508",
+    export: "VUID-VkBindBufferMemoryInfo-memory-02726",
+    import: "VUID-VkBindBufferMemoryInfo-memory-02985",
+    address: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddress-03339",
+};
+
+const IMAGE: Rules = Rules {
+    resource: "VUID-vkBindImageMemory-image-parameter",
+    memory: "VUID-vkBindImageMemory-memory-parameter",
+    bound: "VUID-vkBindImageMemory-image-07460",
+    offset: "VUID-vkBindImageMemory-memoryOffset-01046",
+    types: "VUID-vkBindImageMemory-memory-01047",
+    alignment: "VUID-vkBindImageMemory-memoryOffset-01048",
+    size: "VUID-vkBindImageMemory-size-01049",
+    requires_dedicated: "VUID-vkBindImageMemory-image-01445",
+    dedicated: "VUID-vkBindImageMemory-memory-02628",
+    export: "VUID-vkBindImageMemory-memory-02728",
+    import: "VUID-vkBindImageMemory-memory-02989",
+    address: "",
+};
+
+const IMAGE_INFO: Rules = Rules {
+    resource: "VUID-VkBindImageMemoryInfo-image-parameter",
+    memory: "VUID-VkBindImageMemoryInfo-memory-parameter",
+    bound: "VUID-VkBindImageMemoryInfo-image-07460",
+    offset: "VUID-VkBindImageMemoryInfo-memoryOffset-01046",
+    types: "VUID-VkBindImageMemoryInfo-pNext-01615",
+    alignment: "VUID-VkBindImageMemoryInfo-pNext-01616",
+    size: "VUID-VkBindImageMemoryInfo-pNext-01617",
+    requires_dedicated: "VUID-VkBindImageMemoryInfo-image-01445",
+    dedicated: "VUID-VkBindImageMemoryInfo-memory-02628",
+    export: "VUID-VkBindImageMemoryInfo-memory-02728",
+    import: "VUID-VkBindImageMemoryInfo-memory-02989",
+    address: "",
+};
+
+unsafe extern "system" fn bind_buffer(
+    device: vk::Device,
+    buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+    offset: vk::DeviceSize,
+) -> vk::Result {
+    on_device(device, call!("vkBindBufferMemory"), |device| {
+        outcome(device, bind_buffer_memory(device, &mut device.state.lock(), buffer, memory, offset, &BUFFER))
+    })
+}
+
+unsafe extern "system" fn bind_image(
+    device: vk::Device,
+    image: vk::Image,
+    memory: vk::DeviceMemory,
+    offset: vk::DeviceSize,
+) -> vk::Result {
+    on_device(device, call!("vkBindImageMemory"), |device| {
+        outcome(device, bind_image_memory(device, &mut device.state.lock(), image, memory, offset, &IMAGE))
+    })
+}
+
+unsafe extern "system" fn bind_buffers(
+    device: vk::Device,
+    count: u32,
+    p_infos: *const vk::BindBufferMemoryInfo<'_>,
+) -> vk::Result {
+    on_device(device, call!("vkBindBufferMemory2"), |device| {
+        // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter.
+        let infos = unsafe { chain::array(p_infos, count) };
+        if infos.is_empty() {
+            let text = "there is nothing to bind".to_owned();
+            return outcome(device, Err(("VUID-vkBindBufferMemory2-bindInfoCount-arraylength", text)));
+        }
+        let mut state = device.state.lock();
+        let mut result = vk::Result::SUCCESS;
+        for info in infos {
+            let bound = bind_buffer_memory(
+                device,
+                &mut state,
+                info.buffer,
+                info.memory,
+                info.memory_offset,
+                &BUFFER_INFO,
+            );
+            let this = outcome(device, bound);
+            if this != vk::Result::SUCCESS {
+                result = this;
+            }
+        }
+        result
+    })
+}
+
+unsafe extern "system" fn bind_images(
+    device: vk::Device,
+    count: u32,
+    p_infos: *const vk::BindImageMemoryInfo<'_>,
+) -> vk::Result {
+    on_device(device, call!("vkBindImageMemory2"), |device| {
+        // SAFETY: VUID-vkBindImageMemory2-pBindInfos-parameter.
+        let infos = unsafe { chain::array(p_infos, count) };
+        if infos.is_empty() {
+            let text = "there is nothing to bind".to_owned();
+            return outcome(device, Err(("VUID-vkBindImageMemory2-bindInfoCount-arraylength", text)));
+        }
+        let mut state = device.state.lock();
+        let mut result = vk::Result::SUCCESS;
+        for info in infos {
+            let bound = bind_image_memory(
+                device,
+                &mut state,
+                info.image,
+                info.memory,
+                info.memory_offset,
+                &IMAGE_INFO,
+            );
+            let this = outcome(device, bound);
+            if this != vk::Result::SUCCESS {
+                result = this;
+            }
+        }
+        result
+    })
+}
+
+/// A rule that a call broke, and how.
+type Broken = (&'static str, String);
+
+fn outcome(device: &Device, result: Result<(), Broken>) -> vk::Result {
+    match result {
+        Ok(()) => vk::Result::SUCCESS,
+        Err((vuid, text)) => {
+            device.report(vuid, text);
+            vk::Result::ERROR_VALIDATION_FAILED_EXT
+        }
+    }
+}
+
+fn bind_buffer_memory(
+    device: &Device,
+    state: &mut DeviceState,
+    handle: vk::Buffer,
+    memory: vk::DeviceMemory,
+    offset: u64,
+    rules: &Rules,
+) -> Result<(), Broken> {
+    let name = state.label(handle);
+    let Some(buffer) = state.buffers.get(&handle) else {
+        return Err((rules.resource, format!("{name} {}", device.hub.fate(handle))));
+    };
+    if buffer.bound.is_some() {
+        return Err((rules.bound, format!("{name} is bound to memory already")));
+    }
+    let (requirements, description, external) = (buffer.requirements, buffer.description, buffer.external);
+    let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
+    let info = &target.info;
+    check_sharing(info, external, &name, rules)?;
+    if requirements.requires_dedicated && info.dedicated_buffer != handle {
+        return Err((rules.requires_dedicated, format!("{name} requires a dedicated allocation")));
+    }
+    let addressed =
+        vk::MemoryAllocateFlags::from_raw(info.flags).contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    if device.features.buffer_device_address
+        && description.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS)
+        && !addressed
+    {
+        let text = format!(
+            "{name} has SHADER_DEVICE_ADDRESS, and {} was allocated without DEVICE_ADDRESS",
+            state.name(memory)
+        );
+        return Err((rules.address, text));
+    }
+    let binding = Binding {
+        end: offset + requirements.size,
+        used_end: offset + description.size,
+        linear: true,
+        alias: false,
+    };
+    let store = Arc::clone(&target.store);
+    place(device, state, memory, offset, handle.as_raw(), &name, binding);
+    if let Some(buffer) = state.buffers.get_mut(&handle) {
+        buffer.bound = Some(Bound { memory, offset, store });
+    }
+    Ok(())
+}
+
+fn bind_image_memory(
+    device: &Device,
+    state: &mut DeviceState,
+    handle: vk::Image,
+    memory: vk::DeviceMemory,
+    offset: u64,
+    rules: &Rules,
+) -> Result<(), Broken> {
+    let name = state.label(handle);
+    let Some(image) = state.images.get(&handle) else {
+        return Err((rules.resource, format!("{name} {}", device.hub.fate(handle))));
+    };
+    if image.bound.is_some() {
+        return Err((rules.bound, format!("{name} is bound to memory already")));
+    }
+    let (requirements, description, external) = (image.requirements, image.description, image.external);
+    let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
+    let info = &target.info;
+    check_sharing(info, external, &name, rules)?;
+    if requirements.requires_dedicated && info.dedicated_image != handle {
+        return Err((rules.requires_dedicated, format!("{name} requires a dedicated allocation")));
+    }
+    let end = offset + requirements.size;
+    let binding = Binding {
+        end,
+        used_end: end,
+        linear: description.tiling == vk::ImageTiling::LINEAR,
+        alias: description.flags.contains(vk::ImageCreateFlags::ALIAS),
+    };
+    let store = Arc::clone(&target.store);
+    place(device, state, memory, offset, handle.as_raw(), &name, binding);
+    if let Some(image) = state.images.get_mut(&handle) {
+        image.bound = Some(Bound { memory, offset, store });
+    }
+    Ok(())
+}
+
+/// Memory that is shared with others holds resources that were created to be shared in the same way.
+fn check_sharing(info: &MemoryInfo, external: u32, name: &Label, rules: &Rules) -> Result<(), Broken> {
+    let (export, import) = (info.export_handle_types, info.import_handle_type);
+    if export != 0 && export & external == 0 {
+        let text = format!(
+            "the memory was allocated with export types {export:#x}, and {name} was created with {external:#x}"
+        );
+        return Err((rules.export, text));
+    }
+    if import & external != import {
+        let text = format!(
+            "the memory was imported from type {import:#x}, and {name} was created with {external:#x}"
+        );
+        return Err((rules.import, text));
+    }
+    Ok(())
+}
+
+/// The memory, if a resource with these requirements may lie in it at this offset as far as the two are concerned.
+fn check_memory<'a>(
+    device: &Device,
+    state: &'a DeviceState,
+    handle: vk::DeviceMemory,
+    offset: u64,
+    name: &Label,
+    requirements: &Requirements,
+    rules: &Rules,
+) -> Result<&'a Memory, Broken> {
+    let memory_name = state.label(handle);
+    let Some(memory) = state.memories.get(&handle) else {
+        return Err((rules.memory, format!("{memory_name} {}", device.hub.fate(handle))));
+    };
+    let Requirements { size, alignment, type_bits, .. } = *requirements;
+    let (whole, kind) = (memory.info.size, memory.info.type_index);
+    if offset >= whole {
+        return Err((rules.offset, format!("memoryOffset is {offset}, and {memory_name} has {whole} bytes")));
+    }
+    if kind >= 32 || type_bits & (1 << kind) == 0 {
+        let text = format!("memoryTypeBits of {name} is {type_bits:#b}, and {memory_name} is of type {kind}");
+        return Err((rules.types, text));
+    }
+    let info = &memory.info;
+    // The handles of a device are all different, whatever their kinds.
+    let owner = info.dedicated_buffer.as_raw() | info.dedicated_image.as_raw();
+    if owner != 0 && (owner != name.raw() || offset != 0) {
+        let owner = state.resource_name(owner);
+        let text =
+            format!("{memory_name} is dedicated to {owner}, and {name} is bound to it at offset {offset}");
+        return Err((rules.dedicated, text));
+    }
+    if offset % alignment != 0 {
+        let text = format!("memoryOffset is {offset}, and {name} requires an alignment of {alignment}");
+        return Err((rules.alignment, text));
+    }
+    if size > whole - offset {
+        let text = format!(
+            "{name} requires {size} bytes, and {memory_name} of {whole} bytes has {} after memoryOffset {offset}",
+            whole - offset
+        );
+        return Err((rules.size, text));
+    }
+    Ok(memory)
+}
+
+/// Puts a resource in its place, and reports the neighbours that it cannot have. The binding takes place all the same: a
+/// real driver does not look.
+fn place(
+    device: &Device,
+    state: &mut DeviceState,
+    memory: vk::DeviceMemory,
+    offset: u64,
+    handle: u64,
+    name: &Label,
+    binding: Binding,
+) {
+    let Some(target) = state.memories.get(&memory) else {
+        return;
+    };
+    let granularity = device.profile().limits.buffer_image_granularity.max(1);
+    // The pages that the resource touches: within them must be nothing of the other kind, and within the resource nothing
+    // at all.
+    let first = offset - offset % granularity;
+    let last = binding.end.checked_next_multiple_of(granularity).unwrap_or(u64::MAX);
+    let mut overlaps = false;
+    for (start, other, neighbour) in target.within(first, last) {
+        let (from, to) = (start.max(offset), neighbour.end.min(binding.end));
+        if from < to {
+            overlaps = true;
+            if !(neighbour.alias && binding.alias || device.hub.may_alias(memory, from, to)) {
+                let text = format!(
+                    "{name} at {offset}..{} overlaps {} at {start}..{} of {}",
+                    binding.end,
+                    state.resource_name(other),
+                    neighbour.end,
+                    state.name(memory)
+                );
+                device.report("SUBLET-overlap", text);
+            }
+        } else if neighbour.linear != binding.linear {
+            let (kind, other_kind) =
+                if binding.linear { ("linear", "optimal") } else { ("optimal", "linear") };
+            let text = format!(
+                "{name} ({kind}) at {offset}..{} and {} ({other_kind}) at {start}..{} of {} share a page of \
+                 bufferImageGranularity, {granularity} bytes",
+                binding.end,
+                state.resource_name(other),
+                neighbour.end,
+                state.name(memory)
+            );
+            device.report("SUBLET-granularity", text);
+        }
+    }
+    if let Some(target) = state.memories.get_mut(&memory) {
+        target.overlaps |= overlaps;
+        target.bindings.insert((offset, handle), binding);
+    }
+}
+
+impl Memory {
+    /// The bindings that have bytes in a range, in the order of their offsets: start, handle and the rest.
+    pub(super) fn within(&self, offset: u64, end: u64) -> Vec<(u64, u64, Binding)> {
+        let before = self
+            .bindings
+            .range(..(end, 0))
+            .rev()
+            .map(|(&(start, handle), &binding)| (start, handle, binding));
+        let mut found: Vec<_> = if self.overlaps {
+            before.filter(|(_, _, binding)| binding.end > offset).collect()
+        } else {
+            // Nothing overlaps, and so the ends are in the order of the starts.
+            before.take_while(|(_, _, binding)| binding.end > offset).collect()
+        };
+        found.reverse();
+        found
+    }
+}
+
+impl super::state::Hub {
+    /// Whether resources may overlap in this range.
+    fn may_alias(&self, memory: vk::DeviceMemory, from: u64, to: u64) -> bool {
+        self.aliasing.load(Ordering::Relaxed)
+            || self.aliases.lock().iter().any(|alias| alias.0 == memory && alias.1 <= from && to <= alias.2)
+    }
+}

@@ -1,0 +1,158 @@
+//! How a simulated GPU is to be like, and the making of its instance and device.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::extensions;
+use super::gpu::Gpu;
+use super::instance::HubInfo;
+use super::profiles::Profile;
+use super::state::{Features, Hub, NEWEST_MINOR};
+
+/// What a [`Gpu`] is to be like.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::sim::{Gpu, profiles::Profile};
+/// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap())
+///     .api_version(vk::API_VERSION_1_0)
+///     .extension("VK_KHR_bind_memory2")
+///     .build();
+/// assert_eq!(gpu.api_version(), vk::API_VERSION_1_0);
+/// ```
+#[derive(Debug, Clone)]
+pub struct GpuBuilder {
+    profile: &'static Profile,
+    minor: Option<u32>,
+    only: Option<Vec<String>>,
+    without: Vec<String>,
+}
+
+impl GpuBuilder {
+    pub(super) fn new(profile: &'static Profile) -> Self {
+        Self { profile, minor: None, only: None, without: Vec::new() }
+    }
+
+    /// The version of Vulkan that instance and device report, 1.0 to 1.4. Functions of later versions are not offered,
+    /// except under their extension's name where that extension is enabled. By default it is the profile's.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).api_version(vk::API_VERSION_1_1).build();
+    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
+    /// assert_eq!(properties.api_version, vk::API_VERSION_1_1);
+    /// ```
+    pub fn api_version(mut self, version: u32) -> Self {
+        self.minor = Some(vk::api_version_minor(version).min(NEWEST_MINOR));
+        self
+    }
+
+    /// Enables this device extension, and with it its feature. Without a call of this method the device has everything
+    /// that the profile has; with one, only what is named.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).extension("VK_KHR_bind_memory2").build();
+    /// assert_eq!(gpu.extensions(), ["VK_KHR_bind_memory2"]);
+    /// ```
+    pub fn extension(mut self, name: &str) -> Self {
+        self.only.get_or_insert_default().push(name.to_owned());
+        self
+    }
+
+    /// Takes a device extension from the GPU, and with it its feature, also where the feature is core.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).without_extension("VK_KHR_bind_memory2").build();
+    /// assert!(!gpu.extensions().contains(&"VK_KHR_bind_memory2".to_owned()));
+    /// ```
+    pub fn without_extension(mut self, name: &str) -> Self {
+        self.without.push(name.to_owned());
+        self
+    }
+
+    /// Makes the GPU.
+    ///
+    /// # Panics
+    ///
+    /// If the profile has none of an extension that was named.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// Gpu::builder(Profile::by_name("lavapipe").unwrap()).build().assert_silent();
+    /// ```
+    #[track_caller]
+    pub fn build(self) -> Gpu {
+        let mut offered = extensions::device(self.profile);
+        for name in self.only.iter().flatten().chain(&self.without) {
+            assert!(offered.contains(name), "the profile {} has no extension {name}", self.profile.name);
+        }
+        offered.retain(|name| !self.without.contains(name));
+        let minor = self.minor.unwrap_or_else(|| vk::api_version_minor(self.profile.api_version));
+        let enabled = self.only.unwrap_or_else(|| offered.clone());
+        Gpu::with(Arc::new(Hub::new(self.profile, minor, minor, offered)), &enabled)
+    }
+}
+
+pub(super) fn create_instance(entry: &ash::Entry, hub: &Arc<Hub>) -> ash::Instance {
+    let application =
+        vk::ApplicationInfo::default().api_version(vk::make_api_version(0, 1, hub.instance_minor, 0));
+    let names: Vec<_> = extensions::INSTANCE.iter().filter_map(|name| CString::new(*name).ok()).collect();
+    let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+    let mut chosen = HubInfo::new(hub);
+    let info = vk::InstanceCreateInfo::default()
+        .application_info(&application)
+        .enabled_extension_names(&names)
+        .push_next(&mut chosen);
+    // SAFETY: `info` is complete, and everything that it points to is live.
+    expect(unsafe { entry.create_instance(&info, None) }, "vkCreateInstance")
+}
+
+pub(super) fn create_device(
+    instance: &ash::Instance,
+    physical_device: vk::PhysicalDevice,
+    hub: &Hub,
+    enabled: &[String],
+) -> ash::Device {
+    let names: Vec<_> = enabled.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect();
+    let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+    let mut features = Features::supported(hub);
+    features.retain(|extension| enabled.iter().any(|name| name == extension));
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&[1.0])];
+    let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
+    let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default();
+    let mut synchronization = vk::PhysicalDeviceSynchronization2Features::default();
+    let mut maintenance = vk::PhysicalDeviceMaintenance4Features::default();
+    let mut priorities = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
+    let mut pageable = vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT::default();
+    let mut coherent = vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default();
+    let mut protected = vk::PhysicalDeviceProtectedMemoryFeatures::default();
+    let info = vk::DeviceCreateInfo::default()
+        .queue_create_infos(&queues)
+        .enabled_extension_names(&names)
+        .push_next(&mut addresses)
+        .push_next(&mut timelines)
+        .push_next(&mut synchronization)
+        .push_next(&mut maintenance)
+        .push_next(&mut priorities)
+        .push_next(&mut pageable)
+        .push_next(&mut coherent)
+        .push_next(&mut protected);
+    // SAFETY: the chain was made just now, of structures that are mutable here.
+    unsafe { features.write(info.p_next.cast_mut()) };
+    // SAFETY: `physical_device` is the instance's; `info` is complete, and everything that it points to is live.
+    expect(unsafe { instance.create_device(physical_device, &info, None) }, "vkCreateDevice")
+}
+
+/// What the driver made for its own use.
+#[track_caller]
+pub(super) fn expect<T>(result: Result<T, vk::Result>, call: &str) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("the simulated device refuses its own {call}: {error}"),
+    }
+}

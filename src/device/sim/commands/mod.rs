@@ -1,0 +1,258 @@
+//! Command pools and command buffers: what is recorded, and its valid usage.
+//!
+//! A recorded command is data. It is checked when it is recorded, as far as it can be, and once more when it runs, see
+//! `execute`: only then are the layouts of images known. A command that breaks a rule is reported and not recorded.
+
+mod barriers;
+mod buffers;
+mod clear;
+mod execute;
+mod images;
+mod pool;
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::entry::{Call, entries, on_command_buffer};
+use super::registry;
+use super::state::{Device, DeviceState};
+
+pub(super) use execute::resolve;
+
+entries! {
+    Device result vk::PFN_vkCreateCommandPool = pool::create: core 0 "vkCreateCommandPool";
+    Device void vk::PFN_vkDestroyCommandPool = pool::destroy: core 0 "vkDestroyCommandPool";
+    Device result vk::PFN_vkResetCommandPool = pool::reset: core 0 "vkResetCommandPool";
+    Device void vk::PFN_vkTrimCommandPool = pool::trim:
+        core 1 "vkTrimCommandPool", ext "VK_KHR_maintenance1" "vkTrimCommandPoolKHR";
+    Device result vk::PFN_vkAllocateCommandBuffers = pool::allocate: core 0 "vkAllocateCommandBuffers";
+    Device void vk::PFN_vkFreeCommandBuffers = pool::free: core 0 "vkFreeCommandBuffers";
+    Device result vk::PFN_vkBeginCommandBuffer = pool::begin: core 0 "vkBeginCommandBuffer";
+    Device result vk::PFN_vkEndCommandBuffer = pool::end: core 0 "vkEndCommandBuffer";
+    Device result vk::PFN_vkResetCommandBuffer = pool::reset_buffer: core 0 "vkResetCommandBuffer";
+    Device void vk::PFN_vkCmdExecuteCommands = pool::execute_commands: core 0 "vkCmdExecuteCommands";
+    Device void vk::PFN_vkCmdCopyBuffer = buffers::copy: core 0 "vkCmdCopyBuffer";
+    Device void vk::PFN_vkCmdCopyBuffer2 = buffers::copy2:
+        core 3 "vkCmdCopyBuffer2", ext "VK_KHR_copy_commands2" "vkCmdCopyBuffer2KHR";
+    Device void vk::PFN_vkCmdFillBuffer = buffers::fill: core 0 "vkCmdFillBuffer";
+    Device void vk::PFN_vkCmdUpdateBuffer = buffers::update: core 0 "vkCmdUpdateBuffer";
+    Device void vk::PFN_vkCmdCopyBufferToImage = images::buffer::from_buffer: core 0 "vkCmdCopyBufferToImage";
+    Device void vk::PFN_vkCmdCopyBufferToImage2 = images::buffer::from_buffer2:
+        core 3 "vkCmdCopyBufferToImage2", ext "VK_KHR_copy_commands2" "vkCmdCopyBufferToImage2KHR";
+    Device void vk::PFN_vkCmdCopyImageToBuffer = images::buffer::to_buffer: core 0 "vkCmdCopyImageToBuffer";
+    Device void vk::PFN_vkCmdCopyImageToBuffer2 = images::buffer::to_buffer2:
+        core 3 "vkCmdCopyImageToBuffer2", ext "VK_KHR_copy_commands2" "vkCmdCopyImageToBuffer2KHR";
+    Device void vk::PFN_vkCmdCopyImage = images::copy::copy: core 0 "vkCmdCopyImage";
+    Device void vk::PFN_vkCmdCopyImage2 = images::copy::copy2:
+        core 3 "vkCmdCopyImage2", ext "VK_KHR_copy_commands2" "vkCmdCopyImage2KHR";
+    Device void vk::PFN_vkCmdClearColorImage = clear::color: core 0 "vkCmdClearColorImage";
+    Device void vk::PFN_vkCmdPipelineBarrier = barriers::barrier: core 0 "vkCmdPipelineBarrier";
+    Device void vk::PFN_vkCmdPipelineBarrier2 = barriers::barrier2:
+        core 3 "vkCmdPipelineBarrier2", ext "VK_KHR_synchronization2" "vkCmdPipelineBarrier2KHR";
+}
+
+/// Command pools and command buffers of a device.
+#[derive(Default)]
+pub(super) struct CommandState {
+    pub(super) pools: BTreeMap<vk::CommandPool, Pool>,
+    pub(super) buffers: BTreeMap<vk::CommandBuffer, CommandBuffer>,
+    /// The layouts of images, by level and layer. A subresource that no barrier has named is not in it.
+    layouts: BTreeMap<vk::Image, BTreeMap<(u32, u32), vk::ImageLayout>>,
+}
+
+impl Drop for CommandState {
+    /// A device that is destroyed takes its command buffers along: their handles must not be found any more.
+    fn drop(&mut self) {
+        for &handle in self.buffers.keys() {
+            registry::remove_command_buffer(handle);
+        }
+    }
+}
+
+/// A `VkCommandPool`.
+pub(super) struct Pool {
+    flags: vk::CommandPoolCreateFlags,
+    buffers: BTreeSet<vk::CommandBuffer>,
+}
+
+/// A `VkCommandBuffer`.
+pub(super) struct CommandBuffer {
+    pool: vk::CommandPool,
+    level: vk::CommandBufferLevel,
+    pub(super) phase: Phase,
+    pub(super) usage: vk::CommandBufferUsageFlags,
+    /// What is recorded, shared with the submissions that run it.
+    pub(super) commands: Arc<Vec<Command>>,
+    /// The resources that the commands name.
+    pub(super) uses: Uses,
+    /// Submissions of it that are not done.
+    pub(super) pending: u32,
+}
+
+/// The life cycle of a command buffer; pending is counted beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Initial,
+    Recording,
+    Executable,
+    Invalid,
+}
+
+/// The resources that a command buffer names.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Uses {
+    pub(super) buffers: BTreeSet<vk::Buffer>,
+    pub(super) images: BTreeSet<vk::Image>,
+}
+
+/// A recorded command.
+#[derive(Clone)]
+pub(super) enum Command {
+    CopyBuffer {
+        src: vk::Buffer,
+        dst: vk::Buffer,
+        regions: Vec<vk::BufferCopy>,
+    },
+    Fill {
+        dst: vk::Buffer,
+        offset: u64,
+        size: u64,
+        data: u32,
+    },
+    Update {
+        dst: vk::Buffer,
+        offset: u64,
+        data: Vec<u8>,
+    },
+    BufferToImage {
+        src: vk::Buffer,
+        dst: Target,
+        regions: Vec<vk::BufferImageCopy>,
+    },
+    ImageToBuffer {
+        src: Target,
+        dst: vk::Buffer,
+        regions: Vec<vk::BufferImageCopy>,
+    },
+    CopyImage {
+        src: Target,
+        dst: Target,
+        regions: Vec<vk::ImageCopy>,
+    },
+    Clear {
+        dst: Target,
+        texel: Vec<u8>,
+        ranges: Vec<vk::ImageSubresourceRange>,
+    },
+    Transition {
+        image: vk::Image,
+        old: vk::ImageLayout,
+        new: vk::ImageLayout,
+        range: vk::ImageSubresourceRange,
+        rule: &'static str,
+    },
+}
+
+/// An image in a command, the layout that the program says it has then, and the rule that it breaks otherwise.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    image: vk::Image,
+    layout: vk::ImageLayout,
+    layout_rule: &'static str,
+}
+
+impl Uses {
+    fn add(&mut self, command: &Command) {
+        match command {
+            Command::CopyBuffer { src, dst, .. } => {
+                self.buffers.insert(*src);
+                self.buffers.insert(*dst);
+            }
+            Command::Fill { dst, .. } | Command::Update { dst, .. } => {
+                self.buffers.insert(*dst);
+            }
+            Command::BufferToImage { src: buffer, dst: image, .. }
+            | Command::ImageToBuffer { src: image, dst: buffer, .. } => {
+                self.buffers.insert(*buffer);
+                self.images.insert(image.image);
+            }
+            Command::CopyImage { src, dst, .. } => {
+                self.images.insert(src.image);
+                self.images.insert(dst.image);
+            }
+            Command::Clear { dst, .. } => {
+                self.images.insert(dst.image);
+            }
+            Command::Transition { image, .. } => {
+                self.images.insert(*image);
+            }
+        }
+    }
+}
+
+/// Runs the recording entry point `call`: `body` checks the command and says what to record, which may be nothing.
+fn record(
+    command_buffer: vk::CommandBuffer,
+    call: Call,
+    recording_rule: &'static str,
+    body: impl FnOnce(&Device, &DeviceState) -> Vec<Command>,
+) {
+    on_command_buffer(command_buffer, call, |device| {
+        let mut state = device.state.lock();
+        let recording = state
+            .commands
+            .buffers
+            .get(&command_buffer)
+            .is_some_and(|buffer| buffer.phase == Phase::Recording);
+        if !recording {
+            let text = format!("{} is not being recorded", state.name(command_buffer));
+            device.report(recording_rule, text);
+            return;
+        }
+        let commands = body(device, &state);
+        let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) else {
+            return;
+        };
+        for command in &commands {
+            buffer.uses.add(command);
+        }
+        Arc::make_mut(&mut buffer.commands).extend(commands);
+    });
+}
+
+/// The rules for a buffer in a command.
+struct BufferRules {
+    parameter: &'static str,
+    usage: &'static str,
+    bound: &'static str,
+}
+
+/// The size of a buffer that a command may use; reports why, if it may not.
+fn buffer_size(
+    device: &Device,
+    state: &DeviceState,
+    buffer: vk::Buffer,
+    usage: vk::BufferUsageFlags,
+    rules: &BufferRules,
+) -> Option<u64> {
+    let name = state.name(buffer);
+    let Some(found) = state.buffers.get(&buffer) else {
+        device.report(rules.parameter, format!("{name} {}", device.hub.fate(buffer)));
+        return None;
+    };
+    if !found.description.usage.contains(usage) {
+        let missing =
+            if usage == vk::BufferUsageFlags::TRANSFER_SRC { "TRANSFER_SRC" } else { "TRANSFER_DST" };
+        device.report(rules.usage, format!("{name} was created without the usage {missing}"));
+        return None;
+    }
+    if found.bound.is_none() {
+        device.report(rules.bound, format!("{name} has no memory"));
+        return None;
+    }
+    Some(found.description.size)
+}

@@ -1,0 +1,163 @@
+//! What a create-info asks for, and whether it may.
+
+use ash::vk;
+
+use super::chain;
+use super::format::{BufferDescription, FormatInfo, ImageDescription};
+use super::state::Device;
+
+/// A rule that a create-info breaks, and how.
+pub(super) type Broken = (&'static str, String);
+
+/// What a buffer's create-info says, chain included, and the handle types that it is to be shared by, if it may be said.
+///
+/// # Safety
+///
+/// `info` is NULL or a valid create-info with a valid chain.
+pub(super) unsafe fn describe_buffer(
+    device: &Device,
+    info: *const vk::BufferCreateInfo<'_>,
+) -> Result<(BufferDescription, u32), Broken> {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::input(info) }) else {
+        return Err(("VUID-vkCreateBuffer-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
+    };
+    // SAFETY: the caller's promise.
+    let external = unsafe { chain::find::<vk::ExternalMemoryBufferCreateInfo<'_>>(info.p_next) };
+    let mut description = BufferDescription::from(info);
+    let external = external.map_or(0, |info| info.handle_types.as_raw());
+    description.external = external != 0;
+    let limit = device.profile().limits.max_buffer_size;
+    if info.size == 0 {
+        return Err(("VUID-VkBufferCreateInfo-size-00912", "size is 0".to_owned()));
+    }
+    if info.usage.is_empty() {
+        return Err(("VUID-VkBufferCreateInfo-usage-requiredbitmask", "usage is 0".to_owned()));
+    }
+    if info.size > limit {
+        let text = format!("size is {}, and maxBufferSize is {limit}", info.size);
+        return Err(("VUID-VkBufferCreateInfo-size-06409", text));
+    }
+    if info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) {
+        let text = "SPARSE_BINDING is set, and the device has no sparse binding".to_owned();
+        return Err(("VUID-VkBufferCreateInfo-flags-00915", text));
+    }
+    if info.flags.contains(vk::BufferCreateFlags::PROTECTED) && !device.features.protected_memory {
+        let text = "PROTECTED is set, and the feature protectedMemory is not enabled".to_owned();
+        return Err(("VUID-VkBufferCreateInfo-flags-01887", text));
+    }
+    if info.sharing_mode == vk::SharingMode::CONCURRENT && info.queue_family_index_count < 2 {
+        let text = format!("sharingMode is CONCURRENT with {} queue families", info.queue_family_index_count);
+        return Err(("VUID-VkBufferCreateInfo-sharingMode-00914", text));
+    }
+    Ok((description, external))
+}
+
+/// What an image's create-info says, chain included, and the handle types that it is to be shared by, if it may be said.
+///
+/// # Safety
+///
+/// `info` is NULL or a valid create-info with a valid chain.
+pub(super) unsafe fn describe_image(
+    device: &Device,
+    info: *const vk::ImageCreateInfo<'_>,
+) -> Result<(ImageDescription, u32), Broken> {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::input(info) }) else {
+        return Err(("VUID-vkCreateImage-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
+    };
+    // SAFETY: the caller's promise.
+    let external = unsafe { chain::find::<vk::ExternalMemoryImageCreateInfo<'_>>(info.p_next) };
+    let mut description = ImageDescription::from(info);
+    let external = external.map_or(0, |info| info.handle_types.as_raw());
+    description.external = external != 0;
+    check_image(device, &description, info.initial_layout)?;
+    Ok((description, external))
+}
+
+fn check_image(device: &Device, image: &ImageDescription, layout: vk::ImageLayout) -> Result<(), Broken> {
+    let extent = image.extent;
+    let zeros = [
+        (extent.width, "extent.width", "VUID-VkImageCreateInfo-extent-00944"),
+        (extent.height, "extent.height", "VUID-VkImageCreateInfo-extent-00945"),
+        (extent.depth, "extent.depth", "VUID-VkImageCreateInfo-extent-00946"),
+        (image.mip_levels, "mipLevels", "VUID-VkImageCreateInfo-mipLevels-00947"),
+        (image.array_layers, "arrayLayers", "VUID-VkImageCreateInfo-arrayLayers-00948"),
+    ];
+    if let Some((_, field, vuid)) = zeros.iter().find(|(value, ..)| *value == 0) {
+        return Err((vuid, format!("{field} is 0")));
+    }
+    if image.format == vk::Format::UNDEFINED {
+        return Err(("VUID-VkImageCreateInfo-pNext-01975", "format is UNDEFINED".to_owned()));
+    }
+    if FormatInfo::of(image.format).is_none() {
+        let text = format!("the device has no format {}", image.format.as_raw());
+        return Err(("VUID-VkImageCreateInfo-imageCreateMaxMipLevels-02251", text));
+    }
+    if image.usage.is_empty() {
+        return Err(("VUID-VkImageCreateInfo-usage-requiredbitmask", "usage is 0".to_owned()));
+    }
+    let limits = &device.profile().limits;
+    let flat = (extent.height != 1 || extent.depth != 1, extent.depth != 1);
+    if image.image_type == vk::ImageType::TYPE_1D && flat.0 {
+        let text = format!("a 1D image has height {} and depth {}", extent.height, extent.depth);
+        return Err(("VUID-VkImageCreateInfo-imageType-00956", text));
+    }
+    if image.image_type == vk::ImageType::TYPE_2D && flat.1 {
+        return Err((
+            "VUID-VkImageCreateInfo-imageType-00957",
+            format!("a 2D image has depth {}", extent.depth),
+        ));
+    }
+    let limit = match image.image_type {
+        vk::ImageType::TYPE_1D => limits.max_image_dimension_1d,
+        vk::ImageType::TYPE_2D => limits.max_image_dimension_2d,
+        _ => limits.max_image_dimension_3d,
+    };
+    if extent.width > limit {
+        let text = format!("extent.width is {}, and the largest is {limit}", extent.width);
+        return Err(("VUID-VkImageCreateInfo-extent-02252", text));
+    }
+    if extent.height > limit {
+        let text = format!("extent.height is {}, and the largest is {limit}", extent.height);
+        return Err(("VUID-VkImageCreateInfo-extent-02253", text));
+    }
+    if extent.depth > limit {
+        let text = format!("extent.depth is {}, and the largest is {limit}", extent.depth);
+        return Err(("VUID-VkImageCreateInfo-extent-02254", text));
+    }
+    let largest = extent.width.max(extent.height).max(extent.depth);
+    // A chain ends at one texel: as many levels as the largest side has bits.
+    let levels = u32::BITS - largest.leading_zeros();
+    if image.mip_levels > levels {
+        let text =
+            format!("mipLevels is {}, and an image of {largest} texels has {levels}", image.mip_levels);
+        return Err(("VUID-VkImageCreateInfo-mipLevels-00958", text));
+    }
+    if image.image_type == vk::ImageType::TYPE_3D && image.array_layers != 1 {
+        let text = format!("a 3D image has {} layers", image.array_layers);
+        return Err(("VUID-VkImageCreateInfo-imageType-00961", text));
+    }
+    let layers = limits.max_image_array_layers;
+    if image.array_layers > layers {
+        let text = format!("arrayLayers is {}, and the most is {layers}", image.array_layers);
+        return Err(("VUID-VkImageCreateInfo-arrayLayers-02256", text));
+    }
+    let attachments = vk::ImageUsageFlags::COLOR_ATTACHMENT
+        | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT
+        | vk::ImageUsageFlags::INPUT_ATTACHMENT
+        | vk::ImageUsageFlags::TRANSIENT_ATTACHMENT;
+    if image.usage.contains(vk::ImageUsageFlags::TRANSIENT_ATTACHMENT) && !attachments.contains(image.usage) {
+        let text = "TRANSIENT_ATTACHMENT goes with attachment usages only".to_owned();
+        return Err(("VUID-VkImageCreateInfo-usage-00963", text));
+    }
+    if image.flags.contains(vk::ImageCreateFlags::SPARSE_BINDING) {
+        let text = "SPARSE_BINDING is set, and the device has no sparse binding".to_owned();
+        return Err(("VUID-VkImageCreateInfo-flags-00969", text));
+    }
+    if layout != vk::ImageLayout::UNDEFINED && layout != vk::ImageLayout::PREINITIALIZED {
+        let text = format!("initialLayout is {}", layout.as_raw());
+        return Err(("VUID-VkImageCreateInfo-initialLayout-00993", text));
+    }
+    Ok(())
+}

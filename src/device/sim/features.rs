@@ -1,0 +1,135 @@
+//! The features of the driver: which structure of a chain says what.
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use super::chain;
+use super::profiles::FeaturesProfile;
+use super::state::{Features, Hub};
+
+impl Features {
+    /// What a GPU can do. An extension that was taken from it takes its feature along, also where the feature is core.
+    pub(super) fn supported(hub: &Hub) -> Self {
+        let FeaturesProfile {
+            memory_priority,
+            pageable_device_local_memory,
+            device_coherent_memory,
+            buffer_device_address,
+            timeline_semaphore,
+            synchronization2,
+            maintenance4,
+            protected_memory,
+            ..
+        } = hub.profile.features;
+        Self {
+            buffer_device_address: buffer_device_address && hub.offers("VK_KHR_buffer_device_address"),
+            memory_priority: memory_priority && hub.offers("VK_EXT_memory_priority"),
+            pageable_device_local_memory: pageable_device_local_memory
+                && hub.offers("VK_EXT_pageable_device_local_memory"),
+            device_coherent_memory: device_coherent_memory && hub.offers("VK_AMD_device_coherent_memory"),
+            timeline_semaphore: timeline_semaphore && hub.offers("VK_KHR_timeline_semaphore"),
+            synchronization2: synchronization2 && hub.offers("VK_KHR_synchronization2"),
+            maintenance4: maintenance4 && hub.offers("VK_KHR_maintenance4"),
+            protected_memory,
+        }
+    }
+
+    /// Whether everything in `self` is in `supported`.
+    pub(super) fn within(&self, supported: &Self) -> bool {
+        let mut within = true;
+        let mut asked = *self;
+        let mut offered = *supported;
+        for (field, _) in FIELDS {
+            within &= !*field(&mut asked) || *field(&mut offered);
+        }
+        within
+    }
+
+    /// Only what `keep` answers for an extension's name stays.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        for (field, extension) in FIELDS {
+            if !extension.is_empty() {
+                *field(self) &= keep(extension);
+            }
+        }
+    }
+
+    /// Fills the feature structures of a chain.
+    ///
+    /// # Safety
+    ///
+    /// The chain is valid, and valid for writes.
+    pub(super) unsafe fn write(mut self, next: *mut c_void) {
+        // SAFETY: the caller's promise.
+        for (field, slot) in unsafe { slots(next) } {
+            let value = vk::Bool32::from(*field(&mut self));
+            // SAFETY: a field of a structure of the chain, which is valid for writes: the caller's promise.
+            unsafe { slot.write(value) };
+        }
+    }
+
+    /// What the feature structures of a chain ask for.
+    ///
+    /// # Safety
+    ///
+    /// The chain is valid.
+    pub(super) unsafe fn read(next: *const c_void) -> Self {
+        let mut asked = Self::default();
+        // SAFETY: the caller's promise. Nothing is written through the pointers.
+        for (field, slot) in unsafe { slots(next.cast_mut()) } {
+            // SAFETY: a field of a structure of the chain: the caller's promise.
+            *field(&mut asked) |= unsafe { slot.read() } != vk::FALSE;
+        }
+        asked
+    }
+}
+
+type Field = fn(&mut Features) -> &mut bool;
+
+/// The features, each with the extension that it came with.
+const FIELDS: &[(Field, &str)] = &[
+    (|features| &mut features.buffer_device_address, "VK_KHR_buffer_device_address"),
+    (|features| &mut features.memory_priority, "VK_EXT_memory_priority"),
+    (|features| &mut features.pageable_device_local_memory, "VK_EXT_pageable_device_local_memory"),
+    (|features| &mut features.device_coherent_memory, "VK_AMD_device_coherent_memory"),
+    (|features| &mut features.timeline_semaphore, "VK_KHR_timeline_semaphore"),
+    (|features| &mut features.synchronization2, "VK_KHR_synchronization2"),
+    (|features| &mut features.maintenance4, "VK_KHR_maintenance4"),
+    (|features| &mut features.protected_memory, ""),
+];
+
+/// The places in a chain that say something about the features.
+///
+/// # Safety
+///
+/// The chain is valid.
+unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
+    let mut slots: Vec<(Field, *mut vk::Bool32)> = Vec::new();
+    macro_rules! slot {
+        ($($structure:ident.$slot:ident is $field:ident;)*) => {$(
+            // SAFETY: the caller's promise.
+            if let Some(structure) = unsafe { chain::find_raw::<vk::$structure<'_>>(next) } {
+                // SAFETY: the structure is valid, and so is the place of its field.
+                slots.push((|features| &mut features.$field, unsafe { &raw mut (*structure).$slot }));
+            }
+        )*};
+    }
+    slot! {
+        PhysicalDeviceVulkan11Features.protected_memory is protected_memory;
+        PhysicalDeviceVulkan12Features.buffer_device_address is buffer_device_address;
+        PhysicalDeviceVulkan12Features.timeline_semaphore is timeline_semaphore;
+        PhysicalDeviceVulkan13Features.synchronization2 is synchronization2;
+        PhysicalDeviceVulkan13Features.maintenance4 is maintenance4;
+        PhysicalDeviceProtectedMemoryFeatures.protected_memory is protected_memory;
+        PhysicalDeviceBufferDeviceAddressFeatures.buffer_device_address is buffer_device_address;
+        PhysicalDeviceTimelineSemaphoreFeatures.timeline_semaphore is timeline_semaphore;
+        PhysicalDeviceSynchronization2Features.synchronization2 is synchronization2;
+        PhysicalDeviceMaintenance4Features.maintenance4 is maintenance4;
+        PhysicalDeviceMemoryPriorityFeaturesEXT.memory_priority is memory_priority;
+        PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT.pageable_device_local_memory
+            is pageable_device_local_memory;
+        PhysicalDeviceCoherentMemoryFeaturesAMD.device_coherent_memory is device_coherent_memory;
+    }
+    slots
+}

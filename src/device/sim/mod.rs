@@ -1,0 +1,209 @@
+//! A Vulkan driver in Rust, in process, on host memory: to test memory code with no GPU.
+//!
+//! A [`Gpu`] is an instance, a device and a queue of a GPU that is not there. Its objects are ash's own, and every call goes
+//! through a C function pointer from `vkGetInstanceProcAddr`, as with any driver: the code under test does not know. It
+//! poses as one of the real GPUs of [`profiles`], with that GPU's heaps, memory types, limits and requirements.
+//!
+//! # What it does
+//!
+//! - **Memory is real** host memory. It costs nothing until it is touched; heap sizes and `maxMemoryAllocationCount` are
+//!   kept. Copies and fills that a queue executes really move the bytes.
+//! - **Memory that is not coherent has two sides**: what `vkMapMemory` returns, and what the device sees. Only
+//!   `vkFlushMappedMemoryRanges` and `vkInvalidateMappedMemoryRanges` copy between them, so that a forgotten flush
+//!   shows as wrong bytes. ([`Gpu::read_memory`] looks from the device's side.)
+//! - **Wrong use is reported** as the validation layers do, with the valid-usage identifier of the Vulkan specification:
+//!   [`Gpu::messages`], [`Gpu::assert_silent`]. A call that is reported does nothing and answers
+//!   `VK_ERROR_VALIDATION_FAILED_EXT`, if it has a result; an object that is destroyed at the wrong time is destroyed all
+//!   the same. A stale handle is a report too, and never a wild access. Reports also go to the program's own
+//!   `VkDebugUtilsMessengerEXT`, to `tracing`, and those that nobody read to standard error.
+//! - **It sees what validation layers do not**, because it knows where everything lies:
+//!
+//!   | report | meaning |
+//!   |---|---|
+//!   | `SUBLET-overlap` | two resources share bytes, and neither [`Gpu::allow_aliasing`], [`Gpu::declare_aliasing`] nor `VK_IMAGE_CREATE_ALIAS_BIT` on both says that they may |
+//!   | `SUBLET-granularity` | a linear and an optimal resource share a page of `bufferImageGranularity` |
+//!   | `SUBLET-shared-atom` | the host flushes an atom of `nonCoherentAtomSize` that holds bytes of two resources |
+//!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck` | the program waits for what nothing that is submitted will do |
+//!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
+//!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
+//!   | `SUBLET-internal` | a bug in the simulated device itself |
+//!
+//! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]: what they
+//!   use must not be destroyed before.
+//! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets.
+//! - **It counts**: [`Gpu::calls`], [`Gpu::live`].
+//!
+//! # How to test your own code with it
+//!
+//! ```
+//! use ash::vk;
+//! use sublet::sim::{Gpu, profiles};
+//!
+//! /// The code under test: memory that the host writes, filled with a byte.
+//! fn upload(device: &ash::Device, kind: u32, byte: u8) -> Result<vk::DeviceMemory, vk::Result> {
+//!     let info = vk::MemoryAllocateInfo::default().allocation_size(256).memory_type_index(kind);
+//!     let memory = unsafe { device.allocate_memory(&info, None)? };
+//!     let flags = vk::MemoryMapFlags::empty();
+//!     match unsafe { device.map_memory(memory, 0, vk::WHOLE_SIZE, flags) } {
+//!         Ok(data) => {
+//!             unsafe { data.cast::<u8>().write_bytes(byte, 256) };
+//!             let range = vk::MappedMemoryRange::default().memory(memory).size(vk::WHOLE_SIZE);
+//!             unsafe { device.flush_mapped_memory_ranges(&[range])? };
+//!             unsafe { device.unmap_memory(memory) };
+//!             Ok(memory)
+//!         }
+//!         Err(error) => {
+//!             unsafe { device.free_memory(memory, None) };
+//!             Err(error)
+//!         }
+//!     }
+//! }
+//!
+//! let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
+//! for profile in profiles::ALL {
+//!     let gpu = Gpu::new(profile);
+//!     let kind = profile.types.iter().position(|kind| kind.flags.contains(visible)).unwrap() as u32;
+//!     // It works, and the device sees the bytes.
+//!     let memory = upload(gpu.device(), kind, 7).unwrap();
+//!     assert_eq!(gpu.read_memory(memory, 0, 256).unwrap(), [7; 256]);
+//!     unsafe { gpu.device().free_memory(memory, None) };
+//!     // It fails well: nothing is left behind.
+//!     gpu.faults().fail_nth("vkMapMemory", 0, vk::Result::ERROR_MEMORY_MAP_FAILED);
+//!     assert_eq!(upload(gpu.device(), kind, 7), Err(vk::Result::ERROR_MEMORY_MAP_FAILED));
+//!     assert!(gpu.live().is_empty());
+//!     // And it broke no rule.
+//!     gpu.assert_silent();
+//! }
+//! ```
+//!
+//! A program that makes instance and device itself, or is not written in Rust, starts from [`get_instance_proc_addr`]; the
+//! environment variables `SUBLET_SIM_PROFILE` and `SUBLET_SIM_API_VERSION` choose the GPU. To measure an allocator without
+//! a driver's cost, there is [`NullGpu`].
+//!
+//! # What it does not simulate
+//!
+//! - Drawing, shaders and descriptors, and every function that has nothing to do with memory: they are not offered, and
+//!   `vkGetDeviceProcAddr` says so.
+//! - Sparse binding (the feature is off), protected memory beyond its flags, device groups of more than one device, and the
+//!   sharing of memory between processes: exports and imports are recorded, see [`MemoryInfo`].
+//! - More than one queue.
+//! - Eviction: a heap that is full refuses, and budgets are what [`Faults::set_budget`] says.
+//! - Time. Calls take as long as they take here, or as [`Faults::delay`] says.
+//! - The races that a program's own lack of synchronisation makes: two threads that write the same bytes of a memory race,
+//!   here as there.
+//! - Valid usage that does not touch memory is mostly not checked; the validation layers remain the judge of that.
+
+mod bind;
+mod builder;
+mod chain;
+mod commands;
+mod describe;
+mod device;
+mod entry;
+mod extensions;
+mod external;
+mod faults;
+mod features;
+pub mod format;
+mod gpu;
+mod instance;
+mod mapping;
+mod memory;
+mod messages;
+mod messenger;
+mod null;
+mod physical;
+pub mod profiles;
+mod queue;
+mod registry;
+mod requirements;
+mod resource;
+mod state;
+mod store;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+pub use builder::GpuBuilder;
+pub use faults::Faults;
+pub use gpu::{Gpu, LiveObjects};
+pub use memory::MemoryInfo;
+pub use messages::Message;
+pub use null::NullGpu;
+
+use std::ffi::c_char;
+
+use ash::vk;
+pub use profiles::Profile;
+
+/// The environment variable that chooses the profile of [`get_instance_proc_addr`].
+///
+/// ```
+/// assert_eq!(sublet::sim::PROFILE_VARIABLE, "SUBLET_SIM_PROFILE");
+/// ```
+pub const PROFILE_VARIABLE: &str = "SUBLET_SIM_PROFILE";
+/// The environment variable that chooses the version of Vulkan of [`get_instance_proc_addr`]: `1.0` to `1.4`.
+///
+/// ```
+/// assert_eq!(sublet::sim::VERSION_VARIABLE, "SUBLET_SIM_API_VERSION");
+/// ```
+pub const VERSION_VARIABLE: &str = "SUBLET_SIM_API_VERSION";
+/// The profile of [`get_instance_proc_addr`] if the environment chooses none.
+///
+/// ```
+/// use sublet::sim::{DEFAULT_PROFILE, profiles::Profile};
+/// assert!(Profile::by_name(DEFAULT_PROFILE).is_some());
+/// ```
+pub const DEFAULT_PROFILE: &str = "lavapipe";
+
+/// `vkGetInstanceProcAddr` of a simulated GPU, for programs that make instance and device themselves.
+///
+/// Each instance is a GPU of its own. Its profile is the one that the environment variable `SUBLET_SIM_PROFILE` names,
+/// else [`DEFAULT_PROFILE`]; its version of Vulkan is `SUBLET_SIM_API_VERSION`, else the profile's. Reports go to `tracing`,
+/// and at the instance's destruction to standard error.
+///
+/// # Safety
+///
+/// `p_name` is NULL or a null-terminated string; the function that is returned is called with the type that Vulkan gives
+/// its name.
+///
+/// ```
+/// use ash::vk;
+/// let loader = ash::StaticFn { get_instance_proc_addr: sublet::sim::get_instance_proc_addr };
+/// let entry = unsafe { ash::Entry::from_static_fn(loader) };
+/// let instance = unsafe { entry.create_instance(&vk::InstanceCreateInfo::default(), None) }.unwrap();
+/// assert_eq!(unsafe { instance.enumerate_physical_devices() }.unwrap().len(), 1);
+/// unsafe { instance.destroy_instance(None) };
+/// ```
+pub unsafe extern "system" fn get_instance_proc_addr(
+    instance: vk::Instance,
+    p_name: *const c_char,
+) -> vk::PFN_vkVoidFunction {
+    // SAFETY: the caller's promise.
+    unsafe { entry::get_instance_proc_addr::<{ state::ENVIRONMENT }>(instance, p_name) }
+}
+
+fn environment_profile() -> &'static Profile {
+    let named = std::env::var(PROFILE_VARIABLE).ok().and_then(|name| Profile::by_name(&name));
+    named.or_else(|| Profile::by_name(DEFAULT_PROFILE)).unwrap_or(profiles::ALL[0])
+}
+
+fn environment_minor() -> u32 {
+    let asked = std::env::var(VERSION_VARIABLE).ok();
+    let minor = asked.and_then(|version| version.strip_prefix("1.")?.parse::<u32>().ok());
+    minor.unwrap_or(vk::api_version_minor(environment_profile().api_version)).min(state::NEWEST_MINOR)
+}
+
+/// The GPU that the environment asks for, with an instance of this minor version.
+fn environment_hub(minor: u32) -> state::Hub {
+    let profile = environment_profile();
+    let device_minor = environment_minor().min(minor);
+    state::Hub::new(profile, minor, device_minor, extensions::device(profile))
+}
+
+/// Prints what nobody has read.
+fn print(messages: &[Message]) {
+    for message in messages {
+        eprintln!("sublet::sim: {message}");
+    }
+}

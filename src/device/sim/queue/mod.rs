@@ -1,0 +1,507 @@
+//! Queue submission.
+//!
+//! The device's one queue runs its submissions in order. It runs them on the thread that submits them; a submission that
+//! waits for a value of a timeline semaphore stays, with all behind it, until a thread signals that value.
+//!
+//! A test may hold submissions back, so that work is "in flight" while it looks what the program does with the resources
+//! of it. A program that waits (for a fence, a semaphore, the queue) sees held work done: a GPU gets done in time.
+
+mod check;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ash::vk;
+use ash::vk::Handle as _;
+use parking_lot::MutexGuard;
+
+use check::{FIRST, Rules, SECOND, check};
+
+use super::chain;
+use super::commands::{self, Command, Phase, Uses};
+use super::entry::{call, entries, on_device, on_queue};
+use super::state::{Device, DeviceState};
+use super::sync::{Kind, PATIENCE};
+use super::{Gpu, registry};
+
+entries! {
+    Device result vk::PFN_vkQueueSubmit = submit: core 0 "vkQueueSubmit";
+    Device result vk::PFN_vkQueueSubmit2 = submit2:
+        core 3 "vkQueueSubmit2", ext "VK_KHR_synchronization2" "vkQueueSubmit2KHR";
+    Device result vk::PFN_vkQueueWaitIdle = queue_wait_idle: core 0 "vkQueueWaitIdle";
+    Device result vk::PFN_vkDeviceWaitIdle = device_wait_idle: core 0 "vkDeviceWaitIdle";
+}
+
+/// Submissions of a device's queue.
+#[derive(Default)]
+pub(super) struct QueueState {
+    waiting: VecDeque<Submission>,
+    /// Whether submissions are held back.
+    held: bool,
+    /// Whether a thread is running one. It goes on to the next, so no other thread has to.
+    running: bool,
+}
+
+/// One batch of a submission.
+#[derive(Default)]
+struct Submission {
+    /// Values of timeline semaphores to wait for. Binary ones are signaled by what is in front in the queue.
+    waits: Vec<(vk::Semaphore, u64)>,
+    signals: Vec<(vk::Semaphore, u64)>,
+    /// All semaphores that it names.
+    semaphores: Vec<vk::Semaphore>,
+    command_buffers: Vec<vk::CommandBuffer>,
+    commands: Vec<Arc<Vec<Command>>>,
+    uses: Vec<Uses>,
+    /// NULL, or signaled when it is done.
+    fence: vk::Fence,
+}
+
+/// What a program asks for with one batch, in either form of the call.
+#[derive(Default)]
+struct Batch {
+    waits: Vec<(vk::Semaphore, u64)>,
+    command_buffers: Vec<vk::CommandBuffer>,
+    signals: Vec<(vk::Semaphore, u64)>,
+}
+
+unsafe extern "system" fn submit(
+    queue: vk::Queue,
+    count: u32,
+    p_submits: *const vk::SubmitInfo<'_>,
+    fence: vk::Fence,
+) -> vk::Result {
+    on_queue(queue, call!("vkQueueSubmit"), |device| {
+        // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter.
+        let infos = unsafe { chain::array(p_submits, count) };
+        let mut batches = Vec::new();
+        for info in infos {
+            // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter: a valid structure with a valid chain.
+            match unsafe { read_batch(device, info) } {
+                Ok(batch) => batches.push(batch),
+                Err(result) => return result,
+            }
+        }
+        enqueue(device, &batches, fence, &FIRST)
+    })
+}
+
+/// # Safety
+///
+/// `info` is a valid structure: its arrays have as many elements as it says, and its chain is valid.
+unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch, vk::Result> {
+    // SAFETY: VUID-VkSubmitInfo-pWaitSemaphores-parameter.
+    let waits = unsafe { chain::array(info.p_wait_semaphores, info.wait_semaphore_count) };
+    // SAFETY: VUID-VkSubmitInfo-pSignalSemaphores-parameter.
+    let signals = unsafe { chain::array(info.p_signal_semaphores, info.signal_semaphore_count) };
+    // SAFETY: VUID-VkSubmitInfo-pCommandBuffers-parameter.
+    let command_buffers = unsafe { chain::array(info.p_command_buffers, info.command_buffer_count) };
+    // SAFETY: VUID-VkSubmitInfo-pNext-pNext.
+    let values = unsafe { chain::find::<vk::TimelineSemaphoreSubmitInfo<'_>>(info.p_next) };
+    let state = device.state.lock();
+    let any_timeline = |semaphores: &[vk::Semaphore]| {
+        semaphores.iter().any(|&semaphore| state.sync.timeline(semaphore).is_some())
+    };
+    let (wait_values, signal_values) = match values {
+        Some(values) => {
+            // SAFETY: VUID-VkTimelineSemaphoreSubmitInfo-pWaitSemaphoreValues-parameter.
+            let waits =
+                unsafe { chain::array(values.p_wait_semaphore_values, values.wait_semaphore_value_count) };
+            // SAFETY: VUID-VkTimelineSemaphoreSubmitInfo-pSignalSemaphoreValues-parameter.
+            let signals = unsafe {
+                chain::array(values.p_signal_semaphore_values, values.signal_semaphore_value_count)
+            };
+            (waits, signals)
+        }
+        None => (&[][..], &[][..]),
+    };
+    let broken = if values.is_none() && (any_timeline(waits) || any_timeline(signals)) {
+        let text = "a timeline semaphore, and no VkTimelineSemaphoreSubmitInfo".to_owned();
+        Some(("VUID-VkSubmitInfo-pWaitSemaphores-03239", text))
+    } else if any_timeline(waits) && wait_values.len() != waits.len() {
+        let text = format!("{} wait semaphores, {} values", waits.len(), wait_values.len());
+        Some(("VUID-VkSubmitInfo-pNext-03240", text))
+    } else if any_timeline(signals) && signal_values.len() != signals.len() {
+        let text = format!("{} signal semaphores, {} values", signals.len(), signal_values.len());
+        Some(("VUID-VkSubmitInfo-pNext-03241", text))
+    } else {
+        None
+    };
+    drop(state);
+    if let Some((rule, text)) = broken {
+        device.report(rule, text);
+        return Err(vk::Result::ERROR_VALIDATION_FAILED_EXT);
+    }
+    // Values beside binary semaphores mean nothing, and may be missing.
+    let pair = |semaphores: &[vk::Semaphore], values: &[u64]| {
+        let values = values.iter().copied().chain(std::iter::repeat(0));
+        semaphores.iter().copied().zip(values).collect()
+    };
+    Ok(Batch {
+        waits: pair(waits, wait_values),
+        command_buffers: command_buffers.to_vec(),
+        signals: pair(signals, signal_values),
+    })
+}
+
+unsafe extern "system" fn submit2(
+    queue: vk::Queue,
+    count: u32,
+    p_submits: *const vk::SubmitInfo2<'_>,
+    fence: vk::Fence,
+) -> vk::Result {
+    on_queue(queue, call!("vkQueueSubmit2"), |device| {
+        if !device.features.synchronization2 {
+            let text = "the feature synchronization2 is not enabled".to_owned();
+            device.report("VUID-vkQueueSubmit2-synchronization2-03866", text);
+        }
+        // SAFETY: VUID-vkQueueSubmit2-pSubmits-parameter.
+        let infos = unsafe { chain::array(p_submits, count) };
+        let mut batches = Vec::new();
+        for info in infos {
+            // SAFETY: VUID-VkSubmitInfo2-pWaitSemaphoreInfos-parameter.
+            let waits = unsafe { chain::array(info.p_wait_semaphore_infos, info.wait_semaphore_info_count) };
+            // SAFETY: VUID-VkSubmitInfo2-pSignalSemaphoreInfos-parameter.
+            let signals =
+                unsafe { chain::array(info.p_signal_semaphore_infos, info.signal_semaphore_info_count) };
+            // SAFETY: VUID-VkSubmitInfo2-pCommandBufferInfos-parameter.
+            let buffers =
+                unsafe { chain::array(info.p_command_buffer_infos, info.command_buffer_info_count) };
+            batches.push(Batch {
+                waits: waits.iter().map(|info| (info.semaphore, info.value)).collect(),
+                command_buffers: buffers.iter().map(|info| info.command_buffer).collect(),
+                signals: signals.iter().map(|info| (info.semaphore, info.value)).collect(),
+            });
+        }
+        enqueue(device, &batches, fence, &SECOND)
+    })
+}
+
+/// Puts batches into the queue, or none of them if one breaks a rule, and runs what can run.
+fn enqueue(device: &Arc<Device>, batches: &[Batch], fence: vk::Fence, rules: &Rules) -> vk::Result {
+    let mut state = device.state.lock();
+    if let Err((rule, text)) = check(device, &state, batches, fence, rules) {
+        device.report(rule, text);
+        return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+    }
+    let mut submissions: Vec<_> = batches.iter().map(|batch| state.prepare(batch)).collect();
+    if !fence.is_null() {
+        // The fence of a call is signaled with the last batch; without a batch, when all that is in front is done.
+        if submissions.is_empty() {
+            submissions.push(Submission::default());
+        }
+        if let Some(last) = submissions.last_mut() {
+            last.fence = fence;
+        }
+        if let Some(fence) = state.sync.fences.get_mut(&fence) {
+            fence.pending += 1;
+        }
+    }
+    state.queue.waiting.extend(submissions);
+    drop(state);
+    run(device, Held::Back);
+    // What is held back is for a thread that waits to run.
+    device.changed.notify_all();
+    vk::Result::SUCCESS
+}
+
+impl DeviceState {
+    /// Command pools, fences and semaphores that are alive, in words.
+    pub(super) fn other_names(&self) -> impl Iterator<Item = String> {
+        let pools = self.commands.pools.keys().map(|&handle| self.name(handle));
+        let fences = self.sync.fences.keys().map(|&handle| self.name(handle));
+        let semaphores = self.sync.semaphores.keys().map(|&handle| self.name(handle));
+        pools.chain(fences).chain(semaphores)
+    }
+
+    /// A batch that keeps the rules, as a submission; what it names is in use from now on.
+    fn prepare(&mut self, batch: &Batch) -> Submission {
+        let mut submission =
+            Submission { command_buffers: batch.command_buffers.clone(), ..Submission::default() };
+        for &(semaphore, value) in &batch.waits {
+            submission.semaphores.push(semaphore);
+            let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
+                continue;
+            };
+            found.pending += 1;
+            match &mut found.kind {
+                Kind::Binary { signaled } => *signaled = false,
+                Kind::Timeline { .. } => submission.waits.push((semaphore, value)),
+            }
+        }
+        for &(semaphore, value) in &batch.signals {
+            submission.semaphores.push(semaphore);
+            let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
+                continue;
+            };
+            found.pending += 1;
+            match &mut found.kind {
+                Kind::Binary { signaled } => *signaled = true,
+                Kind::Timeline { scheduled, .. } => {
+                    *scheduled = value.max(*scheduled);
+                    submission.signals.push((semaphore, value));
+                }
+            }
+        }
+        for handle in &batch.command_buffers {
+            let Some(buffer) = self.commands.buffers.get_mut(handle) else {
+                continue;
+            };
+            buffer.pending += 1;
+            submission.commands.push(Arc::clone(&buffer.commands));
+            submission.uses.push(buffer.uses.clone());
+        }
+        self.count_uses(&submission.uses, |count| count.saturating_add(1));
+        submission
+    }
+
+    fn count_uses(&mut self, uses: &[Uses], change: fn(u32) -> u32) {
+        for uses in uses {
+            for buffer in &uses.buffers {
+                if let Some(buffer) = self.buffers.get_mut(buffer) {
+                    buffer.in_use = change(buffer.in_use);
+                }
+            }
+            for image in &uses.images {
+                if let Some(image) = self.images.get_mut(image) {
+                    image.in_use = change(image.in_use);
+                }
+            }
+        }
+    }
+
+    /// The least value that a waiting submission is to give a semaphore.
+    pub(super) fn next_signal(&self, semaphore: vk::Semaphore) -> Option<u64> {
+        let signals = self.queue.waiting.iter().flat_map(|submission| &submission.signals);
+        signals.filter(|(named, _)| *named == semaphore).map(|&(_, value)| value).min()
+    }
+
+    /// Whether the next submission can run now.
+    fn ready(&self, held: Held) -> bool {
+        if self.queue.running || self.queue.held && held == Held::Back {
+            return false;
+        }
+        self.queue.waiting.front().is_some_and(|next| {
+            next.waits.iter().all(|&(semaphore, value)| {
+                self.sync.timeline(semaphore).is_none_or(|reached| reached >= value)
+            })
+        })
+    }
+
+    /// The next submission, if it can run.
+    fn next(&mut self, held: Held) -> Option<Submission> {
+        if !self.ready(held) {
+            return None;
+        }
+        self.queue.running = true;
+        self.queue.waiting.pop_front()
+    }
+
+    /// What is so when a submission has run.
+    fn finish(&mut self, device: &Device, submission: &Submission) {
+        self.count_uses(&submission.uses, |count| count.saturating_sub(1));
+        for handle in &submission.command_buffers {
+            if let Some(buffer) = self.commands.buffers.get_mut(handle) {
+                buffer.pending = buffer.pending.saturating_sub(1);
+                if buffer.usage.contains(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT) {
+                    buffer.phase = Phase::Invalid;
+                }
+            }
+        }
+        for semaphore in &submission.semaphores {
+            if let Some(semaphore) = self.sync.semaphores.get_mut(semaphore) {
+                semaphore.pending = semaphore.pending.saturating_sub(1);
+            }
+        }
+        for &(semaphore, new) in &submission.signals {
+            let name = self.name(semaphore);
+            let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
+                continue;
+            };
+            let Kind::Timeline { value, .. } = &mut found.kind else {
+                continue;
+            };
+            if new <= *value {
+                let text = format!("{name} is signaled with {new}, and its value is {value} by now");
+                device.report("VUID-VkSubmitInfo-pSignalSemaphores-03242", text);
+            } else {
+                *value = new;
+            }
+        }
+        if let Some(fence) = self.sync.fences.get_mut(&submission.fence) {
+            fence.pending = fence.pending.saturating_sub(1);
+            fence.signaled = true;
+        }
+        self.queue.running = false;
+    }
+}
+
+/// Whether work that is held back runs too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Held {
+    Back,
+    Too,
+}
+
+/// Runs submissions, in order, up to the first that has to wait. How many ran.
+pub(super) fn run(device: &Device, held: Held) -> usize {
+    let mut ran = 0;
+    loop {
+        let mut state = device.state.lock();
+        let Some(submission) = state.next(held) else {
+            return ran;
+        };
+        let mut works = Vec::new();
+        for commands in &submission.commands {
+            works.extend(commands::resolve(device, &mut state, commands));
+        }
+        drop(state);
+        for work in works {
+            if !work() {
+                let text =
+                    "a command could not move its bytes: no host memory behind the device memory".to_owned();
+                device.report("SUBLET-transfer-failed", text);
+            }
+        }
+        device.state.lock().finish(device, &submission);
+        device.changed.notify_all();
+        ran += 1;
+    }
+}
+
+/// Runs submissions, held back or not, and sleeps until `done`, for nanoseconds or, if that is [`u64::MAX`], for ever.
+/// The device is locked again when it returns; the state is as `done` wants it if there is no error.
+///
+/// For ever is as long as something runs, and then [`PATIENCE`]; it ends at once when there is not even `hope`.
+pub(super) fn run_until(
+    device: &Device,
+    timeout: u64,
+    done: impl Fn(&DeviceState) -> bool,
+    hope: impl Fn(&DeviceState) -> bool,
+) -> (MutexGuard<'_, DeviceState>, Result<(), Stuck>) {
+    let endless = timeout == u64::MAX;
+    let patience = if endless { PATIENCE } else { Duration::from_nanos(timeout) };
+    let mut deadline = Instant::now().checked_add(patience);
+    loop {
+        run(device, Held::Too);
+        let mut state = device.state.lock();
+        // A thread that runs submissions may leave those that are held back to this one.
+        while !state.ready(Held::Too) {
+            if done(&state) {
+                return (state, Ok(()));
+            }
+            if endless && !hope(&state) {
+                return (state, Err(Stuck::ForEver));
+            }
+            let late = match deadline {
+                Some(deadline) => device.changed.wait_until(&mut state, deadline).timed_out(),
+                None => {
+                    device.changed.wait(&mut state);
+                    false
+                }
+            };
+            if late && endless && state.queue.running {
+                deadline = Instant::now().checked_add(patience);
+            } else if late && !done(&state) {
+                let stuck = if endless { Stuck::ForEver } else { Stuck::InTime };
+                return (state, Err(stuck));
+            }
+        }
+    }
+}
+
+/// Why a wait is over before what it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stuck {
+    /// The timeout has passed.
+    InTime,
+    /// There is no timeout, and no end in sight.
+    ForEver,
+}
+
+impl Gpu {
+    /// Holds submissions back from now on, or lets them run again.
+    ///
+    /// Work that is held back is in flight: its fences and semaphores are not signaled, and what it uses must not be
+    /// destroyed. It runs when the program waits for it or for the queue to be idle, with [`run_pending`](Self::run_pending),
+    /// and when `hold` is false.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let fence = unsafe { gpu.device().create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap();
+    /// gpu.hold_submissions(true);
+    /// unsafe { gpu.device().queue_submit(gpu.queue(), &[], fence) }.unwrap();
+    /// assert!(!unsafe { gpu.device().get_fence_status(fence) }.unwrap());
+    /// assert_eq!(gpu.pending_submissions(), 1);
+    /// assert_eq!(gpu.run_pending(), 1);
+    /// assert!(unsafe { gpu.device().get_fence_status(fence) }.unwrap());
+    /// unsafe { gpu.device().destroy_fence(fence, None) };
+    /// gpu.assert_silent();
+    /// ```
+    pub fn hold_submissions(&self, hold: bool) {
+        if let Some(device) = registry::device(self.device().handle()) {
+            device.state.lock().queue.held = hold;
+            run(&device, Held::Back);
+        }
+    }
+
+    /// Runs what is submitted, held back or not, up to the first submission that waits for a semaphore. Returns how many
+    /// ran: one for each batch, and one for a fence without a batch.
+    ///
+    /// See [`hold_submissions`](Self::hold_submissions) for an example.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// assert_eq!(Gpu::new(Profile::by_name("lavapipe").unwrap()).run_pending(), 0);
+    /// ```
+    pub fn run_pending(&self) -> usize {
+        registry::device(self.device().handle()).map_or(0, |device| run(&device, Held::Too))
+    }
+
+    /// How many submissions are not done.
+    ///
+    /// See [`hold_submissions`](Self::hold_submissions) for an example.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// assert_eq!(Gpu::new(Profile::by_name("lavapipe").unwrap()).pending_submissions(), 0);
+    /// ```
+    pub fn pending_submissions(&self) -> usize {
+        registry::device(self.device().handle()).map_or(0, |device| {
+            let state = device.state.lock();
+            state.queue.waiting.len() + usize::from(state.queue.running)
+        })
+    }
+}
+
+unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
+    on_queue(queue, call!("vkQueueWaitIdle"), |device| wait_idle(device, "SUBLET-vkQueueWaitIdle-stuck"))
+}
+
+unsafe extern "system" fn device_wait_idle(device: vk::Device) -> vk::Result {
+    on_device(device, call!("vkDeviceWaitIdle"), |device| wait_idle(device, "SUBLET-vkDeviceWaitIdle-stuck"))
+}
+
+/// Waits until nothing is submitted. Work that waits for a semaphore that nobody signals is reported: the device is lost.
+fn wait_idle(device: &Device, rule: &'static str) -> vk::Result {
+    let idle = |state: &DeviceState| !state.queue.running && state.queue.waiting.is_empty();
+    let (state, ended) = run_until(device, u64::MAX, idle, |_| true);
+    if ended.is_ok() {
+        return vk::Result::SUCCESS;
+    }
+    let next = state.queue.waiting.front();
+    let text = match next.and_then(|submission| submission.waits.first()) {
+        Some((semaphore, value)) => {
+            let name = state.name(*semaphore);
+            format!("a submission waits for {name} to become {value}, and nobody signals it")
+        }
+        None => "a submission does not get done".to_owned(),
+    };
+    device.report(rule, text);
+    vk::Result::ERROR_DEVICE_LOST
+}

@@ -1,0 +1,163 @@
+//! The bytes of one `VkDeviceMemory`: ordinary zeroed host memory that exists from its first use on.
+//!
+//! Memory that the host sees but that is not coherent has its bytes twice: the host's view, which is what
+//! `vkMapMemory` returns, and the device's view, which is what commands read and write. Flush and invalidate copy
+//! between the two. All other memory has one view for both.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+
+use crate::base::cast::host_size;
+
+/// The bytes of a view begin at a multiple of this: no profile's `minMemoryMapAlignment` is larger.
+const ALIGNMENT: usize = 4096;
+
+/// One view. The pages are the operating system's zero pages until something writes them.
+#[derive(Debug)]
+struct View {
+    /// What the allocator returned, and the layout it was asked for.
+    base: NonNull<u8>,
+    layout: Layout,
+    /// `base`, rounded up to [`ALIGNMENT`].
+    start: NonNull<u8>,
+}
+
+// SAFETY: a view is owned bytes; who reads and writes them at the same time is the program's business, as it is with
+// any device memory: Vulkan asks it to synchronise access.
+unsafe impl Send for View {}
+// SAFETY: as above.
+unsafe impl Sync for View {}
+
+impl View {
+    fn new(size: usize) -> Option<Self> {
+        // The alignment is made by hand: the global allocator clears blocks of large alignment by writing all of them,
+        // whereas it gets large blocks of small alignment cleared, and not even committed, from the system.
+        let layout = Layout::from_size_align(size.checked_add(ALIGNMENT)?, 16).ok()?;
+        // SAFETY: the layout's size is at least `ALIGNMENT`.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skip = base.align_offset(ALIGNMENT);
+        // SAFETY: `skip` < ALIGNMENT, and there are `size + ALIGNMENT` bytes.
+        let start = unsafe { base.add(skip) };
+        Some(Self { base, layout, start })
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with this layout.
+        unsafe { dealloc(self.base.as_ptr(), self.layout) };
+    }
+}
+
+/// The bytes of one `VkDeviceMemory`.
+#[derive(Debug)]
+pub(in crate::device::sim) struct Store {
+    size: u64,
+    device: OnceLock<Option<View>>,
+    /// The host's view, where it is not the device's.
+    host: Option<OnceLock<Option<View>>>,
+}
+
+impl Store {
+    /// `size` bytes; `split` if host and device are to have a view each.
+    pub(super) fn new(size: u64, split: bool) -> Self {
+        Self { size, device: OnceLock::new(), host: split.then(OnceLock::new) }
+    }
+
+    fn view(&self, slot: &OnceLock<Option<View>>) -> Option<NonNull<u8>> {
+        slot.get_or_init(|| View::new(host_size(self.size)?)).as_ref().map(|view| view.start)
+    }
+
+    /// Where the host's view starts. `None` if the system has no memory for it.
+    pub(super) fn host(&self) -> Option<NonNull<u8>> {
+        self.view(self.host.as_ref().unwrap_or(&self.device))
+    }
+
+    /// `len` bytes of the device's view from `offset` on. `None` outside of the memory, or without memory.
+    fn device_range(&self, offset: u64, len: usize) -> Option<NonNull<u8>> {
+        let start = self.inside(offset, len)?;
+        let view = self.view(&self.device)?;
+        // SAFETY: `start + len` lies within the `size` bytes of the view, see `inside`.
+        Some(unsafe { view.add(start) })
+    }
+
+    fn inside(&self, offset: u64, len: usize) -> Option<usize> {
+        let start = host_size(offset)?;
+        let end = start.checked_add(len)?;
+        (end <= host_size(self.size)?).then_some(start)
+    }
+
+    /// Copies bytes of the device's view into `to`. False, and nothing happens, outside of the memory.
+    pub(in crate::device::sim) fn read(&self, offset: u64, to: &mut [u8]) -> bool {
+        let Some(from) = self.device_range(offset, to.len()) else {
+            return false;
+        };
+        // SAFETY: `from` has `to.len()` bytes; `to` is borrowed exclusively, so it is not the view, which is not lent out.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), to.len()) };
+        true
+    }
+
+    /// Copies `from` into the device's view. False, and nothing happens, outside of the memory.
+    pub(in crate::device::sim) fn write(&self, offset: u64, from: &[u8]) -> bool {
+        let Some(to) = self.device_range(offset, from.len()) else {
+            return false;
+        };
+        // SAFETY: `to` has `from.len()` bytes. The ranges may overlap: `from` may be mapped memory of the program.
+        unsafe { std::ptr::copy(from.as_ptr(), to.as_ptr(), from.len()) };
+        true
+    }
+
+    /// Copies bytes from the device's view of `from` to the device's view of this memory; the two may be the same
+    /// memory, and the ranges may overlap. False, and nothing happens, outside of either memory.
+    pub(in crate::device::sim) fn copy_from(
+        &self,
+        offset: u64,
+        from: &Store,
+        from_offset: u64,
+        len: u64,
+    ) -> bool {
+        let Some(len) = host_size(len) else { return false };
+        let Some(source) = from.device_range(from_offset, len) else {
+            return false;
+        };
+        let Some(target) = self.device_range(offset, len) else {
+            return false;
+        };
+        // SAFETY: both have `len` bytes.
+        unsafe { std::ptr::copy(source.as_ptr(), target.as_ptr(), len) };
+        true
+    }
+
+    /// Makes what the host wrote in a range visible to the device. Nothing to do where there is one view.
+    pub(super) fn flush(&self, offset: u64, len: u64) -> bool {
+        self.exchange(offset, len, true)
+    }
+
+    /// Makes what the device wrote in a range visible to the host. Nothing to do where there is one view.
+    pub(super) fn invalidate(&self, offset: u64, len: u64) -> bool {
+        self.exchange(offset, len, false)
+    }
+
+    fn exchange(&self, offset: u64, len: u64, to_device: bool) -> bool {
+        if self.host.is_none() {
+            return true;
+        }
+        let Some(len) = host_size(len) else { return false };
+        let Some(start) = self.inside(offset, len) else {
+            return false;
+        };
+        let Some(host) = self.host() else { return false };
+        let Some(device) = self.view(&self.device) else {
+            return false;
+        };
+        // SAFETY: `start + len` lies within both views, see `inside`.
+        let host = unsafe { host.add(start) };
+        // SAFETY: as above.
+        let device = unsafe { device.add(start) };
+        let (from, to) = if to_device { (host, device) } else { (device, host) };
+        // SAFETY: both have `len` bytes, and two views are two allocations.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_ptr(), len) };
+        true
+    }
+}

@@ -1,0 +1,426 @@
+//! Fences and semaphores.
+//!
+//! No thread runs in the background: what a fence or semaphore waits for is done by the thread that submits, signals or
+//! waits, see `queue`. A thread that waits for what another one is to bring about sleeps until it does.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ash::vk;
+use ash::vk::Handle as _;
+use parking_lot::MutexGuard;
+
+use super::entry::{call, entries, on_device};
+use super::state::{Device, DeviceState};
+use super::{chain, queue};
+
+entries! {
+    Device result vk::PFN_vkCreateFence = create_fence: core 0 "vkCreateFence";
+    Device void vk::PFN_vkDestroyFence = destroy_fence: core 0 "vkDestroyFence";
+    Device result vk::PFN_vkResetFences = reset_fences: core 0 "vkResetFences";
+    Device result vk::PFN_vkGetFenceStatus = fence_status: core 0 "vkGetFenceStatus";
+    Device result vk::PFN_vkWaitForFences = wait_for_fences: core 0 "vkWaitForFences";
+    Device result vk::PFN_vkCreateSemaphore = create_semaphore: core 0 "vkCreateSemaphore";
+    Device void vk::PFN_vkDestroySemaphore = destroy_semaphore: core 0 "vkDestroySemaphore";
+    Device result vk::PFN_vkGetSemaphoreCounterValue = counter_value:
+        core 2 "vkGetSemaphoreCounterValue", ext "VK_KHR_timeline_semaphore" "vkGetSemaphoreCounterValueKHR";
+    Device result vk::PFN_vkWaitSemaphores = wait_semaphores:
+        core 2 "vkWaitSemaphores", ext "VK_KHR_timeline_semaphore" "vkWaitSemaphoresKHR";
+    Device result vk::PFN_vkSignalSemaphore = signal_semaphore:
+        core 2 "vkSignalSemaphore", ext "VK_KHR_timeline_semaphore" "vkSignalSemaphoreKHR";
+}
+
+/// How long a wait without an end waits for another thread, before it is taken for a deadlock.
+#[cfg(not(test))]
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+#[cfg(test)]
+pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Fences and semaphores of a device.
+#[derive(Debug, Default)]
+pub(super) struct SyncState {
+    pub(super) fences: BTreeMap<vk::Fence, Fence>,
+    pub(super) semaphores: BTreeMap<vk::Semaphore, Semaphore>,
+}
+
+/// A `VkFence`.
+#[derive(Debug)]
+pub(super) struct Fence {
+    pub(super) signaled: bool,
+    /// Submissions that are not done and will signal it: one at most, if the program keeps the rules.
+    pub(super) pending: u32,
+}
+
+/// A `VkSemaphore`.
+#[derive(Debug)]
+pub(super) struct Semaphore {
+    pub(super) kind: Kind,
+    /// Submissions that are not done and name it.
+    pub(super) pending: u32,
+}
+
+/// The two kinds of semaphore.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Whether it will be signaled when all that is submitted is done: submissions run in order.
+    Binary { signaled: bool },
+    /// Its value, and the largest value that a submission is to give it.
+    Timeline { value: u64, scheduled: u64 },
+}
+
+impl SyncState {
+    /// The value of a timeline semaphore; `None` for others.
+    pub(super) fn timeline(&self, semaphore: vk::Semaphore) -> Option<u64> {
+        match self.semaphores.get(&semaphore)?.kind {
+            Kind::Timeline { value, .. } => Some(value),
+            Kind::Binary { .. } => None,
+        }
+    }
+}
+
+unsafe extern "system" fn create_fence(
+    device: vk::Device,
+    p_info: *const vk::FenceCreateInfo<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    p_fence: *mut vk::Fence,
+) -> vk::Result {
+    on_device(device, call!("vkCreateFence"), |device| {
+        // SAFETY: VUID-vkCreateFence-pCreateInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            device.report("VUID-vkCreateFence-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned());
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        let handle = device.hub.handle();
+        let fence = Fence { signaled: info.flags.contains(vk::FenceCreateFlags::SIGNALED), pending: 0 };
+        device.state.lock().sync.fences.insert(handle, fence);
+        // SAFETY: VUID-vkCreateFence-pFence-parameter.
+        unsafe { chain::output(p_fence, handle) };
+        vk::Result::SUCCESS
+    })
+}
+
+unsafe extern "system" fn destroy_fence(
+    device: vk::Device,
+    fence: vk::Fence,
+    _: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyFence"), |device| {
+        if fence.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.name(fence);
+        let Some(found) = state.sync.fences.remove(&fence) else {
+            device
+                .report("VUID-vkDestroyFence-fence-parameter", format!("{name} {}", device.hub.fate(fence)));
+            return;
+        };
+        state.names.remove(&fence.as_raw());
+        if found.pending > 0 {
+            let text = format!("{name} is destroyed, and a submission is still to signal it");
+            device.report("VUID-vkDestroyFence-fence-01120", text);
+        }
+    });
+}
+
+/// The fences of an array, all of which must exist; reports and fails else.
+fn known(
+    device: &Device,
+    state: &DeviceState,
+    fences: &[vk::Fence],
+    rule: &'static str,
+) -> Result<(), vk::Result> {
+    for &fence in fences {
+        if !state.sync.fences.contains_key(&fence) {
+            device.report(rule, format!("{} {}", state.name(fence), device.hub.fate(fence)));
+            return Err(vk::Result::ERROR_VALIDATION_FAILED_EXT);
+        }
+    }
+    Ok(())
+}
+
+unsafe extern "system" fn reset_fences(
+    device: vk::Device,
+    count: u32,
+    p_fences: *const vk::Fence,
+) -> vk::Result {
+    on_device(device, call!("vkResetFences"), |device| {
+        // SAFETY: VUID-vkResetFences-pFences-parameter.
+        let fences = unsafe { chain::array(p_fences, count) };
+        let mut state = device.state.lock();
+        if let Err(result) = known(device, &state, fences, "VUID-vkResetFences-pFences-parameter") {
+            return result;
+        }
+        for fence in fences {
+            let name = state.name(*fence);
+            let Some(found) = state.sync.fences.get_mut(fence) else {
+                continue;
+            };
+            if found.pending > 0 {
+                let text = format!("{name} is reset, and a submission is still to signal it");
+                device.report("VUID-vkResetFences-pFences-01123", text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+            found.signaled = false;
+        }
+        vk::Result::SUCCESS
+    })
+}
+
+unsafe extern "system" fn fence_status(device: vk::Device, fence: vk::Fence) -> vk::Result {
+    on_device(device, call!("vkGetFenceStatus"), |device| {
+        let state = device.state.lock();
+        if let Err(result) = known(device, &state, &[fence], "VUID-vkGetFenceStatus-fence-parameter") {
+            return result;
+        }
+        match state.sync.fences.get(&fence) {
+            Some(found) if found.signaled => vk::Result::SUCCESS,
+            _ => vk::Result::NOT_READY,
+        }
+    })
+}
+
+unsafe extern "system" fn wait_for_fences(
+    device: vk::Device,
+    count: u32,
+    p_fences: *const vk::Fence,
+    all: vk::Bool32,
+    timeout: u64,
+) -> vk::Result {
+    on_device(device, call!("vkWaitForFences"), |device| {
+        // SAFETY: VUID-vkWaitForFences-pFences-parameter.
+        let fences = unsafe { chain::array(p_fences, count) };
+        let state = device.state.lock();
+        if let Err(result) = known(device, &state, fences, "VUID-vkWaitForFences-pFences-parameter") {
+            return result;
+        }
+        if fences.is_empty() {
+            device.report("VUID-vkWaitForFences-fenceCount-arraylength", "fenceCount is 0".to_owned());
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        let of = |state: &DeviceState, what: fn(&Fence) -> bool| {
+            let mut each = fences.iter().map(|fence| state.sync.fences.get(fence).is_none_or(what));
+            if all == vk::TRUE { each.all(|yes| yes) } else { each.any(|yes| yes) }
+        };
+        let done = |state: &DeviceState| of(state, |fence| fence.signaled);
+        // Whether what is submitted would do: a fence that nothing was submitted with stays as it is.
+        let hopeful = |state: &DeviceState| of(state, |fence| fence.signaled || fence.pending > 0);
+        let names: Vec<_> = fences.iter().map(|&fence| state.name(fence)).collect();
+        let names = names.join(", ");
+        wait(device, state, timeout, &names, "SUBLET-vkWaitForFences-never-signaled", done, hopeful)
+    })
+}
+
+/// Waits until `done`, or `timeout` nanoseconds. Runs what is submitted, held back or not, if it may wait at all.
+///
+/// A wait without an end that nothing is going to end is reported as `rule`, and is `TIMEOUT` instead of for ever: at
+/// once if it is not even `hopeful`, else after [`PATIENCE`].
+fn wait(
+    device: &Device,
+    state: MutexGuard<'_, DeviceState>,
+    timeout: u64,
+    names: &str,
+    rule: &'static str,
+    done: impl Fn(&DeviceState) -> bool,
+    hopeful: impl Fn(&DeviceState) -> bool,
+) -> vk::Result {
+    if done(&state) {
+        return vk::Result::SUCCESS;
+    }
+    if timeout == 0 {
+        return vk::Result::TIMEOUT;
+    }
+    drop(state);
+    match queue::run_until(device, timeout, done, hopeful).1 {
+        Ok(()) => vk::Result::SUCCESS,
+        Err(queue::Stuck::InTime) => vk::Result::TIMEOUT,
+        Err(queue::Stuck::ForEver) => {
+            let text = format!("{names}: waited for without a timeout, and nothing is going to signal it");
+            device.report(rule, text);
+            vk::Result::TIMEOUT
+        }
+    }
+}
+
+unsafe extern "system" fn create_semaphore(
+    device: vk::Device,
+    p_info: *const vk::SemaphoreCreateInfo<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    p_semaphore: *mut vk::Semaphore,
+) -> vk::Result {
+    on_device(device, call!("vkCreateSemaphore"), |device| {
+        // SAFETY: VUID-vkCreateSemaphore-pCreateInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            device.report("VUID-vkCreateSemaphore-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned());
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        // SAFETY: VUID-VkSemaphoreCreateInfo-pNext-pNext.
+        let typed = unsafe { chain::find::<vk::SemaphoreTypeCreateInfo<'_>>(info.p_next) };
+        let kind = match typed {
+            Some(typed) if typed.semaphore_type == vk::SemaphoreType::TIMELINE => {
+                if !device.features.timeline_semaphore {
+                    let text = "the feature timelineSemaphore is not enabled".to_owned();
+                    device.report("VUID-VkSemaphoreTypeCreateInfo-timelineSemaphore-03252", text);
+                    return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                }
+                Kind::Timeline { value: typed.initial_value, scheduled: typed.initial_value }
+            }
+            Some(typed) if typed.initial_value != 0 => {
+                let text = format!("a binary semaphore begins with the value {}", typed.initial_value);
+                device.report("VUID-VkSemaphoreTypeCreateInfo-semaphoreType-03279", text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+            _ => Kind::Binary { signaled: false },
+        };
+        let handle = device.hub.handle();
+        device.state.lock().sync.semaphores.insert(handle, Semaphore { kind, pending: 0 });
+        // SAFETY: VUID-vkCreateSemaphore-pSemaphore-parameter.
+        unsafe { chain::output(p_semaphore, handle) };
+        vk::Result::SUCCESS
+    })
+}
+
+unsafe extern "system" fn destroy_semaphore(
+    device: vk::Device,
+    semaphore: vk::Semaphore,
+    _: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroySemaphore"), |device| {
+        if semaphore.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.name(semaphore);
+        let Some(found) = state.sync.semaphores.remove(&semaphore) else {
+            let text = format!("{name} {}", device.hub.fate(semaphore));
+            device.report("VUID-vkDestroySemaphore-semaphore-parameter", text);
+            return;
+        };
+        state.names.remove(&semaphore.as_raw());
+        if found.pending > 0 {
+            let text = format!("{name} is destroyed, and a submission still names it");
+            device.report("VUID-vkDestroySemaphore-semaphore-05149", text);
+        }
+    });
+}
+
+/// The value of a timeline semaphore; reports and fails for others.
+fn timeline(
+    device: &Device,
+    state: &DeviceState,
+    semaphore: vk::Semaphore,
+    unknown: &'static str,
+    binary: &'static str,
+) -> Result<u64, vk::Result> {
+    if !state.sync.semaphores.contains_key(&semaphore) {
+        device.report(unknown, format!("{} {}", state.name(semaphore), device.hub.fate(semaphore)));
+        return Err(vk::Result::ERROR_VALIDATION_FAILED_EXT);
+    }
+    state.sync.timeline(semaphore).ok_or_else(|| {
+        device.report(binary, format!("{} is binary", state.name(semaphore)));
+        vk::Result::ERROR_VALIDATION_FAILED_EXT
+    })
+}
+
+unsafe extern "system" fn counter_value(
+    device: vk::Device,
+    semaphore: vk::Semaphore,
+    p_value: *mut u64,
+) -> vk::Result {
+    on_device(device, call!("vkGetSemaphoreCounterValue"), |device| {
+        let state = device.state.lock();
+        let unknown = "VUID-vkGetSemaphoreCounterValue-semaphore-parameter";
+        let binary = "VUID-vkGetSemaphoreCounterValue-semaphore-03255";
+        match timeline(device, &state, semaphore, unknown, binary) {
+            Ok(value) => {
+                // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter.
+                unsafe { chain::output(p_value, value) };
+                vk::Result::SUCCESS
+            }
+            Err(result) => result,
+        }
+    })
+}
+
+unsafe extern "system" fn wait_semaphores(
+    device: vk::Device,
+    p_info: *const vk::SemaphoreWaitInfo<'_>,
+    timeout: u64,
+) -> vk::Result {
+    on_device(device, call!("vkWaitSemaphores"), |device| {
+        // SAFETY: VUID-vkWaitSemaphores-pWaitInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            device.report("VUID-vkWaitSemaphores-pWaitInfo-parameter", "pWaitInfo is NULL".to_owned());
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        // SAFETY: VUID-VkSemaphoreWaitInfo-pSemaphores-parameter.
+        let semaphores = unsafe { chain::array(info.p_semaphores, info.semaphore_count) };
+        // SAFETY: VUID-VkSemaphoreWaitInfo-pValues-parameter.
+        let values = unsafe { chain::array(info.p_values, info.semaphore_count) };
+        let state = device.state.lock();
+        for &semaphore in semaphores {
+            let unknown = "VUID-VkSemaphoreWaitInfo-pSemaphores-parameter";
+            let binary = "VUID-VkSemaphoreWaitInfo-pSemaphores-03256";
+            if let Err(result) = timeline(device, &state, semaphore, unknown, binary) {
+                return result;
+            }
+        }
+        let any = info.flags.contains(vk::SemaphoreWaitFlags::ANY);
+        let done = |state: &DeviceState| {
+            let mut each = semaphores.iter().zip(values).map(|(&semaphore, &value)| {
+                state.sync.timeline(semaphore).is_none_or(|reached| reached >= value)
+            });
+            if any { each.any(|yes| yes) } else { each.all(|yes| yes) }
+        };
+        let names: Vec<_> = semaphores.iter().map(|&semaphore| state.name(semaphore)).collect();
+        let names = names.join(", ");
+        // Another thread may signal at any time: there is always hope.
+        wait(device, state, timeout, &names, "SUBLET-vkWaitSemaphores-never-signaled", done, |_| true)
+    })
+}
+
+unsafe extern "system" fn signal_semaphore(
+    device: vk::Device,
+    p_info: *const vk::SemaphoreSignalInfo<'_>,
+) -> vk::Result {
+    on_device(device, call!("vkSignalSemaphore"), |device| {
+        // SAFETY: VUID-vkSignalSemaphore-pSignalInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            device.report("VUID-vkSignalSemaphore-pSignalInfo-parameter", "pSignalInfo is NULL".to_owned());
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        let mut state = device.state.lock();
+        let name = state.name(info.semaphore);
+        let unknown = "VUID-VkSemaphoreSignalInfo-semaphore-parameter";
+        let binary = "VUID-VkSemaphoreSignalInfo-semaphore-03257";
+        let value = match timeline(device, &state, info.semaphore, unknown, binary) {
+            Ok(value) => value,
+            Err(result) => return result,
+        };
+        if info.value <= value {
+            let text = format!("{name} is signaled with {}, and its value is {value}", info.value);
+            device.report("VUID-VkSemaphoreSignalInfo-value-03258", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        if let Some(next) = state.next_signal(info.semaphore) {
+            if info.value >= next {
+                let text = format!(
+                    "{name} is signaled with {}, and a submission is to signal it with {next}",
+                    info.value
+                );
+                device.report("VUID-VkSemaphoreSignalInfo-value-03259", text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        }
+        if let Some(found) = state.sync.semaphores.get_mut(&info.semaphore) {
+            if let Kind::Timeline { value, scheduled } = &mut found.kind {
+                *value = info.value;
+                *scheduled = info.value.max(*scheduled);
+            }
+        }
+        drop(state);
+        device.changed.notify_all();
+        queue::run(device, queue::Held::Back);
+        vk::Result::SUCCESS
+    })
+}

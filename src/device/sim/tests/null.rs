@@ -1,0 +1,95 @@
+//! The device that does nothing still answers as a driver would.
+
+use super::super::NullGpu;
+use super::*;
+
+#[test]
+fn every_profile_answers() {
+    for &profile in ALL {
+        let gpu = NullGpu::new(profile);
+        let device = gpu.device();
+        let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
+        for size in [1, 255, 256, 1000, 1 << 33] {
+            let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+            let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
+            let needs = unsafe { device.get_buffer_memory_requirements(buffer) };
+            assert!(needs.alignment.is_power_of_two());
+            assert_eq!(needs.size, size.next_multiple_of(needs.alignment));
+            assert_eq!(needs.memory_type_bits, profile.all_types());
+            unsafe { device.destroy_buffer(buffer, None) };
+        }
+        let info = image_info(64, vk::ImageTiling::OPTIMAL);
+        let image = unsafe { device.create_image(&info, None) }.unwrap();
+        let flat = unsafe { device.get_image_memory_requirements(image) };
+        assert_eq!(flat.size, (64 * 64 * 4_u64).next_multiple_of(flat.alignment));
+        let memories = unsafe {
+            let info = vk::MemoryAllocateInfo::default().allocation_size(1 << 40);
+            [device.allocate_memory(&info, None).unwrap(), device.allocate_memory(&info, None).unwrap()]
+        };
+        assert_ne!(memories[0], memories[1]);
+        let flags = vk::MemoryMapFlags::empty();
+        let first = unsafe { device.map_memory(memories[0], 0, vk::WHOLE_SIZE, flags) }.unwrap();
+        let later = unsafe { device.map_memory(memories[0], 4096, vk::WHOLE_SIZE, flags) }.unwrap();
+        assert!(!first.is_null() && first.addr() % 4096 == 0);
+        assert_eq!(later.addr() - first.addr(), 4096);
+        unsafe { device.bind_image_memory(image, memories[0], 0) }.unwrap();
+        unsafe { device.flush_mapped_memory_ranges(&[range(memories[0], 0, 64)]) }.unwrap();
+        let properties =
+            unsafe { gpu.instance().get_physical_device_memory_properties(gpu.physical_device()) };
+        assert_eq!(properties.memory_types_as_slice().len(), profile.types.len());
+    }
+}
+
+#[test]
+fn functions_of_later_versions_answer_the_same() {
+    let profile = ALL.iter().copied().find(|profile| profile.features.maintenance4).unwrap();
+    let gpu = NullGpu::new(profile);
+    assert!(gpu.api_version() >= vk::API_VERSION_1_3);
+    let device = gpu.device();
+    let info = vk::BufferCreateInfo::default().size(1234).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
+    let plain = unsafe { device.get_buffer_memory_requirements(buffer) };
+    let mut dedicated = vk::MemoryDedicatedRequirements::default().prefers_dedicated_allocation(true);
+    let mut out = vk::MemoryRequirements2::default().push_next(&mut dedicated);
+    let asked = vk::BufferMemoryRequirementsInfo2::default().buffer(buffer);
+    unsafe { device.get_buffer_memory_requirements2(&asked, &mut out) };
+    assert_eq!(
+        (out.memory_requirements.size, out.memory_requirements.alignment),
+        (plain.size, plain.alignment)
+    );
+    assert_eq!(dedicated.prefers_dedicated_allocation, vk::FALSE);
+    let mut out = vk::MemoryRequirements2::default();
+    let asked = vk::DeviceBufferMemoryRequirements::default().create_info(&info);
+    unsafe { device.get_device_buffer_memory_requirements(&asked, &mut out) };
+    assert_eq!(out.memory_requirements.size, plain.size);
+
+    let info = image_info(64, vk::ImageTiling::OPTIMAL).mip_levels(7).array_layers(3);
+    let image = unsafe { device.create_image(&info, None) }.unwrap();
+    let plain = unsafe { device.get_image_memory_requirements(image) };
+    assert_eq!(plain.size, (64 * 64 * 4 * 3 * 4 / 3_u64).next_multiple_of(plain.alignment));
+    let mut out = vk::MemoryRequirements2::default();
+    let asked = vk::ImageMemoryRequirementsInfo2::default().image(image);
+    unsafe { device.get_image_memory_requirements2(&asked, &mut out) };
+    assert_eq!(out.memory_requirements.size, plain.size);
+    let mut out = vk::MemoryRequirements2::default();
+    let asked = vk::DeviceImageMemoryRequirements::default().create_info(&info);
+    unsafe { device.get_device_image_memory_requirements(&asked, &mut out) };
+    assert_eq!(out.memory_requirements.size, plain.size);
+    let bind = [vk::BindBufferMemoryInfo::default().buffer(buffer)];
+    unsafe { device.bind_buffer_memory2(&bind) }.unwrap();
+    let khr = ash::khr::maintenance4::Device::new(gpu.instance(), device);
+    let mut again = vk::MemoryRequirements2::default();
+    unsafe { khr.get_device_image_memory_requirements(&asked, &mut again) };
+    assert_eq!(again.memory_requirements.size, plain.size);
+}
+
+#[test]
+fn what_it_replaces_exists() {
+    use super::super::{entry, null};
+    for it in null::ENTRIES {
+        for offer in it.offers {
+            let (_, known) = entry::Call::find(offer.name).unwrap();
+            assert!(known.offers.iter().any(|other| other.name == offer.name && other.when == offer.when));
+        }
+    }
+}
