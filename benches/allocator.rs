@@ -1,0 +1,185 @@
+//! What a whole allocator costs by itself: on a device whose calls do nothing, so that only the library's own work shows.
+//!
+//! `cargo bench --bench allocator`. Times are for one pair of allocate and free (or create and destroy). Sizes are
+//! log-uniform from 256 bytes to 1 MiB; "usual" alignments are 16, 256, 4096 and 65536 at 40, 50, 8 and 2 %, "mixed" at
+//! 25 % each. The lists of operations are made beforehand from fixed seeds, and every run checks its end state.
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "a benchmark's own arithmetic on small numbers"
+)]
+
+use ash::vk;
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use sublet::sim::{NullGpu, Profile};
+use sublet::{
+    Algorithm, Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Local, LocalAllocator,
+    MemoryUsage, PoolCreateInfo, Shared, Threading,
+};
+
+fn main() {
+    divan::main();
+}
+
+const SEED: u64 = 0x5eed;
+const PAIRS: usize = 100_000;
+
+/// Multiplicative congruence by Steele and Vigna's constants: small, seeded, the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
+        self.0 >> 32
+    }
+
+    fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Alignments {
+    Usual,
+    Mixed,
+}
+
+fn requirements(random: &mut Random, alignments: Alignments) -> vk::MemoryRequirements {
+    let exponent = 8 + random.below(12);
+    let size = (1 << exponent) + random.below(1 << exponent);
+    let percent = random.below(100);
+    let alignment = match (alignments, percent) {
+        (Alignments::Usual, 0..40) | (Alignments::Mixed, 0..25) => 16,
+        (Alignments::Usual, 40..90) | (Alignments::Mixed, 25..50) => 256,
+        (Alignments::Usual, 90..98) | (Alignments::Mixed, 50..75) => 4096,
+        _ => 65_536,
+    };
+    vk::MemoryRequirements { size, alignment, memory_type_bits: !0 }
+}
+
+fn gpu() -> NullGpu {
+    NullGpu::new(Profile::by_name("nvidia-h200").expect("it is one of the profiles"))
+}
+
+fn info(gpu: &NullGpu) -> AllocatorCreateInfo<'static> {
+    AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
+}
+
+fn shared(gpu: &NullGpu) -> Allocator<Shared> {
+    // SAFETY: the null device outlives the allocator: it is made before and dropped after.
+    unsafe { Allocator::new(&info(gpu)) }.expect("the null device has every function")
+}
+
+fn local(gpu: &NullGpu) -> LocalAllocator {
+    // SAFETY: as above.
+    unsafe { LocalAllocator::new_local(&info(gpu)) }.expect("the null device has every function")
+}
+
+fn free<T: Threading>(allocator: &Allocator<T>, allocation: Allocation) {
+    // SAFETY: no device uses it.
+    unsafe { allocator.free_memory(allocation) }.expect("it is this allocator's");
+}
+
+fn live_count<T: Threading>(allocator: &Allocator<T>) -> u64 {
+    allocator.memory_type_statistics().iter().map(|statistics| statistics.allocation_count).sum()
+}
+
+/// Replaces one of `live` allocations at a time.
+fn churn<T: Threading>(
+    bencher: Bencher<'_, '_>,
+    allocator: &Allocator<T>,
+    live: usize,
+    alignments: Alignments,
+) {
+    let mut random = Random(SEED);
+    let create = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    let mut held: Vec<Option<Allocation>> = (0..live)
+        .map(|_| allocator.allocate_memory(&requirements(&mut random, alignments), &create).ok())
+        .collect();
+    assert!(held.iter().all(Option::is_some));
+    let operations: Vec<(usize, vk::MemoryRequirements)> = (0..PAIRS)
+        .map(|_| (random.below(live as u64) as usize, requirements(&mut random, alignments)))
+        .collect();
+    bencher.counter(ItemsCount::new(PAIRS)).bench_local(|| {
+        for (at, requirements) in &operations {
+            if let Some(allocation) = held[*at].take() {
+                free(allocator, allocation);
+            }
+            held[*at] = allocator.allocate_memory(requirements, &create).ok();
+        }
+    });
+    assert_eq!(live_count(allocator), live as u64);
+    held.into_iter().flatten().for_each(|allocation| free(allocator, allocation));
+    assert_eq!(live_count(allocator), 0);
+}
+
+#[divan::bench(args = [1_000, 10_000, 100_000])]
+fn churn_usual(bencher: Bencher<'_, '_>, live: usize) {
+    let gpu = gpu();
+    churn(bencher, &shared(&gpu), live, Alignments::Usual);
+}
+
+#[divan::bench(args = [1_000, 10_000, 100_000])]
+fn churn_mixed(bencher: Bencher<'_, '_>, live: usize) {
+    let gpu = gpu();
+    churn(bencher, &shared(&gpu), live, Alignments::Mixed);
+}
+
+#[divan::bench(args = [10_000])]
+fn churn_usual_without_locks(bencher: Bencher<'_, '_>, live: usize) {
+    let gpu = gpu();
+    churn::<Local>(bencher, &local(&gpu), live, Alignments::Usual);
+}
+
+/// A frame: 1,000 small allocations from a linear pool, freed in the order in which they were made.
+#[divan::bench(args = [Algorithm::Linear, Algorithm::Tlsf])]
+fn frame_in_pool(bencher: Bencher<'_, '_>, algorithm: Algorithm) {
+    const COUNT: usize = 1_000;
+    let gpu = gpu();
+    let allocator = shared(&gpu);
+    let pool_info =
+        PoolCreateInfo { block_size: 64 << 20, max_block_count: 1, algorithm, ..PoolCreateInfo::new(0) };
+    let pool = allocator.create_pool(&pool_info).expect("the null device has memory");
+    let create = AllocationCreateInfo::in_pool(&pool);
+    let mut random = Random(SEED);
+    let sizes: Vec<vk::MemoryRequirements> = (0..COUNT)
+        .map(|_| vk::MemoryRequirements {
+            size: 256 + random.below(4096),
+            alignment: 256,
+            memory_type_bits: !0,
+        })
+        .collect();
+    let mut held = Vec::with_capacity(COUNT);
+    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
+        held.extend(
+            sizes.iter().filter_map(|requirements| allocator.allocate_memory(requirements, &create).ok()),
+        );
+        assert_eq!(held.len(), COUNT);
+        held.drain(..).for_each(|allocation| free(&allocator, allocation));
+    });
+    assert_eq!(allocator.pool_statistics(&pool).map(|statistics| statistics.allocation_count), Ok(0));
+    // SAFETY: no device uses it.
+    let leaks = unsafe { allocator.destroy_pool(pool) };
+    assert!(leaks.is_ok_and(|leaks| leaks.is_empty()));
+}
+
+/// A buffer with its memory: create, requirements, allocate, bind; destroy, free.
+#[divan::bench]
+fn create_and_destroy_buffer(bencher: Bencher<'_, '_>) {
+    const COUNT: usize = 1_000;
+    let gpu = gpu();
+    let allocator = shared(&gpu);
+    let create = AllocationCreateInfo::new(MemoryUsage::Auto);
+    let buffer_info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
+        for _ in 0..COUNT {
+            // SAFETY: the create-info is valid.
+            let made = unsafe { allocator.create_buffer(&buffer_info, &create) };
+            let (buffer, allocation) = made.expect("the null device has memory");
+            // SAFETY: no device uses it.
+            unsafe { allocator.destroy_buffer(buffer, allocation) }.expect("it is this allocator's");
+        }
+    });
+    assert_eq!(live_count(&allocator), 0);
+}

@@ -1,0 +1,422 @@
+//! What the caller holds: one allocation, by value.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+
+use ash::vk;
+
+use crate::blocks::{Live, MappedPointer};
+use crate::error::ForeignHandle;
+use crate::metadata::{Key, Tag};
+
+/// Bits of [`Allocation::flags`].
+pub(crate) mod allocation_flags {
+    /// The memory is the allocation's own.
+    pub(crate) const DEDICATED: u8 = 1;
+    /// Persistently mapped.
+    pub(crate) const MAPPED: u8 = 2;
+    /// Mapping was asked for, or not excluded.
+    pub(crate) const HOST_ACCESS: u8 = 4;
+    /// The memory type is host-visible.
+    pub(crate) const HOST_VISIBLE: u8 = 8;
+    /// The memory type is host-visible and host access needs flushes.
+    pub(crate) const NON_COHERENT: u8 = 16;
+}
+
+/// A piece of device memory. Neither `Copy` nor `Clone`: what was freed cannot be used or freed again.
+///
+/// It knows where it is without asking the allocator: [`Self::memory`], [`Self::offset`] and [`Self::size`] are plain
+/// loads. It does not free itself when it is dropped, because only the program knows when the GPU is done with it; what is
+/// never given back is reported by name when its pool or allocator is destroyed.
+///
+/// ```
+/// # use sublet::*;
+/// # use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::<Shared>::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let requirements = vk::MemoryRequirements { size: 1000, alignment: 256, memory_type_bits: !0 };
+/// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+/// assert_eq!(allocation.size(), 1000);
+/// assert_eq!(allocation.offset() % 256, 0);
+/// assert!(size_of::<Allocation>() <= 64);
+/// // SAFETY: nothing was ever bound to it.
+/// unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "an allocation that is dropped stays allocated: give it to `free_memory` or `destroy_buffer`/`destroy_image`"]
+pub struct Allocation {
+    pub(crate) memory: vk::DeviceMemory,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) mapped: MappedPointer,
+    pub(crate) user_data: u64,
+    pub(crate) key: Key,
+    /// Which vector of the allocator, and in which use of it.
+    pub(crate) vector: u32,
+    pub(crate) generation: u32,
+    /// Which allocator.
+    pub(crate) allocator: u32,
+    pub(crate) memory_type: u8,
+    pub(crate) flags: u8,
+}
+
+const _: () = assert!(size_of::<Allocation>() <= 64);
+
+impl Allocation {
+    /// The device memory that this allocation is in. Others may be in it too: see [`Self::offset`].
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// let same = allocator.allocation_info(&allocation)?.memory;
+    /// assert_eq!(allocation.memory(), same);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory(&self) -> vk::DeviceMemory {
+        self.memory
+    }
+
+    /// Bytes from the start of [`Self::memory`].
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// assert_eq!(allocation.offset() % 256, 0);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Bytes that were asked for.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// assert_eq!(allocation.size(), 4096);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Index of the memory type.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// assert_eq!(allocation.memory_type_index(), 0);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory_type_index(&self) -> u32 {
+        u32::from(self.memory_type)
+    }
+
+    /// Whether the memory is this allocation's own.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// assert!(!allocation.is_dedicated());
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn is_dedicated(&self) -> bool {
+        self.has(allocation_flags::DEDICATED)
+    }
+
+    /// Where the first byte is mapped, if the allocation was made with
+    /// [`MAPPED`](crate::AllocationCreateFlags::MAPPED) in host-visible memory.
+    ///
+    /// The pointer is valid until the allocation is freed. The device may read and write behind it at any time: what a
+    /// program does through it has to be ordered with the device's work, and in memory that is not host-coherent has to be
+    /// flushed or invalidated.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// assert!(allocation.mapped_pointer().is_none(), "it was made without `MAPPED`");
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn mapped_pointer(&self) -> Option<NonNull<c_void>> {
+        self.mapped.get().map(NonNull::cast)
+    }
+
+    /// What the caller keeps with the allocation.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// assert_eq!(allocation.user_data(), 0);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn user_data(&self) -> u64 {
+        self.user_data
+    }
+
+    /// Changes what the caller keeps with the allocation.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// allocation.set_user_data(42);
+    /// assert_eq!(allocation.user_data(), 42);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_user_data(&mut self, user_data: u64) {
+        self.user_data = user_data;
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    #[inline]
+    pub(crate) fn live(&self) -> Live {
+        Live { generation: self.generation, key: self.key, dedicated: self.is_dedicated() }
+    }
+}
+
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allocation")
+            .field("memory", &self.memory)
+            .field("offset", &self.offset)
+            .field("size", &self.size)
+            .field("memory_type_index", &self.memory_type)
+            .field("dedicated", &self.is_dedicated())
+            .field("mapped", &self.mapped.is_mapped())
+            .field("user_data", &self.user_data)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Everything there is to know of an allocation, the name and the size of its memory included.
+///
+/// ```
+/// # use sublet::*;
+/// # use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::<Shared>::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 1000, alignment: 256, memory_type_bits: !0 };
+/// let named = AllocationCreateInfo { name: Some("shadow atlas"), ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &named)?;
+/// let info = allocator.allocation_info(&allocation)?;
+/// assert_eq!(info.name.as_deref(), Some("shadow atlas"));
+/// assert!(info.memory_size >= info.size && !info.dedicated);
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AllocationInfo {
+    /// Index of the memory type.
+    pub memory_type_index: u32,
+    /// The device memory that the allocation is in.
+    pub memory: vk::DeviceMemory,
+    /// Bytes from the start of that memory.
+    pub offset: u64,
+    /// Bytes that were asked for.
+    pub size: u64,
+    /// Where it is persistently mapped.
+    pub mapped_pointer: Option<NonNull<c_void>>,
+    /// What the caller keeps with it.
+    pub user_data: u64,
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// Bytes of the device memory: those of the block, or of the dedicated memory.
+    pub memory_size: u64,
+    /// Whether the memory is its own.
+    pub dedicated: bool,
+}
+
+/// The allocator did not know the allocation, which is given back.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// # let another = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+/// // SAFETY: nothing was ever bound to it.
+/// let error = unsafe { another.free_memory(allocation) }.unwrap_err();
+/// // SAFETY: as above.
+/// unsafe { allocator.free_memory(error.allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct FreeError {
+    /// What was to be freed.
+    pub allocation: Allocation,
+    pub(crate) source: ForeignHandle,
+}
+
+impl fmt::Display for FreeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the allocation was not freed")
+    }
+}
+
+impl Error for FreeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// What an allocation is for, as far as the allocator was told.
+///
+/// ```
+/// assert_eq!(sublet::ResourceKind::ImageOptimal.to_string(), "IMAGE_OPTIMAL");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum ResourceKind {
+    /// It was allocated without a resource.
+    Unknown,
+    /// A buffer.
+    Buffer,
+    /// An image whose tiling is not known, or is one that a DRM modifier describes.
+    ImageUnknown,
+    /// An image with linear tiling.
+    ImageLinear,
+    /// An image with optimal tiling.
+    ImageOptimal,
+}
+
+impl fmt::Display for ResourceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "UNKNOWN",
+            Self::Buffer => "BUFFER",
+            Self::ImageUnknown => "IMAGE_UNKNOWN",
+            Self::ImageLinear => "IMAGE_LINEAR",
+            Self::ImageOptimal => "IMAGE_OPTIMAL",
+        })
+    }
+}
+
+/// Bits of a tag below the kind: the usage of the buffer or image.
+const USAGE_BITS: u32 = 26;
+
+impl ResourceKind {
+    /// Kind and usage in the form that an engine carries.
+    #[inline]
+    pub(crate) fn tag(self, usage: u32) -> Tag {
+        let kind = match self {
+            Self::Unknown => 0,
+            Self::Buffer => 1,
+            Self::ImageUnknown => 2,
+            Self::ImageLinear => 3,
+            Self::ImageOptimal => 4,
+        };
+        Tag((kind << USAGE_BITS) | (usage & ((1 << USAGE_BITS) - 1)))
+    }
+
+    /// The kind in a tag.
+    pub(crate) fn of(tag: Tag) -> Self {
+        match tag.0 >> USAGE_BITS {
+            1 => Self::Buffer,
+            2 => Self::ImageUnknown,
+            3 => Self::ImageLinear,
+            4 => Self::ImageOptimal,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Whether the resource may be one that shares no granularity page with linear ones.
+    #[inline]
+    pub(crate) fn needs_whole_pages(self) -> bool {
+        matches!(self, Self::Unknown | Self::ImageUnknown | Self::ImageOptimal)
+    }
+}
+
+/// An allocation that was still live when its pool or allocator was destroyed.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
+/// let info = AllocationCreateInfo { name: Some("forgotten"), ..Default::default() };
+/// let _lost = allocator.allocate_memory(&requirements, &info)?;
+/// let leaks = allocator.destroy();
+/// assert_eq!(leaks[0].to_string(), "\"forgotten\": UNKNOWN, 4096 bytes at 0, memory type 0");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Leak {
+    /// The allocation's name.
+    pub name: Option<Box<str>>,
+    /// Bytes that it took, rounding included.
+    pub size: u64,
+    /// Where it lay in its block, in bytes; 0 if it was dedicated.
+    pub offset: u64,
+    /// What it was for.
+    pub kind: ResourceKind,
+    /// Whether its memory was its own.
+    pub dedicated: bool,
+    /// Index of the memory type.
+    pub memory_type_index: u32,
+    /// The name of the pool, if it was in one that had a name.
+    pub pool: Option<Box<str>>,
+}
+
+impl fmt::Display for Leak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "\"{name}\": ")?,
+            None => f.write_str("(unnamed): ")?,
+        }
+        write!(f, "{}, {} bytes", self.kind, self.size)?;
+        match &self.pool {
+            _ if self.dedicated => f.write_str(", dedicated")?,
+            Some(pool) => write!(f, " at {} in the pool \"{pool}\"", self.offset)?,
+            None => write!(f, " at {}", self.offset)?,
+        }
+        write!(f, ", memory type {}", self.memory_type_index)
+    }
+}

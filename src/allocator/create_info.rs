@@ -1,0 +1,132 @@
+//! How an allocator is made.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use crate::create_info::AllocatorCreateFlags;
+use crate::device::VulkanFunctions;
+
+/// How an allocator is to be made.
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// let info = AllocatorCreateInfo {
+///     flags: AllocatorCreateFlags::EXT_MEMORY_BUDGET,
+///     ..AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
+/// };
+/// assert_eq!(info.preferred_large_heap_block_size, 0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct AllocatorCreateInfo<'a> {
+    /// What was enabled on the device: see [`AllocatorCreateFlags`].
+    pub flags: AllocatorCreateFlags,
+    /// The instance.
+    pub instance: vk::Instance,
+    /// The physical device that [`Self::device`] was made from.
+    pub physical_device: vk::PhysicalDevice,
+    /// The device.
+    pub device: vk::Device,
+    /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`; the patch number is ignored.
+    pub api_version: u32,
+    /// Bytes of a block in heaps above 1 GiB; 0 means 256 MiB.
+    pub preferred_large_heap_block_size: u64,
+    /// Bytes that may be taken from each heap, [`vk::WHOLE_SIZE`] for no limit; may be shorter than the list of heaps.
+    pub heap_size_limits: &'a [u64],
+    /// Empty blocks that each memory type keeps for later.
+    pub empty_blocks_kept: u32,
+    /// Functions that the program gives; what it leaves open is looked up.
+    pub functions: VulkanFunctions,
+}
+
+impl<'a> AllocatorCreateInfo<'a> {
+    /// For a program that uses `ash`. `api_version` is the version that the **instance** was made for.
+    ///
+    /// An instance of version 1.0 with VK_KHR_get_physical_device_properties2 needs
+    /// [`VulkanFunctions::with_entry`] as well, for budgets to work.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// let info = AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+    /// // SAFETY: the handles are live and outlive the allocator.
+    /// let allocator = unsafe { Allocator::new(&info) }?;
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn new(
+        instance: &ash::Instance,
+        device: &ash::Device,
+        physical_device: vk::PhysicalDevice,
+        api_version: u32,
+    ) -> Self {
+        let functions = VulkanFunctions::from_ash(instance, api_version);
+        Self::from_raw(instance.handle(), device.handle(), physical_device, api_version, functions)
+    }
+
+    /// For a simulated GPU, with everything that it has enabled.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(AllocatorCreateInfo::for_gpu(&gpu).device, gpu.device().handle());
+    /// ```
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn for_gpu(gpu: &crate::device::sim::Gpu) -> Self {
+        let flag_of = |name: &str| match name {
+            "VK_KHR_dedicated_allocation" => AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION,
+            "VK_KHR_bind_memory2" => AllocatorCreateFlags::KHR_BIND_MEMORY2,
+            "VK_EXT_memory_budget" => AllocatorCreateFlags::EXT_MEMORY_BUDGET,
+            "VK_AMD_device_coherent_memory" => AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY,
+            "VK_KHR_buffer_device_address" => AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS,
+            "VK_EXT_memory_priority" => AllocatorCreateFlags::EXT_MEMORY_PRIORITY,
+            "VK_KHR_maintenance4" => AllocatorCreateFlags::KHR_MAINTENANCE4,
+            "VK_KHR_maintenance5" => AllocatorCreateFlags::KHR_MAINTENANCE5,
+            _ => AllocatorCreateFlags::empty(),
+        };
+        let info = Self::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+        Self {
+            flags: gpu.extensions().iter().map(|name| flag_of(name)).collect(),
+            functions: info.functions.with_entry(gpu.entry()),
+            ..info
+        }
+    }
+
+    /// For a program that has Vulkan's handles and functions from elsewhere.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// let functions = device::VulkanFunctions {
+    ///     get_instance_proc_addr: Some(gpu.entry().static_fn().get_instance_proc_addr),
+    ///     ..Default::default()
+    /// };
+    /// let info = AllocatorCreateInfo::from_raw(
+    ///     gpu.instance().handle(), gpu.device().handle(), gpu.physical_device(), gpu.api_version(), functions,
+    /// );
+    /// // SAFETY: the handles are live and outlive the allocator.
+    /// let allocator = unsafe { Allocator::<Shared>::new(&info) }?;
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn from_raw(
+        instance: vk::Instance,
+        device: vk::Device,
+        physical_device: vk::PhysicalDevice,
+        api_version: u32,
+        functions: VulkanFunctions,
+    ) -> Self {
+        Self {
+            flags: AllocatorCreateFlags::empty(),
+            instance,
+            physical_device,
+            device,
+            api_version,
+            preferred_large_heap_block_size: 0,
+            heap_size_limits: &[],
+            empty_blocks_kept: 1,
+            functions,
+        }
+    }
+}

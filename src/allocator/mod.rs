@@ -1,0 +1,852 @@
+//! The allocator: default vectors, pools, and the way of an allocation through them.
+
+mod create_info;
+mod map;
+mod pools;
+mod route;
+mod statistics;
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ash::vk;
+
+use crate::allocation::{Allocation, AllocationInfo, FreeError, Leak, allocation_flags};
+use crate::base::append_table::AppendTable;
+use crate::base::cast::{index, narrow};
+use crate::base::sync::{Local, Mutex, Shared, Threading};
+use crate::blocks::{BlockVector, Budgets, ChainPointer, DeviceContext, VectorConfig};
+use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags};
+use crate::device::{BufferOrImage, Device, DeviceSettings, Requirements};
+use crate::error::{
+    AllocatePagesError, AllocationError, BindError, CreateAllocatorError, FindMemoryTypeError, ForeignHandle,
+};
+use crate::memory_type::{self, MemoryTypeTable};
+use crate::metadata::Algorithm;
+
+pub use create_info::AllocatorCreateInfo;
+pub use map::Mapping;
+pub(crate) use route::Resource;
+pub use statistics::HeapBudget;
+
+/// `ash` has no name for it yet.
+const API_VERSION_1_4: u32 = vk::make_api_version(0, 1, 4, 0);
+/// Heaps up to this size have blocks of an eighth of it.
+const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;
+/// The block size in larger heaps, if the program does not say another.
+const DEFAULT_LARGE_HEAP_BLOCK_SIZE: u64 = 256 << 20;
+/// Managed block sizes are multiples of this.
+const BLOCK_SIZE_STEP: u64 = 32;
+
+/// What is fixed for a default vector, read without its lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VectorFacts {
+    pub(crate) vector: u32,
+    pub(crate) memory_type: u32,
+    pub(crate) block_size: u64,
+    pub(crate) fixed_block_size: bool,
+    pub(crate) algorithm: Algorithm,
+    /// 0 for no limit.
+    pub(crate) max_block_count: u32,
+    /// [`HOST_VISIBLE`](allocation_flags::HOST_VISIBLE) and [`NON_COHERENT`](allocation_flags::NON_COHERENT), as the
+    /// memory type has them.
+    pub(crate) host: u8,
+}
+
+/// Numbers of pools: which are free, and which was never used.
+#[derive(Debug)]
+struct PoolNumbers {
+    free: Vec<u32>,
+    next: u32,
+}
+
+struct Inner<T: Threading> {
+    id: u32,
+    context: DeviceContext,
+    types: MemoryTypeTable,
+    allowed_types: u32,
+    maintenance5: bool,
+    /// By memory type.
+    defaults: Vec<VectorFacts>,
+    /// First one for each memory type, then the pools.
+    vectors: AppendTable<BlockVector<T>>,
+    pools: Mutex<T, PoolNumbers>,
+}
+
+/// Sublets device memory: from default vectors, one for each memory type, and from custom pools.
+///
+/// All methods take `&self`. `Allocator` is [`Send`] and [`Sync`]; share it by reference or in an [`Arc`](std::sync::Arc).
+/// [`LocalAllocator`] has no locks and is not `Sync`. The value itself is one pointer.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+///
+/// let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// let info = AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+/// // SAFETY: instance and device are live, and outlive the allocator.
+/// let allocator = unsafe { Allocator::new(&info) }?;
+///
+/// let buffer_info = vk::BufferCreateInfo::default().size(65_536).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
+/// // SAFETY: the create-info is valid.
+/// let (buffer, allocation) =
+///     unsafe { allocator.create_buffer(&buffer_info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+/// // SAFETY: the device never used the buffer.
+/// unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Allocator<T: Threading = Shared> {
+    inner: Box<Inner<T>>,
+}
+
+/// An [`Allocator`] without locks, for programs that keep it on one thread at a time.
+///
+/// ```
+/// # use sublet::{AllocatorCreateInfo, LocalAllocator, sim};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let info = AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+/// // SAFETY: instance and device are live, and outlive the allocator.
+/// let allocator = unsafe { LocalAllocator::new_local(&info) }?;
+/// # Ok::<(), sublet::CreateAllocatorError>(())
+/// ```
+///
+/// The compiler does not let two threads share it:
+///
+/// ```compile_fail
+/// fn shared<A: Sync>() {}
+/// shared::<sublet::LocalAllocator>();
+/// ```
+pub type LocalAllocator = Allocator<Local>;
+
+impl Allocator<Shared> {
+    /// Makes an allocator that any number of threads use at once. No memory is taken yet.
+    ///
+    /// # Errors
+    /// [`CreateAllocatorError`] if a function that is needed is missing, or the version or the heap limits are wrong.
+    ///
+    /// # Safety
+    /// 1. Instance, physical device and device are live, belong together, and outlive the allocator.
+    /// 2. `info.functions` are theirs.
+    /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.flags` says is
+    ///    enabled on the device.
+    /// 4. When the allocator is dropped, the device no longer uses any memory that came from it.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// // SAFETY: the handles are live and outlive the allocator.
+    /// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    pub unsafe fn new(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
+        // SAFETY: the caller's own promise.
+        unsafe { Self::with_threading(info) }
+    }
+}
+
+impl Allocator<Local> {
+    /// Makes an allocator without locks. No memory is taken yet.
+    ///
+    /// # Errors
+    /// As for [`Allocator::new`].
+    ///
+    /// # Safety
+    /// As for [`Allocator::new`].
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// // SAFETY: the handles are live and outlive the allocator.
+    /// let allocator = unsafe { LocalAllocator::new_local(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    pub unsafe fn new_local(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
+        // SAFETY: the caller's own promise.
+        unsafe { Self::with_threading(info) }
+    }
+}
+
+/// What the flags and the version together say about the device.
+fn settings(info: &AllocatorCreateInfo<'_>, api_version: u32) -> DeviceSettings {
+    let flag = |flag| info.flags.contains(flag);
+    let at_least = |version| api_version >= version;
+    DeviceSettings {
+        dedicated_allocation: at_least(vk::API_VERSION_1_1)
+            || flag(AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION),
+        bind_memory2: at_least(vk::API_VERSION_1_1) || flag(AllocatorCreateFlags::KHR_BIND_MEMORY2),
+        maintenance4: at_least(vk::API_VERSION_1_3) || flag(AllocatorCreateFlags::KHR_MAINTENANCE4),
+        memory_budget: flag(AllocatorCreateFlags::EXT_MEMORY_BUDGET),
+        memory_priority: flag(AllocatorCreateFlags::EXT_MEMORY_PRIORITY),
+        buffer_device_address: flag(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS),
+    }
+}
+
+impl<T: Threading> Allocator<T> {
+    /// # Safety
+    /// As for [`Allocator::new`].
+    unsafe fn with_threading(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
+        static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+        let (major, minor) =
+            (vk::api_version_major(info.api_version), vk::api_version_minor(info.api_version));
+        if major != 1 || minor > 4 {
+            return Err(CreateAllocatorError::ApiVersion { api_version: info.api_version });
+        }
+        // SAFETY: the caller's own promise.
+        let mut device = unsafe {
+            let settings = settings(info, info.api_version);
+            Device::new(&info.functions, info.instance, info.physical_device, info.device, settings)
+        }?;
+        // An instance may be newer than the device: what is core counts only where both have it.
+        device.settings = settings(info, info.api_version.min(device.properties.api_version));
+        if let Some(function) = device.missing_for_settings() {
+            return Err(CreateAllocatorError::ExtensionNotPresent { function });
+        }
+        let heaps = device.memory_heaps().len();
+        if info.heap_size_limits.len() > heaps {
+            return Err(CreateAllocatorError::HeapLimits { limits: info.heap_size_limits.len(), heaps });
+        }
+        let budgets = Budgets::new(&device, info.heap_size_limits);
+        let context = DeviceContext { device, budgets };
+        let allowed_types = memory_type::global_mask(&context.device.memory, info.flags);
+        let device_type = context.device.properties.device_type;
+        let core_version = info.api_version.min(context.device.properties.api_version);
+        let mut inner = Box::new(Inner {
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            types: MemoryTypeTable::new(&context.device.memory, device_type, allowed_types),
+            allowed_types,
+            maintenance5: core_version >= API_VERSION_1_4
+                || info.flags.contains(AllocatorCreateFlags::KHR_MAINTENANCE5),
+            defaults: Vec::new(),
+            vectors: AppendTable::new(),
+            pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
+            context,
+        });
+        inner.activate_defaults(info);
+        Ok(Self { inner })
+    }
+
+    /// Allocates memory that is not for a resource that the allocator knows.
+    ///
+    /// # Errors
+    /// See [`AllocationError`]. The three `Auto` usages need to know the resource: use
+    /// [`Self::allocate_memory_for_buffer`] or [`Self::create_buffer`] with them.
+    ///
+    /// # Complexity
+    /// O(1) while a block has room.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly))?;
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocate_memory(
+        &self,
+        requirements: &vk::MemoryRequirements,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, AllocationError> {
+        self.allocate(&Resource::unknown(Requirements::from(requirements)), info)
+    }
+
+    /// Allocates several pieces of memory, each with its own requirements: all of them, or none.
+    ///
+    /// `infos` has one element for each of `requirements`, or one that is for all.
+    ///
+    /// # Errors
+    /// [`AllocatePagesError`] names the element that failed; nothing stays allocated.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let small = vk::MemoryRequirements { size: 4096, alignment: 4096, memory_type_bits: !0 };
+    /// let large = vk::MemoryRequirements { size: 65_536, ..small };
+    /// let pages = allocator.allocate_memory_pages(&[small, large], &[AllocationCreateInfo::default()])?;
+    /// assert_eq!(pages[1].size(), 65_536);
+    /// for page in pages {
+    ///     // SAFETY: nothing was ever bound to it.
+    ///     unsafe { allocator.free_memory(page) }?;
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocate_memory_pages(
+        &self,
+        requirements: &[vk::MemoryRequirements],
+        infos: &[AllocationCreateInfo<'_>],
+    ) -> Result<Vec<Allocation>, AllocatePagesError> {
+        if infos.len() != 1 && infos.len() != requirements.len() {
+            return Err(AllocatePagesError::Lengths {
+                requirements: requirements.len(),
+                create_infos: infos.len(),
+            });
+        }
+        let mut pages = Vec::with_capacity(requirements.len());
+        for ((index, requirements), info) in requirements.iter().enumerate().zip(infos.iter().cycle()) {
+            match self.allocate_memory(requirements, info) {
+                Ok(page) => pages.push(page),
+                Err(error) => {
+                    for page in pages.into_iter().rev() {
+                        // SAFETY: nobody else has seen the allocation.
+                        let freed = unsafe { self.free_memory(page) };
+                        debug_assert!(freed.is_ok());
+                    }
+                    return Err(AllocatePagesError::Element { index, error });
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Allocates memory for a buffer, and does not bind it.
+    ///
+    /// # Errors
+    /// See [`AllocationError`]. The buffer's usage is not known here, so that the `Auto` usages fail:
+    /// [`Self::create_buffer`] knows it.
+    ///
+    /// # Safety
+    /// `buffer` is a live buffer of the allocator's device.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
+    /// // SAFETY: the buffer was made on this device.
+    /// let allocation =
+    ///     unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the buffer is not bound yet.
+    /// unsafe { allocator.bind_buffer_memory(&allocation, 0, buffer) }?;
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn allocate_memory_for_buffer(
+        &self,
+        buffer: vk::Buffer,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, AllocationError> {
+        // SAFETY: the caller's own promise.
+        let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Buffer(buffer)) };
+        self.allocate(&Resource::buffer(requirements, buffer, None), info)
+    }
+
+    /// Allocates memory for an image, and does not bind it.
+    ///
+    /// # Errors
+    /// See [`AllocationError`]. The image's usage is not known here, so that the `Auto` usages fail:
+    /// [`Self::create_image`] knows it.
+    ///
+    /// # Safety
+    /// `image` is a live image of the allocator's device and not disjoint.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
+    /// // SAFETY: the image was made on this device.
+    /// let allocation =
+    ///     unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the image is not bound yet.
+    /// unsafe { allocator.bind_image_memory(&allocation, 0, image) }?;
+    /// # unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn allocate_memory_for_image(
+        &self,
+        image: vk::Image,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, AllocationError> {
+        // SAFETY: the caller's own promise.
+        let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Image(image)) };
+        self.allocate(&Resource::image(requirements, image, None), info)
+    }
+
+    /// Frees an allocation. The block that it was in may go back to the driver.
+    ///
+    /// # Errors
+    /// The allocation comes back if it is another allocator's, or if its pool was destroyed.
+    ///
+    /// # Safety
+    /// The device no longer uses the memory, and resources that are bound to it are not used again
+    /// (VUID-vkFreeMemory-memory-00677).
+    ///
+    /// # Complexity
+    /// O(1), and a driver call if a block goes back.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// // SAFETY: nothing was ever bound to it.
+    /// unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
+        let freed = self.vector_of(&allocation).and_then(|vector| {
+            let mapped = allocation.has(allocation_flags::MAPPED);
+            vector.free(&self.inner.context, allocation.live(), mapped)
+        });
+        freed.map_err(|source| FreeError { allocation, source })
+    }
+
+    /// Binds a buffer to an allocation, `offset` bytes from the allocation's start.
+    ///
+    /// # Errors
+    /// [`BindError`] if the offset is outside, the allocation is another allocator's, or the driver refuses.
+    ///
+    /// # Safety
+    /// The buffer is of the allocator's device and not bound, and its requirements are met at that place
+    /// (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
+    /// # let allocation = unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the buffer is not bound yet, and the allocation was made for it.
+    /// unsafe { allocator.bind_buffer_memory(&allocation, 0, buffer) }?;
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_buffer_memory(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        buffer: vk::Buffer,
+    ) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise; there is no chain.
+        unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), std::ptr::null()) }
+    }
+
+    /// Binds an image to an allocation, `offset` bytes from the allocation's start.
+    ///
+    /// # Errors
+    /// [`BindError`] if the offset is outside, the allocation is another allocator's, or the driver refuses.
+    ///
+    /// # Safety
+    /// The image is of the allocator's device and not bound, and its requirements are met at that place
+    /// (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
+    /// # let allocation = unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the image is not bound yet, and the allocation was made for it.
+    /// unsafe { allocator.bind_image_memory(&allocation, 0, image) }?;
+    /// # unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_image_memory(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        image: vk::Image,
+    ) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise; there is no chain.
+        unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), std::ptr::null()) }
+    }
+
+    /// As [`Self::bind_buffer_memory`], with a `pNext` chain for `VkBindBufferMemoryInfo`.
+    ///
+    /// # Errors
+    /// As there; a chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
+    ///
+    /// # Safety
+    /// As there; the chain is valid (VUID-VkBindBufferMemoryInfo-pNext-pNext).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
+    /// # let allocation = unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the buffer is not bound yet, the allocation was made for it, and there is no chain.
+    /// unsafe { allocator.bind_buffer_memory2(&allocation, 0, buffer, std::ptr::null()) }?;
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_buffer_memory2(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        buffer: vk::Buffer,
+        next: *const std::ffi::c_void,
+    ) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), next) }
+    }
+
+    /// As [`Self::bind_image_memory`], with a `pNext` chain for `VkBindImageMemoryInfo`.
+    ///
+    /// # Errors
+    /// As there; a chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
+    ///
+    /// # Safety
+    /// As there; the chain is valid (VUID-VkBindImageMemoryInfo-pNext-pNext).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
+    /// # let allocation = unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the image is not bound yet, the allocation was made for it, and there is no chain.
+    /// unsafe { allocator.bind_image_memory2(&allocation, 0, image, std::ptr::null()) }?;
+    /// # unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_image_memory2(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        image: vk::Image,
+        next: *const std::ffi::c_void,
+    ) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), next) }
+    }
+
+    /// # Safety
+    /// As for [`Self::bind_buffer_memory2`].
+    unsafe fn bind(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        resource: BufferOrImage,
+        next: *const std::ffi::c_void,
+    ) -> Result<(), BindError> {
+        self.vector_of(allocation).map_err(BindError::Foreign)?;
+        if offset >= allocation.size {
+            return Err(BindError::OutOfRange { offset, allocation_size: allocation.size });
+        }
+        // SAFETY: the caller's own promise; the memory is live because the allocation is.
+        unsafe {
+            self.inner.context.device.bind(resource, allocation.memory, allocation.offset + offset, next)
+        }?;
+        Ok(())
+    }
+
+    /// Everything there is to know of an allocation.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// let info = allocator.allocation_info(&allocation)?;
+    /// assert!(info.memory_size >= info.offset + info.size);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocation_info(&self, allocation: &Allocation) -> Result<AllocationInfo, ForeignHandle> {
+        let vector = self.vector_of(allocation)?;
+        Ok(AllocationInfo {
+            memory_type_index: allocation.memory_type_index(),
+            memory: allocation.memory,
+            offset: allocation.offset,
+            size: allocation.size,
+            mapped_pointer: allocation.mapped_pointer(),
+            user_data: allocation.user_data,
+            name: vector.name(allocation.live())?,
+            memory_size: vector.memory_size(allocation.live())?,
+            dedicated: allocation.is_dedicated(),
+        })
+    }
+
+    /// Names an allocation for statistics and leak reports; `None` takes its name away.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
+    /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// allocator.set_allocation_name(&allocation, Some("gbuffer albedo"))?;
+    /// assert_eq!(allocator.allocation_info(&allocation)?.name.as_deref(), Some("gbuffer albedo"));
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_allocation_name(
+        &self,
+        allocation: &Allocation,
+        name: Option<&str>,
+    ) -> Result<(), ForeignHandle> {
+        self.vector_of(allocation)?.set_name(allocation.live(), name)
+    }
+
+    /// The best memory type for an allocation, without making one.
+    ///
+    /// # Errors
+    /// [`FindMemoryTypeError`] if no type will do. The `Auto` usages need a resource: see
+    /// [`Self::find_memory_type_index_for_buffer_info`].
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let index = allocator.find_memory_type_index(!0, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// assert_eq!(index, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn find_memory_type_index(
+        &self,
+        memory_type_bits: u32,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<u32, FindMemoryTypeError> {
+        let requirements = Requirements { memory_type_bits, ..Requirements::default() };
+        self.find_for(&Resource::unknown(requirements), info)
+    }
+
+    /// The best memory type for a buffer that is made from `buffer_info`: with maintenance4 the driver is asked directly,
+    /// else a buffer is made and destroyed.
+    ///
+    /// # Errors
+    /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the buffer.
+    ///
+    /// # Safety
+    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let sample = vk::BufferCreateInfo::default().size(1).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+    /// let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    /// // SAFETY: the create-info is valid.
+    /// let index = unsafe { allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }?;
+    /// assert_eq!(index, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn find_memory_type_index_for_buffer_info(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<u32, FindMemoryTypeError> {
+        // SAFETY: the caller's own promise.
+        let requirements = unsafe { self.inner.context.device.requirements_for_buffer(buffer_info) }
+            .map_err(FindMemoryTypeError::Resource)?;
+        // SAFETY: the caller's own promise covers the chain.
+        let usage = unsafe { self.buffer_usage(buffer_info) };
+        self.find_for(&Resource::buffer(requirements, vk::Buffer::null(), Some(usage)), info)
+    }
+
+    /// The best memory type for an image that is made from `image_info`: with maintenance4 the driver is asked directly,
+    /// else an image is made and destroyed.
+    ///
+    /// # Errors
+    /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the image.
+    ///
+    /// # Safety
+    /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let sample = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    ///     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    /// // SAFETY: the create-info is valid.
+    /// let index = unsafe { allocator.find_memory_type_index_for_image_info(&sample, &auto) }?;
+    /// assert_eq!(index, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn find_memory_type_index_for_image_info(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<u32, FindMemoryTypeError> {
+        // SAFETY: the caller's own promise.
+        let requirements = unsafe { self.inner.context.device.requirements_for_image(image_info) }
+            .map_err(FindMemoryTypeError::Resource)?;
+        let tiled = Some((image_info.usage, image_info.tiling));
+        self.find_for(&Resource::image(requirements, vk::Image::null(), tiled), info)
+    }
+
+    /// Gives every empty block back to the driver, but for those that pools have as their minimum, and unmaps what nobody
+    /// has mapped. Returns the bytes given back.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// // SAFETY: nothing was ever bound to it.
+    /// unsafe { allocator.free_memory(allocation) }?;
+    /// assert!(allocator.trim() >= 4096, "one empty block was kept until now");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&self) -> u64 {
+        self.inner.vectors.iter().map(|vector| vector.trim(&self.inner.context)).sum()
+    }
+
+    /// Destroys the allocator and says what was still allocated. Dropping it does the same, and only logs the leaks.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
+    /// let info = AllocationCreateInfo { name: Some("forgotten"), ..Default::default() };
+    /// let _lost = allocator.allocate_memory(&requirements, &info)?;
+    /// let leaks = allocator.destroy();
+    /// assert_eq!(leaks[0].name.as_deref(), Some("forgotten"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn destroy(self) -> Vec<Leak> {
+        self.inner.shut_down()
+    }
+
+    /// Checks all books against one another. For tests and debugging: O(allocations).
+    ///
+    /// # Panics
+    /// Names what does not agree.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// allocator.validate();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn validate(&self) {
+        self.inner.vectors.iter().for_each(BlockVector::validate);
+    }
+
+    /// The vector that an allocation is in.
+    #[inline]
+    fn vector_of(&self, allocation: &Allocation) -> Result<&BlockVector<T>, ForeignHandle> {
+        if allocation.allocator != self.inner.id {
+            return Err(ForeignHandle::Allocation);
+        }
+        self.inner.vectors.get(allocation.vector).ok_or(ForeignHandle::Allocation)
+    }
+}
+
+impl<T: Threading> Inner<T> {
+    /// Puts one vector for each memory type to use.
+    fn activate_defaults(&mut self, info: &AllocatorCreateInfo<'_>) {
+        let large = match info.preferred_large_heap_block_size {
+            0 => DEFAULT_LARGE_HEAP_BLOCK_SIZE,
+            size => size,
+        };
+        for memory_type in 0..narrow(self.context.device.memory_types().len()) {
+            let heap_size = self.context.budgets.heap_size(self.context.heap_of(memory_type));
+            let block_size = default_block_size(heap_size, large);
+            let config = VectorConfig {
+                memory_type,
+                algorithm: Algorithm::Tlsf,
+                block_size,
+                fixed_block_size: false,
+                min_blocks: 0,
+                max_blocks: u32::MAX,
+                empty_blocks_kept: info.empty_blocks_kept,
+                granularity: self.context.device.granularity,
+                min_alignment: self.least_alignment(memory_type),
+                priority: 0.5,
+                next: ChainPointer::NULL,
+            };
+            if let Some(vector) = self.vectors.get_or_make(memory_type, |_| BlockVector::unused()) {
+                let active = vector.activate(&self.context, config, None);
+                debug_assert!(active.is_ok(), "a vector without blocks asks nothing of the driver");
+            }
+            self.defaults.push(VectorFacts {
+                vector: memory_type,
+                memory_type,
+                block_size,
+                fixed_block_size: false,
+                algorithm: Algorithm::Tlsf,
+                max_block_count: 0,
+                host: self.host_flags(memory_type),
+            });
+        }
+        self.pools.get_mut().next = narrow(self.defaults.len());
+    }
+
+    /// What every allocation of a memory type has in its flags.
+    fn host_flags(&self, memory_type: u32) -> u8 {
+        let device = &self.context.device;
+        match (device.is_host_visible(memory_type), device.is_coherent(memory_type)) {
+            (false, _) => 0,
+            (true, true) => allocation_flags::HOST_VISIBLE,
+            (true, false) => allocation_flags::HOST_VISIBLE | allocation_flags::NON_COHERENT,
+        }
+    }
+
+    /// Allocations in memory that has to be flushed begin at an atom, so that no two share one.
+    fn least_alignment(&self, memory_type: u32) -> u64 {
+        let flushed = self.host_flags(memory_type) & allocation_flags::NON_COHERENT != 0;
+        if flushed { self.context.device.atom } else { 1 }
+    }
+
+    /// Frees everything, and says what was still allocated. A second call finds nothing.
+    fn shut_down(&self) -> Vec<Leak> {
+        let mut leaks = Vec::new();
+        for vector in self.vectors.iter() {
+            leaks.append(&mut self.deactivate(vector));
+        }
+        leaks
+    }
+}
+
+impl<T: Threading> Drop for Inner<T> {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+/// A heap's preferred block size: an eighth of a small heap, else `large`; a multiple of [`BLOCK_SIZE_STEP`].
+fn default_block_size(heap_size: u64, large: u64) -> u64 {
+    let size = if heap_size <= SMALL_HEAP_MAX_SIZE {
+        heap_size / 8
+    } else {
+        // A block that the heap, or an engine, cannot hold would make every allocation a dedicated one.
+        large.min(heap_size - heap_size % BLOCK_SIZE_STEP).min(pools::MAX_BLOCK_SIZE)
+    };
+    // Cannot overflow: the sizes above are below 2^63, or multiples already.
+    size.max(1).next_multiple_of(BLOCK_SIZE_STEP)
+}
+
+impl<T: Threading> fmt::Debug for Allocator<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allocator")
+            .field("id", &self.inner.id)
+            .field("memory_types", &self.inner.defaults.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Index of a memory type that a device has.
+fn facts_of<T: Threading>(inner: &Inner<T>, memory_type: u32) -> VectorFacts {
+    inner.defaults[index(memory_type)]
+}

@@ -1,0 +1,242 @@
+//! Custom pools: made, named, counted and destroyed.
+
+use super::{Allocator, Inner, VectorFacts};
+use crate::allocation::{Leak, ResourceKind};
+use crate::base::cast::index;
+use crate::base::sync::Threading;
+use crate::blocks::{BlockVector, ChainPointer, VectorConfig, Visited};
+use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
+use crate::error::{CreatePoolError, ForeignHandle};
+use crate::metadata::Chunk;
+use crate::pool::{DestroyPoolError, Pool};
+
+/// Engines count units of a block up to this.
+pub(super) const MAX_BLOCK_SIZE: u64 = 1 << 63;
+
+impl<T: Threading> Allocator<T> {
+    /// Makes a pool, with its first blocks.
+    ///
+    /// # Errors
+    /// [`CreatePoolError`] if the create-info is wrong or the first blocks are not had; nothing is left behind.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = PoolCreateInfo { block_size: 1 << 20, max_block_count: 2, name: Some("meshes"), ..PoolCreateInfo::new(0) };
+    /// let pool = allocator.create_pool(&info)?;
+    /// let requirements = vk::MemoryRequirements { size: 700_000, alignment: 256, memory_type_bits: !0 };
+    /// let first = allocator.allocate_memory(&requirements, &AllocationCreateInfo::in_pool(&pool))?;
+    /// let second = allocator.allocate_memory(&requirements, &AllocationCreateInfo::in_pool(&pool))?;
+    /// let third = allocator.allocate_memory(&requirements, &AllocationCreateInfo::in_pool(&pool));
+    /// assert!(matches!(third, Err(AllocationError::Full { block_count: 2, .. })));
+    /// // SAFETY: nothing was ever bound to them.
+    /// unsafe {
+    ///     allocator.free_memory(first)?;
+    ///     allocator.free_memory(second)?;
+    ///     assert!(allocator.destroy_pool(pool)?.is_empty());
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create_pool(&self, info: &PoolCreateInfo<'_>) -> Result<Pool, CreatePoolError> {
+        let inner = &*self.inner;
+        let (config, facts) = inner.pool_config(info)?;
+        let number = {
+            let mut pools = inner.pools.lock();
+            match pools.free.pop() {
+                Some(number) => number,
+                None => {
+                    let number = pools.next;
+                    pools.next = number.checked_add(1).ok_or(CreatePoolError::TooMany)?;
+                    number
+                }
+            }
+        };
+        let vector = inner.vectors.get_or_make(number, |_| BlockVector::unused());
+        let activated = vector.ok_or(CreatePoolError::TooMany).and_then(|vector| {
+            vector.activate(&inner.context, config, info.name).map_err(CreatePoolError::Memory)
+        });
+        match activated {
+            Ok(generation) => {
+                Ok(Pool { allocator: inner.id, generation, facts: VectorFacts { vector: number, ..facts } })
+            }
+            Err(error) => {
+                inner.pools.lock().free.push(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Destroys a pool and says what was still allocated in it; those allocations must not be used any more.
+    ///
+    /// # Errors
+    /// [`DestroyPoolError`] if the pool is another allocator's: it comes back, and nothing was changed.
+    ///
+    /// # Safety
+    /// The device no longer uses any memory of the pool, and resources that are bound to it are not used again. Nor are
+    /// mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
+    /// // SAFETY: nothing was allocated in it.
+    /// let leaks = unsafe { allocator.destroy_pool(pool) }?;
+    /// assert!(leaks.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn destroy_pool(&self, pool: Pool) -> Result<Vec<Leak>, DestroyPoolError> {
+        match self.pool_vector(&pool) {
+            Ok(vector) if vector.config(Some(pool.generation)).is_some() => {
+                let leaks = self.inner.deactivate(vector);
+                self.inner.pools.lock().free.push(pool.facts.vector);
+                Ok(leaks)
+            }
+            _ => Err(DestroyPoolError { pool }),
+        }
+    }
+
+    /// Names a pool for statistics and leak reports; `None` takes its name away.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if the pool is another allocator's.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
+    /// allocator.set_pool_name(&pool, Some("streaming"))?;
+    /// assert_eq!(allocator.pool_name(&pool)?.as_deref(), Some("streaming"));
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_pool_name(&self, pool: &Pool, name: Option<&str>) -> Result<(), ForeignHandle> {
+        self.pool_vector(pool)?.set_pool_name(pool.generation, name)
+    }
+
+    /// The name of a pool.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if the pool is another allocator's.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
+    /// assert_eq!(allocator.pool_name(&pool)?, None);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pool_name(&self, pool: &Pool) -> Result<Option<Box<str>>, ForeignHandle> {
+        Ok(self.pool_vector(pool)?.pool_name())
+    }
+
+    /// What is fixed for a pool.
+    #[inline]
+    pub(crate) fn pool_facts(&self, pool: &Pool) -> Result<VectorFacts, ForeignHandle> {
+        if pool.allocator == self.inner.id { Ok(pool.facts) } else { Err(ForeignHandle::Pool) }
+    }
+
+    pub(crate) fn pool_vector(&self, pool: &Pool) -> Result<&BlockVector<T>, ForeignHandle> {
+        self.inner.vectors.get(self.pool_facts(pool)?.vector).ok_or(ForeignHandle::Pool)
+    }
+}
+
+impl<T: Threading> Inner<T> {
+    /// Checks a create-info and turns it into what a vector is made with.
+    fn pool_config(&self, info: &PoolCreateInfo<'_>) -> Result<(VectorConfig, VectorFacts), CreatePoolError> {
+        let memory_type = info.memory_type_index;
+        let allowed = self.allowed_types;
+        if memory_type >= u32::BITS || allowed & (1 << memory_type) == 0 {
+            return Err(CreatePoolError::MemoryType { memory_type, allowed });
+        }
+        if info.max_block_count != 0 && info.min_block_count > info.max_block_count {
+            return Err(CreatePoolError::BlockCounts {
+                min: info.min_block_count,
+                max: info.max_block_count,
+            });
+        }
+        let alignment = info.min_allocation_alignment.max(1);
+        if !alignment.is_power_of_two() {
+            return Err(CreatePoolError::Alignment { alignment });
+        }
+        if !(0.0..=1.0).contains(&info.priority) {
+            return Err(CreatePoolError::Priority { priority: info.priority });
+        }
+        let heap_size = self.context.budgets.heap_size(self.context.heap_of(memory_type));
+        let max = heap_size.min(MAX_BLOCK_SIZE);
+        if info.block_size > max {
+            return Err(CreatePoolError::BlockSize { block_size: info.block_size, max });
+        }
+        let fixed_block_size = info.block_size != 0;
+        let block_size =
+            if fixed_block_size { info.block_size } else { self.defaults[index(memory_type)].block_size };
+        let ignore_granularity = info.flags.contains(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY);
+        let config = VectorConfig {
+            memory_type,
+            algorithm: info.algorithm,
+            block_size,
+            fixed_block_size,
+            min_blocks: info.min_block_count,
+            max_blocks: if info.max_block_count == 0 { u32::MAX } else { info.max_block_count },
+            empty_blocks_kept: info.empty_blocks_kept,
+            granularity: if ignore_granularity { 1 } else { self.context.device.granularity },
+            min_alignment: alignment.max(self.least_alignment(memory_type)),
+            priority: info.priority,
+            next: ChainPointer::new(info.memory_allocate_next.get()),
+        };
+        let facts = VectorFacts {
+            vector: 0,
+            memory_type,
+            block_size,
+            fixed_block_size,
+            algorithm: info.algorithm,
+            max_block_count: info.max_block_count,
+            host: self.host_flags(memory_type),
+        };
+        Ok((config, facts))
+    }
+
+    /// Takes a vector out of use and reports what was still allocated in it.
+    pub(super) fn deactivate(&self, vector: &BlockVector<T>) -> Vec<Leak> {
+        let Some(config) = vector.config(None) else {
+            return Vec::new();
+        };
+        let pool = vector.pool_name();
+        let mut leaks = Vec::new();
+        vector.deactivate(&self.context, &mut |visited| {
+            let (name, size, offset, tag, dedicated) = match visited {
+                Visited::Chunk { chunk: Chunk { offset, size, used: Some((_, tag)) }, name } => {
+                    (name, size, offset, tag, false)
+                }
+                Visited::Dedicated { size, tag, name } => (name, size, 0, tag, true),
+                _ => return,
+            };
+            let leak = Leak {
+                name: name.map(Box::from),
+                size,
+                offset,
+                kind: ResourceKind::of(tag),
+                dedicated,
+                memory_type_index: config.memory_type,
+                pool: pool.clone(),
+            };
+            leaks.push(leak);
+        });
+        // Told now that no lock is held: a subscriber may ask the allocator something.
+        for leak in &leaks {
+            tracing::warn!(
+                target: "sublet::leak",
+                name = leak.name.as_deref().unwrap_or("(unnamed)"),
+                pool = leak.pool.as_deref().unwrap_or("(none)"),
+                size = leak.size, offset = leak.offset, kind = %leak.kind, dedicated = leak.dedicated,
+                memory_type = config.memory_type,
+                "allocation was never freed"
+            );
+        }
+        leaks
+    }
+}

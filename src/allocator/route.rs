@@ -1,0 +1,362 @@
+//! Where an allocation comes from: a pool, the default vector of the best memory type, or memory of its own.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::{Allocator, VectorFacts, facts_of};
+use crate::allocation::{Allocation, ResourceKind, allocation_flags};
+use crate::base::sync::Threading;
+use crate::blocks::{BlockVector, Grant, VectorRequest};
+use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
+use crate::device::{BufferOrImage, DriverAllocation, Requirements};
+use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
+use crate::memory_type::{self, Wish};
+use crate::metadata::{Algorithm, Strategy, Tag};
+
+/// Devices that allow at least this many allocations are not expected to run out of them.
+const PLENTY_OF_ALLOCATIONS: u32 = u32::MAX / 4;
+
+/// What memory is wanted for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resource {
+    requirements: Requirements,
+    kind: ResourceKind,
+    /// Whether the device does more with it than copy; `None` if that is not known.
+    device_access: Option<bool>,
+    /// Whether memory of its own needs a device address.
+    device_address: bool,
+    handle: Option<BufferOrImage>,
+    tag: Tag,
+}
+
+impl Resource {
+    pub(crate) fn unknown(requirements: Requirements) -> Self {
+        let kind = ResourceKind::Unknown;
+        Self { requirements, kind, device_access: None, device_address: true, handle: None, tag: kind.tag(0) }
+    }
+
+    /// A buffer, null if it does not exist yet; `usage` is `None` if it is not known.
+    pub(crate) fn buffer(
+        requirements: Requirements,
+        buffer: vk::Buffer,
+        usage: Option<vk::BufferUsageFlags2KHR>,
+    ) -> Self {
+        let kind = ResourceKind::Buffer;
+        let address = vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS;
+        // The tag has no room for usages above bit 25; they are only shown.
+        let shown = usage.map_or(0, |usage| usage.as_raw() & u64::from(u32::MAX));
+        Self {
+            requirements,
+            kind,
+            device_access: usage.and_then(memory_type::buffer_device_access_2),
+            device_address: usage.is_none_or(|usage| usage.contains(address)),
+            handle: Some(BufferOrImage::Buffer(buffer)),
+            tag: kind.tag(u32::try_from(shown).unwrap_or(0)),
+        }
+    }
+
+    /// An image, null if it does not exist yet; usage and tiling are `None` if they are not known.
+    pub(crate) fn image(
+        requirements: Requirements,
+        image: vk::Image,
+        tiled: Option<(vk::ImageUsageFlags, vk::ImageTiling)>,
+    ) -> Self {
+        let kind = match tiled {
+            Some((_, vk::ImageTiling::OPTIMAL)) => ResourceKind::ImageOptimal,
+            Some((_, vk::ImageTiling::LINEAR)) => ResourceKind::ImageLinear,
+            // Whether an image with a DRM modifier is a linear resource depends on the modifier, which the driver may have
+            // chosen.
+            _ => ResourceKind::ImageUnknown,
+        };
+        let usage = tiled.map(|(usage, _)| usage);
+        Self {
+            requirements,
+            kind,
+            device_access: usage.and_then(memory_type::image_device_access),
+            device_address: false,
+            handle: Some(BufferOrImage::Image(image)),
+            tag: kind.tag(usage.map_or(0, vk::ImageUsageFlags::as_raw)),
+        }
+    }
+}
+
+/// Whether the host may get at the allocation only if a host-access flag says so: with the `Auto` usages. A pool's memory
+/// type was chosen by the program, and the usage does not count there.
+#[inline]
+fn needs_host_access_flag(info: &AllocationCreateInfo<'_>) -> bool {
+    info.usage.is_auto() && info.pool.is_none()
+}
+
+/// Finds flags that exclude each other.
+#[inline]
+fn check_flags(info: &AllocationCreateInfo<'_>) -> Result<(), Contradiction> {
+    let flags = info.flags;
+    let strategies = flags.intersection(Flags::STRATEGY_MASK).bits();
+    if strategies & strategies.wrapping_sub(1) != 0 {
+        return Err(Contradiction::SeveralStrategies);
+    }
+    let host_access = flags.intersection(Flags::HOST_ACCESS_MASK);
+    if host_access == Flags::HOST_ACCESS_MASK {
+        return Err(Contradiction::TwoHostAccesses);
+    }
+    if host_access.is_empty() {
+        if flags.contains(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD) {
+            return Err(Contradiction::TransferInsteadOfNothing);
+        }
+        if flags.contains(Flags::MAPPED) && needs_host_access_flag(info) {
+            return Err(Contradiction::MappedWithoutHostAccess);
+        }
+    }
+    if flags.contains(Flags::DEDICATED_MEMORY) {
+        if flags.contains(Flags::NEVER_ALLOCATE) {
+            return Err(Contradiction::DedicatedNeverAllocate);
+        }
+        if flags.contains(Flags::UPPER_ADDRESS) {
+            return Err(Contradiction::DedicatedUpperAddress);
+        }
+    }
+    Ok(())
+}
+
+fn strategy(flags: Flags) -> Strategy {
+    match flags.intersection(Flags::STRATEGY_MASK) {
+        Flags::STRATEGY_MIN_MEMORY => Strategy::MinMemory,
+        Flags::STRATEGY_MIN_TIME => Strategy::MinTime,
+        Flags::STRATEGY_MIN_OFFSET => Strategy::MinOffset,
+        _ => Strategy::Balanced,
+    }
+}
+
+/// What was asked, checked.
+struct Wanted<'a> {
+    resource: &'a Resource,
+    info: &'a AllocationCreateInfo<'a>,
+    alignment: u64,
+}
+
+impl<T: Threading> Allocator<T> {
+    /// Every allocation goes through here.
+    pub(crate) fn allocate(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, AllocationError> {
+        if resource.requirements.size == 0 {
+            return Err(AllocationError::ZeroSize);
+        }
+        // Zero stands for one.
+        for alignment in [resource.requirements.alignment, info.min_alignment] {
+            if alignment & alignment.wrapping_sub(1) != 0 {
+                return Err(AllocationError::Alignment { alignment });
+            }
+        }
+        let alignment = resource.requirements.alignment.max(info.min_alignment).max(1);
+        if !(0.0..=1.0).contains(&info.priority) {
+            return Err(AllocationError::Priority { priority: info.priority });
+        }
+        check_flags(info)?;
+        let wanted = Wanted { resource, info, alignment };
+        if let Some(pool) = info.pool {
+            let facts = self.pool_facts(pool).map_err(|_| AllocationError::ForeignPool)?;
+            let memory_type_bits = resource.requirements.memory_type_bits;
+            if memory_type_bits & (1 << facts.memory_type) == 0 {
+                return Err(AllocationError::PoolMemoryType {
+                    memory_type: facts.memory_type,
+                    memory_type_bits,
+                });
+            }
+            return self.allocate_of_type(&wanted, facts);
+        }
+        let mut first_error = None;
+        for memory_type in self.inner.types.choose(&self.wish(resource, info))? {
+            match self.allocate_of_type(&wanted, facts_of(&self.inner, memory_type)) {
+                Err(error) if error.is_shortage() => first_error = first_error.or(Some(error)),
+                answer => return answer,
+            }
+        }
+        // `choose` answers with at least one type, or with an error.
+        Err(first_error.unwrap_or(AllocationError::ZeroSize))
+    }
+
+    /// The best memory type for what `allocate` would be asked.
+    pub(crate) fn find_for(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<u32, FindMemoryTypeError> {
+        check_flags(info).map_err(FindMemoryTypeError::Contradiction)?;
+        let wish = self.wish(resource, info);
+        let mut candidates = self.inner.types.choose(&wish).map_err(FindMemoryTypeError::NoMemoryType)?;
+        candidates.next().ok_or(FindMemoryTypeError::NoMemoryType(memory_type::NoMemoryType::NoneFits {
+            usage: wish.usage,
+            required: wish.required,
+            memory_type_bits: wish.memory_type_bits,
+        }))
+    }
+
+    #[inline]
+    fn wish(&self, resource: &Resource, info: &AllocationCreateInfo<'_>) -> Wish {
+        let allowed = if info.memory_type_bits == 0 { u32::MAX } else { info.memory_type_bits };
+        Wish {
+            usage: info.usage,
+            flags: info.flags,
+            required: info.required_flags,
+            preferred: info.preferred_flags,
+            memory_type_bits: resource.requirements.memory_type_bits & allowed,
+            device_access: resource.device_access,
+        }
+    }
+
+    /// Block or memory of its own, in one memory type or pool.
+    #[inline]
+    fn allocate_of_type(
+        &self,
+        wanted: &Wanted<'_>,
+        facts: VectorFacts,
+    ) -> Result<Allocation, AllocationError> {
+        let Wanted { resource, info, alignment } = *wanted;
+        let requirements = &resource.requirements;
+        let never_allocate = info.flags.contains(Flags::NEVER_ALLOCATE);
+        let upper = info.flags.contains(Flags::UPPER_ADDRESS);
+        if upper && (facts.algorithm != Algorithm::Linear || facts.max_block_count != 1) {
+            return Err(AllocationError::UpperAddress {
+                algorithm: facts.algorithm,
+                max_block_count: facts.max_block_count,
+            });
+        }
+        let request = VectorRequest {
+            size: requirements.size,
+            alignment,
+            strategy: strategy(info.flags),
+            upper,
+            tag: resource.tag,
+            whole_pages: resource.kind.needs_whole_pages(),
+            mapped: info.flags.contains(Flags::MAPPED) && facts.host & allocation_flags::HOST_VISIBLE != 0,
+            never_allocate,
+            within_budget: info.flags.contains(Flags::WITHIN_BUDGET),
+        };
+        let vector = self.inner.vectors.get(facts.vector).ok_or(AllocationError::ForeignPool)?;
+        let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
+        if info.flags.contains(Flags::DEDICATED_MEMORY) || requirements.requires_dedicated || is_lazy {
+            if never_allocate {
+                return Err(Contradiction::DedicatedNeverAllocate.into());
+            }
+            if facts.fixed_block_size {
+                return Err(Contradiction::DedicatedInFixedPool.into());
+            }
+            return self.allocate_dedicated(wanted, facts, vector, &request);
+        }
+        let may_be_dedicated = !never_allocate && !facts.fixed_block_size && !upper;
+        let mut refused = None;
+        if may_be_dedicated && self.prefers_dedicated(requirements, facts) {
+            match self.allocate_dedicated(wanted, facts, vector, &request) {
+                Err(error) if error.is_shortage() => refused = Some(error),
+                answer => return answer,
+            }
+        }
+        match vector.allocate(&self.inner.context, &request) {
+            Ok(grant) => Ok(self.finish(wanted, facts, vector, grant, &request, 0)),
+            Err(error) if error.is_shortage() => match refused {
+                // What stood in the way of the better place says more.
+                Some(error) => Err(error),
+                None if may_be_dedicated => self.allocate_dedicated(wanted, facts, vector, &request),
+                None => Err(error),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether memory of its own is better than a part of a block.
+    #[inline]
+    fn prefers_dedicated(&self, requirements: &Requirements, facts: VectorFacts) -> bool {
+        if !requirements.prefers_dedicated && requirements.size <= facts.block_size / 2 {
+            return false;
+        }
+        // Where few allocations are allowed, the last quarter of them is kept for those that cannot do without.
+        let (live, most) = self.inner.context.budgets.live_memory();
+        most >= PLENTY_OF_ALLOCATIONS || live <= most / 4 * 3
+    }
+
+    #[cold]
+    fn allocate_dedicated(
+        &self,
+        wanted: &Wanted<'_>,
+        facts: VectorFacts,
+        vector: &BlockVector<T>,
+        request: &VectorRequest,
+    ) -> Result<Allocation, AllocationError> {
+        let Wanted { resource, info, .. } = *wanted;
+        let can_alias = info.flags.contains(Flags::CAN_ALIAS);
+        let what = DriverAllocation {
+            size: resource.requirements.size,
+            memory_type: facts.memory_type,
+            // A pool has a priority of its own.
+            priority: info.pool.is_none().then_some(info.priority),
+            device_address: resource.device_address,
+            // Where the driver requires dedicated memory, binding without saying so would be wrong
+            // (VUID-vkBindImageMemory-image-01445).
+            dedicated_to: resource.handle.filter(|_| !can_alias || resource.requirements.requires_dedicated),
+            next: std::ptr::null(),
+        };
+        let grant = vector.allocate_dedicated(&self.inner.context, &what, request)?;
+        Ok(self.finish(wanted, facts, vector, grant, request, allocation_flags::DEDICATED))
+    }
+
+    #[inline]
+    fn finish(
+        &self,
+        wanted: &Wanted<'_>,
+        facts: VectorFacts,
+        vector: &BlockVector<T>,
+        grant: Grant,
+        request: &VectorRequest,
+        flags: u8,
+    ) -> Allocation {
+        let Wanted { resource, info, .. } = *wanted;
+        let mut flags = flags | facts.host;
+        if request.mapped {
+            flags |= allocation_flags::MAPPED;
+        }
+        if !needs_host_access_flag(info) || info.flags.intersects(Flags::HOST_ACCESS_MASK) {
+            flags |= allocation_flags::HOST_ACCESS;
+        }
+        let allocation = Allocation {
+            memory: grant.memory,
+            offset: grant.offset,
+            size: resource.requirements.size,
+            mapped: grant.mapped,
+            user_data: info.user_data,
+            key: grant.key,
+            vector: facts.vector,
+            generation: grant.generation,
+            allocator: self.inner.id,
+            // There are at most 32 memory types.
+            memory_type: u8::try_from(facts.memory_type).unwrap_or(u8::MAX),
+            flags,
+        };
+        if info.name.is_some() {
+            let named = vector.set_name(allocation.live(), info.name);
+            debug_assert!(named.is_ok());
+        }
+        allocation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two of them, or one and a buffer, must not share a granularity page unless the modifier is the linear one.
+    #[test]
+    fn an_image_with_a_drm_modifier_may_be_tiled() {
+        for (tiling, kind, whole_pages) in [
+            (vk::ImageTiling::DRM_FORMAT_MODIFIER_EXT, ResourceKind::ImageUnknown, true),
+            (vk::ImageTiling::OPTIMAL, ResourceKind::ImageOptimal, true),
+            (vk::ImageTiling::LINEAR, ResourceKind::ImageLinear, false),
+        ] {
+            let tiled = Some((vk::ImageUsageFlags::SAMPLED, tiling));
+            let resource = Resource::image(Requirements::default(), vk::Image::null(), tiled);
+            assert_eq!((resource.kind, resource.kind.needs_whole_pages()), (kind, whole_pages));
+        }
+    }
+}

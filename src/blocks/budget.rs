@@ -1,0 +1,189 @@
+//! How much memory of each heap is taken, and how much may be.
+//!
+//! The counters change only when the driver is asked for memory or given some back, which is rare and slow anyway. So
+//! nothing here is on the path of an allocation that finds room, and nothing of it needs a lock.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use ash::vk;
+
+use crate::base::cast::index;
+use crate::device::Device;
+use crate::error::MemoryError;
+
+/// After so many calls that take or give memory, the driver's own figures are asked for again.
+const CALLS_BETWEEN_QUERIES: u32 = 30;
+
+/// What one heap holds and may hold, in bytes.
+#[derive(Debug)]
+struct Heap {
+    /// The heap's size, or the program's limit where that is lower.
+    size: u64,
+    /// Whether `size` is a limit that the program set, to be enforced before the driver is asked.
+    limited: bool,
+    /// Bytes of the live `VkDeviceMemory` objects.
+    memory_bytes: AtomicU64,
+    /// What the driver said last, and `memory_bytes` at that moment.
+    fetched_usage: AtomicU64,
+    fetched_budget: AtomicU64,
+    bytes_at_fetch: AtomicU64,
+}
+
+/// The books of all heaps.
+#[derive(Debug)]
+pub(crate) struct Budgets {
+    heaps: Vec<Heap>,
+    from_driver: bool,
+    live_memory: AtomicU32,
+    max_live_memory: u32,
+    calls_since_query: AtomicU32,
+}
+
+/// Bytes in use and bytes that may be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct HeapLevel {
+    pub(crate) usage: u64,
+    pub(crate) budget: u64,
+}
+
+impl HeapLevel {
+    /// What may still be taken.
+    pub(crate) fn free(self) -> u64 {
+        self.budget.saturating_sub(self.usage)
+    }
+}
+
+impl Budgets {
+    /// `limits`: bytes for each heap, `vk::WHOLE_SIZE` for none; may be shorter than the list of heaps.
+    pub(crate) fn new(device: &Device, limits: &[u64]) -> Self {
+        let heaps = device.memory_heaps().iter().enumerate().map(|(at, heap)| {
+            let limit = limits.get(at).copied().unwrap_or(vk::WHOLE_SIZE);
+            Heap {
+                size: heap.size.min(limit),
+                limited: limit != vk::WHOLE_SIZE,
+                memory_bytes: AtomicU64::new(0),
+                fetched_usage: AtomicU64::new(0),
+                fetched_budget: AtomicU64::new(0),
+                bytes_at_fetch: AtomicU64::new(0),
+            }
+        });
+        let budgets = Self {
+            heaps: heaps.collect(),
+            from_driver: device.settings.memory_budget,
+            live_memory: AtomicU32::new(0),
+            max_live_memory: device.properties.limits.max_memory_allocation_count,
+            calls_since_query: AtomicU32::new(0),
+        };
+        budgets.refresh(device);
+        budgets
+    }
+
+    /// The heap's size in bytes, or the program's limit where that is lower.
+    pub(crate) fn heap_size(&self, heap: u32) -> u64 {
+        self.heaps[index(heap)].size
+    }
+
+    /// Live `VkDeviceMemory` objects of this allocator and their limit on this device.
+    pub(crate) fn live_memory(&self) -> (u32, u32) {
+        (self.live_memory.load(Ordering::Relaxed), self.max_live_memory)
+    }
+
+    /// Asks the driver for its figures. Without VK_EXT_memory_budget there are none.
+    pub(crate) fn refresh(&self, device: &Device) {
+        let Some(fetched) = device.budgets() else { return };
+        self.calls_since_query.store(0, Ordering::Relaxed);
+        for (at, heap) in self.heaps.iter().enumerate() {
+            heap.fetched_usage.store(fetched.heap_usage[at], Ordering::Relaxed);
+            heap.fetched_budget.store(fetched.heap_budget[at], Ordering::Relaxed);
+            heap.bytes_at_fetch.store(heap.memory_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+    }
+
+    /// [`Self::refresh`] if enough has changed hands since the last time.
+    pub(crate) fn refresh_if_stale(&self, device: &Device) {
+        if self.from_driver && self.calls_since_query.load(Ordering::Relaxed) >= CALLS_BETWEEN_QUERIES {
+            self.refresh(device);
+        }
+    }
+
+    /// Usage and budget now: the driver's last word, corrected by what this allocator took and gave back since.
+    ///
+    /// Without the driver's word: what this allocator holds, and 80 % of the heap.
+    pub(crate) fn level(&self, heap: u32) -> HeapLevel {
+        let heap = &self.heaps[index(heap)];
+        self.level_with(heap, heap.memory_bytes.load(Ordering::Relaxed))
+    }
+
+    /// The level of a heap if the live `VkDeviceMemory` objects have `bytes`.
+    fn level_with(&self, heap: &Heap, bytes: u64) -> HeapLevel {
+        // Divided first: a heap may be larger than `u64::MAX / 4`.
+        let guess = heap.size / 5 * 4;
+        if !self.from_driver {
+            return HeapLevel { usage: bytes, budget: guess };
+        }
+        let fetched_usage = heap.fetched_usage.load(Ordering::Relaxed);
+        let fetched_budget = heap.fetched_budget.load(Ordering::Relaxed);
+        let at_fetch = heap.bytes_at_fetch.load(Ordering::Relaxed);
+        let usage = fetched_usage.saturating_add(bytes).saturating_sub(at_fetch);
+        HeapLevel {
+            // Some drivers report zero for a heap that is in use.
+            usage: if fetched_usage == 0 { usage.max(bytes) } else { usage },
+            budget: if fetched_budget == 0 { guess } else { fetched_budget.min(heap.size) },
+        }
+    }
+
+    /// Enters `size` bytes into the books before the driver is asked for them.
+    ///
+    /// # Errors
+    /// Nothing is entered if the heap, the program's limit on it, its budget (if `within_budget`) or the number of live
+    /// objects does not allow it.
+    pub(crate) fn reserve(
+        &self,
+        device: &Device,
+        heap_index: u32,
+        size: u64,
+        within_budget: bool,
+    ) -> Result<(), MemoryError> {
+        let heap = &self.heaps[index(heap_index)];
+        if size > heap.size {
+            return Err(MemoryError::HeapTooSmall { size, heap: heap_index, heap_size: heap.size });
+        }
+        if within_budget {
+            self.refresh_if_stale(device);
+        }
+        let below_limit = |sum: u64| !heap.limited || sum <= heap.size;
+        // Checked and entered in one step: of two threads that both fit alone only one may get the last bytes.
+        let entered = heap.memory_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |bytes| {
+            let sum = bytes.checked_add(size).filter(|&sum| below_limit(sum))?;
+            let HeapLevel { usage, budget } = self.level_with(heap, bytes);
+            let fits = !within_budget || usage.saturating_add(size) <= budget;
+            fits.then_some(sum)
+        });
+        if let Err(used) = entered {
+            if !used.checked_add(size).is_some_and(below_limit) {
+                return Err(MemoryError::HeapLimit { size, heap: heap_index, used, limit: heap.size });
+            }
+            let HeapLevel { usage, budget } = self.level_with(heap, used);
+            return Err(MemoryError::OverBudget { size, heap: heap_index, usage, budget });
+        }
+        // Not counted and taken back: meanwhile others would find one place less than there is.
+        let counted = self.live_memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+            (count < self.max_live_memory).then(|| count + 1)
+        });
+        if counted.is_err() {
+            heap.memory_bytes.fetch_sub(size, Ordering::Relaxed);
+            return Err(MemoryError::TooManyAllocations { limit: self.max_live_memory });
+        }
+        self.calls_since_query.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes `size` bytes off the books: the driver has them back, or did not give them.
+    pub(crate) fn release(&self, heap: u32, size: u64) {
+        let heap = &self.heaps[index(heap)];
+        heap.memory_bytes.fetch_sub(size, Ordering::Relaxed);
+        self.live_memory.fetch_sub(1, Ordering::Relaxed);
+        self.calls_since_query.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,109 @@
+//! The dedicated allocations of one memory type or pool: each a `VkDeviceMemory` of its own.
+#![forbid(unsafe_code)]
+
+use std::num::NonZeroU64;
+
+use ash::vk;
+
+use super::device_block::DeviceBlock;
+use super::mapping::MappedPointer;
+use crate::base::cast::{index, narrow};
+use crate::metadata::{BadKey, Key, Tag};
+
+/// One dedicated allocation.
+#[derive(Debug)]
+pub(crate) struct Dedicated {
+    pub(crate) block: DeviceBlock,
+    /// Users of the mapping: guards, and the allocation itself if it is persistently mapped. 64 bits, as for
+    /// blocks.
+    pub(crate) map_count: u64,
+    pub(crate) tag: Tag,
+    pub(crate) name: Option<Box<str>>,
+}
+
+/// Slots with a generation each, so that a stale key is found out.
+#[derive(Debug, Default)]
+pub(crate) struct DedicatedList {
+    slots: Vec<(u32, Option<Dedicated>)>,
+    free: Vec<u32>,
+    last_generation: u32,
+    count: u64,
+    bytes: u64,
+}
+
+fn split(key: Key) -> Option<(usize, u32)> {
+    let low = u32::try_from(key.0.get() & u64::from(u32::MAX)).ok()?;
+    let generation = u32::try_from(key.0.get() >> 32).ok()?;
+    Some((index(low.checked_sub(1)?), generation))
+}
+
+impl DedicatedList {
+    /// Takes `dedicated` in.
+    pub(crate) fn insert(&mut self, dedicated: Dedicated) -> Key {
+        self.last_generation = self.last_generation.wrapping_add(1);
+        self.count += 1;
+        self.bytes += dedicated.block.size;
+        let slot = (self.last_generation, Some(dedicated));
+        let at = match self.free.pop() {
+            Some(at) => {
+                self.slots[index(at)] = slot;
+                at
+            }
+            None => {
+                self.slots.push(slot);
+                narrow(self.slots.len() - 1)
+            }
+        };
+        let low = NonZeroU64::MIN.saturating_add(u64::from(at));
+        Key(low | (u64::from(self.last_generation) << 32))
+    }
+
+    /// Takes it out again.
+    pub(crate) fn remove(&mut self, key: Key) -> Result<Dedicated, BadKey> {
+        self.get_mut(key)?;
+        let (at, _) = split(key).ok_or(BadKey)?;
+        let dedicated = self.slots[at].1.take().ok_or(BadKey)?;
+        self.free.push(narrow(at));
+        self.count -= 1;
+        self.bytes -= dedicated.block.size;
+        Ok(dedicated)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: Key) -> Result<&mut Dedicated, BadKey> {
+        let (at, generation) = split(key).ok_or(BadKey)?;
+        match self.slots.get_mut(at) {
+            Some((current, Some(dedicated))) if *current == generation => Ok(dedicated),
+            _ => Err(BadKey),
+        }
+    }
+
+    /// Forgets the mappings that nobody uses, and says of which memory.
+    pub(crate) fn take_idle_mappings(&mut self) -> Vec<vk::DeviceMemory> {
+        let idle =
+            |dedicated: &&mut Dedicated| dedicated.map_count == 0 && dedicated.block.mapped().is_mapped();
+        let idle = self.slots.iter_mut().filter_map(|(_, dedicated)| dedicated.as_mut()).filter(idle);
+        idle.map(|dedicated| {
+            dedicated.block.set_mapped(MappedPointer::UNMAPPED);
+            dedicated.block.memory
+        })
+        .collect()
+    }
+
+    /// Number and bytes.
+    pub(crate) fn totals(&self) -> (u64, u64) {
+        (self.count, self.bytes)
+    }
+
+    /// All of them, in the order of their slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Dedicated> {
+        self.slots.iter().filter_map(|(_, dedicated)| dedicated.as_ref())
+    }
+
+    /// Takes all of them out.
+    pub(crate) fn drain(&mut self) -> Vec<Dedicated> {
+        self.free.clear();
+        self.count = 0;
+        self.bytes = 0;
+        self.slots.drain(..).filter_map(|(_, dedicated)| dedicated).collect()
+    }
+}

@@ -1,0 +1,115 @@
+//! One `VkDeviceMemory`, with the books kept: the only gate through which memory is taken from the driver.
+
+use ash::vk;
+
+use super::budget::Budgets;
+use super::mapping::MappedPointer;
+use crate::base::cast::index;
+use crate::device::{Device, DriverAllocation, DriverError};
+use crate::error::MemoryError;
+
+/// What every vector of an allocator works with.
+#[derive(Debug)]
+pub(crate) struct DeviceContext {
+    pub(crate) device: Device,
+    pub(crate) budgets: Budgets,
+}
+
+impl DeviceContext {
+    /// The heap of a memory type.
+    pub(crate) fn heap_of(&self, memory_type: u32) -> u32 {
+        self.device.memory_types()[index(memory_type)].heap_index
+    }
+}
+
+/// A live `VkDeviceMemory`. It has to be given to [`Self::destroy`]; dropping it leaks the memory.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct DeviceBlock {
+    pub(crate) memory: vk::DeviceMemory,
+    pub(crate) size: u64,
+    memory_type: u32,
+    mapped: MappedPointer,
+}
+
+impl DeviceBlock {
+    /// Takes memory from the driver, if heap, limits and (where asked) budget allow it.
+    pub(crate) fn allocate(
+        context: &DeviceContext,
+        what: &DriverAllocation,
+        within_budget: bool,
+    ) -> Result<Self, MemoryError> {
+        let heap = context.heap_of(what.memory_type);
+        context.budgets.reserve(&context.device, heap, what.size, within_budget)?;
+        match context.device.allocate_memory(what) {
+            Ok(memory) => {
+                tracing::debug!(
+                    target: "sublet::memory",
+                    memory_type = what.memory_type, heap, size = what.size, dedicated = what.dedicated_to.is_some(),
+                    "device memory allocated"
+                );
+                let mapped = MappedPointer::UNMAPPED;
+                Ok(Self { memory, size: what.size, memory_type: what.memory_type, mapped })
+            }
+            Err(error) => {
+                context.budgets.release(heap, what.size);
+                tracing::debug!(
+                    target: "sublet::memory",
+                    memory_type = what.memory_type, heap, size = what.size, %error,
+                    "device memory refused"
+                );
+                Err(MemoryError::Driver(error))
+            }
+        }
+    }
+
+    /// Gives the memory back to the driver, mapped or not.
+    pub(crate) fn destroy(self, context: &DeviceContext) {
+        let heap = context.heap_of(self.memory_type);
+        tracing::debug!(
+            target: "sublet::memory",
+            memory_type = self.memory_type, heap, size = self.size,
+            "device memory freed"
+        );
+        // SAFETY: `self` is the only owner of the memory and is consumed here. That the device no longer uses it is
+        // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).
+        unsafe { context.device.free_memory(self.memory) };
+        context.budgets.release(heap, self.size);
+    }
+
+    /// Where the memory is mapped now.
+    pub(crate) fn mapped(&self) -> MappedPointer {
+        self.mapped
+    }
+
+    /// Maps the memory, which nobody else knows of yet or whose mapping the caller alone may change.
+    pub(crate) fn map(&mut self, context: &DeviceContext) -> Result<(), DriverError> {
+        if !self.mapped.is_mapped() {
+            self.mapped = map_memory(context, self.memory)?;
+        }
+        Ok(())
+    }
+
+    /// Sets where the memory is mapped, after [`map_memory`] or before [`unmap_memory`].
+    pub(crate) fn set_mapped(&mut self, mapped: MappedPointer) {
+        self.mapped = mapped;
+    }
+}
+
+/// Maps all of `memory`. The caller holds the lock under which the mappings of its vector change.
+pub(crate) fn map_memory(
+    context: &DeviceContext,
+    memory: vk::DeviceMemory,
+) -> Result<MappedPointer, DriverError> {
+    // SAFETY: the memory is live, because the block or an allocation in it is; it is host-visible and not mapped, which
+    // the vector checked; and the lock of the vector's mappings keeps other threads out
+    // (VUID-vkMapMemory-memory-00678, -00682).
+    unsafe { context.device.map_memory(memory) }.map(MappedPointer::new)
+}
+
+/// Unmaps `memory`. The caller holds the lock under which the mappings of its vector change.
+pub(crate) fn unmap_memory(context: &DeviceContext, memory: vk::DeviceMemory) {
+    // SAFETY: the memory is live and mapped, which the vector checked; its count of users is zero, and the lock of the
+    // vector's mappings keeps other threads out (VUID-vkUnmapMemory-memory-00689).
+    unsafe { context.device.unmap_memory(memory) };
+}

@@ -1,0 +1,116 @@
+//! How a vector gets another block: of which size, and out of which memory.
+#![forbid(unsafe_code)]
+
+use std::ffi::c_void;
+
+use super::device_block::{DeviceBlock, DeviceContext};
+use super::mapping::MappedPointer;
+use crate::device::DriverAllocation;
+use crate::error::MemoryError;
+use crate::metadata::Algorithm;
+
+/// How often a managed block size may be halved below the preferred one.
+const MAX_HALVINGS: u32 = 3;
+/// Over the budget, blocks shrink down to this part of the preferred size, so that small allocations go on sharing
+/// blocks instead of becoming one driver call each.
+const LEAST_PART: u64 = 64;
+
+/// The head of a `pNext` chain, as an address that may travel between threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChainPointer(MappedPointer);
+
+impl ChainPointer {
+    pub(crate) const NULL: Self = Self(MappedPointer::UNMAPPED);
+
+    pub(crate) fn new(chain: *const c_void) -> Self {
+        std::ptr::NonNull::new(chain.cast_mut().cast())
+            .map_or(Self::NULL, |chain| Self(MappedPointer::new(chain)))
+    }
+
+    pub(crate) fn get(self) -> *const c_void {
+        self.0.get().map_or(std::ptr::null(), |chain| chain.as_ptr().cast_const().cast())
+    }
+}
+
+/// What is fixed when a vector is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct VectorConfig {
+    pub(crate) memory_type: u32,
+    pub(crate) algorithm: Algorithm,
+    /// Bytes of a block; the most of them if sizes are managed.
+    pub(crate) block_size: u64,
+    /// The program chose the size: every block has it, and nothing is dedicated.
+    pub(crate) fixed_block_size: bool,
+    pub(crate) min_blocks: u32,
+    /// `u32::MAX` for no limit.
+    pub(crate) max_blocks: u32,
+    pub(crate) empty_blocks_kept: u32,
+    /// `bufferImageGranularity`, or 1 where it is ignored.
+    pub(crate) granularity: u64,
+    /// Every allocation is aligned to this at least.
+    pub(crate) min_alignment: u64,
+    pub(crate) priority: f32,
+    pub(crate) next: ChainPointer,
+}
+
+/// A vector's wish for a block.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Growth {
+    pub(crate) config: VectorConfig,
+    /// What has to fit, in bytes.
+    pub(crate) needed: u64,
+    /// Bytes of the largest block that there is.
+    pub(crate) largest_block: u64,
+    pub(crate) within_budget: bool,
+}
+
+impl Growth {
+    /// Asks the driver for a block, for a smaller one if it refuses, and so on.
+    ///
+    /// Managed sizes start small: while no block is as large, the preferred size is halved up to three times. So a fresh
+    /// vector on a large heap gets 32, 64, 128 and then 256 MiB.
+    pub(crate) fn allocate(&self, context: &DeviceContext) -> Result<DeviceBlock, MemoryError> {
+        let config = &self.config;
+        if config.fixed_block_size {
+            return self.ask(context, config.block_size);
+        }
+        let mut size = config.block_size;
+        let mut halvings = 0;
+        while halvings < MAX_HALVINGS
+            && size / 2 > self.largest_block
+            && size / 2 >= self.needed.saturating_mul(2)
+        {
+            size /= 2;
+            halvings += 1;
+        }
+        context.budgets.refresh_if_stale(&context.device);
+        let free = context.budgets.level(context.heap_of(config.memory_type)).free();
+        let least = self.needed.max(config.block_size / LEAST_PART);
+        while size > free && size / 2 >= least {
+            size /= 2;
+            halvings += 1;
+        }
+        loop {
+            match self.ask(context, size) {
+                Err(error) if error.is_shortage() && halvings < MAX_HALVINGS && size / 2 >= self.needed => {
+                    size /= 2;
+                    halvings += 1;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Asks the driver for a block of `size` bytes.
+    pub(crate) fn ask(&self, context: &DeviceContext, size: u64) -> Result<DeviceBlock, MemoryError> {
+        let what = DriverAllocation {
+            size,
+            memory_type: self.config.memory_type,
+            priority: Some(self.config.priority),
+            device_address: true,
+            dedicated_to: None,
+            next: self.config.next.get(),
+        };
+        DeviceBlock::allocate(context, &what, self.within_budget)
+    }
+}

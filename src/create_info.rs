@@ -1,0 +1,289 @@
+//! What a caller asks for: flags, usages and create-infos, under the names that VMA gave them.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use crate::device::MemoryAllocateNext;
+use crate::metadata::Algorithm;
+use crate::pool::Pool;
+
+bitflags::bitflags! {
+    /// Flags of an [`AllocationCreateInfo`]. The values are VMA's.
+    ///
+    /// ```
+    /// use sublet::AllocationCreateFlags;
+    /// let upload = AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED;
+    /// assert_eq!(upload.bits(), 0x404);
+    /// ```
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct AllocationCreateFlags: u32 {
+        /// The allocation gets a `VkDeviceMemory` of its own.
+        const DEDICATED_MEMORY = 0x1;
+        /// Only memory that is reserved already: the driver is not asked for more.
+        const NEVER_ALLOCATE = 0x2;
+        /// The allocation stays mapped for its whole life. Ignored where the memory is not host-visible.
+        const MAPPED = 0x4;
+        /// From the upper end of a linear pool: the second side of a double stack.
+        const UPPER_ADDRESS = 0x40;
+        /// `create_buffer` and `create_image` do not bind the memory to what they create.
+        const DONT_BIND = 0x80;
+        /// Fail rather than go over the heap's budget. Honoured wherever the driver would be asked for memory.
+        const WITHIN_BUDGET = 0x100;
+        /// Several resources will be bound to this memory: no `VkMemoryDedicatedAllocateInfo` is attached.
+        const CAN_ALIAS = 0x200;
+        /// The host writes, in order, and never reads: write-combined memory will do.
+        const HOST_ACCESS_SEQUENTIAL_WRITE = 0x400;
+        /// The host reads, or writes in any order: cached memory is preferred.
+        const HOST_ACCESS_RANDOM = 0x800;
+        /// With a `HOST_ACCESS` flag: memory that the host cannot see will do too, the program then copies by a transfer.
+        const HOST_ACCESS_ALLOW_TRANSFER_INSTEAD = 0x1000;
+        /// Place for tight packing.
+        const STRATEGY_MIN_MEMORY = 0x1_0000;
+        /// Place as fast as can be.
+        const STRATEGY_MIN_TIME = 0x2_0000;
+        /// Place at the lowest offset.
+        const STRATEGY_MIN_OFFSET = 0x4_0000;
+    }
+}
+
+impl AllocationCreateFlags {
+    /// The strategy bits; at most one of them may be set.
+    ///
+    /// ```
+    /// use sublet::AllocationCreateFlags;
+    /// assert!(AllocationCreateFlags::STRATEGY_MASK.contains(AllocationCreateFlags::STRATEGY_MIN_TIME));
+    /// ```
+    pub const STRATEGY_MASK: Self =
+        Self::STRATEGY_MIN_MEMORY.union(Self::STRATEGY_MIN_TIME).union(Self::STRATEGY_MIN_OFFSET);
+    /// Both host-access bits; at most one of them may be set.
+    ///
+    /// ```
+    /// use sublet::AllocationCreateFlags;
+    /// assert!(AllocationCreateFlags::HOST_ACCESS_MASK.contains(AllocationCreateFlags::HOST_ACCESS_RANDOM));
+    /// ```
+    pub const HOST_ACCESS_MASK: Self = Self::HOST_ACCESS_SEQUENTIAL_WRITE.union(Self::HOST_ACCESS_RANDOM);
+}
+
+bitflags::bitflags! {
+    /// What the device was created with, and how the allocator is to use it. The values are VMA's.
+    ///
+    /// ```
+    /// use sublet::AllocatorCreateFlags;
+    /// assert_eq!(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS.bits(), 0x20);
+    /// ```
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct AllocatorCreateFlags: u32 {
+        /// VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Implied by Vulkan 1.1.
+        const KHR_DEDICATED_ALLOCATION = 0x2;
+        /// VK_KHR_bind_memory2 is enabled. Implied by Vulkan 1.1.
+        const KHR_BIND_MEMORY2 = 0x4;
+        /// VK_EXT_memory_budget is enabled: budgets come from the driver.
+        const EXT_MEMORY_BUDGET = 0x8;
+        /// The feature `deviceCoherentMemory` of VK_AMD_device_coherent_memory is enabled. Without this flag such memory
+        /// types are never used.
+        const AMD_DEVICE_COHERENT_MEMORY = 0x10;
+        /// The feature `bufferDeviceAddress` is enabled: memory is allocated with `VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT`.
+        const BUFFER_DEVICE_ADDRESS = 0x20;
+        /// VK_EXT_memory_priority is enabled.
+        const EXT_MEMORY_PRIORITY = 0x40;
+        /// VK_KHR_maintenance4 is enabled. Implied by Vulkan 1.3.
+        const KHR_MAINTENANCE4 = 0x80;
+        /// VK_KHR_maintenance5 is enabled: buffer usage is read from `VkBufferUsageFlags2CreateInfoKHR` where there is one.
+        /// Implied by Vulkan 1.4.
+        const KHR_MAINTENANCE5 = 0x100;
+    }
+}
+
+bitflags::bitflags! {
+    /// Flags of a [`PoolCreateInfo`]. The value is VMA's.
+    ///
+    /// ```
+    /// use sublet::PoolCreateFlags;
+    /// assert_eq!(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY.bits(), 2);
+    /// ```
+    #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+    pub struct PoolCreateFlags: u32 {
+        /// The pool holds only buffers and linear images, or only optimal images: `bufferImageGranularity` does not matter.
+        const IGNORE_BUFFER_IMAGE_GRANULARITY = 0x2;
+    }
+}
+
+/// What the memory is for. The three `Auto` usages look at the usage of the buffer or image as well, and are the ones to
+/// take; the others are VMA's older vocabulary.
+///
+/// ```
+/// assert_eq!(sublet::MemoryUsage::default(), sublet::MemoryUsage::Unknown);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum MemoryUsage {
+    /// Only [`AllocationCreateInfo::required_flags`] and [`AllocationCreateInfo::preferred_flags`] count.
+    #[default]
+    Unknown = 0,
+    /// Prefers device-local memory.
+    GpuOnly = 1,
+    /// Host-visible and host-coherent memory.
+    CpuOnly = 2,
+    /// Host-visible memory, device-local if there is such.
+    CpuToGpu = 3,
+    /// Host-visible memory, cached if there is such.
+    GpuToCpu = 4,
+    /// Memory that is not device-local, for what was moved out.
+    CpuCopy = 5,
+    /// Lazily allocated memory, for transient attachments. Always dedicated. Fails where there is none.
+    GpuLazilyAllocated = 6,
+    /// The best memory for the resource and the `HOST_ACCESS` flags.
+    Auto = 7,
+    /// As [`MemoryUsage::Auto`], device-local if there is a choice.
+    AutoPreferDevice = 8,
+    /// As [`MemoryUsage::Auto`], not device-local if there is a choice.
+    AutoPreferHost = 9,
+}
+
+impl MemoryUsage {
+    /// Whether this is one of the usages that need to know the resource.
+    ///
+    /// ```
+    /// assert!(sublet::MemoryUsage::AutoPreferHost.is_auto());
+    /// assert!(!sublet::MemoryUsage::GpuOnly.is_auto());
+    /// ```
+    #[must_use]
+    pub const fn is_auto(self) -> bool {
+        matches!(self, Self::Auto | Self::AutoPreferDevice | Self::AutoPreferHost)
+    }
+}
+
+/// How one allocation is to be made.
+///
+/// ```
+/// use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
+/// let staging = AllocationCreateInfo {
+///     usage: MemoryUsage::Auto,
+///     flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED,
+///     name: Some("staging"),
+///     ..Default::default()
+/// };
+/// assert!(staging.pool.is_none());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct AllocationCreateInfo<'a> {
+    /// See [`AllocationCreateFlags`].
+    pub flags: AllocationCreateFlags,
+    /// See [`MemoryUsage`]. Ignored with a [`Self::pool`].
+    pub usage: MemoryUsage,
+    /// Properties that the memory type must have. Ignored with a [`Self::pool`].
+    pub required_flags: vk::MemoryPropertyFlags,
+    /// Properties that the memory type had better have. Ignored with a [`Self::pool`].
+    pub preferred_flags: vk::MemoryPropertyFlags,
+    /// A bit for each memory type that may be used; 0 means all. Ignored with a [`Self::pool`].
+    pub memory_type_bits: u32,
+    /// The custom pool to take from, instead of the default one of the best memory type.
+    pub pool: Option<&'a Pool>,
+    /// Kept with the allocation, for the caller's use.
+    pub user_data: u64,
+    /// Priority of the memory, 0.0 to 1.0, if it ends up dedicated and VK_EXT_memory_priority is enabled.
+    pub priority: f32,
+    /// The least alignment in bytes, a power of two; 0 means what the requirements say.
+    pub min_alignment: u64,
+    /// Shown in statistics and leak reports. Copied.
+    pub name: Option<&'a str>,
+}
+
+impl Default for AllocationCreateInfo<'_> {
+    fn default() -> Self {
+        Self {
+            flags: AllocationCreateFlags::empty(),
+            usage: MemoryUsage::Unknown,
+            required_flags: vk::MemoryPropertyFlags::empty(),
+            preferred_flags: vk::MemoryPropertyFlags::empty(),
+            memory_type_bits: 0,
+            pool: None,
+            user_data: 0,
+            priority: 0.5,
+            min_alignment: 0,
+            name: None,
+        }
+    }
+}
+
+impl<'a> AllocationCreateInfo<'a> {
+    /// An allocation for `usage`, everything else default.
+    ///
+    /// ```
+    /// use sublet::{AllocationCreateInfo, MemoryUsage};
+    /// assert_eq!(AllocationCreateInfo::new(MemoryUsage::Auto).usage, MemoryUsage::Auto);
+    /// ```
+    #[must_use]
+    pub fn new(usage: MemoryUsage) -> Self {
+        Self { usage, ..Self::default() }
+    }
+
+    /// An allocation out of `pool`, everything else default.
+    ///
+    /// ```
+    /// # fn example(allocator: &sublet::Allocator, pool: &sublet::Pool, requirements: &ash::vk::MemoryRequirements) {
+    /// let allocation = allocator.allocate_memory(requirements, &sublet::AllocationCreateInfo::in_pool(pool));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn in_pool(pool: &'a Pool) -> Self {
+        Self { pool: Some(pool), ..Self::default() }
+    }
+}
+
+/// How a custom pool is to be made.
+///
+/// ```
+/// use sublet::{Algorithm, PoolCreateInfo};
+/// let frame = PoolCreateInfo { block_size: 16 << 20, max_block_count: 1, algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
+/// assert_eq!(frame.min_block_count, 0);
+/// ```
+#[derive(Clone, Debug)]
+pub struct PoolCreateInfo<'a> {
+    /// The memory type that all of the pool is in.
+    pub memory_type_index: u32,
+    /// See [`PoolCreateFlags`].
+    pub flags: PoolCreateFlags,
+    /// See [`Algorithm`].
+    pub algorithm: Algorithm,
+    /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the pool.
+    pub block_size: u64,
+    /// Blocks that exist from the start and are never given back.
+    pub min_block_count: u32,
+    /// The most blocks; 0 means no limit.
+    pub max_block_count: u32,
+    /// Empty blocks that are kept for later, where [`Self::min_block_count`] does not keep more of them.
+    pub empty_blocks_kept: u32,
+    /// Priority of the memory, 0.0 to 1.0, where VK_EXT_memory_priority is enabled.
+    pub priority: f32,
+    /// The least alignment in bytes of every allocation, a power of two; 0 means none.
+    pub min_allocation_alignment: u64,
+    /// Shown in statistics and leak reports. Copied.
+    pub name: Option<&'a str>,
+    /// A `pNext` chain for every `VkMemoryAllocateInfo` of the pool; see [`MemoryAllocateNext`].
+    pub memory_allocate_next: MemoryAllocateNext,
+}
+
+impl PoolCreateInfo<'_> {
+    /// A pool in memory type `memory_type_index`, everything else default: sizes managed, no limits, TLSF.
+    ///
+    /// ```
+    /// assert_eq!(sublet::PoolCreateInfo::new(3).memory_type_index, 3);
+    /// ```
+    #[must_use]
+    pub fn new(memory_type_index: u32) -> Self {
+        Self {
+            memory_type_index,
+            flags: PoolCreateFlags::empty(),
+            algorithm: Algorithm::Tlsf,
+            block_size: 0,
+            min_block_count: 0,
+            max_block_count: 0,
+            empty_blocks_kept: 1,
+            priority: 0.5,
+            min_allocation_alignment: 0,
+            name: None,
+            memory_allocate_next: MemoryAllocateNext::default(),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Handles of others, and what stands in the way of mapping and binding.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use crate::device::DriverError;
+
+/// A pool or an allocation was given to an allocator that did not make it, or that has destroyed its pool already.
+///
+/// ```
+/// assert!(sublet::ForeignHandle::Pool.to_string().contains("another allocator"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ForeignHandle {
+    /// A pool.
+    Pool,
+    /// An allocation.
+    Allocation,
+}
+
+impl fmt::Display for ForeignHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pool => "the pool is of another allocator, or was destroyed",
+            Self::Allocation => "the allocation is of another allocator, or its pool was destroyed",
+        })
+    }
+}
+
+impl Error for ForeignHandle {}
+
+/// Why an allocation cannot be mapped, flushed, or copied to or from.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+/// let error = allocator.flush(&allocation, 4000, 200).unwrap_err();
+/// assert_eq!(error, MapError::OutOfRange { offset: 4000, size: 200, allocation_size: 4096 });
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum MapError {
+    /// The memory type is not host-visible.
+    NotHostVisible {
+        /// The memory type.
+        memory_type: u32,
+    },
+    /// The allocation was made with an `Auto` usage and no `HOST_ACCESS` flag.
+    NoHostAccess,
+    /// The range is not inside the allocation. `vk::WHOLE_SIZE` stands for all that follows the offset.
+    OutOfRange {
+        /// Where the range begins, in bytes from the start of the allocation.
+        offset: u64,
+        /// Its length in bytes.
+        size: u64,
+        /// Bytes of the allocation.
+        allocation_size: u64,
+    },
+    /// The allocation is of another allocator, or its pool was destroyed.
+    Foreign(ForeignHandle),
+    /// It is not mapped (any more).
+    NotMapped,
+    /// The driver refused.
+    Driver(DriverError),
+}
+
+impl MapError {
+    /// The Vulkan result that stands for this.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::MapError;
+    /// assert_eq!(MapError::NoHostAccess.vk_result(), vk::Result::ERROR_MEMORY_MAP_FAILED);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::Driver(error) => error.result,
+            Self::OutOfRange { .. } | Self::Foreign(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
+            _ => vk::Result::ERROR_MEMORY_MAP_FAILED,
+        }
+    }
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotHostVisible { memory_type } => {
+                write!(f, "memory type {memory_type} is not host-visible")
+            }
+            Self::NoHostAccess => f.write_str("the allocation was made without host access"),
+            Self::OutOfRange { offset, size, allocation_size } => {
+                write!(
+                    f,
+                    "{size} bytes from {offset} on are not inside an allocation of {allocation_size} bytes"
+                )
+            }
+            Self::Foreign(error) => error.fmt(f),
+            Self::NotMapped => f.write_str("the allocation is not mapped"),
+            Self::Driver(_) => f.write_str("the driver refused"),
+        }
+    }
+}
+
+impl Error for MapError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<DriverError> for MapError {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl From<ForeignHandle> for MapError {
+    fn from(error: ForeignHandle) -> Self {
+        Self::Foreign(error)
+    }
+}
+
+/// Why a resource was not bound.
+///
+/// ```
+/// let error = sublet::BindError::OutOfRange { offset: 64, allocation_size: 64 };
+/// assert_eq!(error.to_string(), "offset 64 is not inside an allocation of 64 bytes");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum BindError {
+    /// The offset is not inside the allocation.
+    OutOfRange {
+        /// Bytes from the start of the allocation.
+        offset: u64,
+        /// Bytes of the allocation.
+        allocation_size: u64,
+    },
+    /// The allocation is of another allocator.
+    Foreign(ForeignHandle),
+    /// The driver refused.
+    Driver(DriverError),
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange { offset, allocation_size } => {
+                write!(f, "offset {offset} is not inside an allocation of {allocation_size} bytes")
+            }
+            Self::Foreign(error) => error.fmt(f),
+            Self::Driver(_) => f.write_str("the driver did not bind the memory"),
+        }
+    }
+}
+
+impl Error for BindError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<DriverError> for BindError {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}

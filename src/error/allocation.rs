@@ -1,0 +1,299 @@
+//! Why there is no allocation.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use super::memory::MemoryError;
+use crate::device::DriverError;
+use crate::memory_type::NoMemoryType;
+use crate::metadata::Algorithm;
+
+/// Two wishes that exclude each other.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let info = AllocationCreateInfo {
+///     flags: AllocationCreateFlags::DEDICATED_MEMORY | AllocationCreateFlags::NEVER_ALLOCATE,
+///     ..Default::default()
+/// };
+/// let error = allocator.allocate_memory(&requirements, &info).unwrap_err();
+/// assert_eq!(error, AllocationError::Contradiction(Contradiction::DedicatedNeverAllocate));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Contradiction {
+    /// `DEDICATED_MEMORY` (or what implies it) with `NEVER_ALLOCATE`.
+    DedicatedNeverAllocate,
+    /// `DEDICATED_MEMORY`, or a resource that requires it, in a pool with a fixed block size.
+    DedicatedInFixedPool,
+    /// `DEDICATED_MEMORY` with `UPPER_ADDRESS`.
+    DedicatedUpperAddress,
+    /// Both `HOST_ACCESS_SEQUENTIAL_WRITE` and `HOST_ACCESS_RANDOM`.
+    TwoHostAccesses,
+    /// `HOST_ACCESS_ALLOW_TRANSFER_INSTEAD` without either of them.
+    TransferInsteadOfNothing,
+    /// `MAPPED` with an `Auto` usage and without either of them.
+    MappedWithoutHostAccess,
+    /// More than one strategy.
+    SeveralStrategies,
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DedicatedNeverAllocate => {
+                "dedicated memory was asked for, and the driver was not to be asked"
+            }
+            Self::DedicatedInFixedPool => "dedicated memory was asked for in a pool with a fixed block size",
+            Self::DedicatedUpperAddress => "dedicated memory has no upper address",
+            Self::TwoHostAccesses => "host access is either sequential writes or random",
+            Self::TransferInsteadOfNothing => {
+                "a transfer may stand in for host access, and no host access was asked for"
+            }
+            Self::MappedWithoutHostAccess => {
+                "a mapped allocation with an automatic usage needs a host access flag"
+            }
+            Self::SeveralStrategies => "only one strategy can be followed",
+        })
+    }
+}
+
+impl Error for Contradiction {}
+
+/// Why there is no allocation.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let requirements = vk::MemoryRequirements { size: 0, alignment: 256, memory_type_bits: !0 };
+/// let error = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap_err();
+/// assert_eq!(error, AllocationError::ZeroSize);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum AllocationError {
+    /// Zero bytes were asked for.
+    ZeroSize,
+    /// The alignment is not a power of two.
+    Alignment {
+        /// Bytes that were given.
+        alignment: u64,
+    },
+    /// The priority is not between 0.0 and 1.0.
+    Priority {
+        /// What was given.
+        priority: f32,
+    },
+    /// The flags exclude each other.
+    Contradiction(Contradiction),
+    /// No memory type will do.
+    NoMemoryType(NoMemoryType),
+    /// The memory type of the pool cannot hold this resource.
+    PoolMemoryType {
+        /// The pool's memory type.
+        memory_type: u32,
+        /// The types that the resource can be in.
+        memory_type_bits: u32,
+    },
+    /// The pool is of another allocator, or was destroyed.
+    ForeignPool,
+    /// `UPPER_ADDRESS` needs a linear pool with exactly one block at most.
+    UpperAddress {
+        /// The algorithm of the pool.
+        algorithm: Algorithm,
+        /// The most blocks that it may have; 0 means no limit.
+        max_block_count: u32,
+    },
+    /// `UPPER_ADDRESS` while the pool is in use as a ring buffer.
+    UpperAddressInRing,
+    /// More bytes than a block of the pool has.
+    BlockTooSmall {
+        /// Bytes asked for.
+        size: u64,
+        /// Bytes of a block.
+        block_size: u64,
+    },
+    /// No block has room, and there may be no more blocks.
+    Full {
+        /// Bytes asked for.
+        size: u64,
+        /// The alignment asked for.
+        alignment: u64,
+        /// Free bytes in all blocks together.
+        free: u64,
+        /// The largest free range in bytes.
+        largest_free: u64,
+        /// Blocks that there are.
+        block_count: u32,
+        /// The most blocks there may be; 0 if it is `NEVER_ALLOCATE` that forbids another.
+        max_block_count: u32,
+    },
+    /// No memory was had from the driver.
+    Memory(MemoryError),
+    /// The memory was had, and could not be mapped.
+    Map(DriverError),
+}
+
+impl AllocationError {
+    /// The Vulkan result that VMA would give for this.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::AllocationError;
+    /// assert_eq!(AllocationError::ZeroSize.vk_result(), vk::Result::ERROR_INITIALIZATION_FAILED);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::ZeroSize | Self::Alignment { .. } | Self::Priority { .. } => {
+                vk::Result::ERROR_INITIALIZATION_FAILED
+            }
+            Self::Contradiction(_)
+            | Self::NoMemoryType(_)
+            | Self::PoolMemoryType { .. }
+            | Self::ForeignPool
+            | Self::UpperAddress { .. } => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+            Self::Memory(error) => error.vk_result(),
+            Self::Map(error) => error.result,
+            _ => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+        }
+    }
+
+    /// Whether another memory type may still do.
+    pub(crate) fn is_shortage(&self) -> bool {
+        match self {
+            Self::Memory(error) => error.is_shortage(),
+            Self::Full { .. } | Self::BlockTooSmall { .. } => true,
+            Self::Map(error) => {
+                error.is_out_of_memory() || error.result == vk::Result::ERROR_MEMORY_MAP_FAILED
+            }
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for AllocationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroSize => f.write_str("zero bytes were asked for"),
+            Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
+            Self::Priority { priority } => write!(f, "the priority {priority} is not between 0 and 1"),
+            Self::Contradiction(what) => write!(f, "contradictory flags: {what}"),
+            Self::NoMemoryType(error) => error.fmt(f),
+            Self::PoolMemoryType { memory_type, memory_type_bits } => write!(
+                f,
+                "the pool is in memory type {memory_type}, the resource can be in the types {memory_type_bits:#b}"
+            ),
+            Self::ForeignPool => f.write_str("the pool is of another allocator, or was destroyed"),
+            Self::UpperAddress { algorithm, max_block_count: 0 } => write!(
+                f,
+                "an upper address needs a linear pool with one block: this is {algorithm:?} with any number of blocks"
+            ),
+            Self::UpperAddress { algorithm, max_block_count } => write!(
+                f,
+                "an upper address needs a linear pool with one block: this is {algorithm:?} with up to {max_block_count}"
+            ),
+            Self::UpperAddressInRing => {
+                f.write_str("the pool is in use as a ring buffer, which excludes upper addresses")
+            }
+            Self::BlockTooSmall { size, block_size } => {
+                write!(f, "{size} bytes are more than a block of {block_size} bytes can hold")
+            }
+            Self::Full { size, alignment, free, largest_free, block_count, max_block_count } => write!(
+                f,
+                "no room for {size} bytes aligned to {alignment}: {free} bytes are free in {block_count} block{}, {largest_free} of \
+                 them in one piece, and {}",
+                if *block_count == 1 { "" } else { "s" },
+                match max_block_count {
+                    0 => "the driver is not to be asked for another".to_owned(),
+                    1 => "no more than 1 block is allowed".to_owned(),
+                    most => format!("no more than {most} blocks are allowed"),
+                }
+            ),
+            Self::Memory(error) => error.fmt(f),
+            Self::Map(_) => f.write_str("the memory could not be mapped"),
+        }
+    }
+}
+
+impl Error for AllocationError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // Those that say themselves what these errors say hand on their causes.
+            Self::NoMemoryType(error) => error.source(),
+            Self::Memory(error) => error.source(),
+            Self::Map(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<MemoryError> for AllocationError {
+    fn from(error: MemoryError) -> Self {
+        Self::Memory(error)
+    }
+}
+
+impl From<NoMemoryType> for AllocationError {
+    fn from(error: NoMemoryType) -> Self {
+        Self::NoMemoryType(error)
+    }
+}
+
+impl From<Contradiction> for AllocationError {
+    fn from(error: Contradiction) -> Self {
+        Self::Contradiction(error)
+    }
+}
+
+/// Why not all pages were allocated. None is.
+///
+/// ```
+/// let error = sublet::AllocatePagesError::Lengths { requirements: 3, create_infos: 2 };
+/// assert!(error.to_string().starts_with("2 create-infos for 3 requirements"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum AllocatePagesError {
+    /// The list of create-infos has neither one element nor one for each requirement.
+    Lengths {
+        /// Length of the list of requirements.
+        requirements: usize,
+        /// Length of the list of create-infos.
+        create_infos: usize,
+    },
+    /// One element could not be allocated; those before it were freed again.
+    Element {
+        /// Which.
+        index: usize,
+        /// Why.
+        error: AllocationError,
+    },
+}
+
+impl fmt::Display for AllocatePagesError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lengths { requirements, create_infos } => {
+                write!(f, "{create_infos} create-infos for {requirements} requirements: give one, or as many")
+            }
+            Self::Element { index, .. } => write!(f, "element {index} could not be allocated"),
+        }
+    }
+}
+
+impl Error for AllocatePagesError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Element { error, .. } => Some(error),
+            Self::Lengths { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Why there is no allocator.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use crate::device::MissingFunction;
+
+/// Why there is no allocator.
+///
+/// ```
+/// let error = sublet::CreateAllocatorError::ApiVersion { api_version: ash::vk::make_api_version(0, 2, 0, 0) };
+/// assert_eq!(error.to_string(), "Vulkan 2.0 is not one of 1.0 to 1.4");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CreateAllocatorError {
+    /// A Vulkan function is missing.
+    MissingFunction(MissingFunction),
+    /// The version is not 1.0 to 1.4.
+    ApiVersion {
+        /// What was given.
+        api_version: u32,
+    },
+    /// A flag needs a Vulkan function that was neither given nor found.
+    ExtensionNotPresent {
+        /// The function.
+        function: &'static str,
+    },
+    /// The list of heap limits is longer than the list of heaps.
+    HeapLimits {
+        /// Limits that were given.
+        limits: usize,
+        /// Heaps that there are.
+        heaps: usize,
+    },
+}
+
+impl fmt::Display for CreateAllocatorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingFunction(error) => error.fmt(f),
+            Self::ApiVersion { api_version } => write!(
+                f,
+                "Vulkan {}.{} is not one of 1.0 to 1.4",
+                vk::api_version_major(*api_version),
+                vk::api_version_minor(*api_version)
+            ),
+            Self::ExtensionNotPresent { function } => {
+                write!(f, "a flag needs the Vulkan function {function}, which was neither given nor found")
+            }
+            Self::HeapLimits { limits, heaps } => {
+                write!(f, "{limits} heap limits were given for {heaps} heaps")
+            }
+        }
+    }
+}
+
+impl Error for CreateAllocatorError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::MissingFunction(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<MissingFunction> for CreateAllocatorError {
+    fn from(error: MissingFunction) -> Self {
+        Self::MissingFunction(error)
+    }
+}

@@ -1,0 +1,115 @@
+//! Why the driver gave no memory, or was not asked for any.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use crate::device::DriverError;
+
+/// Why no `VkDeviceMemory` was had.
+///
+/// ```
+/// let error = sublet::MemoryError::HeapTooSmall { size: 2048, heap: 0, heap_size: 1024 };
+/// assert_eq!(error.to_string(), "2048 bytes are more than heap 0 has: 1024");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// More bytes than the whole heap (or the program's limit on it) has. The driver was not asked.
+    HeapTooSmall {
+        /// Bytes asked for.
+        size: u64,
+        /// Index of the heap.
+        heap: u32,
+        /// Its size in bytes.
+        heap_size: u64,
+    },
+    /// The program's limit on the heap would be passed. The driver was not asked.
+    HeapLimit {
+        /// Bytes asked for.
+        size: u64,
+        /// Index of the heap.
+        heap: u32,
+        /// Bytes taken already.
+        used: u64,
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// The budget would be passed, and `WITHIN_BUDGET` was asked for. The driver was not asked.
+    OverBudget {
+        /// Bytes asked for.
+        size: u64,
+        /// Index of the heap.
+        heap: u32,
+        /// Bytes in use.
+        usage: u64,
+        /// Bytes that may be in use.
+        budget: u64,
+    },
+    /// As many `VkDeviceMemory` objects live as the device allows. The driver was not asked.
+    TooManyAllocations {
+        /// `maxMemoryAllocationCount`.
+        limit: u32,
+    },
+    /// The driver refused.
+    Driver(DriverError),
+}
+
+impl MemoryError {
+    /// The Vulkan result that VMA would give for this.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::MemoryError;
+    /// let error = MemoryError::TooManyAllocations { limit: 4096 };
+    /// assert_eq!(error.vk_result(), vk::Result::ERROR_TOO_MANY_OBJECTS);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::TooManyAllocations { .. } => vk::Result::ERROR_TOO_MANY_OBJECTS,
+            Self::Driver(error) => error.result,
+            _ => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+        }
+    }
+
+    /// Whether another memory type, or a smaller block, may still do.
+    pub(crate) fn is_shortage(&self) -> bool {
+        !matches!(self, Self::Driver(error) if !error.is_out_of_memory())
+    }
+}
+
+impl fmt::Display for MemoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::HeapTooSmall { size, heap, heap_size } => {
+                write!(f, "{size} bytes are more than heap {heap} has: {heap_size}")
+            }
+            Self::HeapLimit { size, heap, used, limit } => {
+                write!(
+                    f,
+                    "{size} bytes would pass the limit of heap {heap}: {used} of {limit} bytes are taken"
+                )
+            }
+            Self::OverBudget { size, heap, usage, budget } => {
+                write!(
+                    f,
+                    "{size} bytes would pass the budget of heap {heap}: {usage} of {budget} bytes are in use"
+                )
+            }
+            Self::TooManyAllocations { limit } => {
+                write!(f, "the device allows {limit} memory allocations, and as many live")
+            }
+            Self::Driver(_) => f.write_str("the driver gave no memory"),
+        }
+    }
+}
+
+impl Error for MemoryError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What can go wrong, one type for each kind of operation. Each error says what was asked and what was there; where a
+//! driver refused, its result is at the end of the chain of sources. An operation that fails changes nothing.
+#![forbid(unsafe_code)]
+
+mod access;
+mod allocation;
+mod allocator;
+mod memory;
+mod pool;
+mod resource;
+
+pub use access::{BindError, ForeignHandle, MapError};
+pub use allocation::{AllocatePagesError, AllocationError, Contradiction};
+pub use allocator::CreateAllocatorError;
+pub use memory::MemoryError;
+pub use pool::CreatePoolError;
+pub use resource::{CreateError, FindMemoryTypeError};

@@ -1,0 +1,105 @@
+//! Why there is no pool.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use super::memory::MemoryError;
+
+/// Why a pool was not created. Nothing is left behind.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let info = PoolCreateInfo { min_block_count: 3, max_block_count: 2, ..PoolCreateInfo::new(0) };
+/// assert_eq!(allocator.create_pool(&info).unwrap_err(), CreatePoolError::BlockCounts { min: 3, max: 2 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum CreatePoolError {
+    /// There is no such memory type, or the allocator was told not to use it.
+    MemoryType {
+        /// What was given.
+        memory_type: u32,
+        /// A bit for each type that may be used.
+        allowed: u32,
+    },
+    /// More blocks at least than at most.
+    BlockCounts {
+        /// `min_block_count`.
+        min: u32,
+        /// `max_block_count`.
+        max: u32,
+    },
+    /// The block size is more than the heap has, or than an engine can divide.
+    BlockSize {
+        /// What was given, in bytes.
+        block_size: u64,
+        /// The most that is possible, in bytes.
+        max: u64,
+    },
+    /// The minimum alignment is not a power of two.
+    Alignment {
+        /// Bytes that were given.
+        alignment: u64,
+    },
+    /// The priority is not between 0.0 and 1.0.
+    Priority {
+        /// What was given.
+        priority: f32,
+    },
+    /// 2^32 pools live.
+    TooMany,
+    /// The first blocks were not had.
+    Memory(MemoryError),
+}
+
+impl CreatePoolError {
+    /// The Vulkan result that VMA would give for this.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::CreatePoolError;
+    /// let error = CreatePoolError::BlockCounts { min: 2, max: 1 };
+    /// assert_eq!(error.vk_result(), vk::Result::ERROR_INITIALIZATION_FAILED);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::MemoryType { .. } => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+            Self::Memory(error) => error.vk_result(),
+            Self::TooMany => vk::Result::ERROR_TOO_MANY_OBJECTS,
+            Self::BlockSize { .. } => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+            _ => vk::Result::ERROR_INITIALIZATION_FAILED,
+        }
+    }
+}
+
+impl fmt::Display for CreatePoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MemoryType { memory_type, allowed } => {
+                write!(f, "memory type {memory_type} is not one of those that may be used: {allowed:#b}")
+            }
+            Self::BlockCounts { min, max } => write!(f, "at least {min} blocks are more than at most {max}"),
+            Self::BlockSize { block_size, max } => {
+                write!(f, "a block of {block_size} bytes is more than the {max} bytes that are possible")
+            }
+            Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
+            Self::Priority { priority } => write!(f, "the priority {priority} is not between 0 and 1"),
+            Self::TooMany => f.write_str("there are as many pools as can be numbered"),
+            Self::Memory(_) => f.write_str("the first blocks of the pool were not had"),
+        }
+    }
+}
+
+impl Error for CreatePoolError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Memory(error) => Some(error),
+            _ => None,
+        }
+    }
+}

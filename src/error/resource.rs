@@ -1,0 +1,127 @@
+//! Why there is no buffer, image or memory type for one.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use super::allocation::{AllocationError, Contradiction};
+use crate::device::DriverError;
+use crate::memory_type::NoMemoryType;
+
+/// Why a buffer or image was not created. Nothing is left behind.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let empty = vk::BufferCreateInfo::default().usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+/// // SAFETY: the size of zero is found out before the driver is asked.
+/// let error = unsafe { allocator.create_buffer(&empty, &AllocationCreateInfo::new(MemoryUsage::Auto)) }.unwrap_err();
+/// assert_eq!(error, CreateError::ZeroExtent);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// A buffer of zero bytes, or an image with an extent, level count or layer count of zero.
+    ZeroExtent,
+    /// `SHADER_DEVICE_ADDRESS` usage, and the allocator was made without `BUFFER_DEVICE_ADDRESS`.
+    DeviceAddress,
+    /// The driver did not create the resource.
+    Resource(DriverError),
+    /// There is no memory for it.
+    Allocation(AllocationError),
+    /// The driver did not bind the memory to the resource.
+    Bind(DriverError),
+}
+
+impl CreateError {
+    /// The Vulkan result that VMA would give for this.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::CreateError;
+    /// assert_eq!(CreateError::ZeroExtent.vk_result(), vk::Result::ERROR_INITIALIZATION_FAILED);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::ZeroExtent | Self::DeviceAddress => vk::Result::ERROR_INITIALIZATION_FAILED,
+            Self::Resource(error) | Self::Bind(error) => error.result,
+            Self::Allocation(error) => error.vk_result(),
+        }
+    }
+}
+
+impl fmt::Display for CreateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroExtent => f.write_str("a size, extent, level count or layer count is zero"),
+            Self::DeviceAddress => f.write_str(
+                "a buffer with a device address needs an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS",
+            ),
+            Self::Resource(_) => f.write_str("the driver did not create the resource"),
+            Self::Allocation(_) => f.write_str("there is no memory for the resource"),
+            Self::Bind(_) => f.write_str("the driver did not bind the memory"),
+        }
+    }
+}
+
+impl Error for CreateError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Resource(error) | Self::Bind(error) => Some(error),
+            Self::Allocation(error) => Some(error),
+            Self::ZeroExtent | Self::DeviceAddress => None,
+        }
+    }
+}
+
+impl From<AllocationError> for CreateError {
+    fn from(error: AllocationError) -> Self {
+        Self::Allocation(error)
+    }
+}
+
+/// Why a memory type was not found.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let lazy = AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated);
+/// let error = allocator.find_memory_type_index(!0, &lazy).unwrap_err();
+/// assert!(matches!(error, FindMemoryTypeError::NoMemoryType(_)), "lavapipe has no such memory");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum FindMemoryTypeError {
+    /// The flags exclude each other.
+    Contradiction(Contradiction),
+    /// No memory type will do.
+    NoMemoryType(NoMemoryType),
+    /// The driver did not create the resource whose requirements were to be read.
+    Resource(DriverError),
+}
+
+impl fmt::Display for FindMemoryTypeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contradiction(what) => write!(f, "contradictory flags: {what}"),
+            Self::NoMemoryType(error) => error.fmt(f),
+            Self::Resource(_) => f.write_str("the driver did not create the resource"),
+        }
+    }
+}
+
+impl Error for FindMemoryTypeError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // These say themselves what the errors in them say.
+            Self::Contradiction(_) => None,
+            Self::NoMemoryType(error) => error.source(),
+            Self::Resource(error) => Some(error),
+        }
+    }
+}

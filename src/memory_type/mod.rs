@@ -1,0 +1,484 @@
+//! Which memory types an allocation may take, and in which order they are tried.
+//!
+//! The rule is VMA's: usage and flags become three sets of properties: required, preferred and not preferred. A type
+//! that lacks a required property is out. The cost of a type is the number of preferred properties that it lacks
+//! plus the number of not preferred ones that it has. The lowest cost goes first, and among equals the lowest index.
+//!
+//! Without explicit `required_flags` and `preferred_flags`, which is the usual case, the sets depend on nothing but
+//! usage, host-access flags and whether the device accesses the resource. That makes 55 cases for one GPU. They are
+//! ranked once, so that a choice is an index computation and a few bit operations:
+//!
+//! ```text
+//! case (usage, host access, device access)  ->  levels[0]  types of cost 0   0b0000_0010
+//!                                               levels[1]  types of cost 1   0b0000_1001
+//!                                               levels[2]  types of cost 2   0b0000_0100    and so on
+//! ```
+//!
+//! Masking a level keeps its order, because within a level the order is that of the bits.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+use ash::vk::MemoryPropertyFlags as Properties;
+
+use crate::base::cast::index;
+use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, MemoryUsage};
+
+#[cfg(test)]
+mod tests;
+
+/// What one allocation wants from its memory type.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish {
+    pub(crate) usage: MemoryUsage,
+    /// Only the host-access flags count.
+    pub(crate) flags: AllocationCreateFlags,
+    pub(crate) required: vk::MemoryPropertyFlags,
+    pub(crate) preferred: vk::MemoryPropertyFlags,
+    /// The types that the resource and the caller both allow; 0 allows none.
+    pub(crate) memory_type_bits: u32,
+    /// Whether the device does more with the resource than copy it; `None` if the resource is not known.
+    pub(crate) device_access: Option<bool>,
+}
+
+/// No memory type can serve an allocation.
+///
+/// ```
+/// use sublet::NoMemoryType;
+/// fn hint(error: &NoMemoryType) -> &'static str {
+///     match error {
+///         NoMemoryType::AutoWithoutResource { .. } => "name the buffer or image, or use another usage",
+///         _ => "ask for fewer properties",
+///     }
+/// }
+/// let error = NoMemoryType::AutoWithoutResource { usage: sublet::MemoryUsage::Auto };
+/// assert_eq!(hint(&error), "name the buffer or image, or use another usage");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum NoMemoryType {
+    /// Every allowed type lacks a required property. Remedy: require less, or allow more types.
+    NoneFits {
+        /// The usage that was asked for.
+        usage: MemoryUsage,
+        /// Required, be it by the caller or by the usage.
+        required: vk::MemoryPropertyFlags,
+        /// A bit for each type that the resource, the caller and the allocator all allow.
+        memory_type_bits: u32,
+    },
+    /// The three `Auto` usages choose by what is done with the buffer or image, which was not told. Remedy: another
+    /// usage, or an entry point that takes the resource's create-info.
+    AutoWithoutResource {
+        /// The usage that was asked for.
+        usage: MemoryUsage,
+    },
+}
+
+impl fmt::Display for NoMemoryType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoneFits { memory_type_bits: 0, .. } => {
+                f.write_str("no memory type is allowed by the resource, the caller and the allocator alike")
+            }
+            Self::NoneFits { usage, required, memory_type_bits } => write!(
+                f,
+                "none of the allowed memory types (bits {memory_type_bits:#x}) has the properties [{required:?}] that \
+                 the allocation (usage {usage:?}) requires"
+            ),
+            Self::AutoWithoutResource { usage } => {
+                write!(f, "the usage {usage:?} needs to know the usage of the buffer or image")
+            }
+        }
+    }
+}
+
+impl Error for NoMemoryType {}
+
+/// The memory types of one GPU, ranked for every usage.
+#[derive(Clone, Debug)]
+pub(crate) struct MemoryTypeTable {
+    cases: [Ranking; CASES],
+    /// Properties by type; empty beyond the last type.
+    properties: [vk::MemoryPropertyFlags; vk::MAX_MEMORY_TYPES],
+    /// The types that exist and that the allocator may use.
+    allowed: u32,
+    integrated: bool,
+}
+
+/// The types that fit one case, by cost: I1, the levels share no bit; I2, `fitting` is their union.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ranking {
+    fitting: u32,
+    levels: [u32; LEVELS],
+}
+
+/// Costs run from 0 to 4: no usage prefers and disfavours more than four properties together.
+const LEVELS: usize = 5;
+/// Usages before the first `Auto` one.
+const PLAIN_USAGES: usize = 7;
+/// Host access as three bits (see [`host_access`]), and one bit for device access.
+const AUTO_CASES: usize = 16;
+const CASES: usize = PLAIN_USAGES + 3 * AUTO_CASES;
+
+impl MemoryTypeTable {
+    /// Ranks the types of `memory` whose bits are set in `allowed`, see [`global_mask`].
+    ///
+    /// # Complexity
+    /// O(types), about 55 rankings of each. Meant to be called once per allocator.
+    pub(crate) fn new(
+        memory: &vk::PhysicalDeviceMemoryProperties,
+        device_type: vk::PhysicalDeviceType,
+        allowed: u32,
+    ) -> Self {
+        let mut table = Self {
+            cases: [Ranking::default(); CASES],
+            properties: [Properties::empty(); vk::MAX_MEMORY_TYPES],
+            allowed: allowed & existing(memory),
+            // A CPU counts as discrete, as in VMA: there is no difference to be had between its memory types.
+            integrated: device_type == vk::PhysicalDeviceType::INTEGRATED_GPU,
+        };
+        for (properties, memory_type) in table.properties.iter_mut().zip(types(memory)) {
+            *properties = memory_type.property_flags;
+        }
+        for usage in USAGES {
+            for host_bits in 0..8 {
+                for device_access in [false, true] {
+                    let flags = AllocationCreateFlags::from_bits_retain(host_bits << HOST_ACCESS_SHIFT);
+                    let wish = Wish {
+                        usage,
+                        flags,
+                        required: Properties::empty(),
+                        preferred: Properties::empty(),
+                        memory_type_bits: table.allowed,
+                        device_access: Some(device_access),
+                    };
+                    // A plain usage comes to the same case sixteen times, with the same ranking.
+                    if let Some(case) = case(&wish) {
+                        table.cases[case] = table.rank(&wish);
+                    }
+                }
+            }
+        }
+        table
+    }
+
+    /// The types in the order in which they are to be tried.
+    ///
+    /// # Errors
+    /// If no allowed type has the required properties, or if an `Auto` usage meets an unknown resource.
+    ///
+    /// # Complexity
+    /// O(1); the first candidate costs O(1) too. With explicit `required` or `preferred` properties both are O(types).
+    #[inline]
+    pub(crate) fn choose(&self, wish: &Wish) -> Result<Candidates<'_>, NoMemoryType> {
+        let Some(case) = case(wish) else {
+            return Err(NoMemoryType::AutoWithoutResource { usage: wish.usage });
+        };
+        let (remaining, order) = if (wish.required | wish.preferred).is_empty() {
+            let ranking = &self.cases[case];
+            (ranking.fitting & wish.memory_type_bits, Order::Ranked(&ranking.levels))
+        } else {
+            self.choose_exactly(wish)
+        };
+        if remaining == 0 {
+            return Err(self.none_fits(wish));
+        }
+        Ok(Candidates { remaining, order })
+    }
+
+    #[inline(never)]
+    fn choose_exactly(&self, wish: &Wish) -> (u32, Order<'_>) {
+        let preferences = Preferences::new(wish, self.integrated);
+        let fitting = bits(self.allowed & wish.memory_type_bits)
+            .filter(|&type_index| self.properties[index(type_index)].contains(preferences.required))
+            .fold(0, |fitting, type_index| fitting | 1 << type_index);
+        (fitting, Order::Exact { properties: &self.properties, preferences })
+    }
+
+    #[cold]
+    fn none_fits(&self, wish: &Wish) -> NoMemoryType {
+        NoMemoryType::NoneFits {
+            usage: wish.usage,
+            required: Preferences::new(wish, self.integrated).required,
+            memory_type_bits: wish.memory_type_bits & self.allowed,
+        }
+    }
+
+    fn rank(&self, wish: &Wish) -> Ranking {
+        let preferences = Preferences::new(wish, self.integrated);
+        let mut ranking = Ranking::default();
+        for type_index in bits(self.allowed) {
+            let properties = self.properties[index(type_index)];
+            if properties.contains(preferences.required) {
+                ranking.fitting |= 1 << type_index;
+                ranking.levels[index(preferences.cost(properties))] |= 1 << type_index;
+            }
+        }
+        ranking
+    }
+}
+
+/// Memory types in the order in which they are to be tried. Never empty at first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidates<'table> {
+    remaining: u32,
+    order: Order<'table>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Order<'table> {
+    Ranked(&'table [u32; LEVELS]),
+    Exact { properties: &'table [vk::MemoryPropertyFlags; vk::MAX_MEMORY_TYPES], preferences: Preferences },
+}
+
+impl Iterator for Candidates<'_> {
+    type Item = u32;
+
+    #[inline]
+    fn next(&mut self) -> Option<u32> {
+        let best = match self.order {
+            // Only the first level that is not empty counts: its lowest bit is the lowest cost and the lowest index.
+            Order::Ranked(levels) => levels
+                .iter()
+                .map(|level| level & self.remaining)
+                .find(|&level| level != 0)
+                .map(u32::trailing_zeros),
+            // `min_by_key` takes the first of equals, which is the lowest index.
+            Order::Exact { properties, preferences } => {
+                bits(self.remaining).min_by_key(|&type_index| preferences.cost(properties[index(type_index)]))
+            }
+        }?;
+        self.remaining &= !(1 << best);
+        Some(best)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let count = index(self.remaining.count_ones());
+        (count, Some(count))
+    }
+}
+
+impl ExactSizeIterator for Candidates<'_> {}
+impl std::iter::FusedIterator for Candidates<'_> {}
+
+/// What a wish comes to on one GPU.
+#[derive(Clone, Copy, Debug)]
+struct Preferences {
+    required: vk::MemoryPropertyFlags,
+    preferred: vk::MemoryPropertyFlags,
+    not_preferred: vk::MemoryPropertyFlags,
+}
+
+impl Preferences {
+    /// An unknown resource counts as accessed by the device here; [`case`] has refused it where that matters.
+    fn new(wish: &Wish, integrated: bool) -> Self {
+        let mut sets =
+            Self { required: wish.required, preferred: wish.preferred, not_preferred: Properties::empty() };
+        // On an integrated GPU everything is device-local in truth, so a caller's HOST_VISIBLE weighs more.
+        let keeps_host = integrated && wish.preferred.contains(Properties::HOST_VISIBLE);
+        match wish.usage {
+            MemoryUsage::Unknown => {}
+            MemoryUsage::GpuOnly => sets.prefer_device_local_unless(keeps_host),
+            MemoryUsage::CpuOnly => sets.required |= Properties::HOST_VISIBLE | Properties::HOST_COHERENT,
+            MemoryUsage::CpuToGpu => {
+                sets.required |= Properties::HOST_VISIBLE;
+                sets.prefer_device_local_unless(keeps_host);
+            }
+            MemoryUsage::GpuToCpu => {
+                sets.required |= Properties::HOST_VISIBLE;
+                sets.preferred |= Properties::HOST_CACHED;
+            }
+            MemoryUsage::CpuCopy => sets.not_preferred |= Properties::DEVICE_LOCAL,
+            MemoryUsage::GpuLazilyAllocated => sets.required |= Properties::LAZILY_ALLOCATED,
+            MemoryUsage::Auto | MemoryUsage::AutoPreferDevice | MemoryUsage::AutoPreferHost => {
+                sets.add_auto(wish, integrated);
+            }
+        }
+        // AMD's uncached types are slow for the device: only for callers that name them.
+        let amd = Properties::DEVICE_COHERENT_AMD | Properties::DEVICE_UNCACHED_AMD;
+        if !(wish.required | wish.preferred).intersects(amd) {
+            sets.not_preferred |= Properties::DEVICE_UNCACHED_AMD;
+        }
+        sets
+    }
+
+    fn add_auto(&mut self, wish: &Wish, integrated: bool) {
+        let device_access = wish.device_access.unwrap_or(true);
+        let transfer = wish.flags.contains(AllocationCreateFlags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD);
+        let prefers_host = wish.usage == MemoryUsage::AutoPreferHost;
+        // A copy is welcome where it buys device memory, which it does only on a GPU that has memory of its own.
+        let device_first = !integrated && device_access && transfer && !prefers_host;
+
+        if wish.flags.contains(AllocationCreateFlags::HOST_ACCESS_RANDOM) {
+            self.preferred |= Properties::HOST_CACHED;
+            if device_first {
+                // HOST_VISIBLE is left out on purpose: a type with all three wins anyway, and one that is only
+                // device-local must not lose to one that is only host-visible.
+                self.preferred |= Properties::DEVICE_LOCAL;
+            } else {
+                self.want_host_visible(transfer);
+            }
+        } else if wish.flags.contains(AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE) {
+            // Write-combined memory is the better one for writing in order.
+            self.not_preferred |= Properties::HOST_CACHED;
+            if device_first {
+                self.preferred |= Properties::DEVICE_LOCAL | Properties::HOST_VISIBLE;
+            } else {
+                self.want_host_visible(transfer);
+                // What the device works on belongs near the device, what is only copied from does not.
+                self.weigh_device_local(match wish.usage {
+                    MemoryUsage::AutoPreferHost => false,
+                    MemoryUsage::AutoPreferDevice => true,
+                    _ => device_access,
+                });
+            }
+        } else {
+            self.weigh_device_local(!prefers_host);
+        }
+    }
+
+    /// May end up both preferred and not preferred, if the caller prefers it and the usage does not. Then it weighs nothing.
+    fn weigh_device_local(&mut self, wanted: bool) {
+        if wanted {
+            self.preferred |= Properties::DEVICE_LOCAL;
+        } else {
+            self.not_preferred |= Properties::DEVICE_LOCAL;
+        }
+    }
+
+    fn prefer_device_local_unless(&mut self, exempt: bool) {
+        if !exempt {
+            self.preferred |= Properties::DEVICE_LOCAL;
+        }
+    }
+
+    fn want_host_visible(&mut self, transfer: bool) {
+        if transfer {
+            self.preferred |= Properties::HOST_VISIBLE;
+        } else {
+            self.required |= Properties::HOST_VISIBLE;
+        }
+    }
+
+    /// Cannot overflow: at most 32 properties are missing, and 32 others unwelcome.
+    fn cost(self, properties: vk::MemoryPropertyFlags) -> u32 {
+        let missing = self.preferred & !properties;
+        let unwelcome = self.not_preferred & properties;
+        missing.as_raw().count_ones() + unwelcome.as_raw().count_ones()
+    }
+}
+
+/// Every usage, each at the index that [`case`] gives it among its kind.
+const USAGES: [MemoryUsage; 10] = [
+    MemoryUsage::Unknown,
+    MemoryUsage::GpuOnly,
+    MemoryUsage::CpuOnly,
+    MemoryUsage::CpuToGpu,
+    MemoryUsage::GpuToCpu,
+    MemoryUsage::CpuCopy,
+    MemoryUsage::GpuLazilyAllocated,
+    MemoryUsage::Auto,
+    MemoryUsage::AutoPreferDevice,
+    MemoryUsage::AutoPreferHost,
+];
+
+/// The three flags that concern host access are neighbours; this is the lowest of them.
+const HOST_ACCESS_SHIFT: u32 = AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE.bits().trailing_zeros();
+const _: () = assert!(
+    AllocationCreateFlags::HOST_ACCESS_MASK
+        .union(AllocationCreateFlags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD)
+        .bits()
+        == 0b111 << HOST_ACCESS_SHIFT
+);
+
+/// The three bits of host access, as a number below 8.
+#[inline]
+fn host_access(flags: AllocationCreateFlags) -> usize {
+    index(flags.bits() >> HOST_ACCESS_SHIFT & 0b111)
+}
+
+/// The case of a wish, below [`CASES`], apart from its explicit properties; `None` for `Auto` without a resource.
+#[inline]
+fn case(wish: &Wish) -> Option<usize> {
+    let auto = match wish.usage {
+        MemoryUsage::Unknown => return Some(0),
+        MemoryUsage::GpuOnly => return Some(1),
+        MemoryUsage::CpuOnly => return Some(2),
+        MemoryUsage::CpuToGpu => return Some(3),
+        MemoryUsage::GpuToCpu => return Some(4),
+        MemoryUsage::CpuCopy => return Some(5),
+        MemoryUsage::GpuLazilyAllocated => return Some(6),
+        MemoryUsage::Auto => 0,
+        MemoryUsage::AutoPreferDevice => 1,
+        MemoryUsage::AutoPreferHost => 2,
+    };
+    let access = host_access(wish.flags) << 1 | usize::from(wish.device_access?);
+    Some(PLAIN_USAGES + auto * AUTO_CASES + access)
+}
+
+/// The memory types that a driver reports. A count beyond Vulkan's maximum is not believed.
+fn types(memory: &vk::PhysicalDeviceMemoryProperties) -> impl Iterator<Item = &vk::MemoryType> {
+    memory.memory_types.iter().take(index(memory.memory_type_count))
+}
+
+/// A bit for each memory type that there is.
+fn existing(memory: &vk::PhysicalDeviceMemoryProperties) -> u32 {
+    types(memory).fold(0, |bits, _| bits << 1 | 1)
+}
+
+/// The indices of the bits that are set, lowest first.
+#[inline]
+fn bits(mut mask: u32) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let lowest = (mask != 0).then(|| mask.trailing_zeros())?;
+        mask &= mask - 1;
+        Some(lowest)
+    })
+}
+
+/// A bit for each memory type that an allocator made with `flags` may use: all but AMD's device-coherent types, which
+/// want a feature to be enabled.
+///
+/// Source: VUID-vkAllocateMemory-deviceCoherentMemory-02790.
+pub(crate) fn global_mask(memory: &vk::PhysicalDeviceMemoryProperties, flags: AllocatorCreateFlags) -> u32 {
+    if flags.contains(AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY) {
+        return existing(memory);
+    }
+    bits(existing(memory))
+        .filter(|&type_index| {
+            let properties = memory.memory_types[index(type_index)].property_flags;
+            !properties.contains(Properties::DEVICE_COHERENT_AMD)
+        })
+        .fold(0, |mask, type_index| mask | 1 << type_index)
+}
+
+/// Whether the device does more with a buffer of this usage than copy it; `None` if the usage is empty, that is unknown.
+///
+/// The usage has the 64 bits of VK_KHR_maintenance5, whose lower half is the older `VkBufferUsageFlags`.
+#[inline]
+pub(crate) fn buffer_device_access_2(usage: vk::BufferUsageFlags2KHR) -> Option<bool> {
+    device_access(usage.as_raw())
+}
+
+/// Whether the device does more with an image of this usage than copy it; `None` if the usage is empty, that is unknown.
+#[inline]
+pub(crate) fn image_device_access(usage: vk::ImageUsageFlags) -> Option<bool> {
+    device_access(u64::from(usage.as_raw()))
+}
+
+const TRANSFERS: u64 = 0b11;
+// The bits of a transfer are the same for buffers and for images.
+const _: () = assert!(
+    vk::BufferUsageFlags2KHR::TRANSFER_SRC.as_raw() == 1
+        && vk::BufferUsageFlags2KHR::TRANSFER_DST.as_raw() == 2
+        && vk::ImageUsageFlags::TRANSFER_SRC.as_raw() == 1
+        && vk::ImageUsageFlags::TRANSFER_DST.as_raw() == 2
+);
+
+#[inline]
+fn device_access(usage: u64) -> Option<bool> {
+    (usage != 0).then_some(usage & !TRANSFERS != 0)
+}

@@ -1,0 +1,99 @@
+//! Custom pools: blocks of one memory type with limits and an algorithm of their own.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use crate::allocator::VectorFacts;
+use crate::error::ForeignHandle;
+
+/// Names a custom pool of one allocator. Made by [`create_pool`](crate::Allocator::create_pool), ended by
+/// [`destroy_pool`](crate::Allocator::destroy_pool).
+///
+/// Neither `Copy` nor `Clone`: a pool cannot be destroyed twice. Share it by reference.
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 4 << 20, ..PoolCreateInfo::new(0) })?;
+/// assert_eq!((pool.memory_type_index(), pool.block_size()), (0, 4 << 20));
+/// // SAFETY: nothing was allocated in it.
+/// unsafe { allocator.destroy_pool(pool) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "a pool lives until it is given to `destroy_pool`, or until its allocator is destroyed"]
+pub struct Pool {
+    /// Which allocator made it.
+    pub(crate) allocator: u32,
+    /// Tells this use of the vector from earlier ones.
+    pub(crate) generation: u32,
+    pub(crate) facts: VectorFacts,
+}
+
+impl Pool {
+    /// The memory type that all of the pool is in.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
+    /// assert_eq!(pool.memory_type_index(), 0);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory_type_index(&self) -> u32 {
+        self.facts.memory_type
+    }
+
+    /// Bytes of a block; the most of them if the allocator manages the sizes.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
+    /// assert_eq!(pool.block_size(), 1 << 20);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn block_size(&self) -> u64 {
+        self.facts.block_size
+    }
+}
+
+/// The allocator did not make the pool, which is given back.
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let another = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
+/// // SAFETY: nothing was allocated in it.
+/// let error = unsafe { another.destroy_pool(pool) }.unwrap_err();
+/// // SAFETY: as above.
+/// unsafe { allocator.destroy_pool(error.pool) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct DestroyPoolError {
+    /// What was to be destroyed.
+    pub pool: Pool,
+}
+
+impl fmt::Display for DestroyPoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the pool was not destroyed")
+    }
+}
+
+impl Error for DestroyPoolError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&ForeignHandle::Pool)
+    }
+}

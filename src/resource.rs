@@ -1,0 +1,232 @@
+//! Buffers and images together with their memory.
+
+use ash::vk;
+
+use crate::allocation::{Allocation, FreeError};
+use crate::allocator::{Allocator, Resource};
+use crate::base::sync::Threading;
+use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
+use crate::device::{BufferOrImage, Device};
+use crate::error::CreateError;
+
+/// Destroys what it holds, unless the creation came to its end.
+struct Unfinished<'a> {
+    device: &'a Device,
+    resource: BufferOrImage,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        match self.resource {
+            // SAFETY: the buffer was created a moment ago by the function that fails now; nobody else knows of it.
+            BufferOrImage::Buffer(buffer) => unsafe { self.device.destroy_buffer(buffer) },
+            // SAFETY: as above, for the image.
+            BufferOrImage::Image(image) => unsafe { self.device.destroy_image(image) },
+        }
+    }
+}
+
+impl<T: Threading> Allocator<T> {
+    /// Creates a buffer, allocates memory for it and binds the two (unless
+    /// [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
+    ///
+    /// # Errors
+    /// [`CreateError`] says which of the three steps failed; nothing is left behind.
+    ///
+    /// # Safety
+    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = vk::BufferCreateInfo::default().size(1024).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+    /// let host = AllocationCreateInfo {
+    ///     usage: MemoryUsage::Auto,
+    ///     flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED,
+    ///     ..Default::default()
+    /// };
+    /// // SAFETY: the create-info is valid.
+    /// let (buffer, allocation) = unsafe { allocator.create_buffer(&info, &host) }?;
+    /// assert!(allocation.mapped_pointer().is_some());
+    /// // SAFETY: the device does not use it.
+    /// unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn create_buffer(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<(vk::Buffer, Allocation), CreateError> {
+        if buffer_info.size == 0 {
+            return Err(CreateError::ZeroExtent);
+        }
+        // SAFETY: the caller's own promise covers the chain.
+        let usage = unsafe { self.buffer_usage(buffer_info) };
+        let device = self.device();
+        if usage.contains(vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS)
+            && !device.settings.buffer_device_address
+        {
+            return Err(CreateError::DeviceAddress);
+        }
+        // SAFETY: the caller's own promise.
+        let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
+        let handle = BufferOrImage::Buffer(buffer);
+        // SAFETY: the buffer was created just now.
+        let requirements = unsafe { device.requirements(handle) };
+        let resource = Resource::buffer(requirements, buffer, Some(usage));
+        // SAFETY: the buffer was created just now and its requirements were read.
+        let allocation = unsafe { self.finish_resource(handle, &resource, info) }?;
+        Ok((buffer, allocation))
+    }
+
+    /// Creates an image, allocates memory for it and binds the two (unless
+    /// [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
+    ///
+    /// # Errors
+    /// [`CreateError`] says which of the three steps failed; nothing is left behind.
+    ///
+    /// # Safety
+    /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    ///     .extent(vk::Extent3D { width: 256, height: 256, depth: 1 }).mip_levels(1).array_layers(1)
+    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST);
+    /// // SAFETY: the create-info is valid.
+    /// let (image, allocation) = unsafe { allocator.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// assert!(allocation.size() >= 256 * 256 * 4);
+    /// // SAFETY: the device does not use it.
+    /// unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn create_image(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<(vk::Image, Allocation), CreateError> {
+        let vk::Extent3D { width, height, depth } = image_info.extent;
+        if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
+            return Err(CreateError::ZeroExtent);
+        }
+        let device = self.device();
+        // SAFETY: the caller's own promise.
+        let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
+        let handle = BufferOrImage::Image(image);
+        // SAFETY: the image was created just now.
+        let requirements = unsafe { device.requirements(handle) };
+        let resource = Resource::image(requirements, image, Some((image_info.usage, image_info.tiling)));
+        // SAFETY: the image was created just now and its requirements were read.
+        let allocation = unsafe { self.finish_resource(handle, &resource, info) }?;
+        Ok((image, allocation))
+    }
+
+    /// Allocates and binds; destroys the resource if either fails.
+    ///
+    /// # Safety
+    /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
+    unsafe fn finish_resource(
+        &self,
+        handle: BufferOrImage,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, CreateError> {
+        let device = self.device();
+        let unfinished = Unfinished { device, resource: handle };
+        let allocation = self.allocate(resource, info)?;
+        if !info.flags.contains(AllocationCreateFlags::DONT_BIND) {
+            // SAFETY: the caller's own promise; the allocation was made for these requirements.
+            let bound =
+                unsafe { device.bind(handle, allocation.memory(), allocation.offset(), std::ptr::null()) };
+            if let Err(error) = bound {
+                // The resource goes before the memory that it might be bound to.
+                drop(unfinished);
+                // SAFETY: the allocation was made a moment ago and nobody uses it.
+                let freed = unsafe { self.free_memory(allocation) };
+                debug_assert!(freed.is_ok());
+                return Err(CreateError::Bind(error));
+            }
+        }
+        std::mem::forget(unfinished);
+        Ok(allocation)
+    }
+
+    /// Destroys a buffer and frees its memory. A null buffer is ignored.
+    ///
+    /// # Errors
+    /// The allocation comes back if it is another allocator's, or if its pool was destroyed; the buffer is destroyed
+    /// nonetheless.
+    ///
+    /// # Safety
+    /// The buffer is of the allocator's device, and the device no longer uses it (VUID-vkDestroyBuffer-buffer-00922) nor
+    /// anything else that is bound to the memory.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// // SAFETY: the create-info is valid.
+    /// let (buffer, allocation) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// // SAFETY: the device never used the buffer.
+    /// unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer, allocation: Allocation) -> Result<(), FreeError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.device().destroy_buffer(buffer) };
+        // SAFETY: the caller's own promise.
+        unsafe { self.free_memory(allocation) }
+    }
+
+    /// Destroys an image and frees its memory. A null image is ignored.
+    ///
+    /// # Errors
+    /// The allocation comes back if it is another allocator's, or if its pool was destroyed; the image is destroyed
+    /// nonetheless.
+    ///
+    /// # Safety
+    /// The image is of the allocator's device, and the device no longer uses it (VUID-vkDestroyImage-image-01000) nor
+    /// anything else that is bound to the memory.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    ///     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// // SAFETY: the create-info is valid.
+    /// let (image, allocation) = unsafe { allocator.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// // SAFETY: the device never used the image.
+    /// unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn destroy_image(&self, image: vk::Image, allocation: Allocation) -> Result<(), FreeError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.device().destroy_image(image) };
+        // SAFETY: the caller's own promise.
+        unsafe { self.free_memory(allocation) }
+    }
+
+    /// The usage of a buffer, from `VkBufferUsageFlags2CreateInfoKHR` where maintenance5 is enabled and it is there.
+    ///
+    /// # Safety
+    /// The chain of `info` is valid.
+    pub(crate) unsafe fn buffer_usage(&self, info: &vk::BufferCreateInfo<'_>) -> vk::BufferUsageFlags2KHR {
+        let mut next = info.p_next.cast::<vk::BaseInStructure<'_>>();
+        while self.has_maintenance5() && !next.is_null() {
+            // SAFETY: the chain is valid, so that every link begins with a type and a pointer to the next one.
+            let link = unsafe { &*next };
+            if link.s_type == vk::StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO_KHR {
+                // SAFETY: the structure type says what it is.
+                return unsafe { &*next.cast::<vk::BufferUsageFlags2CreateInfoKHR<'_>>() }.usage;
+            }
+            next = link.p_next;
+        }
+        vk::BufferUsageFlags2KHR::from_raw(u64::from(info.usage.as_raw()))
+    }
+}

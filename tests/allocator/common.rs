@@ -1,0 +1,390 @@
+//! What the tests share: an allocator on a simulated GPU, and short ways to ask it.
+
+use std::error::Error;
+
+use ash::vk;
+use sublet::sim::profiles::{self, Profile};
+use sublet::sim::{Gpu, LiveObjects};
+use sublet::{
+    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, Allocator,
+    AllocatorCreateFlags, AllocatorCreateInfo, CreateAllocatorError, CreateError, CreatePoolError, Local,
+    MemoryUsage, Pool, PoolCreateInfo, Shared, Statistics, Threading,
+};
+
+pub const KIB: u64 = 1 << 10;
+pub const MIB: u64 = 1 << 20;
+pub const GIB: u64 = 1 << 30;
+
+pub const DEVICE_LOCAL: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::DEVICE_LOCAL;
+pub const HOST_VISIBLE: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::HOST_VISIBLE;
+pub const HOST_COHERENT: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::HOST_COHERENT;
+pub const HOST_CACHED: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::HOST_CACHED;
+pub const LAZY: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::LAZILY_ALLOCATED;
+pub const PROTECTED: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::PROTECTED;
+pub const AMD_COHERENT: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD;
+
+/// Says which profile a test failed on.
+struct OnProfile(&'static str);
+
+impl Drop for OnProfile {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the test failed on the profile {}", self.0);
+        }
+    }
+}
+
+/// Runs a test on every simulated GPU.
+pub fn on_every_profile(test: impl Fn(&'static Profile)) {
+    for &profile in profiles::ALL {
+        on(profile, &test);
+    }
+}
+
+/// Runs a test on one simulated GPU.
+pub fn on(profile: &'static Profile, test: impl Fn(&'static Profile)) {
+    let _name = OnProfile(profile.name);
+    test(profile);
+}
+
+/// Runs a test on the profiles that `which` picks, of which there is one at least.
+pub fn on_profiles(which: impl Fn(&Profile) -> bool, test: impl Fn(&'static Profile)) {
+    let mut any = false;
+    for &profile in profiles::ALL.iter().filter(|profile| which(profile)) {
+        any = true;
+        on(profile, &test);
+    }
+    assert!(any, "no profile is left to test on");
+}
+
+/// The two forms of allocator.
+pub trait Form: Threading {
+    fn make(info: &AllocatorCreateInfo<'_>) -> Result<Allocator<Self>, CreateAllocatorError>;
+}
+
+impl Form for Shared {
+    fn make(info: &AllocatorCreateInfo<'_>) -> Result<Allocator<Self>, CreateAllocatorError> {
+        // SAFETY: a rig keeps its GPU for longer than its allocator.
+        unsafe { Allocator::new(info) }
+    }
+}
+
+impl Form for Local {
+    fn make(info: &AllocatorCreateInfo<'_>) -> Result<Allocator<Self>, CreateAllocatorError> {
+        // SAFETY: a rig keeps its GPU for longer than its allocator.
+        unsafe { Allocator::new_local(info) }
+    }
+}
+
+/// How an allocator is made for a test.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// `None`: what is enabled on the device, but for AMD's device-coherent memory.
+    pub flags: Option<AllocatorCreateFlags>,
+    pub heap_size_limits: &'a [u64],
+    pub empty_blocks_kept: u32,
+    pub large_block: u64,
+}
+
+impl Default for Options<'_> {
+    fn default() -> Self {
+        Self { flags: None, heap_size_limits: &[], empty_blocks_kept: 1, large_block: 0 }
+    }
+}
+
+impl Options<'_> {
+    /// Budgets are the allocator's own guess.
+    pub fn without_budget(gpu: &Gpu) -> Self {
+        Self { flags: Some(enabled(gpu) - AllocatorCreateFlags::EXT_MEMORY_BUDGET), ..Self::default() }
+    }
+}
+
+/// The flags for what is enabled on a device, but for AMD's device-coherent memory.
+pub fn enabled(gpu: &Gpu) -> AllocatorCreateFlags {
+    let extensions = gpu.extensions();
+    let by_extension = [
+        ("VK_KHR_dedicated_allocation", AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION),
+        ("VK_KHR_bind_memory2", AllocatorCreateFlags::KHR_BIND_MEMORY2),
+        ("VK_EXT_memory_budget", AllocatorCreateFlags::EXT_MEMORY_BUDGET),
+        ("VK_KHR_buffer_device_address", AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS),
+        ("VK_EXT_memory_priority", AllocatorCreateFlags::EXT_MEMORY_PRIORITY),
+        ("VK_KHR_maintenance4", AllocatorCreateFlags::KHR_MAINTENANCE4),
+    ];
+    let flags = by_extension.into_iter().filter(|(name, _)| extensions.iter().any(|it| it == name));
+    flags.map(|(_, flag)| flag).collect()
+}
+
+/// An allocator on a simulated GPU.
+pub struct Rig<T: Threading = Shared> {
+    // First, so that it goes first.
+    pub allocator: Allocator<T>,
+    pub gpu: Gpu,
+}
+
+/// What there is, for comparing before and after.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    pub live: LiveObjects,
+    pub types: Vec<Statistics>,
+    /// Bytes in use of each heap, as the allocator counts them.
+    pub usage: Vec<u64>,
+}
+
+impl Rig {
+    pub fn new(profile: &'static Profile) -> Self {
+        Self::with(Gpu::new(profile), &Options::default())
+    }
+
+    pub fn with(gpu: Gpu, options: &Options<'_>) -> Self {
+        Rig::<Shared>::of_form(gpu, options)
+    }
+}
+
+impl<T: Form> Rig<T> {
+    pub fn of_form(gpu: Gpu, options: &Options<'_>) -> Self {
+        let info = AllocatorCreateInfo {
+            flags: options.flags.unwrap_or_else(|| enabled(&gpu)),
+            heap_size_limits: options.heap_size_limits,
+            empty_blocks_kept: options.empty_blocks_kept,
+            preferred_large_heap_block_size: options.large_block,
+            ..create_info(&gpu)
+        };
+        let allocator = T::make(&info).unwrap();
+        gpu.reset_calls();
+        Self { allocator, gpu }
+    }
+}
+
+/// The plain create-info for a GPU, with the entry's functions, which version 1.0 needs.
+pub fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
+    let info =
+        AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+    AllocatorCreateInfo { functions: info.functions.clone().with_entry(gpu.entry()), ..info }
+}
+
+impl<T: Threading> Rig<T> {
+    pub fn profile(&self) -> &'static Profile {
+        self.gpu.profile()
+    }
+
+    /// The memory types that allocations may be in.
+    pub fn types(&self) -> Vec<u32> {
+        let types = (0..).zip(self.profile().types);
+        types.filter(|(_, kind)| !kind.flags.intersects(AMD_COHERENT)).map(|(index, _)| index).collect()
+    }
+
+    /// Those of [`Self::types`] with all of `with` and none of `without`.
+    pub fn types_with(&self, with: vk::MemoryPropertyFlags, without: vk::MemoryPropertyFlags) -> Vec<u32> {
+        let fits = |&index: &u32| {
+            let flags = self.properties(index);
+            flags.contains(with) && !flags.intersects(without)
+        };
+        self.types().into_iter().filter(fits).collect()
+    }
+
+    pub fn properties(&self, memory_type: u32) -> vk::MemoryPropertyFlags {
+        self.profile().types[memory_type as usize].flags
+    }
+
+    pub fn heap_of(&self, memory_type: u32) -> u32 {
+        self.profile().types[memory_type as usize].heap
+    }
+
+    pub fn heap_size(&self, memory_type: u32) -> u64 {
+        self.profile().heaps[self.heap_of(memory_type) as usize].size
+    }
+
+    /// The size of a full-grown block, by VMA's rule.
+    pub fn block_size(&self, memory_type: u32) -> u64 {
+        let heap = self.heap_size(memory_type);
+        if heap <= GIB { (heap / 8).next_multiple_of(32) } else { 256 * MIB }
+    }
+
+    /// Bytes of the device memory that an allocation is in, as the driver knows them.
+    pub fn memory_size(&self, allocation: &Allocation) -> u64 {
+        self.gpu.memory_info(allocation.memory()).unwrap().size
+    }
+
+    /// Allocates memory without a resource.
+    pub fn memory(
+        &self,
+        size: u64,
+        alignment: u64,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, AllocationError> {
+        let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: !0 };
+        self.allocator.allocate_memory(&requirements, info)
+    }
+
+    pub fn free(&self, allocation: Allocation) {
+        // SAFETY: the tests submit nothing that outlives what it uses.
+        unsafe { self.allocator.free_memory(allocation) }.unwrap();
+    }
+
+    pub fn free_all(&self, allocations: impl IntoIterator<Item = Allocation>) {
+        allocations.into_iter().for_each(|allocation| self.free(allocation));
+    }
+
+    pub fn buffer(
+        &self,
+        size: u64,
+        usage: vk::BufferUsageFlags,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<(vk::Buffer, Allocation), CreateError> {
+        let buffer_info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        // SAFETY: the create-info is valid.
+        unsafe { self.allocator.create_buffer(&buffer_info, info) }
+    }
+
+    pub fn image(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<(vk::Image, Allocation), CreateError> {
+        // SAFETY: the create-info is valid.
+        unsafe { self.allocator.create_image(image_info, info) }
+    }
+
+    pub fn destroy_buffer(&self, (buffer, allocation): (vk::Buffer, Allocation)) {
+        // SAFETY: the tests submit nothing that outlives what it uses.
+        unsafe { self.allocator.destroy_buffer(buffer, allocation) }.unwrap();
+    }
+
+    pub fn destroy_image(&self, (image, allocation): (vk::Image, Allocation)) {
+        // SAFETY: the tests submit nothing that outlives what it uses.
+        unsafe { self.allocator.destroy_image(image, allocation) }.unwrap();
+    }
+
+    pub fn pool(&self, info: &PoolCreateInfo<'_>) -> Result<Pool, CreatePoolError> {
+        self.allocator.create_pool(info)
+    }
+
+    /// Destroys a pool that must be empty.
+    pub fn destroy_pool(&self, pool: Pool) {
+        // SAFETY: the tests submit nothing that outlives what it uses.
+        let leaks = unsafe { self.allocator.destroy_pool(pool) }.unwrap();
+        assert!(leaks.is_empty(), "left in the pool: {leaks:?}");
+    }
+
+    pub fn statistics(&self, memory_type: u32) -> Statistics {
+        self.allocator.memory_type_statistics()[memory_type as usize]
+    }
+
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            live: self.gpu.live(),
+            types: self.allocator.memory_type_statistics(),
+            usage: self.usage(),
+        }
+    }
+
+    /// Bytes in use of each heap, as the allocator counts them.
+    fn usage(&self) -> Vec<u64> {
+        self.allocator.heap_budgets().iter().map(|budget| budget.usage).collect()
+    }
+
+    /// Checks the allocator's figures against the driver's, and its books against one another.
+    pub fn validate(&self) {
+        self.allocator.validate();
+        let live = self.gpu.live();
+        let mut heaps = vec![0; self.profile().heaps.len()];
+        let mut blocks = 0;
+        for (memory_type, statistics) in (0..).zip(self.allocator.memory_type_statistics()) {
+            heaps[self.heap_of(memory_type) as usize] += statistics.block_bytes;
+            blocks += statistics.block_count;
+            assert!(statistics.allocation_bytes <= statistics.block_bytes, "type {memory_type}");
+        }
+        assert_eq!(blocks, live.memories, "the allocator's blocks are the driver's memories");
+        assert_eq!(heaps, live.memory_bytes_by_heap, "the allocator's bytes are the driver's");
+        if !self.profile().features.memory_budget {
+            assert_eq!(self.usage(), heaps, "without the driver's word, usage is what the allocator has");
+        }
+    }
+
+    /// Ends a test: nothing is left, and the driver had nothing to object to.
+    pub fn finish(self) {
+        self.validate();
+        let Self { allocator, gpu } = self;
+        let leaks = allocator.destroy();
+        assert!(leaks.is_empty(), "left in the allocator: {leaks:?}");
+        assert!(gpu.live().is_empty(), "left on the device: {:?}", gpu.live());
+        gpu.assert_silent();
+        let messages = gpu.finish();
+        assert!(messages.is_empty(), "{messages:?}");
+    }
+}
+
+/// Any allocation in one memory type.
+pub fn in_type(memory_type: u32) -> AllocationCreateInfo<'static> {
+    AllocationCreateInfo { memory_type_bits: 1 << memory_type, ..AllocationCreateInfo::default() }
+}
+
+/// As [`in_type`], with flags.
+pub fn in_type_with(memory_type: u32, flags: Flags) -> AllocationCreateInfo<'static> {
+    AllocationCreateInfo { flags, ..in_type(memory_type) }
+}
+
+pub fn with_flags(usage: MemoryUsage, flags: Flags) -> AllocationCreateInfo<'static> {
+    AllocationCreateInfo { flags, ..AllocationCreateInfo::new(usage) }
+}
+
+/// A square image of 32 bits a texel.
+pub fn square(side: u32, usage: vk::ImageUsageFlags) -> vk::ImageCreateInfo<'static> {
+    vk::ImageCreateInfo::default()
+        .image_type(vk::ImageType::TYPE_2D)
+        .format(vk::Format::R8G8B8A8_UNORM)
+        .extent(vk::Extent3D { width: side, height: side, depth: 1 })
+        .mip_levels(1)
+        .array_layers(1)
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .usage(usage)
+}
+
+/// The Vulkan result at the end of an error's sources.
+pub fn driver_result(error: &(dyn Error + 'static)) -> Option<vk::Result> {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        if let Some(&result) = error.downcast_ref::<vk::Result>() {
+            return Some(result);
+        }
+        at = error.source();
+    }
+    None
+}
+
+/// Numbers that look random and are the same on every run.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+
+    /// A number between 1 and `2^bits`, small ones as likely as large ones.
+    pub fn size(&mut self, bits: u64) -> u64 {
+        let high = 1 << self.below(bits + 1);
+        high - self.below(high)
+    }
+
+    pub fn pick<V: Copy>(&mut self, from: &[V]) -> V {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// A number from the environment: more work for those who ask for it.
+pub fn from_environment(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}

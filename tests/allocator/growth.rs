@@ -1,0 +1,415 @@
+//! How vectors grow and shrink: block sizes, halving, empty blocks, trimming.
+
+use ash::vk;
+use sublet::sim::Gpu;
+use sublet::{AllocationError, Allocator, MemoryError, PoolCreateInfo};
+
+use crate::common::*;
+
+/// Allocates pieces of `size` in one type until `count` new memories were seen, and says how large those were.
+fn fill(rig: &Rig, memory_type: u32, size: u64, count: usize) -> (Vec<sublet::Allocation>, Vec<u64>) {
+    let (mut pieces, mut sizes, mut last) = (Vec::new(), Vec::new(), vk::DeviceMemory::null());
+    let mut seen = Vec::new();
+    while sizes.len() < count {
+        let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+        assert!(!piece.is_dedicated());
+        if piece.memory() != last && !seen.contains(&piece.memory()) {
+            last = piece.memory();
+            seen.push(last);
+            sizes.push(rig.memory_size(&piece));
+        }
+        pieces.push(piece);
+    }
+    (pieces, sizes)
+}
+
+#[test]
+fn blocks_grow_from_an_eighth_to_the_preferred_size() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in rig.types() {
+            let full = rig.block_size(memory_type);
+            let (pieces, sizes) = fill(&rig, memory_type, full / 64, 5);
+            assert_eq!(sizes, [full / 8, full / 4, full / 2, full, full], "type {memory_type}");
+            rig.validate();
+            rig.free_all(pieces);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn small_heaps_have_blocks_of_an_eighth() {
+    on_profiles(
+        |profile| profile.heaps.iter().any(|heap| heap.size <= GIB),
+        |profile| {
+            let rig = Rig::new(profile);
+            let small = rig.types().into_iter().filter(|&memory_type| rig.heap_size(memory_type) <= GIB);
+            for memory_type in small {
+                let eighth = (rig.heap_size(memory_type) / 8).next_multiple_of(32);
+                let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+                assert_eq!(pool.block_size(), eighth);
+                rig.destroy_pool(pool);
+            }
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn a_limit_makes_a_heap_small() {
+    on_every_profile(|profile| {
+        let limits = vec![160 * MIB; profile.heaps.len()];
+        let options = Options { heap_size_limits: &limits, ..Options::default() };
+        let rig = Rig::with(Gpu::new(profile), &options);
+        let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
+        assert_eq!(pool.block_size(), 20 * MIB);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// A heap of a GiB is small, one of a byte more is not.
+#[test]
+fn small_ends_at_a_gibibyte() {
+    on_every_profile(|profile| {
+        for (limit, block) in [(GIB, GIB / 8), (GIB + 1, 256 * MIB)] {
+            let limits = vec![limit; profile.heaps.len()];
+            let rig =
+                Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
+            let memory_type = rig.types().into_iter().max_by_key(|&at| rig.heap_size(at)).unwrap();
+            let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+            if rig.heap_size(memory_type) >= limit {
+                assert_eq!(pool.block_size(), block);
+            }
+            rig.destroy_pool(pool);
+            rig.finish();
+        }
+    });
+}
+
+#[test]
+fn the_program_chooses_the_size_of_blocks_in_large_heaps() {
+    on_every_profile(|profile| {
+        let options = Options { large_block: 64 * MIB, ..Options::default() };
+        let rig = Rig::with(Gpu::new(profile), &options);
+        for memory_type in rig.types() {
+            let full = if rig.heap_size(memory_type) > GIB { 64 * MIB } else { rig.block_size(memory_type) };
+            let (pieces, sizes) = fill(&rig, memory_type, full / 64, 2);
+            assert_eq!(sizes, [full / 8, full / 4]);
+            rig.free_all(pieces);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn an_absurd_block_size_is_cut_to_the_heap() {
+    on_every_profile(|profile| {
+        for large_block in [u64::MAX, u64::MAX - 15, 1 << 63, 1 << 45] {
+            let options = Options { large_block, ..Options::default() };
+            let rig = Rig::with(Gpu::new(profile), &options);
+            for memory_type in rig.types() {
+                let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+                let heap = rig.heap_size(memory_type);
+                let full = if heap <= GIB { rig.block_size(memory_type) } else { heap / 32 * 32 };
+                assert_eq!(pool.block_size(), full);
+                rig.destroy_pool(pool);
+                // The driver may refuse even an eighth of that: then there is memory all the same.
+                let piece = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
+                rig.free(piece);
+                rig.allocator.trim();
+            }
+            rig.finish();
+        }
+    });
+}
+
+#[test]
+fn a_large_request_starts_with_a_block_of_twice_its_size() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in rig.types() {
+            let full = rig.block_size(memory_type);
+            // A sixteenth is the most that the smallest block is started for.
+            for (size, block) in [
+                (full / 16, full / 8),
+                (full / 16 + 1, full / 4),
+                (full / 8 + 1, full / 2),
+                (full / 4 + 1, full),
+            ] {
+                // Whole pages for what may be an image: the request is a little larger than it says.
+                let page = profile.limits.buffer_image_granularity;
+                let size = if size == full / 16 { size / page * page } else { size };
+                let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+                assert!(!piece.is_dedicated());
+                assert_eq!(rig.memory_size(&piece), block, "for {size} bytes in type {memory_type}");
+                rig.free(piece);
+                rig.allocator.trim();
+            }
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn blocks_halve_when_the_driver_refuses() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in rig.types() {
+            let full = rig.block_size(memory_type);
+            let (mut pieces, _) = fill(&rig, memory_type, full / 64, 5);
+            let before = pieces.len();
+            while rig.gpu.live().memories == 5 {
+                pieces.push(rig.memory(full / 64, 1, &in_type(memory_type)).unwrap());
+                // The last block is being filled: what opens the next one meets a driver with little memory.
+                rig.gpu.faults().fail_above(full / 4);
+                rig.gpu.reset_calls();
+            }
+            assert!(pieces.len() > before);
+            let last = pieces.last().unwrap();
+            assert!(!last.is_dedicated());
+            assert_eq!(rig.memory_size(last), full / 4, "type {memory_type}");
+            rig.gpu.faults().clear();
+            rig.free_all(pieces);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn the_driver_is_asked_for_each_half_once() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in rig.types() {
+            let full = rig.block_size(memory_type);
+            // Too large for the three halvings of a fresh vector: two are taken at once, one is left.
+            let size = full / 8 / 4 * 3;
+            rig.gpu.reset_calls();
+            rig.gpu.faults().fail_above(full / 8);
+            let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+            assert!(!piece.is_dedicated());
+            assert_eq!(rig.memory_size(&piece), full / 8);
+            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 2, "a quarter, then an eighth: type {memory_type}");
+            rig.free(piece);
+            rig.allocator.trim();
+            // Not even an eighth: memory of its own is the last resort.
+            rig.gpu.faults().clear();
+            rig.gpu.faults().fail_above(full / 8 - 1);
+            rig.gpu.reset_calls();
+            let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
+            assert!(piece.is_dedicated());
+            assert_eq!(rig.memory_size(&piece), size);
+            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 3);
+            rig.free(piece);
+            rig.gpu.faults().clear();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_chosen_block_size_is_constant() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in rig.types() {
+            let info = PoolCreateInfo { block_size: 3 * MIB, ..PoolCreateInfo::new(memory_type) };
+            let pool = rig.pool(&info).unwrap();
+            assert_eq!(rig.gpu.live().memories, 0, "no block before it is needed");
+            let in_pool = sublet::AllocationCreateInfo::in_pool(&pool);
+            let pieces: Vec<_> = (0..6).map(|_| rig.memory(2 * MIB, 1, &in_pool).unwrap()).collect();
+            for piece in &pieces {
+                assert_eq!(rig.memory_size(piece), 3 * MIB);
+                assert!(!piece.is_dedicated());
+            }
+            assert_eq!(rig.gpu.live().memories, 6);
+            // No halving, and nothing dedicated instead.
+            rig.gpu.reset_calls();
+            rig.gpu.faults().fail_above(3 * MIB - 1);
+            let error = rig.memory(2 * MIB, 1, &in_pool).unwrap_err();
+            assert!(matches!(error, AllocationError::Memory(MemoryError::Driver(_))), "{error:?}");
+            assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
+            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
+            rig.gpu.faults().clear();
+            rig.free_all(pieces);
+            rig.destroy_pool(pool);
+        }
+        rig.finish();
+    });
+}
+
+/// One allocation in each of `count` blocks of a pool with blocks of 1 MiB.
+fn one_in_each(rig: &Rig, pool: &sublet::Pool, count: u64) -> Vec<sublet::Allocation> {
+    let in_pool = sublet::AllocationCreateInfo::in_pool(pool);
+    let before = rig.gpu.live().memories;
+    let pieces = (0..count).map(|_| rig.memory(MIB, 1, &in_pool).unwrap()).collect();
+    assert!(rig.gpu.live().memories <= before.max(count));
+    pieces
+}
+
+#[test]
+fn empty_blocks_are_kept_by_policy() {
+    on_every_profile(|profile| {
+        for (min_block_count, empty_blocks_kept, left) in
+            [(0, 0, 0), (0, 1, 1), (0, 3, 3), (0, 9, 5), (2, 0, 2), (2, 1, 2), (2, 3, 3), (5, 0, 5)]
+        {
+            let rig = Rig::new(profile);
+            let info = PoolCreateInfo {
+                block_size: MIB,
+                min_block_count,
+                empty_blocks_kept,
+                ..PoolCreateInfo::new(0)
+            };
+            let pool = rig.pool(&info).unwrap();
+            assert_eq!(rig.gpu.live().memories, u64::from(min_block_count), "the first blocks exist at once");
+            for _ in 0..3 {
+                let pieces = one_in_each(&rig, &pool, 5);
+                assert_eq!(rig.gpu.live().memories, 5);
+                rig.free_all(pieces);
+                rig.validate();
+                assert_eq!(
+                    rig.gpu.live().memories,
+                    left,
+                    "a minimum of {min_block_count}, {empty_blocks_kept} empty blocks kept"
+                );
+            }
+            let given_back = rig.allocator.trim();
+            assert_eq!(given_back, (left - u64::from(min_block_count)) * MIB);
+            assert_eq!(rig.gpu.live().memories, u64::from(min_block_count), "trimmed down to the minimum");
+            assert_eq!(rig.allocator.trim(), 0);
+            rig.destroy_pool(pool);
+            rig.finish();
+        }
+    });
+}
+
+#[test]
+fn default_vectors_keep_empty_blocks_by_policy() {
+    on_every_profile(|profile| {
+        for empty_blocks_kept in [0, 1, 2] {
+            let options = Options { empty_blocks_kept, ..Options::default() };
+            let rig = Rig::with(Gpu::new(profile), &options);
+            for memory_type in rig.types() {
+                let (pieces, _) = fill(&rig, memory_type, rig.block_size(memory_type) / 64, 3);
+                rig.free_all(pieces);
+                assert_eq!(rig.gpu.live().memories, u64::from(empty_blocks_kept), "type {memory_type}");
+                rig.validate();
+                let bytes: u64 = rig.gpu.live().memory_bytes_by_heap.iter().sum();
+                assert_eq!(rig.allocator.trim(), bytes);
+                assert_eq!(rig.gpu.live().memories, 0);
+            }
+            rig.finish();
+        }
+    });
+}
+
+#[test]
+fn one_empty_block_saves_the_driver_from_a_program_that_frees_and_allocates() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
+        rig.gpu.reset_calls();
+        for _ in 0..100 {
+            rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
+        }
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 0);
+        assert_eq!(rig.gpu.calls("vkFreeMemory"), 0);
+        rig.finish();
+    });
+}
+
+#[test]
+fn over_the_budget_an_empty_block_goes_at_once() {
+    on_profiles(
+        |profile| profile.features.memory_budget,
+        |profile| {
+            let rig = Rig::new(profile);
+            for memory_type in rig.types() {
+                let piece = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
+                rig.gpu.faults().set_budget(rig.heap_of(memory_type), MIB, MIB);
+                rig.allocator.set_current_frame_index(1);
+                rig.free(piece);
+                assert_eq!(rig.gpu.live().memories, 0, "type {memory_type}");
+                rig.gpu.faults().clear();
+                rig.allocator.set_current_frame_index(2);
+            }
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn over_the_guessed_budget_an_empty_block_goes_at_once() {
+    on_every_profile(|profile| {
+        let gpu = Gpu::new(profile);
+        let limits = vec![50 * MIB; profile.heaps.len()];
+        let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
+        let rig = Rig::with(gpu, &options);
+        let small = rig.memory(KIB, 1, &in_type(0)).unwrap();
+        // 80 % of 50 MiB are 40.
+        let own = in_type_with(0, sublet::AllocationCreateFlags::DEDICATED_MEMORY);
+        let large = rig.memory(40 * MIB, 1, &own).unwrap();
+        assert_eq!(rig.gpu.live().memories, 2);
+        rig.free(small);
+        assert_eq!(rig.gpu.live().memories, 1, "the empty block does not wait");
+        rig.free(large);
+        rig.finish();
+    });
+}
+
+#[test]
+fn minimum_blocks_survive_everything() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = PoolCreateInfo {
+            block_size: MIB,
+            min_block_count: 2,
+            max_block_count: 4,
+            empty_blocks_kept: 0,
+            ..PoolCreateInfo::new(0)
+        };
+        let pool = rig.pool(&info).unwrap();
+        let mut random = Random::new(7);
+        let mut pieces = Vec::new();
+        let in_pool = sublet::AllocationCreateInfo::in_pool(&pool);
+        for _ in 0..500 {
+            if random.below(2) == 0 {
+                pieces.extend(rig.memory(random.size(20), 1, &in_pool));
+            } else if !pieces.is_empty() {
+                let at = random.below(pieces.len() as u64) as usize;
+                rig.free(pieces.swap_remove(at));
+            }
+            if random.below(16) == 0 {
+                rig.allocator.trim();
+            }
+            let memories = rig.gpu.live().memories;
+            assert!((2..=4).contains(&memories), "{memories} blocks");
+        }
+        rig.free_all(pieces);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn preferred_block_size_of_a_pool_is_full_from_the_start() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) };
+        let pool = rig.pool(&info).unwrap();
+        assert_eq!(rig.gpu.live().memory_bytes_by_heap.iter().sum::<u64>(), rig.block_size(0));
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// The allocator is one pointer, and may be sent and shared.
+#[test]
+fn the_allocator_is_one_pointer() {
+    fn is_shared<A: Send + Sync>() {}
+    is_shared::<Allocator>();
+    assert_eq!(size_of::<Allocator>(), size_of::<usize>());
+}

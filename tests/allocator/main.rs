@@ -1,0 +1,26 @@
+//! The allocator from outside, on every simulated GPU. What it did is judged by the simulated driver and by its own
+//! figures, not by looking inside.
+#![allow(
+    clippy::unwrap_used,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "a test that meets the unexpected is to fail, and its numbers are small"
+)]
+
+#[allow(unreachable_pub, reason = "shared by the modules of this binary")]
+mod common;
+
+mod bad_input;
+mod content;
+mod dedicated;
+mod flags;
+mod growth;
+mod limits;
+mod mapping;
+mod memory_type;
+mod placement;
+mod pools;
+mod reentry;
+mod rollback;
+mod threads;
+mod versions;

@@ -1,0 +1,437 @@
+//! The host's view: mapping, its counts, flushes and invalidations, copies.
+
+use ash::vk;
+use sublet::sim::Gpu;
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, MapError, MemoryUsage,
+    PoolCreateInfo,
+};
+
+use crate::common::*;
+
+/// The types that the host sees, where there are such.
+fn host_types(rig: &Rig) -> Vec<u32> {
+    rig.types_with(HOST_VISIBLE, PROTECTED)
+}
+
+#[test]
+fn a_block_is_mapped_once_for_all() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in host_types(&rig) {
+            rig.gpu.reset_calls();
+            let mut first = rig.memory(1000, 64, &in_type(memory_type)).unwrap();
+            let mut second = rig.memory(1000, 64, &in_type(memory_type)).unwrap();
+            assert_eq!(rig.gpu.live().mapped, 0, "nobody wants it yet");
+            {
+                let one = rig.allocator.map(&mut first).unwrap();
+                let other = rig.allocator.map(&mut second).unwrap();
+                assert_eq!(one.size(), 1000);
+                assert_ne!(one.pointer(), other.pointer());
+                assert_eq!(rig.gpu.live().mapped, 1);
+            }
+            assert_eq!(rig.gpu.live().mapped, 1, "kept, for the next one");
+            drop(rig.allocator.map(&mut first).unwrap());
+            assert_eq!(rig.gpu.calls("vkMapMemory"), 1);
+            // While a guard is there `trim` leaves the block mapped; afterwards it does not.
+            let guard = rig.allocator.map(&mut first).unwrap();
+            rig.allocator.trim();
+            assert_eq!(rig.gpu.live().mapped, 1);
+            drop(guard);
+            rig.allocator.trim();
+            assert_eq!(rig.gpu.live().mapped, 0);
+            assert_eq!(rig.gpu.calls("vkUnmapMemory"), 1);
+            let guard = rig.allocator.map(&mut second).unwrap();
+            assert_eq!(rig.gpu.live().mapped, 1, "mapped anew");
+            drop(guard);
+            rig.free_all([first, second]);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn dedicated_memory_is_mapped_and_trimmed_too() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in host_types(&rig) {
+            let mut own = rig.memory(1000, 64, &in_type_with(memory_type, Flags::DEDICATED_MEMORY)).unwrap();
+            let mut guard = rig.allocator.map(&mut own).unwrap();
+            guard.write(990, b"0123456789").unwrap();
+            guard.flush(990, 10).unwrap();
+            rig.allocator.trim();
+            assert_eq!(rig.gpu.live().mapped, 1, "in use");
+            drop(guard);
+            rig.allocator.trim();
+            assert_eq!(rig.gpu.live().mapped, 0, "not in use");
+            let mut back = [0; 10];
+            rig.allocator.copy_from_allocation(&own, 990, &mut back).unwrap();
+            assert_eq!(&back, b"0123456789");
+            let flags = Flags::DEDICATED_MEMORY | Flags::MAPPED;
+            let persistent = rig.memory(1000, 64, &in_type_with(memory_type, flags)).unwrap();
+            rig.allocator.trim();
+            assert_eq!(rig.gpu.live().mapped, 1, "only the persistent one");
+            rig.free_all([own, persistent]);
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn persistent_pointers_stay() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in host_types(&rig) {
+            let mut kept = rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
+            let pointer = kept.mapped_pointer().unwrap();
+            rig.gpu.reset_calls();
+            for _ in 0..20 {
+                let mut other = rig.memory(64, 64, &in_type(memory_type)).unwrap();
+                drop(rig.allocator.map(&mut other).unwrap());
+                rig.free(other);
+                rig.free(rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap());
+                rig.allocator.trim();
+            }
+            assert_eq!(rig.gpu.calls("vkMapMemory") + rig.gpu.calls("vkUnmapMemory"), 0);
+            assert_eq!(rig.allocator.map(&mut kept).unwrap().pointer(), pointer);
+            rig.free(kept);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn into_raw_keeps_the_mapping_until_it_is_ended() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in host_types(&rig) {
+            for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
+                let mut allocation = rig.memory(64, 64, &in_type_with(memory_type, flags)).unwrap();
+                let pointer = rig.allocator.map(&mut allocation).unwrap().into_raw();
+                let again = rig.allocator.map(&mut allocation).unwrap().into_raw();
+                assert_eq!(pointer, again);
+                rig.allocator.trim();
+                assert_eq!(rig.gpu.live().mapped, 1);
+                for left in [1, 0] {
+                    // SAFETY: it pairs with one of the two calls of `into_raw`; the pointers are not used any more.
+                    unsafe { rig.allocator.unmap_memory(&allocation) }.unwrap();
+                    rig.allocator.trim();
+                    assert_eq!(rig.gpu.live().mapped, left);
+                }
+                // SAFETY: nobody uses the pointers.
+                let error = unsafe { rig.allocator.unmap_memory(&allocation) }.unwrap_err();
+                assert_eq!(error, MapError::NotMapped);
+                rig.free(allocation);
+                rig.allocator.trim();
+            }
+            // Freed without being unmapped: the block is not mapped for ever.
+            let mut forgotten = rig.memory(64, 64, &in_type(memory_type)).unwrap();
+            let _ = rig.allocator.map(&mut forgotten).unwrap().into_raw();
+            rig.free(forgotten);
+            let kept = rig.memory(64, 64, &in_type(memory_type)).unwrap();
+            rig.allocator.trim();
+            assert_eq!(rig.gpu.live().mapped, 0, "type {memory_type}");
+            rig.free(kept);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+/// A program that unmaps too often hurts nobody but itself.
+#[test]
+fn one_unmap_too_many_is_no_panic() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let memory_type = host_types(&rig)[0];
+        for flags in [Flags::MAPPED, Flags::MAPPED | Flags::DEDICATED_MEMORY] {
+            let allocation = rig.memory(64, 64, &in_type_with(memory_type, flags)).unwrap();
+            // SAFETY: it does not pair; the pointer is not used any more.
+            unsafe { rig.allocator.unmap_memory(&allocation) }.unwrap();
+            // SAFETY: as above.
+            let error = unsafe { rig.allocator.unmap_memory(&allocation) }.unwrap_err();
+            assert_eq!(error, MapError::NotMapped);
+            rig.free(allocation);
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn what_cannot_be_mapped_is_not() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in rig.types_with(vk::MemoryPropertyFlags::empty(), HOST_VISIBLE) {
+            let mut hidden = rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
+            assert!(hidden.mapped_pointer().is_none());
+            let error = rig.allocator.map(&mut hidden).unwrap_err();
+            assert_eq!(error, MapError::NotHostVisible { memory_type });
+            assert_eq!(error.vk_result(), vk::Result::ERROR_MEMORY_MAP_FAILED);
+            let error = rig.allocator.copy_to_allocation(&[1], &mut hidden, 0).unwrap_err();
+            assert_eq!(error, MapError::NotHostVisible { memory_type });
+            rig.free(hidden);
+            rig.allocator.trim();
+        }
+        // An automatic usage without host access is not mapped even where it could be.
+        let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
+        let mut buffer = rig.buffer(64, usage, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
+        let error = rig.allocator.map(&mut buffer.1).unwrap_err();
+        if rig.properties(buffer.1.memory_type_index()).contains(HOST_VISIBLE) {
+            assert_eq!(error, MapError::NoHostAccess);
+        }
+        rig.destroy_buffer(buffer);
+        let access = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM);
+        let mut buffer = rig.buffer(64, usage, &access).unwrap();
+        drop(rig.allocator.map(&mut buffer.1).unwrap());
+        rig.destroy_buffer(buffer);
+        assert_eq!(rig.gpu.calls("vkMapMemory"), 1);
+        rig.finish();
+    });
+}
+
+#[test]
+fn unflushed_bytes_are_not_seen() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in host_types(&rig) {
+            let coherent = rig.properties(memory_type).contains(HOST_COHERENT);
+            let mut allocation = rig.memory(3000, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
+            let device = |offset, size| {
+                rig.gpu.read_memory(allocation.memory(), allocation.offset() + offset, size).unwrap()
+            };
+            rig.gpu.reset_calls();
+            let pointer = allocation.mapped_pointer().unwrap().as_ptr().cast::<u8>();
+            // SAFETY: the allocation is mapped and has 3,000 bytes; the device does nothing.
+            unsafe { std::ptr::write_bytes(pointer, 7, 3000) };
+            assert_eq!(device(0, 3000) == [7; 3000], coherent);
+            // Only what is flushed, rounded to atoms.
+            rig.allocator.flush(&allocation, 1001, 1).unwrap();
+            assert_eq!(device(1001, 1), [7]);
+            let atom = profile.limits.non_coherent_atom_size;
+            assert!(coherent || device(1001 / atom * atom + atom, 1) == [0], "the next atom was not flushed");
+            assert!(coherent || device(1001 / atom * atom - 1, 1) == [0], "nor the one before");
+            rig.allocator.flush(&allocation, 2000, vk::WHOLE_SIZE).unwrap();
+            assert_eq!(device(2000, 1000), [7; 1000]);
+            rig.allocator.flush(&allocation, 0, 3000).unwrap();
+            assert_eq!(device(0, 3000), [7; 3000]);
+            rig.allocator.flush(&allocation, 3000, 0).unwrap();
+            rig.allocator.flush(&allocation, 3000, vk::WHOLE_SIZE).unwrap();
+            rig.allocator.flush(&allocation, 0, 0).unwrap();
+            assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), if coherent { 0 } else { 3 });
+
+            // The other way.
+            assert!(rig.gpu.write_memory(allocation.memory(), allocation.offset() + 500, &[9; 10]));
+            let mut back = [0; 10];
+            {
+                let guard = rig.allocator.map(&mut allocation).unwrap();
+                guard.read(500, &mut back).unwrap();
+                assert_eq!(back == [9; 10], coherent);
+                guard.invalidate(500, 10).unwrap();
+                guard.read(500, &mut back).unwrap();
+            }
+            assert_eq!(back, [9; 10]);
+            rig.free(allocation);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn copies_flush_and_invalidate_by_themselves() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in host_types(&rig) {
+            let coherent = rig.properties(memory_type).contains(HOST_COHERENT);
+            for flags in [Flags::empty(), Flags::DEDICATED_MEMORY, Flags::MAPPED] {
+                let mut allocation = rig.memory(1000, 1, &in_type_with(memory_type, flags)).unwrap();
+                rig.gpu.reset_calls();
+                rig.allocator.copy_to_allocation(b"to the device", &mut allocation, 987).unwrap();
+                let seen = rig.gpu.read_memory(allocation.memory(), allocation.offset() + 987, 13).unwrap();
+                assert_eq!(seen, b"to the device");
+                assert!(rig.gpu.write_memory(allocation.memory(), allocation.offset() + 3, b"from it"));
+                let mut back = [0; 7];
+                rig.allocator.copy_from_allocation(&allocation, 3, &mut back).unwrap();
+                assert_eq!(&back, b"from it");
+                let calls = u64::from(!coherent);
+                assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
+                assert_eq!(rig.gpu.calls("vkInvalidateMappedMemoryRanges"), calls);
+                rig.allocator.copy_to_allocation(&[], &mut allocation, 1000).unwrap();
+                rig.allocator.copy_from_allocation(&allocation, 1000, &mut []).unwrap();
+                rig.allocator.trim();
+                assert_eq!(rig.gpu.live().mapped, u64::from(flags.contains(Flags::MAPPED)), "no use is left");
+                rig.free(allocation);
+                rig.allocator.trim();
+            }
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn ranges_are_clamped_to_the_end_of_the_memory() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let atom = profile.limits.non_coherent_atom_size;
+        for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
+            // A dedicated memory that ends within an atom, and a block that does.
+            let size = 10 * atom + 3;
+            let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY | Flags::MAPPED);
+            let own = rig.memory(size, 1, &own).unwrap();
+            let info = PoolCreateInfo {
+                block_size: size,
+                flags: sublet::PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY,
+                ..PoolCreateInfo::new(memory_type)
+            };
+            let pool = rig.pool(&info).unwrap();
+            let in_pool =
+                AllocationCreateInfo { flags: Flags::MAPPED, ..AllocationCreateInfo::in_pool(&pool) };
+            let shared = rig.memory(size, 1, &in_pool).unwrap();
+            for allocation in [&own, &shared] {
+                for offset in [0, 1, atom, size - 1, size - 3, size - 4] {
+                    rig.allocator.flush(allocation, offset, vk::WHOLE_SIZE).unwrap();
+                    rig.allocator.invalidate(allocation, offset, size - offset).unwrap();
+                }
+                rig.gpu.assert_silent();
+            }
+            rig.allocator.flush_many(&[(&own, 1, 2), (&shared, size - 1, 1), (&own, 0, 0)]).unwrap();
+            rig.allocator.invalidate_many(&[(&own, 1, 2), (&shared, 0, vk::WHOLE_SIZE)]).unwrap();
+            rig.free_all([own, shared]);
+            rig.destroy_pool(pool);
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn many_ranges_are_one_call() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in host_types(&rig) {
+            let coherent = rig.properties(memory_type).contains(HOST_COHERENT);
+            let info = in_type_with(memory_type, Flags::MAPPED);
+            let held: Vec<_> = (0..40).map(|_| rig.memory(100, 1, &info).unwrap()).collect();
+            let ranges: Vec<_> = held.iter().map(|it| (it, 10, 20)).collect();
+            rig.gpu.reset_calls();
+            rig.allocator.flush_many(&ranges).unwrap();
+            rig.allocator.invalidate_many(&ranges).unwrap();
+            rig.allocator.flush_many(&[]).unwrap();
+            let calls = u64::from(!coherent);
+            assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
+            assert_eq!(rig.gpu.calls("vkInvalidateMappedMemoryRanges"), calls);
+            // One wrong range spoils all.
+            let mut wrong = ranges.clone();
+            wrong.push((&held[0], 99, 2));
+            rig.gpu.reset_calls();
+            assert!(matches!(rig.allocator.flush_many(&wrong), Err(MapError::OutOfRange { .. })));
+            assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), 0);
+            rig.free_all(held);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_flush_needs_mapped_memory() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
+            let allocation = rig.memory(64, 1, &in_type(memory_type)).unwrap();
+            assert_eq!(rig.allocator.flush(&allocation, 0, 64), Err(MapError::NotMapped));
+            assert_eq!(rig.allocator.invalidate(&allocation, 0, 64), Err(MapError::NotMapped));
+            rig.free(allocation);
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_failed_map_leaves_nothing() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in host_types(&rig) {
+            let mut allocation = rig.memory(64, 64, &in_type(memory_type)).unwrap();
+            let before = rig.snapshot();
+            for result in [vk::Result::ERROR_MEMORY_MAP_FAILED, vk::Result::ERROR_OUT_OF_HOST_MEMORY] {
+                rig.gpu.faults().fail_nth("vkMapMemory", 0, result);
+                let error = rig.allocator.map(&mut allocation).unwrap_err();
+                assert_eq!(driver_result(&error), Some(result));
+                assert_eq!(error.vk_result(), result);
+                assert_eq!(rig.snapshot(), before);
+            }
+            drop(rig.allocator.map(&mut allocation).unwrap());
+            rig.allocator.trim();
+            assert_eq!(rig.gpu.live().mapped, 0, "no failed user is counted");
+            rig.free(allocation);
+            rig.allocator.trim();
+
+            // A persistent mapping that fails for a block may still work for dedicated memory; for neither it is an error.
+            rig.gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
+            let error = rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap_err();
+            assert!(matches!(error, AllocationError::Map(_)), "{error:?}");
+            assert_eq!(driver_result(&error), Some(vk::Result::ERROR_MEMORY_MAP_FAILED));
+            rig.gpu.faults().clear();
+            rig.allocator.trim();
+            assert!(rig.gpu.live().is_empty());
+
+            // In a block that others use the one that failed is not counted as a user either.
+            let mut other = rig.memory(64, 64, &in_type(memory_type)).unwrap();
+            rig.gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
+            assert!(rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).is_err());
+            rig.gpu.faults().clear();
+            drop(rig.allocator.map(&mut other).unwrap());
+            rig.allocator.trim();
+            assert_eq!(rig.gpu.live().mapped, 0, "type {memory_type}");
+            rig.free(other);
+            rig.allocator.trim();
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn guards_check_their_ranges() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let memory_type = host_types(&rig)[0];
+        let mut allocation = rig.memory(100, 1, &in_type(memory_type)).unwrap();
+        let mut guard = rig.allocator.map(&mut allocation).unwrap();
+        assert!(guard.write(0, &[0; 101]).is_err());
+        assert!(guard.write(100, &[0]).is_err());
+        assert!(guard.write(u64::MAX, &[0]).is_err());
+        assert!(guard.read(99, &mut [0; 2]).is_err());
+        assert!(guard.flush(100, 1).is_err());
+        assert!(guard.invalidate(u64::MAX, 1).is_err());
+        guard.write(100, &[]).unwrap();
+        guard.write(99, &[1]).unwrap();
+        let mut byte = [0];
+        guard.read(99, &mut byte).unwrap();
+        assert_eq!(byte, [1]);
+        drop(guard);
+        rig.free(allocation);
+        rig.finish();
+    });
+}
+
+/// A guard that outlives its pool ends quietly.
+#[test]
+fn a_guard_may_outlive_its_pool() {
+    on_every_profile(|profile| {
+        let gpu = Gpu::new(profile);
+        let rig = Rig::with(gpu, &Options::default());
+        let memory_type = host_types(&rig)[0];
+        let pool = rig.pool(&PoolCreateInfo::new(memory_type)).unwrap();
+        let mut allocation = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let guard = rig.allocator.map(&mut allocation).unwrap();
+        // SAFETY: the device uses nothing; the guard's pointer is not used any more.
+        let leaks = unsafe { rig.allocator.destroy_pool(pool) }.unwrap();
+        assert_eq!(leaks.len(), 1);
+        drop(guard);
+        // SAFETY: as above.
+        assert!(unsafe { rig.allocator.free_memory(allocation) }.is_err());
+        rig.finish();
+    });
+}

@@ -1,0 +1,439 @@
+//! Which memory type resources end up in: expectations by what a type is, not by its index.
+
+use ash::vk;
+use ash::vk::MemoryPropertyFlags as Properties;
+use sublet::sim::Gpu;
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, AllocatorCreateFlags, CreateError,
+    MemoryError, MemoryUsage, NoMemoryType,
+};
+
+use crate::common::*;
+
+const UNIFORM: vk::BufferUsageFlags = vk::BufferUsageFlags::UNIFORM_BUFFER;
+const STAGING: vk::BufferUsageFlags = vk::BufferUsageFlags::TRANSFER_SRC;
+const SAMPLED: vk::ImageUsageFlags = vk::ImageUsageFlags::SAMPLED;
+
+/// The types that a buffer may be in and that the allocator may use.
+fn buffer_types(rig: &Rig, usage: vk::BufferUsageFlags) -> Vec<u32> {
+    let info = vk::BufferCreateInfo::default().size(KIB).usage(usage);
+    // SAFETY: the create-info is valid.
+    let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
+    // SAFETY: the buffer is live.
+    let bits = unsafe { rig.gpu.device().get_buffer_memory_requirements(buffer) }.memory_type_bits;
+    // SAFETY: nobody uses it.
+    unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
+    rig.types().into_iter().filter(|index| bits & (1 << index) != 0).collect()
+}
+
+/// The properties of the type that a buffer gets.
+fn buffer_gets(rig: &Rig, usage: vk::BufferUsageFlags, info: &AllocationCreateInfo<'_>) -> Properties {
+    let buffer = rig.buffer(KIB, usage, info).unwrap();
+    let memory_type = buffer.1.memory_type_index();
+    // What `find` says is what `create` does.
+    let buffer_info = vk::BufferCreateInfo::default().size(KIB).usage(usage);
+    // SAFETY: the create-info is valid.
+    let found = unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&buffer_info, info) }.unwrap();
+    assert_eq!(found, memory_type);
+    rig.destroy_buffer(buffer);
+    rig.properties(memory_type)
+}
+
+/// The cheapest types by a rule of the test's own: required, preferred, unwanted.
+fn best(
+    rig: &Rig,
+    among: &[u32],
+    required: Properties,
+    preferred: Properties,
+    unwanted: Properties,
+) -> Option<Properties> {
+    let unwanted = unwanted | Properties::DEVICE_UNCACHED_AMD;
+    let cost = |properties: Properties| {
+        (preferred & !properties).as_raw().count_ones() + (unwanted & properties).as_raw().count_ones()
+    };
+    let fitting = among.iter().map(|&at| rig.properties(at)).filter(|it| it.contains(required));
+    fitting.min_by_key(|&properties| cost(properties))
+}
+
+const NONE: Properties = Properties::empty();
+
+#[test]
+fn plain_usages() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let among = buffer_types(&rig, UNIFORM);
+        let cases = [
+            (MemoryUsage::Unknown, NONE, NONE, NONE),
+            (MemoryUsage::GpuOnly, NONE, DEVICE_LOCAL, NONE),
+            (MemoryUsage::CpuOnly, HOST_VISIBLE | HOST_COHERENT, NONE, NONE),
+            (MemoryUsage::CpuToGpu, HOST_VISIBLE, DEVICE_LOCAL, NONE),
+            (MemoryUsage::GpuToCpu, HOST_VISIBLE, HOST_CACHED, NONE),
+            (MemoryUsage::CpuCopy, NONE, NONE, DEVICE_LOCAL),
+        ];
+        for (usage, required, preferred, unwanted) in cases {
+            let expected = best(&rig, &among, required, preferred, unwanted).unwrap();
+            let got = buffer_gets(&rig, UNIFORM, &AllocationCreateInfo::new(usage));
+            assert_eq!(got, expected, "{usage:?}");
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn automatic_usages() {
+    use Flags as F;
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let integrated = profile.device_type == vk::PhysicalDeviceType::INTEGRATED_GPU;
+        for buffer_usage in [UNIFORM, STAGING] {
+            let device_access = buffer_usage == UNIFORM;
+            let among = buffer_types(&rig, buffer_usage);
+            for usage in [MemoryUsage::Auto, MemoryUsage::AutoPreferDevice, MemoryUsage::AutoPreferHost] {
+                let prefers_host = usage == MemoryUsage::AutoPreferHost;
+                for flags in [
+                    F::empty(),
+                    F::HOST_ACCESS_RANDOM,
+                    F::HOST_ACCESS_SEQUENTIAL_WRITE,
+                    F::HOST_ACCESS_RANDOM | F::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD,
+                    F::HOST_ACCESS_SEQUENTIAL_WRITE | F::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD,
+                ] {
+                    let transfer = flags.contains(F::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD);
+                    let device_first = !integrated && device_access && transfer && !prefers_host;
+                    let (mut required, mut preferred, mut unwanted) = (NONE, NONE, NONE);
+                    let host = if transfer { &mut preferred } else { &mut required };
+                    if flags.contains(F::HOST_ACCESS_RANDOM) {
+                        if device_first {
+                            preferred |= DEVICE_LOCAL;
+                        } else {
+                            *host |= HOST_VISIBLE;
+                        }
+                        preferred |= HOST_CACHED;
+                    } else if flags.contains(F::HOST_ACCESS_SEQUENTIAL_WRITE) {
+                        unwanted |= HOST_CACHED;
+                        if device_first {
+                            preferred |= DEVICE_LOCAL | HOST_VISIBLE;
+                        } else {
+                            *host |= HOST_VISIBLE;
+                            let local = match usage {
+                                MemoryUsage::AutoPreferHost => false,
+                                MemoryUsage::AutoPreferDevice => true,
+                                _ => device_access,
+                            };
+                            *(if local { &mut preferred } else { &mut unwanted }) |= DEVICE_LOCAL;
+                        }
+                    } else if prefers_host {
+                        unwanted |= DEVICE_LOCAL;
+                    } else {
+                        preferred |= DEVICE_LOCAL;
+                    }
+                    let expected = best(&rig, &among, required, preferred, unwanted).unwrap();
+                    let got = buffer_gets(&rig, buffer_usage, &with_flags(usage, flags));
+                    assert_eq!(got, expected, "{usage:?} with {flags:?} for {buffer_usage:?}");
+                    // What no rule of ours could have wrong:
+                    if !(flags & F::HOST_ACCESS_MASK).is_empty() && !transfer {
+                        assert!(got.contains(HOST_VISIBLE));
+                    }
+                }
+            }
+        }
+        rig.finish();
+    });
+}
+
+/// The few sentences that users know the automatic usages by, on GPUs where they mean something.
+#[test]
+fn what_users_expect_of_a_discrete_gpu() {
+    on_profiles(
+        |profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
+        |profile| {
+            let rig = Rig::new(profile);
+            let gets = |usage, flags| buffer_gets(&rig, UNIFORM, &with_flags(usage, flags));
+            let stages = |flags| buffer_gets(&rig, STAGING, &with_flags(MemoryUsage::Auto, flags));
+            let auto = MemoryUsage::Auto;
+            assert!(
+                gets(auto, Flags::empty()).contains(DEVICE_LOCAL),
+                "what only the device uses is its own"
+            );
+            let staging = stages(Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
+            assert!(
+                staging.contains(HOST_VISIBLE) && !staging.contains(DEVICE_LOCAL),
+                "staging: {staging:?}"
+            );
+            if !rig.types_with(HOST_VISIBLE, HOST_CACHED | DEVICE_LOCAL).is_empty() {
+                assert!(!staging.contains(HOST_CACHED), "written in order: write-combined");
+            }
+            let readback = stages(Flags::HOST_ACCESS_RANDOM);
+            assert!(readback.contains(HOST_VISIBLE | HOST_CACHED), "readback: {readback:?}");
+            let host = gets(MemoryUsage::AutoPreferHost, Flags::empty());
+            assert!(!host.contains(DEVICE_LOCAL));
+            if profile.types.iter().any(|kind| kind.flags.contains(DEVICE_LOCAL | HOST_VISIBLE)) {
+                let written = gets(auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
+                assert!(written.contains(DEVICE_LOCAL | HOST_VISIBLE), "a bar is used: {written:?}");
+            }
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn images_are_where_the_driver_lets_them() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let info = square(32, SAMPLED);
+        let image = rig.image(&info, &auto).unwrap();
+        let memory_type = image.1.memory_type_index();
+        assert!(rig.properties(memory_type).contains(DEVICE_LOCAL));
+        // SAFETY: the create-info is valid.
+        let found = unsafe { rig.allocator.find_memory_type_index_for_image_info(&info, &auto) }.unwrap();
+        assert_eq!(found, memory_type);
+        rig.destroy_image(image);
+        rig.finish();
+    });
+}
+
+#[test]
+fn transient_attachments_are_lazily_allocated() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let lazy = profile.types.iter().any(|kind| kind.flags.contains(LAZY));
+        let usage = vk::ImageUsageFlags::TRANSIENT_ATTACHMENT | vk::ImageUsageFlags::COLOR_ATTACHMENT;
+        let lazily = AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated);
+        let before = rig.snapshot();
+        match rig.image(&square(32, usage), &lazily) {
+            Ok(image) => {
+                assert!(lazy && rig.properties(image.1.memory_type_index()).contains(LAZY));
+                rig.destroy_image(image);
+            }
+            Err(error) => {
+                assert!(!lazy, "{error:?}");
+                assert!(
+                    matches!(
+                        error,
+                        CreateError::Allocation(AllocationError::NoMemoryType(NoMemoryType::NoneFits { .. }))
+                    ),
+                    "{error:?}"
+                );
+                assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
+                assert_eq!(rig.snapshot(), before);
+            }
+        }
+        // Preferred is possible everywhere.
+        let preferred =
+            AllocationCreateInfo { preferred_flags: LAZY, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+        let image = rig.image(&square(32, usage), &preferred).unwrap();
+        assert_eq!(rig.properties(image.1.memory_type_index()).contains(LAZY), lazy);
+        rig.destroy_image(image);
+        rig.finish();
+    });
+}
+
+#[test]
+fn cached_readback_without_coherence() {
+    let incoherent = |flags: Properties| flags.contains(HOST_CACHED) && !flags.contains(HOST_COHERENT);
+    on_profiles(
+        |profile| profile.types.iter().any(|kind| incoherent(kind.flags)),
+        |profile| {
+            let rig = Rig::new(profile);
+            let required = HOST_VISIBLE | HOST_CACHED;
+            let among = rig.types_with(required, HOST_COHERENT | PROTECTED);
+            let info = AllocationCreateInfo {
+                required_flags: required,
+                memory_type_bits: among.iter().fold(0, |bits, at| bits | 1 << at),
+                ..with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM)
+            };
+            let got = buffer_gets(&rig, vk::BufferUsageFlags::TRANSFER_DST, &info);
+            assert!(incoherent(got), "{got:?}");
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn amd_coherent_memory_wants_its_flag() {
+    on_profiles(
+        |profile| profile.features.device_coherent_memory,
+        |profile| {
+            let asks = AllocationCreateInfo {
+                required_flags: AMD_COHERENT,
+                ..AllocationCreateInfo::new(MemoryUsage::Auto)
+            };
+            let rig = Rig::new(profile);
+            let error = rig.buffer(KIB, UNIFORM, &asks).unwrap_err();
+            assert!(matches!(error, CreateError::Allocation(AllocationError::NoMemoryType(_))), "{error:?}");
+            // Not by exhaustion of all others either.
+            let allowed = rig.types();
+            for bits in 0..profile.types.len() {
+                let only = AllocationCreateInfo { memory_type_bits: 1 << bits, ..Default::default() };
+                let index = rig.allocator.find_memory_type_index(!0, &only);
+                assert_eq!(index.ok(), allowed.contains(&(bits as u32)).then_some(bits as u32));
+            }
+            let pool = sublet::PoolCreateInfo::new(profile.types.len() as u32 - 1);
+            assert!(rig.properties(pool.memory_type_index).contains(AMD_COHERENT));
+            assert!(rig.pool(&pool).is_err());
+            rig.finish();
+
+            let gpu = Gpu::new(profile);
+            let flags = Some(enabled(&gpu) | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY);
+            let rig = Rig::with(gpu, &Options { flags, ..Options::default() });
+            let buffer = rig.buffer(KIB, UNIFORM, &asks).unwrap();
+            assert!(rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT));
+            rig.destroy_buffer(buffer);
+            // Not without being asked for.
+            for usage in
+                [MemoryUsage::Auto, MemoryUsage::GpuOnly, MemoryUsage::CpuToGpu, MemoryUsage::GpuToCpu]
+            {
+                let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(usage)).unwrap();
+                assert!(!rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT), "{usage:?}");
+                rig.destroy_buffer(buffer);
+            }
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn a_full_type_is_followed_by_the_next() {
+    on_profiles(
+        |profile| profile.heaps.len() > 1 && profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
+        |profile| {
+            let rig = Rig::new(profile);
+            let written = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
+            // Larger than the window that the host has on a small heap, if there is one: it fills.
+            let size = 32 * MIB;
+            let mut held = Vec::new();
+            let mut seen = Vec::new();
+            rig.gpu.faults().fail_above(u64::MAX);
+            let limit = 24 * GIB / size;
+            for _ in 0..limit {
+                let Ok(buffer) = rig.buffer(size, UNIFORM, &written) else { break };
+                let memory_type = buffer.1.memory_type_index();
+                assert!(rig.properties(memory_type).contains(HOST_VISIBLE));
+                if seen.last() != Some(&memory_type) {
+                    seen.push(memory_type);
+                }
+                held.push(buffer);
+            }
+            let smallest = profile.heaps.iter().map(|heap| heap.size).min().unwrap();
+            if smallest < GIB {
+                assert!(seen.len() > 1, "the window of {smallest} bytes was full, {seen:?}");
+                assert!(rig.properties(seen[0]).contains(DEVICE_LOCAL));
+                assert!(held.len() as u64 > smallest / size);
+            }
+            rig.validate();
+            held.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
+            rig.finish();
+        },
+    );
+}
+
+/// The first type is refused by the driver altogether: every other way is tried, and the first error is reported.
+#[test]
+fn the_first_types_error_is_the_one_reported() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let before = rig.snapshot();
+        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+        assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
+        assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        rig.gpu.faults().clear();
+        assert_eq!(rig.snapshot(), before);
+        // A device that is lost has no other memory types.
+        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_DEVICE_LOST);
+        rig.gpu.reset_calls();
+        let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+        assert_eq!(driver_result(&error), Some(vk::Result::ERROR_DEVICE_LOST));
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
+        rig.gpu.faults().clear();
+        assert_eq!(rig.snapshot(), before);
+        rig.finish();
+    });
+}
+
+#[test]
+fn memory_that_is_full_is_left_for_the_next_best() {
+    on_profiles(
+        |profile| profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
+        |profile| {
+            // No room in device-local heaps.
+            let limits: Vec<_> =
+                profile
+                    .heaps
+                    .iter()
+                    .map(|heap| {
+                        if heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) {
+                            0
+                        } else {
+                            vk::WHOLE_SIZE
+                        }
+                    })
+                    .collect();
+            let rig =
+                Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
+            let buffer = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
+            assert!(!rig.properties(buffer.1.memory_type_index()).contains(DEVICE_LOCAL));
+            rig.destroy_buffer(buffer);
+            // If the next best has nothing either, the reason given is that of the best.
+            rig.allocator.trim();
+            rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+            let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    CreateError::Allocation(AllocationError::Memory(MemoryError::HeapTooSmall {
+                        heap_size: 0,
+                        ..
+                    }))
+                ),
+                "{error:?}"
+            );
+            rig.gpu.faults().clear();
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn explicit_bits_and_properties_count() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for memory_type in buffer_types(&rig, UNIFORM) {
+            if rig.properties(memory_type).contains(PROTECTED) {
+                continue;
+            }
+            let buffer = rig.buffer(KIB, UNIFORM, &in_type(memory_type)).unwrap();
+            assert_eq!(buffer.1.memory_type_index(), memory_type);
+            rig.destroy_buffer(buffer);
+            let required = AllocationCreateInfo {
+                required_flags: rig.properties(memory_type),
+                ..AllocationCreateInfo::default()
+            };
+            let got = buffer_gets(&rig, UNIFORM, &required);
+            assert!(got.contains(rig.properties(memory_type)));
+        }
+        rig.finish();
+    });
+}
+
+/// A resource that is not protected must not be in protected memory, however full all other memory is.
+#[test]
+fn protected_memory_is_for_protected_resources() {
+    on_profiles(
+        |profile| profile.types.iter().any(|kind| kind.flags.contains(PROTECTED)),
+        |profile| {
+            let mut limits = vec![0; profile.heaps.len()];
+            for kind in profile.types.iter().filter(|kind| kind.flags.contains(PROTECTED)) {
+                limits[kind.heap as usize] = vk::WHOLE_SIZE;
+            }
+            let rig =
+                Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
+            let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+            let buffer = rig.buffer(KIB, UNIFORM, &auto);
+            assert!(buffer.is_err(), "{buffer:?}");
+            let image = rig.image(&square(32, SAMPLED), &auto);
+            assert!(image.is_err(), "{image:?}");
+            rig.finish();
+        },
+    );
+}

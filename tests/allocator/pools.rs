@@ -1,0 +1,490 @@
+//! Custom pools: the linear modes, Buddy, leaks, slots that are used again, names.
+
+use ash::vk;
+use sublet::{
+    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError,
+    ForeignHandle, MapError, Pool, PoolCreateInfo, ResourceKind,
+};
+
+use crate::common::*;
+
+/// A pool of one block with 64 places of a size that suits every profile, in memory type 0.
+const PLACE: u64 = 128 * KIB;
+const PLACES: u64 = 64;
+
+fn linear(rig: &Rig) -> Pool {
+    let info = PoolCreateInfo {
+        block_size: PLACES * PLACE,
+        max_block_count: 1,
+        algorithm: Algorithm::Linear,
+        ..PoolCreateInfo::new(0)
+    };
+    rig.pool(&info).unwrap()
+}
+
+fn take(rig: &Rig, pool: &Pool, places: u64) -> Result<Allocation, AllocationError> {
+    rig.memory(places * PLACE, 1, &AllocationCreateInfo::in_pool(pool))
+}
+
+fn take_upper(rig: &Rig, pool: &Pool, places: u64) -> Result<Allocation, AllocationError> {
+    let upper = AllocationCreateInfo { flags: Flags::UPPER_ADDRESS, ..AllocationCreateInfo::in_pool(pool) };
+    rig.memory(places * PLACE, 1, &upper)
+}
+
+fn place(allocation: &Allocation) -> u64 {
+    assert_eq!(allocation.offset() % PLACE, 0);
+    allocation.offset() / PLACE
+}
+
+fn is_full(error: &AllocationError) -> bool {
+    matches!(error, AllocationError::Full { block_count: 1, max_block_count: 1, .. })
+}
+
+#[test]
+fn freed_at_once() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = linear(&rig);
+        for round in 0..5 {
+            let mut level: Vec<_> = (0..PLACES).map(|_| take(&rig, &pool, 1).unwrap()).collect();
+            let places: Vec<_> = level.iter().map(place).collect();
+            assert_eq!(places, (0..PLACES).collect::<Vec<_>>(), "one behind the other");
+            let error = take(&rig, &pool, 1).unwrap_err();
+            assert!(is_full(&error), "{error:?}");
+            // Holes in the middle are not filled.
+            let middle = level.swap_remove(30);
+            rig.free(middle);
+            assert!(is_full(&take(&rig, &pool, 1).unwrap_err()));
+            // In another order each time.
+            let mut random = Random::new(round);
+            while !level.is_empty() {
+                let at = random.below(level.len() as u64) as usize;
+                rig.free(level.swap_remove(at));
+            }
+            assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().allocation_count, 0);
+        }
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1, "the block is kept and begins at 0 again");
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn stack() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = linear(&rig);
+        let mut scopes = Vec::new();
+        for round in 0..200_u64 {
+            if round % 5 < 3 && scopes.len() < 60 {
+                let top = scopes.last().map_or(0, |top: &Allocation| place(top) + 1);
+                scopes.push(take(&rig, &pool, 1).unwrap());
+                assert_eq!(place(scopes.last().unwrap()), top);
+            } else if let Some(top) = scopes.pop() {
+                rig.free(top);
+            }
+        }
+        while let Some(top) = scopes.pop() {
+            rig.free(top);
+        }
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn double_stack() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = linear(&rig);
+        for _ in 0..3 {
+            let mut lower: Vec<_> = (0..20).map(|_| take(&rig, &pool, 1).unwrap()).collect();
+            let mut upper: Vec<_> = (0..20).map(|_| take_upper(&rig, &pool, 2).unwrap()).collect();
+            assert_eq!(lower.iter().map(place).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+            let expected: Vec<_> = (1..=20).map(|at| PLACES - 2 * at).collect();
+            assert_eq!(upper.iter().map(place).collect::<Vec<_>>(), expected);
+            // 4 places are left between them.
+            assert!(is_full(&take(&rig, &pool, 5).unwrap_err()));
+            assert!(is_full(&take_upper(&rig, &pool, 5).unwrap_err()));
+            rig.free(upper.pop().unwrap());
+            let high = take(&rig, &pool, 6).unwrap();
+            assert_eq!(place(&high), 20);
+            assert!(is_full(&take_upper(&rig, &pool, 1).unwrap_err()), "they meet and do not overlap");
+            rig.free(high);
+            upper.push(take_upper(&rig, &pool, 6).unwrap());
+            assert_eq!(place(upper.last().unwrap()), 20);
+            lower.reverse();
+            rig.free_all(lower);
+            rig.free_all(upper.into_iter().rev());
+        }
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn ring() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = linear(&rig);
+        let mut frames = std::collections::VecDeque::new();
+        let mut next = 0;
+        for frame in 0..300 {
+            // 64 places do not divide by 7: the ring leaves a rest at its end.
+            if frames.len() == 6 {
+                rig.free(frames.pop_front().unwrap());
+            }
+            let granted = take(&rig, &pool, 7).unwrap();
+            if next + 7 > PLACES {
+                next = 0;
+            }
+            assert_eq!(place(&granted), next, "frame {frame}");
+            next += 7;
+            frames.push_back(granted);
+        }
+        // Wrapped: no upper addresses.
+        while next != 7 {
+            rig.free(frames.pop_front().unwrap());
+            let granted = take(&rig, &pool, 7).unwrap();
+            next = place(&granted) + 7;
+            frames.push_back(granted);
+        }
+        let before = rig.snapshot();
+        assert_eq!(take_upper(&rig, &pool, 1).unwrap_err(), AllocationError::UpperAddressInRing);
+        assert_eq!(rig.snapshot(), before);
+        rig.free_all(frames);
+        // Empty: it may be anything again.
+        let upper = take_upper(&rig, &pool, 1).unwrap();
+        assert_eq!(place(&upper), PLACES - 1);
+        rig.free(upper);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// Memory of its own has no upper address, however large the request or full the pool.
+#[test]
+fn an_upper_address_is_never_dedicated() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info =
+            PoolCreateInfo { max_block_count: 1, algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
+        let pool = rig.pool(&info).unwrap();
+        let upper =
+            AllocationCreateInfo { flags: Flags::UPPER_ADDRESS, ..AllocationCreateInfo::in_pool(&pool) };
+        let large = rig.memory(pool.block_size() / 8 * 5, 1, &upper).unwrap();
+        assert!(!large.is_dedicated());
+        let error = rig.memory(pool.block_size() / 2, 1, &upper).unwrap_err();
+        assert!(is_full(&error), "{error:?}");
+        rig.free(large);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// With an upper side there is no wrap.
+#[test]
+fn a_double_stack_is_no_ring() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = linear(&rig);
+        let upper = take_upper(&rig, &pool, 1).unwrap();
+        let first = take(&rig, &pool, 30).unwrap();
+        let second = take(&rig, &pool, 30).unwrap();
+        rig.free(first);
+        assert!(is_full(&take(&rig, &pool, 10).unwrap_err()), "the start is free, and not to be had");
+        rig.free_all([second, upper]);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn linear_with_many_blocks() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = PoolCreateInfo {
+            block_size: 4 * PLACE,
+            max_block_count: 3,
+            algorithm: Algorithm::Linear,
+            ..PoolCreateInfo::new(0)
+        };
+        let pool = rig.pool(&info).unwrap();
+        for _ in 0..4 {
+            let held: Vec<_> = (0..12).map(|_| take(&rig, &pool, 1).unwrap()).collect();
+            let places: Vec<_> = held.iter().map(place).collect();
+            assert_eq!(places, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+            let error = take(&rig, &pool, 1).unwrap_err();
+            assert!(
+                matches!(error, AllocationError::Full { block_count: 3, max_block_count: 3, .. }),
+                "{error:?}"
+            );
+            rig.free_all(held);
+            rig.validate();
+        }
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn buddy() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = PoolCreateInfo {
+            block_size: 8 * MIB,
+            max_block_count: 1,
+            algorithm: Algorithm::Buddy,
+            ..PoolCreateInfo::new(0)
+        };
+        let pool = rig.pool(&info).unwrap();
+        let mut random = Random::new(4);
+        let mut held: Vec<Allocation> = Vec::new();
+        for _ in 0..500 {
+            if random.below(2) == 0 {
+                let size = random.size(20);
+                if let Ok(granted) = rig.memory(size, 1, &AllocationCreateInfo::in_pool(&pool)) {
+                    assert_eq!(granted.size(), size);
+                    assert_eq!(
+                        granted.offset() % size.next_power_of_two(),
+                        0,
+                        "a power of two is where its like are"
+                    );
+                    held.push(granted);
+                }
+            } else if !held.is_empty() {
+                let at = random.below(held.len() as u64) as usize;
+                rig.free(held.swap_remove(at));
+            }
+        }
+        let mut ranges: Vec<_> = held.iter().map(|it| (it.offset(), it.offset() + it.size())).collect();
+        ranges.sort_unstable();
+        assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0));
+        let statistics = rig.allocator.pool_statistics(&pool).unwrap();
+        assert!(statistics.allocation_bytes >= held.iter().map(Allocation::size).sum());
+        rig.free_all(held);
+        // Everything is joined again.
+        let whole = rig.memory(8 * MIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        rig.free(whole);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// A power of two that no block has room for: the driver is not asked for a block that would be given back at once.
+#[test]
+fn no_block_is_taken_that_a_buddy_cannot_use() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info =
+            PoolCreateInfo { block_size: 1000 * KIB, algorithm: Algorithm::Buddy, ..PoolCreateInfo::new(0) };
+        let pool = rig.pool(&info).unwrap();
+        let before = rig.gpu.calls("vkAllocateMemory");
+        for (size, alignment) in [(600 * KIB, 1), (64, MIB)] {
+            let error = rig.memory(size, alignment, &AllocationCreateInfo::in_pool(&pool)).unwrap_err();
+            assert_eq!(error, AllocationError::BlockTooSmall { size: MIB, block_size: 1000 * KIB });
+        }
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), before);
+        let largest = rig.memory(512 * KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        rig.free(largest);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn an_upper_address_without_a_limit_of_blocks_is_told_so() {
+    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let upper = AllocationCreateInfo { flags: Flags::UPPER_ADDRESS, ..Default::default() };
+    let error = rig.memory(KIB, 1, &upper).unwrap_err();
+    assert!(matches!(error, AllocationError::UpperAddress { max_block_count: 0, .. }), "{error:?}");
+    assert!(error.to_string().ends_with("this is Tlsf with any number of blocks"), "{error}");
+    rig.finish();
+}
+
+#[test]
+fn managed_pools_grow_and_have_dedicated_memory() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = rig.pool(&PoolCreateInfo { name: Some("managed"), ..PoolCreateInfo::new(0) }).unwrap();
+        assert_eq!((pool.memory_type_index(), pool.block_size()), (0, rig.block_size(0)));
+        let in_pool = AllocationCreateInfo::in_pool(&pool);
+        let small = rig.memory(KIB, 1, &in_pool).unwrap();
+        assert_eq!(rig.memory_size(&small), rig.block_size(0) / 8);
+        let large = rig.memory(rig.block_size(0) / 2 + 1, 1, &in_pool).unwrap();
+        assert!(large.is_dedicated());
+        let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..in_pool };
+        let own = rig.memory(KIB, 1, &own).unwrap();
+        // Usage and types of the create-info do not matter in a pool.
+        let odd = AllocationCreateInfo {
+            required_flags: vk::MemoryPropertyFlags::from_raw(1 << 30),
+            memory_type_bits: 1 << 31,
+            ..in_pool
+        };
+        let odd = rig.memory(KIB, 1, &odd).unwrap();
+        let statistics = rig.allocator.pool_statistics(&pool).unwrap();
+        assert_eq!((statistics.block_count, statistics.allocation_count), (3, 4));
+        assert_eq!(statistics, rig.statistics(0), "everything of that type is in the pool");
+        let detailed = rig.allocator.calculate_pool_statistics(&pool).unwrap();
+        assert_eq!(detailed.statistics, statistics);
+        assert_eq!(rig.allocator.calculate_statistics().statistics, statistics);
+        rig.free_all([small, large, own, odd]);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn names_of_pools() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = rig.pool(&PoolCreateInfo { name: Some("first"), ..PoolCreateInfo::new(0) }).unwrap();
+        assert_eq!(rig.allocator.pool_name(&pool).unwrap().as_deref(), Some("first"));
+        rig.allocator.set_pool_name(&pool, Some("second")).unwrap();
+        assert_eq!(rig.allocator.pool_name(&pool).unwrap().as_deref(), Some("second"));
+        rig.allocator.set_pool_name(&pool, None).unwrap();
+        assert_eq!(rig.allocator.pool_name(&pool).unwrap(), None);
+        rig.allocator.set_pool_name(&pool, Some("third")).unwrap();
+        rig.destroy_pool(pool);
+        // The next one in its slot has no name.
+        let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
+        assert_eq!(rig.allocator.pool_name(&pool).unwrap(), None);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn leaks_are_reported_by_name() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = PoolCreateInfo { name: Some("leaky"), ..PoolCreateInfo::new(0) };
+        let pool = rig.pool(&info).unwrap();
+        let named = |name, flags| AllocationCreateInfo {
+            name: Some(name),
+            flags,
+            ..AllocationCreateInfo::in_pool(&pool)
+        };
+        let freed = rig.memory(KIB, 1, &named("freed", Flags::empty())).unwrap();
+        let _first = rig.memory(1000, 1, &named("first", Flags::empty())).unwrap();
+        let _second = rig.memory(2000, 1, &named("second", Flags::DEDICATED_MEMORY)).unwrap();
+        let _third = rig.memory(3000, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        rig.free(freed);
+        // SAFETY: the device uses none of it.
+        let leaks = unsafe { rig.allocator.destroy_pool(pool) }.unwrap();
+        let seen: Vec<_> = leaks.iter().map(|leak| (leak.name.as_deref(), leak.dedicated)).collect();
+        assert_eq!(seen.len(), 3, "{leaks:?}");
+        for expected in [(Some("first"), false), (Some("second"), true), (None, false)] {
+            assert!(seen.contains(&expected), "{expected:?} in {leaks:?}");
+        }
+        for leak in &leaks {
+            assert_eq!(leak.pool.as_deref(), Some("leaky"));
+            assert_eq!((leak.memory_type_index, leak.kind), (0, ResourceKind::Unknown));
+            assert!(leak.size >= 1000);
+        }
+        assert!(rig.gpu.live().is_empty(), "the memory is freed all the same");
+
+        let buffer = AllocationCreateInfo { name: Some("vertices"), ..in_type(0) };
+        let image = AllocationCreateInfo { name: Some("albedo"), ..Default::default() };
+        let buffer = rig.buffer(KIB, vk::BufferUsageFlags::TRANSFER_SRC, &buffer);
+        let image = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &image).unwrap();
+        let Rig { allocator, gpu } = rig;
+        let device = gpu.device();
+        let mut expected = vec![("albedo", ResourceKind::ImageOptimal)];
+        // SAFETY: nobody uses the image.
+        unsafe { device.destroy_image(image.0, None) };
+        if let Ok((buffer, _)) = &buffer {
+            expected.push(("vertices", ResourceKind::Buffer));
+            // SAFETY: nobody uses the buffer.
+            unsafe { device.destroy_buffer(*buffer, None) };
+        }
+        let leaks = allocator.destroy();
+        let mut seen: Vec<_> = leaks.iter().map(|leak| (leak.name.as_deref().unwrap(), leak.kind)).collect();
+        seen.sort_unstable_by_key(|it| it.0);
+        assert_eq!(seen, expected);
+        assert!(gpu.live().is_empty());
+        gpu.assert_silent();
+    });
+}
+
+/// An allocator that is dropped frees everything too, and pools that were not destroyed with it.
+#[test]
+fn dropping_frees_everything() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = rig.pool(&PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) }).unwrap();
+        let _lost = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let _lost = rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
+        let Rig { allocator, gpu } = rig;
+        drop(allocator);
+        assert!(gpu.live().is_empty());
+        gpu.assert_silent();
+    });
+}
+
+/// Allocations of a pool that was destroyed name nothing any more, also when their slot is in use again.
+#[test]
+fn stale_allocations_do_no_damage() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let tlsf = Algorithm::Tlsf;
+        for (algorithm, flags) in [
+            (tlsf, Flags::empty()),
+            (tlsf, Flags::DEDICATED_MEMORY),
+            (Algorithm::Linear, Flags::empty()),
+            (Algorithm::Buddy, Flags::empty()),
+        ] {
+            let pool_info = PoolCreateInfo { algorithm, ..PoolCreateInfo::new(0) };
+            let pool = rig.pool(&pool_info).unwrap();
+            let stale = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
+            let mut stale = rig.memory(KIB, 1, &stale).unwrap();
+            // SAFETY: the device uses none of it.
+            assert_eq!(unsafe { rig.allocator.destroy_pool(pool) }.unwrap().len(), 1);
+            let pool = rig.pool(&pool_info).unwrap();
+            let fresh =
+                AllocationCreateInfo { flags, name: Some("fresh"), ..AllocationCreateInfo::in_pool(&pool) };
+            let fresh = rig.memory(KIB, 1, &fresh).unwrap();
+            let before = rig.snapshot();
+            let foreign = ForeignHandle::Allocation;
+            assert_eq!(rig.allocator.allocation_info(&stale), Err(foreign));
+            assert_eq!(rig.allocator.set_allocation_name(&stale, Some("stale")), Err(foreign));
+            if rig.properties(0).contains(HOST_VISIBLE) {
+                assert_eq!(rig.allocator.map(&mut stale).unwrap_err(), MapError::Foreign(foreign));
+            }
+            // SAFETY: it is refused.
+            assert!(unsafe { rig.allocator.free_memory(stale) }.is_err());
+            assert_eq!(rig.snapshot(), before);
+            let info = rig.allocator.allocation_info(&fresh).unwrap();
+            assert_eq!(info.name.as_deref(), Some("fresh"));
+            rig.free(fresh);
+            rig.destroy_pool(pool);
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn slots_are_used_again() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let kept = rig.pool(&PoolCreateInfo { name: Some("kept"), ..PoolCreateInfo::new(0) }).unwrap();
+        for round in 0..100 {
+            let pools: Vec<_> = (0..5)
+                .map(|at| {
+                    let info = PoolCreateInfo { block_size: MIB << at, ..PoolCreateInfo::new(0) };
+                    rig.pool(&info).unwrap()
+                })
+                .collect();
+            for (at, pool) in pools.iter().enumerate() {
+                assert_eq!(pool.block_size(), MIB << at);
+                if round % 10 == 0 {
+                    rig.free(rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(pool)).unwrap());
+                }
+            }
+            pools.into_iter().for_each(|pool| rig.destroy_pool(pool));
+        }
+        assert_eq!(rig.allocator.pool_name(&kept).unwrap().as_deref(), Some("kept"));
+        rig.destroy_pool(kept);
+        rig.finish();
+    });
+}

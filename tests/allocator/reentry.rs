@@ -1,0 +1,163 @@
+//! What the allocator tells comes back to it: a subscriber, or a driver's function, that calls the allocator.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::rc::Rc;
+
+use ash::vk;
+use sublet::device::VulkanFunctions;
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Local,
+    PoolCreateInfo,
+};
+
+use crate::common::*;
+
+thread_local! {
+    /// The allocator that the hooks below ask. Without locks: where a real one would wait for ever it panics.
+    static ASKED: RefCell<Option<Rc<Allocator<Local>>>> = const { RefCell::new(None) };
+    static ANSWERS: Cell<u32> = const { Cell::new(0) };
+    static FLUSH: Cell<Option<vk::PFN_vkFlushMappedMemoryRanges>> = const { Cell::new(None) };
+    static INVALIDATE: Cell<Option<vk::PFN_vkInvalidateMappedMemoryRanges>> = const { Cell::new(None) };
+}
+
+/// Asks for figures and gives back what is not needed, if there is an allocator to ask.
+fn ask() {
+    ASKED.with_borrow(|asked| {
+        if let Some(allocator) = asked {
+            let _ = allocator.heap_budgets();
+            let _ = allocator.calculate_statistics();
+            allocator.trim();
+            ANSWERS.set(ANSWERS.get() + 1);
+        }
+    });
+}
+
+/// Runs `test` with an allocator that the hooks ask.
+fn asked(gpu: &sublet::sim::Gpu, info: &AllocatorCreateInfo<'_>, test: impl FnOnce(&Allocator<Local>)) {
+    let allocator = Rc::new(Local::make(info).unwrap());
+    ANSWERS.set(0);
+    ASKED.set(Some(Rc::clone(&allocator)));
+    test(&allocator);
+    ASKED.set(None);
+    drop(allocator);
+    assert!(gpu.live().is_empty());
+    gpu.assert_silent();
+}
+
+/// A subscriber's output, each line of which makes it ask.
+#[derive(Clone, Copy)]
+struct Asking;
+
+impl io::Write for Asking {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        ask();
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_subscriber_may_ask_while_leaks_are_reported() {
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::DEBUG)
+        .with_writer(|| Asking)
+        .without_time()
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        on_every_profile(|profile| {
+            let gpu = sublet::sim::Gpu::new(profile);
+            asked(&gpu, &create_info(&gpu), |allocator| {
+                let pool = allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
+                let requirements = vk::MemoryRequirements { size: KIB, alignment: 64, memory_type_bits: !0 };
+                for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
+                    let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
+                    let _lost = allocator.allocate_memory(&requirements, &info).unwrap();
+                }
+                // SAFETY: the device uses none of it.
+                let leaks = unsafe { allocator.destroy_pool(pool) }.unwrap();
+                assert_eq!(leaks.len(), 2);
+                // Two were taken, two leaks were told, two were freed.
+                assert_eq!(ANSWERS.get(), 6);
+            });
+        });
+    });
+}
+
+unsafe extern "system" fn flush(
+    device: vk::Device,
+    count: u32,
+    ranges: *const vk::MappedMemoryRange<'_>,
+) -> vk::Result {
+    ask();
+    // SAFETY: what the caller promised is handed on.
+    unsafe { FLUSH.get().unwrap()(device, count, ranges) }
+}
+
+unsafe extern "system" fn invalidate(
+    device: vk::Device,
+    count: u32,
+    ranges: *const vk::MappedMemoryRange<'_>,
+) -> vk::Result {
+    ask();
+    // SAFETY: what the caller promised is handed on.
+    unsafe { INVALIDATE.get().unwrap()(device, count, ranges) }
+}
+
+/// Another thread's `trim` may come at any time. Here it comes in the middle of the driver's call.
+#[test]
+fn a_trim_during_a_flush_does_not_unmap() {
+    let flushed = |flags: vk::MemoryPropertyFlags| {
+        flags.contains(HOST_VISIBLE) && !flags.intersects(HOST_COHERENT | PROTECTED | AMD_COHERENT)
+    };
+    on_profiles(
+        |profile| profile.types.iter().any(|kind| flushed(kind.flags)),
+        |profile| {
+            let gpu = sublet::sim::Gpu::new(profile);
+            let real = gpu.device().fp_v1_0();
+            FLUSH.set(Some(real.flush_mapped_memory_ranges));
+            INVALIDATE.set(Some(real.invalidate_mapped_memory_ranges));
+            let functions = VulkanFunctions {
+                flush_mapped_memory_ranges: Some(flush),
+                invalidate_mapped_memory_ranges: Some(invalidate),
+                ..create_info(&gpu).functions
+            };
+            let info = AllocatorCreateInfo { functions, ..create_info(&gpu) };
+            asked(&gpu, &info, |allocator| {
+                let kind = profile.types.iter().position(|kind| flushed(kind.flags)).unwrap();
+                for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
+                    let requirements =
+                        vk::MemoryRequirements { size: KIB, alignment: 64, memory_type_bits: 1 << kind };
+                    let info = AllocationCreateInfo { flags, ..Default::default() };
+                    let mut pair = [(); 2].map(|()| allocator.allocate_memory(&requirements, &info).unwrap());
+                    for calls in 0..4_u32 {
+                        for allocation in &mut pair {
+                            // Mapped now, and unmapped by the next `trim`.
+                            drop(allocator.map(allocation).unwrap());
+                        }
+                        let [one, other] = &pair;
+                        let many = [(one, 0, 8), (other, 0, vk::WHOLE_SIZE)];
+                        match calls {
+                            0 => allocator.flush(one, 0, 8),
+                            1 => allocator.invalidate(one, 0, 8),
+                            2 => allocator.flush_many(&many),
+                            _ => allocator.invalidate_many(&many),
+                        }
+                        .unwrap();
+                        assert_eq!(ANSWERS.take(), 1);
+                        gpu.assert_silent();
+                    }
+                    allocator.trim();
+                    assert_eq!(gpu.live().mapped, 0, "what the calls kept mapped is let go of");
+                    for allocation in pair {
+                        // SAFETY: nothing was ever bound to it.
+                        unsafe { allocator.free_memory(allocation) }.unwrap();
+                    }
+                }
+            });
+        },
+    );
+}

@@ -1,0 +1,326 @@
+//! Several threads on one allocator.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use ash::vk;
+use sublet::sim::Gpu;
+use sublet::{
+    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, MemoryUsage,
+    PoolCreateInfo,
+};
+
+use crate::common::*;
+
+/// Long enough to see who waits for it.
+const SLOW: Duration = Duration::from_millis(200);
+
+fn fast_profiles(profile: &sublet::sim::profiles::Profile) -> bool {
+    // Enough kinds for what is about time and not about memory types.
+    ["nvidia-h200", "amd-raphael", "apple-m1", "lavapipe"].contains(&profile.name)
+}
+
+/// Threads create, write, compare and destroy; others ask for figures, trim and make pools meanwhile.
+#[test]
+fn churn() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let rounds = from_environment("SUBLET_OPERATIONS", 2000) / 4;
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let rig = &rig;
+                scope.spawn(move || {
+                    let mut random = Random::new(thread + 100);
+                    let mut held: Vec<((vk::Buffer, Allocation), u8)> = Vec::new();
+                    for round in 0..rounds {
+                        if random.below(5) < 3 || held.is_empty() {
+                            let flags = random.pick(&[
+                                Flags::HOST_ACCESS_RANDOM,
+                                Flags::HOST_ACCESS_RANDOM | Flags::MAPPED,
+                                Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::DEDICATED_MEMORY,
+                            ]);
+                            let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
+                            let stamp = (thread * 61 + round) as u8;
+                            let mut buffer = rig
+                                .buffer(random.size(14), usage, &with_flags(MemoryUsage::Auto, flags))
+                                .unwrap();
+                            let bytes = vec![stamp; buffer.1.size() as usize];
+                            rig.allocator.copy_to_allocation(&bytes, &mut buffer.1, 0).unwrap();
+                            held.push((buffer, stamp));
+                        } else {
+                            let at = random.below(held.len() as u64) as usize;
+                            let (buffer, stamp) = held.swap_remove(at);
+                            let mut bytes = vec![0; buffer.1.size() as usize];
+                            rig.allocator.copy_from_allocation(&buffer.1, 0, &mut bytes).unwrap();
+                            assert!(bytes.iter().all(|&byte| byte == stamp));
+                            rig.destroy_buffer(buffer);
+                        }
+                        if round % 64 == thread {
+                            rig.allocator.trim();
+                            let _ = rig.allocator.heap_budgets();
+                            let _ = rig.allocator.calculate_statistics();
+                            rig.allocator.set_current_frame_index(round as u32);
+                            let pool = rig
+                                .pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) })
+                                .unwrap();
+                            rig.free(rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap());
+                            rig.destroy_pool(pool);
+                        }
+                    }
+                    for (buffer, _) in held {
+                        rig.destroy_buffer(buffer);
+                    }
+                });
+            }
+        });
+        rig.finish();
+    });
+}
+
+/// Two threads that find the vector full do not both grow it.
+#[test]
+fn one_thread_grows_for_all() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        rig.gpu.faults().delay("vkAllocateMemory", Duration::from_millis(20));
+        let barrier = Barrier::new(4);
+        let pieces: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        rig.memory(KIB, 1, &in_type(0)).unwrap()
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
+        assert_eq!(rig.gpu.live().memories, 1);
+        rig.free_all(pieces);
+        rig.finish();
+    });
+}
+
+/// While a thread waits for the driver, `work` is done by another again and again; says how often.
+fn done_meanwhile(slow: impl FnOnce() + Send, work: impl Fn() + Sync) -> u64 {
+    let mut count = 0;
+    std::thread::scope(|scope| {
+        let start = Instant::now();
+        scope.spawn(slow);
+        // The slow thread is in the driver soon, and what is done after it left does not count.
+        std::thread::sleep(SLOW / 4);
+        loop {
+            work();
+            if start.elapsed() >= SLOW {
+                break;
+            }
+            count += 1;
+        }
+    });
+    count
+}
+
+#[test]
+fn a_slow_driver_holds_up_only_who_needs_it() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let eighth = rig.block_size(0) / 8;
+        let kept = rig.memory(KIB, 1, &in_type(0)).unwrap();
+        rig.gpu.faults().delay("vkAllocateMemory", SLOW);
+        rig.gpu.reset_calls();
+        let grown = std::sync::Mutex::new(None);
+        let count = done_meanwhile(
+            || *grown.lock().unwrap() = Some(rig.memory(eighth, 1, &in_type(0)).unwrap()),
+            || rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap()),
+        );
+        assert!(count >= 1000, "only {count} allocations while the driver slept");
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
+        rig.free_all(grown.into_inner().unwrap());
+
+        // Dedicated memory holds up nobody either.
+        let count = done_meanwhile(
+            || rig.free(rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap()),
+            || rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap()),
+        );
+        assert!(count >= 1000, "only {count} allocations while the driver slept");
+        rig.free(kept);
+        rig.finish();
+    });
+}
+
+#[test]
+fn who_may_not_grow_does_not_wait() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        rig.gpu.faults().delay("vkAllocateMemory", SLOW);
+        let finished = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
+                finished.store(true, Ordering::Release);
+            });
+            std::thread::sleep(SLOW / 4);
+            let start = Instant::now();
+            let error = rig.memory(KIB, 1, &in_type_with(0, Flags::NEVER_ALLOCATE)).unwrap_err();
+            let waited = start.elapsed();
+            assert!(matches!(error, AllocationError::Full { .. }), "{error:?}");
+            assert!(waited < SLOW / 2 || finished.load(Ordering::Acquire), "waited for {waited:?}");
+        });
+        rig.gpu.faults().clear();
+        rig.finish();
+    });
+}
+
+#[test]
+fn slow_maps_and_frees_hold_up_nobody() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
+        let mut kept = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
+        let work = || rig.free(rig.memory(KIB, 1, &in_type(memory_type)).unwrap());
+
+        rig.gpu.faults().delay("vkMapMemory", SLOW);
+        let count = done_meanwhile(|| drop(rig.allocator.map(&mut kept).unwrap()), work);
+        assert!(count >= 1000, "only {count} allocations while the driver mapped");
+        rig.gpu.faults().clear();
+
+        let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
+        let mut dedicated = Some(rig.memory(KIB, 1, &own).unwrap());
+        rig.gpu.faults().delay("vkFreeMemory", SLOW);
+        let count = done_meanwhile(|| rig.free_all(dedicated.take()), work);
+        assert!(count >= 1000, "only {count} allocations while the driver freed");
+
+        // An empty block on its way back keeps nobody from mapping another.
+        let info =
+            PoolCreateInfo { block_size: MIB, empty_blocks_kept: 0, ..PoolCreateInfo::new(memory_type) };
+        let pool = rig.pool(&info).unwrap();
+        let in_pool = AllocationCreateInfo::in_pool(&pool);
+        let first = rig.memory(MIB, 1, &in_pool).unwrap();
+        let mut other = rig.memory(MIB, 1, &in_pool).unwrap();
+        assert_ne!(first.memory(), other.memory());
+        let finished = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                rig.free(first);
+                finished.store(true, Ordering::Release);
+            });
+            std::thread::sleep(SLOW / 4);
+            drop(rig.allocator.map(&mut other).unwrap());
+            assert!(!finished.load(Ordering::Acquire), "mapping waited for the driver to free");
+        });
+        rig.gpu.faults().clear();
+        rig.free_all([kept, other]);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// Of threads that each fit the budget, only as many get memory as fit it together.
+#[test]
+fn the_budget_holds_for_all_threads_together() {
+    on_every_profile(|profile| {
+        for round in 0..4 {
+            let gpu = Gpu::new(profile);
+            let limits = vec![10 * MIB; profile.heaps.len()];
+            let options = Options { heap_size_limits: &limits, ..Options::without_budget(&gpu) };
+            let rig = Rig::with(gpu, &options);
+            let barrier = Barrier::new(4);
+            let own = in_type_with(0, Flags::DEDICATED_MEMORY | Flags::WITHIN_BUDGET);
+            // 80 % of 10 MiB hold two of these.
+            let held: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            barrier.wait();
+                            rig.memory(3 * MIB, 1, &own).ok()
+                        })
+                    })
+                    .collect();
+                threads.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(held.len(), 2, "round {round}");
+            rig.free_all(held);
+            rig.finish();
+        }
+    });
+}
+
+/// Trimming, mapping and freeing at once: nothing is unmapped under somebody's feet, or after it was freed.
+#[test]
+fn trim_against_mapping_and_freeing() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Acquire) {
+                    rig.allocator.trim();
+                }
+            });
+            let workers: Vec<_> = (0..3_u8)
+                .map(|stamp| {
+                    let rig = &rig;
+                    scope.spawn(move || {
+                        for round in 0..300 {
+                            let flags = match (round + i32::from(stamp)) % 3 {
+                                0 => Flags::empty(),
+                                1 => Flags::MAPPED,
+                                _ => Flags::DEDICATED_MEMORY,
+                            };
+                            let mut it = rig.memory(256, 64, &in_type_with(memory_type, flags)).unwrap();
+                            let bytes = [stamp; 256];
+                            rig.allocator.copy_to_allocation(&bytes, &mut it, 0).unwrap();
+                            let mut back = [0; 256];
+                            rig.allocator.copy_from_allocation(&it, 0, &mut back).unwrap();
+                            assert_eq!(back, bytes);
+                            rig.free(it);
+                        }
+                    })
+                })
+                .collect();
+            let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+            stop.store(true, Ordering::Release);
+            assert!(results.iter().all(Result::is_ok));
+        });
+        rig.finish();
+    });
+}
+
+/// A block that came when it was not needed any more does not stay against the policy.
+#[test]
+fn a_block_that_came_too_late_goes_back() {
+    on_profiles(fast_profiles, |profile| {
+        for (empty_blocks_kept, left) in [(0, 1), (1, 2)] {
+            let rig = Rig::new(profile);
+            let info = PoolCreateInfo { block_size: MIB, empty_blocks_kept, ..PoolCreateInfo::new(0) };
+            let pool = rig.pool(&info).unwrap();
+            let lowest = AllocationCreateInfo {
+                flags: Flags::STRATEGY_MIN_OFFSET,
+                ..AllocationCreateInfo::in_pool(&pool)
+            };
+            let large = rig.memory(768 * KIB, 1, &lowest).unwrap();
+            let small = rig.memory(256 * KIB, 1, &lowest).unwrap();
+            rig.gpu.faults().delay("vkAllocateMemory", SLOW);
+            let late = std::thread::scope(|scope| {
+                let grows = scope.spawn(|| rig.memory(512 * KIB, 1, &lowest).unwrap());
+                std::thread::sleep(SLOW / 4);
+                rig.free(large);
+                grows.join().unwrap()
+            });
+            rig.gpu.faults().clear();
+            assert_eq!(
+                late.memory(),
+                small.memory(),
+                "there was room in the old block when the new one came"
+            );
+            assert_eq!(rig.gpu.live().memories, left, "{empty_blocks_kept} empty blocks kept");
+            rig.validate();
+            rig.free_all([late, small]);
+            rig.destroy_pool(pool);
+            rig.finish();
+        }
+    });
+}

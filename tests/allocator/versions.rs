@@ -1,0 +1,311 @@
+//! Vulkan 1.0 to 1.4, with and without extensions, and all the ways to come by the functions; and the allocator
+//! without locks.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ash::vk;
+use sublet::device::VulkanFunctions;
+use sublet::sim::Gpu;
+use sublet::sim::profiles::Profile;
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateFlags,
+    AllocatorCreateInfo, CreateAllocatorError, Local, MemoryUsage, PoolCreateInfo, Shared, Threading,
+};
+
+use crate::common::*;
+
+/// A little of everything.
+fn exercise<T: Threading>(rig: &Rig<T>) {
+    let staging = with_flags(MemoryUsage::Auto, Flags::HOST_ACCESS_RANDOM | Flags::MAPPED);
+    let mut upload = rig.buffer(1000, vk::BufferUsageFlags::TRANSFER_SRC, &staging).unwrap();
+    rig.allocator.copy_to_allocation(b"hello", &mut upload.1, 100).unwrap();
+    let mut back = [0; 5];
+    rig.allocator.copy_from_allocation(&upload.1, 100, &mut back).unwrap();
+    assert_eq!(&back, b"hello");
+    let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    let image = rig.image(&square(64, vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
+    let own = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY | Flags::WITHIN_BUDGET);
+    let dedicated = rig.image(&square(64, vk::ImageUsageFlags::COLOR_ATTACHMENT), &own).unwrap();
+    assert!(dedicated.1.is_dedicated());
+    let info = PoolCreateInfo { block_size: MIB, min_block_count: 1, ..PoolCreateInfo::new(0) };
+    let pool = rig.pool(&info).unwrap();
+    let pooled = rig.memory(KIB, 256, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+    let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
+    // SAFETY: the create-info is valid.
+    unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&info, &auto) }.unwrap();
+    rig.allocator.set_current_frame_index(1);
+    for budget in rig.allocator.heap_budgets() {
+        assert!(budget.usage >= budget.statistics.block_bytes, "{budget:?}");
+    }
+    rig.validate();
+    rig.free(pooled);
+    rig.destroy_pool(pool);
+    rig.destroy_buffer(upload);
+    rig.destroy_image(image);
+    rig.destroy_image(dedicated);
+}
+
+fn versions(test: impl Fn(&'static Profile, u32)) {
+    on_every_profile(|profile| {
+        for minor in 0..=4 {
+            test(profile, vk::make_api_version(0, 1, minor, 0));
+        }
+    });
+}
+
+/// An allocator made from this create-info does its work.
+fn works<T: Form>(gpu: Gpu, info: &AllocatorCreateInfo<'_>) {
+    let allocator = T::make(info).unwrap();
+    let rig = Rig { allocator, gpu };
+    exercise(&rig);
+    rig.finish();
+}
+
+#[test]
+fn every_version_with_everything_that_is_enabled() {
+    versions(|profile, version| {
+        let gpu = Gpu::builder(profile).api_version(version).build();
+        let info = AllocatorCreateInfo { flags: enabled(&gpu), ..create_info(&gpu) };
+        works::<Shared>(gpu, &info);
+    });
+}
+
+#[test]
+fn every_version_without_locks() {
+    versions(|profile, version| {
+        let gpu = Gpu::builder(profile).api_version(version).build();
+        let info = AllocatorCreateInfo { flags: enabled(&gpu), ..create_info(&gpu) };
+        works::<Local>(gpu, &info);
+    });
+}
+
+#[test]
+fn every_version_without_flags() {
+    versions(|profile, version| {
+        let gpu = Gpu::builder(profile).api_version(version).build();
+        let info = create_info(&gpu);
+        works::<Shared>(gpu, &info);
+    });
+}
+
+/// What is core is used under its core name, what is an extension under that, and nothing that is neither.
+#[test]
+fn only_what_is_enabled_is_called() {
+    versions(|profile, version| {
+        for with_flags in [false, true] {
+            let gpu = Gpu::builder(profile).api_version(version).build();
+            let flags = if with_flags { enabled(&gpu) } else { AllocatorCreateFlags::empty() };
+            let info = AllocatorCreateInfo { flags, ..create_info(&gpu) };
+            let allocator = Shared::make(&info).unwrap();
+            let rig = Rig { allocator, gpu };
+            rig.gpu.reset_calls();
+            exercise(&rig);
+            let minor = vk::api_version_minor(version).min(vk::api_version_minor(profile.api_version).max(
+                // The simulated device is of the version that it was built with.
+                vk::api_version_minor(rig.gpu.api_version()),
+            ));
+            let has = |core, flag| minor >= core || flags.contains(flag);
+            let second = has(1, AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION);
+            assert_eq!(rig.gpu.calls("vkGetBufferMemoryRequirements2") > 0, second);
+            assert_eq!(rig.gpu.calls("vkGetBufferMemoryRequirements") > 0, !second);
+            let fourth = has(3, AllocatorCreateFlags::KHR_MAINTENANCE4);
+            assert_eq!(rig.gpu.calls("vkGetDeviceBufferMemoryRequirements") > 0, fourth);
+            let budget = flags.contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
+            assert_eq!(rig.gpu.calls("vkGetPhysicalDeviceMemoryProperties2") > 0, budget);
+            rig.finish();
+        }
+    });
+}
+
+#[test]
+fn ash_objects_are_enough_from_version_1_1_on() {
+    on_every_profile(|profile| {
+        for minor in 1..=4 {
+            let gpu = Gpu::builder(profile).api_version(vk::make_api_version(0, 1, minor, 0)).build();
+            let plain = AllocatorCreateInfo::new(
+                gpu.instance(),
+                gpu.device(),
+                gpu.physical_device(),
+                gpu.api_version(),
+            );
+            let info = AllocatorCreateInfo { flags: enabled(&gpu), ..plain };
+            works::<Shared>(gpu, &info);
+        }
+    });
+}
+
+/// Budgets need a function that an instance of version 1.0 has under another name, which only its entry finds.
+#[test]
+fn budgets_without_the_function_are_refused() {
+    on_profiles(
+        |profile| profile.features.memory_budget,
+        |profile| {
+            let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
+            let plain = AllocatorCreateInfo::new(
+                gpu.instance(),
+                gpu.device(),
+                gpu.physical_device(),
+                gpu.api_version(),
+            );
+            let info = AllocatorCreateInfo { flags: AllocatorCreateFlags::EXT_MEMORY_BUDGET, ..plain };
+            // SAFETY: the handles are live, and no allocator comes of it.
+            let error = unsafe { Allocator::new(&info) }.unwrap_err();
+            assert_eq!(
+                error,
+                CreateAllocatorError::ExtensionNotPresent {
+                    function: "vkGetPhysicalDeviceMemoryProperties2"
+                }
+            );
+        },
+    );
+}
+
+#[test]
+fn one_get_proc_function_is_enough() {
+    versions(|profile, version| {
+        let gpu = Gpu::builder(profile).api_version(version).build();
+        let by_instance = VulkanFunctions::default().with_entry(gpu.entry());
+        let info = AllocatorCreateInfo::from_raw(
+            gpu.instance().handle(),
+            gpu.device().handle(),
+            gpu.physical_device(),
+            gpu.api_version(),
+            by_instance,
+        );
+        let info = AllocatorCreateInfo { flags: enabled(&gpu), ..info };
+        works::<Shared>(gpu, &info);
+    });
+}
+
+/// Every function as a pointer, and nothing to look more of them up with.
+fn raw(gpu: &Gpu) -> VulkanFunctions {
+    let instance = gpu.instance().fp_v1_0();
+    let instance1 = gpu.instance().fp_v1_1();
+    let device = gpu.device().fp_v1_0();
+    let device1 = gpu.device().fp_v1_1();
+    let device3 = gpu.device().fp_v1_3();
+    let at_least = |minor| vk::api_version_minor(gpu.api_version()) >= minor;
+    VulkanFunctions {
+        get_instance_proc_addr: None,
+        get_device_proc_addr: None,
+        get_physical_device_properties: Some(instance.get_physical_device_properties),
+        get_physical_device_memory_properties: Some(instance.get_physical_device_memory_properties),
+        get_physical_device_memory_properties2: at_least(1)
+            .then_some(instance1.get_physical_device_memory_properties2),
+        allocate_memory: Some(device.allocate_memory),
+        free_memory: Some(device.free_memory),
+        map_memory: Some(device.map_memory),
+        unmap_memory: Some(device.unmap_memory),
+        flush_mapped_memory_ranges: Some(device.flush_mapped_memory_ranges),
+        invalidate_mapped_memory_ranges: Some(device.invalidate_mapped_memory_ranges),
+        bind_buffer_memory: Some(device.bind_buffer_memory),
+        bind_image_memory: Some(device.bind_image_memory),
+        get_buffer_memory_requirements: Some(device.get_buffer_memory_requirements),
+        get_image_memory_requirements: Some(device.get_image_memory_requirements),
+        create_buffer: Some(device.create_buffer),
+        destroy_buffer: Some(device.destroy_buffer),
+        create_image: Some(device.create_image),
+        destroy_image: Some(device.destroy_image),
+        get_buffer_memory_requirements2: at_least(1).then_some(device1.get_buffer_memory_requirements2),
+        get_image_memory_requirements2: at_least(1).then_some(device1.get_image_memory_requirements2),
+        bind_buffer_memory2: at_least(1).then_some(device1.bind_buffer_memory2),
+        bind_image_memory2: at_least(1).then_some(device1.bind_image_memory2),
+        get_device_buffer_memory_requirements: at_least(3)
+            .then_some(device3.get_device_buffer_memory_requirements),
+        get_device_image_memory_requirements: at_least(3)
+            .then_some(device3.get_device_image_memory_requirements),
+    }
+}
+
+#[test]
+fn raw_pointers_are_enough() {
+    versions(|profile, version| {
+        let gpu = Gpu::builder(profile).api_version(version).build();
+        let info = AllocatorCreateInfo { functions: raw(&gpu), ..create_info(&gpu) };
+        works::<Shared>(gpu, &info);
+    });
+}
+
+/// Whether the hook below was called.
+static HOOKED: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "system" fn old_device(_: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceProperties) {
+    HOOKED.store(true, Ordering::Relaxed);
+    let limits = vk::PhysicalDeviceLimits {
+        // What a careful reader does not take at its word.
+        non_coherent_atom_size: 0,
+        buffer_image_granularity: 48,
+        max_memory_allocation_count: 100,
+        ..Default::default()
+    };
+    let properties =
+        vk::PhysicalDeviceProperties { api_version: vk::API_VERSION_1_0, limits, ..Default::default() };
+    // SAFETY: the caller gives a place for the properties.
+    unsafe { out.write(properties) };
+}
+
+unsafe extern "system" fn wrong_heaps(_: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceMemoryProperties) {
+    let mut properties = vk::PhysicalDeviceMemoryProperties {
+        memory_heap_count: 1,
+        memory_type_count: 1,
+        ..Default::default()
+    };
+    properties.memory_types[0] =
+        vk::MemoryType { property_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL, heap_index: 7 };
+    properties.memory_heaps[0] = vk::MemoryHeap { size: u64::MAX, flags: vk::MemoryHeapFlags::DEVICE_LOCAL };
+    // SAFETY: the caller gives a place for the properties.
+    unsafe { out.write(properties) };
+}
+
+/// An instance of version 1.3 on a device of version 1.0, whose limits are none that Vulkan allows.
+#[test]
+fn a_device_older_than_its_instance() {
+    let profile = Profile::by_name("lavapipe").unwrap();
+    let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_3).build();
+    let functions =
+        VulkanFunctions { get_physical_device_properties: Some(old_device), ..create_info(&gpu).functions };
+    let info = AllocatorCreateInfo { functions, ..create_info(&gpu) };
+    let allocator = Shared::make(&info).unwrap();
+    assert!(HOOKED.load(Ordering::Relaxed));
+    let rig = Rig { allocator, gpu };
+    rig.gpu.reset_calls();
+    exercise(&rig);
+    for name in [
+        "vkGetBufferMemoryRequirements2",
+        "vkGetImageMemoryRequirements2",
+        "vkGetDeviceBufferMemoryRequirements",
+    ] {
+        assert_eq!(rig.gpu.calls(name), 0, "{name}");
+    }
+    rig.finish();
+}
+
+/// A heap of 2^64 bytes, and a type in a heap that is not there: no panic, and memory.
+#[test]
+fn a_driver_with_wrong_heaps() {
+    let profile = Profile::by_name("lavapipe").unwrap();
+    for minor in [0, 3] {
+        let gpu = Gpu::builder(profile).api_version(vk::make_api_version(0, 1, minor, 0)).build();
+        let functions = VulkanFunctions {
+            get_physical_device_memory_properties: Some(wrong_heaps),
+            ..create_info(&gpu).functions
+        };
+        for preferred_large_heap_block_size in [0, u64::MAX] {
+            let info = AllocatorCreateInfo {
+                functions: functions.clone(),
+                preferred_large_heap_block_size,
+                ..create_info(&gpu)
+            };
+            let allocator = Shared::make(&info).unwrap();
+            let requirements = vk::MemoryRequirements { size: KIB, alignment: 64, memory_type_bits: !0 };
+            let piece = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
+            let huge = vk::MemoryRequirements { size: u64::MAX, ..requirements };
+            assert!(allocator.allocate_memory(&huge, &AllocationCreateInfo::default()).is_err());
+            // SAFETY: nothing uses it.
+            unsafe { allocator.free_memory(piece) }.unwrap();
+            allocator.validate();
+            assert!(allocator.destroy().is_empty());
+        }
+        assert!(gpu.live().is_empty());
+    }
+}

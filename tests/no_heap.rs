@@ -1,0 +1,247 @@
+//! A warm allocator asks the host for no memory: counted by a global allocator of this binary's own, on a device whose
+//! calls do nothing and so take none either.
+#![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use ash::vk;
+use sublet::sim::{NullGpu, profiles};
+use sublet::{
+    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator,
+    AllocatorCreateInfo, MemoryUsage, PoolCreateInfo,
+};
+
+thread_local! {
+    /// Host allocations of this thread.
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+    /// Bytes that this thread has and has not given back, wrapping.
+    static BYTES: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Enters bytes that came and bytes that went.
+fn enter(came: usize, went: usize) {
+    BYTES.with(|bytes| bytes.set(bytes.get().wrapping_add(came).wrapping_sub(went)));
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator as it came, which keeps the contract.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        enter(layout.size(), 0);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        enter(0, layout.size());
+        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        enter(size, layout.size());
+        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Host allocations in `work`.
+fn counted(work: impl FnOnce()) -> u64 {
+    let before = COUNT.with(Cell::get);
+    work();
+    COUNT.with(Cell::get) - before
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 33) % limit
+    }
+}
+
+/// Runs `test` on every profile; the allocator lives for as long as the GPU.
+fn on_every_profile(test: impl Fn(&str, &Allocator, &ash::Device)) {
+    for &profile in profiles::ALL {
+        let gpu = NullGpu::new(profile);
+        let info =
+            AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+        // SAFETY: the handles are live and outlive the allocator.
+        let allocator = unsafe { Allocator::new(&info) }.unwrap();
+        test(profile.name, &allocator, gpu.device());
+        assert!(allocator.destroy().is_empty());
+    }
+}
+
+/// Makes and frees at random. The same seed makes the same calls, and ends with nothing.
+fn churn(
+    make: impl Fn(u64, u64) -> Option<Allocation>,
+    free: impl Fn(Allocation),
+    held: &mut Vec<Allocation>,
+) {
+    let mut random = Random(5);
+    for _ in 0..2000 {
+        if random.below(5) < 3 {
+            held.extend(make(1 + random.below(20_000), 1 << random.below(9)));
+        } else if !held.is_empty() {
+            let at = usize::try_from(random.below(u64::try_from(held.len()).unwrap())).unwrap();
+            free(held.swap_remove(at));
+        }
+    }
+    held.drain(..).for_each(free);
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(counted(|| drop(std::hint::black_box(Box::new(1)))), 1);
+}
+
+#[test]
+fn allocate_and_free() {
+    on_every_profile(|name, allocator, _| {
+        for flags in [
+            Flags::empty(),
+            Flags::STRATEGY_MIN_MEMORY,
+            Flags::STRATEGY_MIN_TIME,
+            Flags::STRATEGY_MIN_OFFSET,
+            Flags::WITHIN_BUDGET,
+        ] {
+            let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::new(MemoryUsage::GpuOnly) };
+            let mut held = Vec::with_capacity(4000);
+            let mut round = || {
+                let make = |size, alignment| {
+                    let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: !0 };
+                    allocator.allocate_memory(&requirements, &info).ok()
+                };
+                // SAFETY: nothing uses the memory.
+                churn(make, |it| unsafe { allocator.free_memory(it) }.unwrap(), &mut held);
+            };
+            round();
+            assert_eq!(counted(round), 0, "{name} with {flags:?}");
+        }
+    });
+}
+
+#[test]
+fn buffers() {
+    on_every_profile(|name, allocator, _| {
+        let info = AllocationCreateInfo {
+            flags: Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED,
+            ..AllocationCreateInfo::new(MemoryUsage::Auto)
+        };
+        let round = || {
+            for size in [1, 100, 10_000, 1_000_000] {
+                let buffer_info =
+                    vk::BufferCreateInfo::default().size(size).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+                // SAFETY: the create-info is valid.
+                let (buffer, allocation) = unsafe { allocator.create_buffer(&buffer_info, &info) }.unwrap();
+                // SAFETY: nothing uses the buffer.
+                unsafe { allocator.destroy_buffer(buffer, allocation) }.unwrap();
+            }
+        };
+        round();
+        let warm = counted(|| (0..100).for_each(|_| round()));
+        assert_eq!(warm, 0, "{name}");
+    });
+}
+
+#[test]
+fn images() {
+    on_every_profile(|name, allocator, _| {
+        let image_info = vk::ImageCreateInfo::default()
+            .image_type(vk::ImageType::TYPE_2D)
+            .format(vk::Format::R8G8B8A8_UNORM)
+            .extent(vk::Extent3D { width: 64, height: 64, depth: 1 })
+            .mip_levels(1)
+            .array_layers(1)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .usage(vk::ImageUsageFlags::SAMPLED);
+        let info = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let round = || {
+            // SAFETY: the create-info is valid.
+            let (image, allocation) = unsafe { allocator.create_image(&image_info, &info) }.unwrap();
+            // SAFETY: nothing uses the image.
+            unsafe { allocator.destroy_image(image, allocation) }.unwrap();
+        };
+        round();
+        assert_eq!(counted(|| (0..100).for_each(|_| round())), 0, "{name}");
+    });
+}
+
+#[test]
+fn pools() {
+    on_every_profile(|name, allocator, _| {
+        for algorithm in [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy] {
+            let info = PoolCreateInfo { block_size: 64 << 20, algorithm, ..PoolCreateInfo::new(0) };
+            let pool = allocator.create_pool(&info).unwrap();
+            let in_pool = AllocationCreateInfo::in_pool(&pool);
+            let mut held = Vec::with_capacity(4000);
+            let mut round = || {
+                let make = |size, alignment| {
+                    let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: !0 };
+                    allocator.allocate_memory(&requirements, &in_pool).ok()
+                };
+                // SAFETY: nothing uses the memory.
+                churn(make, |it| unsafe { allocator.free_memory(it) }.unwrap(), &mut held);
+            };
+            round();
+            round();
+            assert_eq!(counted(round), 0, "{name} with {algorithm:?}");
+            // SAFETY: nothing is in it.
+            unsafe { allocator.destroy_pool(pool) }.unwrap();
+        }
+    });
+}
+
+#[test]
+fn flushes_and_mappings() {
+    on_every_profile(|name, allocator, _| {
+        let requirements = vk::MemoryRequirements { size: 1000, alignment: 64, memory_type_bits: !0 };
+        let info = AllocationCreateInfo::new(MemoryUsage::CpuToGpu);
+        let mut allocation = allocator.allocate_memory(&requirements, &info).unwrap();
+        let mut round = || {
+            let guard = allocator.map(&mut allocation).unwrap();
+            guard.flush(0, vk::WHOLE_SIZE).unwrap();
+            guard.invalidate(10, 20).unwrap();
+        };
+        round();
+        assert_eq!(counted(|| (0..100).for_each(|_| round())), 0, "{name}");
+        // SAFETY: nothing uses the memory.
+        unsafe { allocator.free_memory(allocation) }.unwrap();
+    });
+}
+
+/// Pools and names come and go, and the host has all of its memory back.
+#[test]
+fn nothing_piles_up() {
+    on_every_profile(|name, allocator, _| {
+        let requirements = vk::MemoryRequirements { size: 1000, alignment: 64, memory_type_bits: !0 };
+        let round = || {
+            let info = PoolCreateInfo { block_size: 1 << 20, name: Some("pool"), ..PoolCreateInfo::new(0) };
+            let pool = allocator.create_pool(&info).unwrap();
+            let named = AllocationCreateInfo { name: Some("piece"), ..AllocationCreateInfo::in_pool(&pool) };
+            let pooled = allocator.allocate_memory(&requirements, &named).unwrap();
+            let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, pool: None, ..named };
+            let own = allocator.allocate_memory(&requirements, &own).unwrap();
+            for piece in [pooled, own] {
+                // SAFETY: nothing uses the memory.
+                unsafe { allocator.free_memory(piece) }.unwrap();
+            }
+            // SAFETY: nothing is in it.
+            assert!(unsafe { allocator.destroy_pool(pool) }.unwrap().is_empty());
+        };
+        (0..10).for_each(|_| round());
+        let before = BYTES.with(Cell::get);
+        (0..200).for_each(|_| round());
+        assert_eq!(BYTES.with(Cell::get).wrapping_sub(before), 0, "{name}");
+    });
+}
