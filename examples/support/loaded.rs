@@ -1,0 +1,264 @@
+//! A device of a real Vulkan driver, found through the Vulkan loader.
+
+use std::ffi::CStr;
+
+use ash::{amd, ext, khr, vk};
+use sublet::AllocatorCreateFlags;
+
+use super::Result;
+use super::messenger::{LAYER, Messages, Messenger};
+
+/// The newest version that is asked for.
+const WANTED: u32 = vk::API_VERSION_1_3;
+
+/// An instance, with the messages of the validation layer if that is on.
+struct Instance {
+    /// The functions are in a library that has to stay loaded.
+    _entry: ash::Entry,
+    raw: ash::Instance,
+    messenger: Option<Messenger>,
+    messages: Messages,
+    version: u32,
+}
+
+impl Instance {
+    fn new(validation: bool) -> Result<Self> {
+        // SAFETY: loading the Vulkan loader runs its initialisers, which are made for that.
+        let entry = unsafe { ash::Entry::load() }.map_err(|error| format!("no Vulkan loader: {error}"))?;
+        // SAFETY: the library is loaded.
+        let version = unsafe { entry.try_enumerate_instance_version() }?.unwrap_or(vk::API_VERSION_1_0);
+        let version = version.min(WANTED);
+        // SAFETY: the library is loaded.
+        let available = unsafe { entry.enumerate_instance_extension_properties(None) }?;
+        let application =
+            vk::ApplicationInfo::default().application_name(c"sublet example").api_version(version);
+        let mut extensions = Vec::new();
+        let mut flags = vk::InstanceCreateFlags::empty();
+        if has(&available, khr::portability_enumeration::NAME) {
+            // Where Vulkan is a layer over something else, its devices are shown only to those who ask for them.
+            extensions.push(khr::portability_enumeration::NAME.as_ptr());
+            flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
+        }
+        let mut layers = Vec::new();
+        let messages = Messages::default();
+        let mut creation = messages.create_info();
+        let synchronization = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
+        let mut more = vk::ValidationFeaturesEXT::default().enabled_validation_features(&synchronization);
+        if validation {
+            layers.push(LAYER.as_ptr());
+            extensions.push(ext::debug_utils::NAME.as_ptr());
+        }
+        let mut info = vk::InstanceCreateInfo::default()
+            .flags(flags)
+            .application_info(&application)
+            .enabled_layer_names(&layers)
+            .enabled_extension_names(&extensions);
+        if validation {
+            info = info.push_next(&mut creation).push_next(&mut more);
+        }
+        // SAFETY: the create-info is valid, and all that it points to lives during the call.
+        let raw = unsafe { entry.create_instance(&info, None) }.map_err(|error| match error {
+            vk::Result::ERROR_LAYER_NOT_PRESENT => "the Vulkan validation layer is not installed".to_owned(),
+            error => format!("no Vulkan instance: {error}"),
+        })?;
+        let mut instance = Self { _entry: entry, raw, messenger: None, messages, version };
+        if validation {
+            instance.messenger = Some(Messenger::new(&instance._entry, &instance.raw, &instance.messages)?);
+        }
+        Ok(instance)
+    }
+
+    /// The physical devices, best first.
+    fn devices(&self) -> Result<Vec<(vk::PhysicalDevice, vk::PhysicalDeviceProperties)>> {
+        // SAFETY: the instance is live.
+        let devices = unsafe { self.raw.enumerate_physical_devices() }?;
+        let mut devices: Vec<_> = devices
+            .into_iter()
+            // SAFETY: the physical device is of this instance.
+            .map(|device| (device, unsafe { self.raw.get_physical_device_properties(device) }))
+            .collect();
+        if devices.is_empty() {
+            return Err("no Vulkan driver has a device".into());
+        }
+        devices.sort_by_key(|(_, properties)| match properties.device_type {
+            vk::PhysicalDeviceType::DISCRETE_GPU => 0,
+            vk::PhysicalDeviceType::INTEGRATED_GPU => 1,
+            vk::PhysicalDeviceType::VIRTUAL_GPU => 2,
+            vk::PhysicalDeviceType::CPU => 3,
+            _ => 4,
+        });
+        Ok(devices)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        self.messenger = None;
+        // SAFETY: the messenger is gone, and so is the device: `Device` drops it before its instance.
+        unsafe { self.raw.destroy_instance(None) };
+    }
+}
+
+/// What the physical devices are called, best first.
+pub(super) fn device_names() -> Result<Vec<String>> {
+    let devices = Instance::new(false)?.devices()?;
+    let describe = |properties: &vk::PhysicalDeviceProperties| {
+        format!("{} ({})", name(properties), kind(properties.device_type))
+    };
+    Ok(devices.iter().map(|(_, properties)| describe(properties)).collect())
+}
+
+/// What is said about a device extension, in the allocator's words, if it (and its feature) is enabled.
+pub(super) fn flags(enabled: impl Fn(&str) -> bool) -> AllocatorCreateFlags {
+    [
+        ("VK_EXT_memory_budget", AllocatorCreateFlags::EXT_MEMORY_BUDGET),
+        ("VK_EXT_memory_priority", AllocatorCreateFlags::EXT_MEMORY_PRIORITY),
+        ("VK_KHR_buffer_device_address", AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS),
+        ("VK_AMD_device_coherent_memory", AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY),
+    ]
+    .into_iter()
+    .filter(|&(name, _)| enabled(name))
+    .map(|(_, flag)| flag)
+    .collect()
+}
+
+/// A device with one queue.
+pub(super) struct Device {
+    pub(super) device: ash::Device,
+    pub(super) physical_device: vk::PhysicalDevice,
+    pub(super) queue: vk::Queue,
+    pub(super) queue_family_index: u32,
+    pub(super) api_version: u32,
+    pub(super) flags: AllocatorCreateFlags,
+    instance: Instance,
+}
+
+impl Device {
+    pub(super) fn new(index: usize, validation: bool) -> Result<Self> {
+        let instance = Instance::new(validation)?;
+        let (physical_device, properties) =
+            instance.devices()?.into_iter().nth(index).ok_or("no such device")?;
+        let api_version = instance.version.min(properties.api_version);
+        // SAFETY: the physical device is of this instance.
+        let families = unsafe { instance.raw.get_physical_device_queue_family_properties(physical_device) };
+        let works = vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER;
+        let family = families.iter().position(|family| family.queue_flags.intersects(works));
+        let queue_family_index = u32::try_from(family.ok_or("the device has no queue that copies")?)?;
+
+        // SAFETY: the physical device is of this instance.
+        let offered = unsafe { instance.raw.enumerate_device_extension_properties(physical_device) }?;
+        let mut priority = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
+        let mut coherent = vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default();
+        let mut address = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
+        if api_version >= vk::API_VERSION_1_2 {
+            let mut features = vk::PhysicalDeviceFeatures2::default()
+                .push_next(&mut priority)
+                .push_next(&mut coherent)
+                .push_next(&mut address);
+            // SAFETY: the chain is valid, and drivers skip what they do not know.
+            unsafe { instance.raw.get_physical_device_features2(physical_device, &mut features) };
+        }
+        // The query linked the three; each enters the new chain by itself.
+        priority.p_next = std::ptr::null_mut();
+        coherent.p_next = std::ptr::null_mut();
+        address.p_next = std::ptr::null_mut();
+        // Only what the allocator has a flag for is enabled.
+        address.buffer_device_address_capture_replay = vk::FALSE;
+        address.buffer_device_address_multi_device = vk::FALSE;
+        let has = |name| has(&offered, name);
+        let with_priority = has(ext::memory_priority::NAME) && priority.memory_priority == vk::TRUE;
+        let with_coherent =
+            has(amd::device_coherent_memory::NAME) && coherent.device_coherent_memory == vk::TRUE;
+        let with_address = address.buffer_device_address == vk::TRUE;
+        let with_budget = has(ext::memory_budget::NAME) && api_version >= vk::API_VERSION_1_1;
+        // A device that is a layer over something else demands that the program says that it knows.
+        let portability = c"VK_KHR_portability_subset";
+        let extensions: Vec<_> = [
+            (ext::memory_priority::NAME, with_priority),
+            (amd::device_coherent_memory::NAME, with_coherent),
+            (ext::memory_budget::NAME, with_budget),
+            (portability, has(portability)),
+        ]
+        .into_iter()
+        .filter(|&(_, wanted)| wanted)
+        .map(|(name, _)| name.as_ptr())
+        .collect();
+        let queues = [vk::DeviceQueueCreateInfo::default()
+            .queue_family_index(queue_family_index)
+            .queue_priorities(&[1.0])];
+        let mut info =
+            vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+        if with_priority {
+            info = info.push_next(&mut priority);
+        }
+        if with_coherent {
+            info = info.push_next(&mut coherent);
+        }
+        if with_address {
+            info = info.push_next(&mut address);
+        }
+        // SAFETY: extensions, features and queue were all offered by the physical device.
+        let device = unsafe { instance.raw.create_device(physical_device, &info, None) }?;
+        // SAFETY: the device was made with queue 0 of this family.
+        let queue = unsafe { device.get_device_queue(queue_family_index, 0) };
+        let flags = flags(|name| match name {
+            "VK_EXT_memory_budget" => with_budget,
+            "VK_EXT_memory_priority" => with_priority,
+            "VK_KHR_buffer_device_address" => with_address,
+            "VK_AMD_device_coherent_memory" => with_coherent,
+            _ => false,
+        });
+        Ok(Self { device, physical_device, queue, queue_family_index, api_version, flags, instance })
+    }
+
+    pub(super) fn instance(&self) -> &ash::Instance {
+        &self.instance.raw
+    }
+
+    pub(super) fn take_messages(&self) -> Vec<String> {
+        self.instance.messages.take()
+    }
+
+    /// Destroys the device, and answers what the layer said until then: it finds leaks at that moment.
+    pub(super) fn finish(mut self) -> Vec<String> {
+        self.destroy();
+        self.take_messages()
+    }
+
+    fn destroy(&mut self) {
+        if self.queue != vk::Queue::null() {
+            self.queue = vk::Queue::null();
+            // SAFETY: whoever used the device has gone: `Context` owns it.
+            let idle = unsafe { self.device.device_wait_idle() };
+            debug_assert!(idle.is_ok());
+            // SAFETY: the device is idle, and it is destroyed once: the queue was not null until now.
+            unsafe { self.device.destroy_device(None) };
+        }
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        self.destroy();
+    }
+}
+
+fn has(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
+    extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
+}
+
+/// A device's name.
+pub(super) fn name(properties: &vk::PhysicalDeviceProperties) -> String {
+    properties.device_name_as_c_str().map_or_else(|_| "unnamed".into(), |name| name.to_string_lossy().into())
+}
+
+/// A device's type in words.
+pub(super) fn kind(device_type: vk::PhysicalDeviceType) -> &'static str {
+    match device_type {
+        vk::PhysicalDeviceType::DISCRETE_GPU => "discrete GPU",
+        vk::PhysicalDeviceType::INTEGRATED_GPU => "integrated GPU",
+        vk::PhysicalDeviceType::VIRTUAL_GPU => "virtual GPU",
+        vk::PhysicalDeviceType::CPU => "CPU",
+        _ => "other",
+    }
+}

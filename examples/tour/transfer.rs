@@ -1,0 +1,122 @@
+//! The bytes themselves: from the host to the device, through a buffer and an image, and back.
+
+use ash::vk;
+use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
+
+use crate::kept::{Kept, texture};
+use crate::support::{Random, Result, Table, bytes, checksum, make_visible, note};
+
+const SIDE: u32 = 1024;
+const SIZE: usize = 4 << 20;
+
+pub(crate) fn run(kept: &mut Kept<'_>) -> Result<()> {
+    note(
+        "Random texels go host -> staging -> buffer -> image -> read-back -> host, three copies on the device.",
+    );
+    let size = u64::try_from(SIZE)?;
+    let texels = Random::new(7).bytes(SIZE);
+    let auto = |flags, name| AllocationCreateInfo {
+        flags,
+        name: Some(name),
+        ..AllocationCreateInfo::new(MemoryUsage::Auto)
+    };
+    let source = vk::BufferUsageFlags::TRANSFER_SRC;
+    let target = vk::BufferUsageFlags::TRANSFER_DST;
+    let (staging, mut staged) =
+        kept.buffer(size, source, &auto(Flags::HOST_ACCESS_SEQUENTIAL_WRITE, "staging"))?;
+    let on_device = kept.buffer(size, source | target, &auto(Flags::empty(), "on the device"))?;
+    let back = kept.buffer(size, target, &auto(Flags::HOST_ACCESS_RANDOM, "read-back"))?;
+    // SAFETY: the create-info is valid.
+    let image =
+        unsafe { kept.allocator.create_image(&texture(SIDE, SIDE), &auto(Flags::empty(), "texels")) }?;
+
+    // Maps, writes, and flushes where the memory is not host-coherent.
+    kept.allocator.copy_to_allocation(&texels, &mut staged, 0)?;
+    kept.context.submit(|device, commands| {
+        let whole = [vk::BufferCopy::default().size(size)];
+        // SAFETY: both buffers have `size` bytes and the usage for it.
+        unsafe { device.cmd_copy_buffer(commands, staging, on_device.0, &whole) };
+        make_visible(device, commands);
+        through_image(device, commands, on_device.0, image.0, back.0);
+    })?;
+    // Maps, invalidates where the memory is not host-coherent, and reads.
+    let mut read = vec![0; SIZE];
+    kept.allocator.copy_from_allocation(&back.1, 0, &mut read)?;
+
+    let mut table = Table::new(&["", ">bytes", ">FNV-1a"]);
+    table.row([&"written", &bytes(size), &format!("{:016x}", checksum(&texels))]);
+    table.row([&"read back", &bytes(size), &format!("{:016x}", checksum(&read))]);
+    table.print();
+    kept.destroy_buffer((staging, staged))?;
+    kept.buffers.extend([on_device, back]);
+    kept.images.push(image);
+    if read != texels {
+        return Err("what came back is not what was written".into());
+    }
+    note("  The same: every byte went where it should.");
+    Ok(())
+}
+
+/// Records the copies from `from` into the image, and from it to `to`.
+fn through_image(
+    device: &ash::Device,
+    commands: vk::CommandBuffer,
+    from: vk::Buffer,
+    image: vk::Image,
+    to: vk::Buffer,
+) {
+    let region = [vk::BufferImageCopy::default()
+        .image_subresource(
+            vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1),
+        )
+        .image_extent(vk::Extent3D { width: SIDE, height: SIDE, depth: 1 })];
+    let (written, read) = (vk::ImageLayout::TRANSFER_DST_OPTIMAL, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
+    let write = vk::AccessFlags::TRANSFER_WRITE;
+    change_layout(
+        device,
+        commands,
+        image,
+        (vk::ImageLayout::UNDEFINED, written),
+        (vk::AccessFlags::empty(), write),
+    );
+    // SAFETY: the image is in the layout that is named, and the buffer has a texel for each of its own.
+    unsafe { device.cmd_copy_buffer_to_image(commands, from, image, written, &region) };
+    change_layout(device, commands, image, (written, read), (write, vk::AccessFlags::TRANSFER_READ));
+    // SAFETY: as above.
+    unsafe { device.cmd_copy_image_to_buffer(commands, image, read, to, &region) };
+}
+
+fn change_layout(
+    device: &ash::Device,
+    commands: vk::CommandBuffer,
+    image: vk::Image,
+    (old, new): (vk::ImageLayout, vk::ImageLayout),
+    (before, after): (vk::AccessFlags, vk::AccessFlags),
+) {
+    let all = vk::ImageSubresourceRange::default()
+        .aspect_mask(vk::ImageAspectFlags::COLOR)
+        .level_count(1)
+        .layer_count(1);
+    let barrier = vk::ImageMemoryBarrier::default()
+        .src_access_mask(before)
+        .dst_access_mask(after)
+        .old_layout(old)
+        .new_layout(new)
+        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+        .image(image)
+        .subresource_range(all);
+    let stage = vk::PipelineStageFlags::TRANSFER;
+    // SAFETY: the command buffer is being recorded, outside of a render pass, and the image is in the old layout.
+    unsafe {
+        device.cmd_pipeline_barrier(
+            commands,
+            stage,
+            stage,
+            vk::DependencyFlags::empty(),
+            &[],
+            &[],
+            &[barrier],
+        );
+    }
+}

@@ -1,0 +1,196 @@
+//! What the allocator says of itself: budgets, statistics, trim, leaks.
+
+use ash::vk;
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, Allocator, AllocatorCreateFlags,
+    AllocatorCreateInfo, CreateError, LocalAllocator, MemoryError, MemoryUsage, PoolCreateInfo, ResourceKind,
+    Statistics,
+};
+
+use crate::{on_each_context, on_each_device};
+
+const STORAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::STORAGE_BUFFER;
+
+#[test]
+fn budgets_follow_what_is_taken_and_given_back() {
+    on_each_device(|bench| {
+        bench.allocator.set_current_frame_index(0);
+        let before = bench.allocator.heap_budgets();
+        assert_eq!(before.len(), bench.context.memory_properties().memory_heap_count as usize);
+        assert!(before.iter().all(|heap| heap.budget > 0 && heap.statistics == Statistics::default()));
+        let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let buffers: Vec<_> = (0..16).map(|_| bench.buffer(1 << 20, STORAGE, &auto)).collect();
+        let memory_type = buffers[0].1.memory_type_index() as usize;
+        let heap = bench.context.memory_properties().memory_types[memory_type].heap_index as usize;
+        let during = bench.allocator.heap_budgets();
+        assert_eq!(during[heap].statistics.allocation_count, 16);
+        assert!(during[heap].statistics.allocation_bytes >= 16 << 20);
+        assert!(during[heap].statistics.block_bytes >= during[heap].statistics.allocation_bytes);
+        assert!(during[heap].usage >= before[heap].usage + (16 << 20), "{during:?}");
+        let types = bench.allocator.memory_type_statistics();
+        assert_eq!(types[memory_type], during[heap].statistics);
+        assert_eq!(bench.allocator.calculate_statistics().statistics, types[memory_type]);
+
+        buffers.into_iter().for_each(|buffer| bench.destroy(buffer));
+        let kept = bench.allocator.heap_budgets()[heap].statistics;
+        assert_eq!(kept.allocation_count, 0);
+        assert_eq!(bench.allocator.trim(), kept.block_bytes, "all that was kept is given back");
+        assert_eq!(bench.allocator.heap_budgets()[heap].statistics, Statistics::default());
+        assert_eq!(bench.allocator.trim(), 0);
+    });
+}
+
+#[test]
+fn a_new_frame_asks_the_driver_again() {
+    on_each_device(|bench| {
+        let with_budgets = bench.context.allocator_flags().contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
+        let Some(gpu) = bench.context.gpu().filter(|_| with_budgets) else { return };
+        bench.allocator.set_current_frame_index(1);
+        gpu.faults().set_budget(0, 123 << 10, 45 << 10);
+        bench.allocator.set_current_frame_index(2);
+        let heap = bench.allocator.heap_budgets()[0];
+        assert_eq!((heap.budget, heap.usage), (123 << 10, 45 << 10));
+    });
+}
+
+#[test]
+fn within_budget_is_kept_on_every_path() {
+    on_each_context(|context| {
+        let limits = vec![16 << 20; context.memory_properties().memory_heap_count as usize];
+        let info = AllocatorCreateInfo { heap_size_limits: &limits, ..context.allocator_info() };
+        // SAFETY: the context has made all of it, and outlives the allocator.
+        let allocator = unsafe { Allocator::new(&info) }.unwrap();
+        let buffer_info = vk::BufferCreateInfo::default().size(1 << 20).usage(STORAGE);
+        for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
+            let within = AllocationCreateInfo {
+                flags: flags | Flags::WITHIN_BUDGET,
+                ..AllocationCreateInfo::new(MemoryUsage::GpuOnly)
+            };
+            let mut buffers = Vec::new();
+            let refused = loop {
+                // SAFETY: the create-info is valid.
+                match unsafe { allocator.create_buffer(&buffer_info, &within) } {
+                    Ok(buffer) => buffers.push(buffer),
+                    Err(error) => break error,
+                }
+            };
+            let by_budget = matches!(
+                refused,
+                CreateError::Allocation(AllocationError::Memory(
+                    MemoryError::OverBudget { .. } | MemoryError::HeapLimit { .. }
+                ))
+            );
+            assert!(by_budget, "{refused:?}");
+            for (heap, limit) in allocator.heap_budgets().iter().zip(&limits) {
+                // The limit alone would let more in where the budget is an estimate.
+                assert!(heap.statistics.block_bytes <= heap.budget && heap.budget <= *limit, "{heap:?}");
+            }
+            // At least the room of one heap was there, but for what blocks round.
+            assert!(buffers.len() >= 8, "{}", buffers.len());
+            for (buffer, allocation) in buffers {
+                // SAFETY: nobody uses it.
+                unsafe { allocator.destroy_buffer(buffer, allocation) }.unwrap();
+            }
+            allocator.trim();
+        }
+    });
+}
+
+#[test]
+fn what_nobody_maps_any_more_is_unmapped_by_trim() {
+    on_each_device(|bench| {
+        let host = AllocationCreateInfo {
+            flags: Flags::HOST_ACCESS_RANDOM,
+            ..AllocationCreateInfo::new(MemoryUsage::Auto)
+        };
+        let stays = bench.buffer(1_000, STORAGE, &host);
+        let mapped =
+            bench.buffer(1_000, STORAGE, &AllocationCreateInfo { flags: host.flags | Flags::MAPPED, ..host });
+        assert_eq!(stays.1.memory(), mapped.1.memory());
+        let mappings = || bench.context.gpu().map(|gpu| gpu.live().mapped);
+        bench.allocator.trim();
+        assert!(mappings().is_none_or(|count| count == 1), "somebody has it mapped");
+        bench.destroy(mapped);
+        bench.allocator.trim();
+        assert!(mappings().is_none_or(|count| count == 0), "nobody has it mapped");
+        bench.destroy(stays);
+    });
+}
+
+#[test]
+fn never_allocate_takes_only_what_is_there() {
+    on_each_device(|bench| {
+        let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let never = AllocationCreateInfo { flags: Flags::NEVER_ALLOCATE, ..auto };
+        let info = vk::BufferCreateInfo::default().size(1_000).usage(STORAGE);
+        // SAFETY: the create-info is valid.
+        let refused = unsafe { bench.allocator.create_buffer(&info, &never) };
+        assert!(matches!(refused, Err(CreateError::Allocation(AllocationError::Full { .. }))), "{refused:?}");
+        let first = bench.buffer(1_000, STORAGE, &auto);
+        let second = bench.buffer(1_000, STORAGE, &never);
+        assert_eq!(first.1.memory(), second.1.memory());
+        bench.destroy(first);
+        bench.destroy(second);
+    });
+}
+
+#[test]
+fn leaks_are_reported_by_name_and_pool_and_their_memory_is_freed() {
+    on_each_context(|context| {
+        // SAFETY: the context has made all of it, and outlives the allocator.
+        let allocator = unsafe { Allocator::new(&context.allocator_info()) }.unwrap();
+        let info = PoolCreateInfo { block_size: 1 << 20, name: Some("a pool"), ..PoolCreateInfo::new(0) };
+        let in_pool =
+            |pool| AllocationCreateInfo { name: Some("in the pool"), ..AllocationCreateInfo::in_pool(pool) };
+        let needs = vk::MemoryRequirements { size: 1_000, alignment: 64, memory_type_bits: 1 };
+        let forgotten = allocator.create_pool(&info).unwrap();
+        let kept = allocator.create_pool(&info).unwrap();
+        // Only memory, so that no resource is left on the device.
+        for pool in [&forgotten, &kept] {
+            let _leaked = allocator.allocate_memory(&needs, &in_pool(pool)).unwrap();
+        }
+        // SAFETY: nothing is bound to what is in it.
+        let leaks = unsafe { allocator.destroy_pool(forgotten) }.unwrap();
+        assert_eq!(leaks.len(), 1);
+        assert_eq!(
+            (leaks[0].name.as_deref(), leaks[0].pool.as_deref()),
+            (Some("in the pool"), Some("a pool"))
+        );
+
+        let dedicated = AllocationCreateInfo {
+            name: Some("its own"),
+            flags: Flags::DEDICATED_MEMORY,
+            ..AllocationCreateInfo::new(MemoryUsage::GpuOnly)
+        };
+        let _leaked = allocator.allocate_memory(&needs, &dedicated).unwrap();
+        let mut leaks = allocator.destroy();
+        leaks.sort_by_key(|leak| leak.dedicated);
+        let found: Vec<_> = leaks.iter().map(|leak| (leak.name.as_deref(), leak.dedicated)).collect();
+        assert_eq!(found, [(Some("in the pool"), false), (Some("its own"), true)]);
+        assert!(leaks.iter().all(|leak| leak.size >= 1_000));
+        assert!(leaks.iter().all(|leak| leak.kind == ResourceKind::Unknown));
+        // The layer and the simulated device report memory that is left when the device goes: see `check`.
+    });
+}
+
+#[test]
+fn the_local_allocator_does_the_same() {
+    on_each_context(|context| {
+        // SAFETY: the context has made all of it, and outlives the allocator.
+        let allocator = unsafe { LocalAllocator::new_local(&context.allocator_info()) }.unwrap();
+        let buffer_info = vk::BufferCreateInfo::default().size(10_000).usage(STORAGE);
+        let host = AllocationCreateInfo {
+            flags: Flags::HOST_ACCESS_RANDOM,
+            ..AllocationCreateInfo::new(MemoryUsage::Auto)
+        };
+        // SAFETY: the create-info is valid.
+        let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &host) }.unwrap();
+        allocator.copy_to_allocation(b"alone", &mut allocation, 9_995).unwrap();
+        let mut back = [0; 5];
+        allocator.copy_from_allocation(&allocation, 9_995, &mut back).unwrap();
+        assert_eq!(&back, b"alone");
+        // SAFETY: nobody uses it.
+        unsafe { allocator.destroy_buffer(buffer, allocation) }.unwrap();
+        assert!(allocator.destroy().is_empty());
+    });
+}

@@ -1,0 +1,172 @@
+//! The allocator on every Vulkan device of this machine, with the validation layer on and silent, and on every simulated
+//! device. What is tested here is what only a device can say: that it takes what the allocator gives it, and that the bytes
+//! are where they should be.
+//!
+//! Without a driver or without the layer, the simulated devices are all there is, and the tests say so; with
+//! `SUBLET_REQUIRE_VULKAN=1` they fail then.
+#![allow(
+    clippy::unwrap_used,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "a test may panic, and counts small things"
+)]
+
+mod books;
+mod contents;
+mod pools;
+mod random;
+mod resources;
+#[path = "../../examples/support/mod.rs"]
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use ash::vk;
+use sublet::{Allocation, AllocationCreateInfo, Allocator, sim};
+use support::{Context, chain};
+
+/// A device under test, with an allocator.
+pub(crate) struct Bench<'a> {
+    pub(crate) context: &'a Context,
+    pub(crate) allocator: &'a Allocator,
+}
+
+pub(crate) type Buffer = (vk::Buffer, Allocation);
+pub(crate) type Image = (vk::Image, Allocation);
+
+impl Bench<'_> {
+    pub(crate) fn buffer(
+        &self,
+        size: u64,
+        usage: vk::BufferUsageFlags,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Buffer {
+        let buffer_info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        // SAFETY: the create-info is valid.
+        unsafe { self.allocator.create_buffer(&buffer_info, info) }.unwrap()
+    }
+
+    pub(crate) fn image(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Image {
+        // SAFETY: the callers ask the device first whether it has such images.
+        unsafe { self.allocator.create_image(image_info, info) }.unwrap()
+    }
+
+    pub(crate) fn destroy(&self, (buffer, allocation): Buffer) {
+        // SAFETY: the tests wait for all that they submit.
+        unsafe { self.allocator.destroy_buffer(buffer, allocation) }.unwrap();
+    }
+
+    pub(crate) fn destroy_image(&self, (image, allocation): Image) {
+        // SAFETY: the tests wait for all that they submit.
+        unsafe { self.allocator.destroy_image(image, allocation) }.unwrap();
+    }
+
+    /// Copies the first `size` bytes of a buffer to another.
+    pub(crate) fn copy(&self, from: &Buffer, to: &Buffer, size: u64) {
+        let region = [vk::BufferCopy::default().size(size)];
+        let record = |device: &ash::Device, commands| {
+            // SAFETY: both buffers have as many bytes, and the usage for it.
+            unsafe { device.cmd_copy_buffer(commands, from.0, to.0, &region) };
+        };
+        self.context.submit(record).unwrap();
+    }
+
+    pub(crate) fn host_visible_types(&self) -> Vec<u32> {
+        self.types_with(vk::MemoryPropertyFlags::HOST_VISIBLE)
+    }
+
+    /// The memory types that have these properties, and need no feature that programs seldom enable.
+    pub(crate) fn types_with(&self, wanted: vk::MemoryPropertyFlags) -> Vec<u32> {
+        let special = vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD
+            | vk::MemoryPropertyFlags::DEVICE_UNCACHED_AMD
+            | vk::MemoryPropertyFlags::PROTECTED;
+        let memory = self.context.memory_properties();
+        (0..)
+            .zip(memory.memory_types_as_slice())
+            .filter(|(_, kind)| {
+                kind.property_flags.contains(wanted) && !kind.property_flags.intersects(special)
+            })
+            .map(|(index, _)| index)
+            .collect()
+    }
+}
+
+/// Runs a test on every device that there is. The test frees what it makes, and nobody has a word to say against it.
+pub(crate) fn on_each_device(test: impl Fn(&Bench<'_>)) {
+    on_each_context(|context| {
+        // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+        let allocator = unsafe { Allocator::new(&context.allocator_info()) }.unwrap();
+        test(&Bench { context, allocator: &allocator });
+        allocator.validate();
+        let left = allocator.destroy();
+        assert!(left.is_empty(), "still allocated: {left:?}");
+    });
+}
+
+/// Runs a test on every device, for tests that make allocators of their own.
+pub(crate) fn on_each_context(test: impl Fn(&Context)) {
+    for profile in sim::Profile::names() {
+        check(profile, Context::simulated(profile).unwrap(), &test);
+    }
+    on_each_driver(|name, context| check(name, context, &test));
+}
+
+fn check(name: &str, context: Context, test: &impl Fn(&Context)) {
+    // The layer's messages often say why a test failed, so they are printed in either case.
+    let outcome = catch_unwind(AssertUnwindSafe(|| test(&context)));
+    let messages = context.finish();
+    if let Err(panic) = outcome {
+        eprintln!("this was on {name}, which says: {messages:#?}");
+        resume_unwind(panic);
+    }
+    assert!(messages.is_empty(), "{name} says: {messages:#?}");
+}
+
+/// Opens each physical device that a driver has, validated.
+fn on_each_driver(mut test: impl FnMut(&str, Context)) {
+    let required = std::env::var_os("SUBLET_REQUIRE_VULKAN").is_some_and(|value| value == "1");
+    let skip = |why: String| {
+        assert!(!required, "SUBLET_REQUIRE_VULKAN=1, and there is none: {why}");
+        println!("skipped: {why}");
+    };
+    let names = match Context::driver_devices() {
+        Ok(names) => names,
+        Err(error) => return skip(chain(&*error)),
+    };
+    for (index, name) in names.iter().enumerate() {
+        match Context::on_driver(index, true) {
+            Ok(context) => test(name, context),
+            Err(error) => skip(format!("{name}: {}", chain(&*error))),
+        }
+    }
+}
+
+/// The other tests require silence, which means something only if the layer would speak.
+#[test]
+fn the_validation_layer_is_heard() {
+    on_each_driver(|name, context| {
+        let nothing = vk::BufferCreateInfo::default();
+        // SAFETY: none: a buffer of no size is the mistake that the layer has to find. Drivers survive it.
+        if let Ok(buffer) = unsafe { context.device().create_buffer(&nothing, None) } {
+            // SAFETY: nobody uses it.
+            unsafe { context.device().destroy_buffer(buffer, None) };
+        }
+        let messages = context.messages();
+        assert!(
+            messages.iter().any(|text| text.contains("VUID-VkBufferCreateInfo-size-00912")),
+            "{name}: {messages:?}"
+        );
+        let memory = vk::MemoryAllocateInfo::default().allocation_size(4096);
+        // SAFETY: the create-info is valid; that the memory is never freed is the mistake.
+        let _leaked = unsafe { context.device().allocate_memory(&memory, None) }.unwrap();
+        let messages = context.finish();
+        assert!(
+            messages.iter().any(|text| text.contains("VUID-vkDestroyDevice-device-")),
+            "{name}: {messages:?}"
+        );
+    });
+}

@@ -1,0 +1,146 @@
+//! Long programs: many operations in any order, and many threads at once.
+
+use ash::vk;
+use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
+
+use crate::support::Random;
+use crate::{Bench, Buffer, Image, on_each_device};
+
+const OPERATIONS: u32 = 10_000;
+
+/// What lives in a random program.
+enum Live {
+    /// Mapped, with the number in its first bytes.
+    Host(Buffer, u64),
+    Device(Buffer),
+    Image(Image),
+}
+
+#[test]
+fn ten_thousand_random_operations() {
+    on_each_device(|bench| {
+        let mut random = Random::new(6);
+        let mut live = Vec::new();
+        for number in 0..u64::from(OPERATIONS) {
+            // Grows and shrinks in waves, so that blocks come and go.
+            let growing = (number / 1_000) % 2 == 0;
+            if live.is_empty() || (random.within(0..100) < if growing { 60 } else { 40 } && live.len() < 400)
+            {
+                live.push(create(bench, &mut random, number));
+            } else {
+                destroy(bench, live.swap_remove(random.index(live.len())));
+            }
+            match number % 1_000 {
+                250 => bench.allocator.validate(),
+                500 => bench.allocator.set_current_frame_index(number as u32),
+                750 => drop(bench.allocator.trim()),
+                _ => {}
+            }
+        }
+        bench.allocator.validate();
+        let count: u64 =
+            bench.allocator.memory_type_statistics().iter().map(|all| all.allocation_count).sum();
+        assert_eq!(count, live.len() as u64);
+        live.into_iter().for_each(|it| destroy(bench, it));
+    });
+}
+
+fn create(bench: &Bench<'_>, random: &mut Random, number: u64) -> Live {
+    let size = match random.within(0..10) {
+        0 => random.within(16..2_000_000),
+        1..4 => random.within(16..100_000),
+        _ => random.within(16..4_000),
+    };
+    let strategies =
+        [Flags::empty(), Flags::STRATEGY_MIN_MEMORY, Flags::STRATEGY_MIN_TIME, Flags::STRATEGY_MIN_OFFSET];
+    let strategy = strategies[random.index(strategies.len())];
+    let dedicated = if random.within(0..50) == 0 { Flags::DEDICATED_MEMORY } else { Flags::empty() };
+    let info = |flags| AllocationCreateInfo {
+        flags: strategy | dedicated | flags,
+        min_alignment: 1 << random_bits(number),
+        ..AllocationCreateInfo::new(MemoryUsage::Auto)
+    };
+    match random.within(0..6) {
+        0 => Live::Image(
+            bench.image(&crate::resources::plain(8 << random.within(0..6)), &info(Flags::empty())),
+        ),
+        1..4 => {
+            let mut buffer = bench.buffer(
+                size,
+                vk::BufferUsageFlags::UNIFORM_BUFFER,
+                &info(Flags::HOST_ACCESS_RANDOM | Flags::MAPPED),
+            );
+            // Both ends are marked: nothing is shorter than two marks.
+            bench.allocator.copy_to_allocation(&number.to_le_bytes(), &mut buffer.1, 0).unwrap();
+            bench.allocator.copy_to_allocation(&number.to_le_bytes(), &mut buffer.1, size - 8).unwrap();
+            buffer.1.set_user_data(size);
+            Live::Host(buffer, number)
+        }
+        _ => Live::Device(bench.buffer(size, vk::BufferUsageFlags::VERTEX_BUFFER, &info(Flags::empty()))),
+    }
+}
+
+/// An alignment of 1 to 2,048 that depends on the number.
+fn random_bits(number: u64) -> u32 {
+    (number % 12) as u32
+}
+
+fn destroy(bench: &Bench<'_>, live: Live) {
+    match live {
+        Live::Host(buffer, number) => {
+            let mut back = [0; 8];
+            for offset in [0, buffer.1.user_data() - 8] {
+                bench.allocator.copy_from_allocation(&buffer.1, offset, &mut back).unwrap();
+                assert_eq!(u64::from_le_bytes(back), number, "somebody else wrote here");
+            }
+            bench.destroy(buffer);
+        }
+        Live::Device(buffer) => bench.destroy(buffer),
+        Live::Image(image) => bench.destroy_image(image),
+    }
+}
+
+#[test]
+fn four_threads() {
+    on_each_device(|bench| {
+        let allocator = bench.allocator;
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                scope.spawn(move || {
+                    let mut random = Random::new(thread);
+                    let mut live: Vec<(Buffer, u64)> = Vec::new();
+                    for number in 0..500 {
+                        if live.len() < 20 || random.within(0..2) == 0 {
+                            let size = random.within(16..60_000);
+                            let buffer_info = vk::BufferCreateInfo::default()
+                                .size(size)
+                                .usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+                            let info = AllocationCreateInfo {
+                                flags: Flags::HOST_ACCESS_RANDOM,
+                                ..AllocationCreateInfo::new(MemoryUsage::Auto)
+                            };
+                            // SAFETY: the create-info is valid.
+                            let (buffer, mut allocation) =
+                                unsafe { allocator.create_buffer(&buffer_info, &info) }.unwrap();
+                            let mark = thread << 32 | number;
+                            allocator.copy_to_allocation(&mark.to_le_bytes(), &mut allocation, 0).unwrap();
+                            live.push(((buffer, allocation), mark));
+                        } else {
+                            let ((buffer, allocation), mark) = live.swap_remove(random.index(live.len()));
+                            let mut back = [0; 8];
+                            allocator.copy_from_allocation(&allocation, 0, &mut back).unwrap();
+                            assert_eq!(u64::from_le_bytes(back), mark, "another thread wrote here");
+                            // SAFETY: the device never used it.
+                            unsafe { allocator.destroy_buffer(buffer, allocation) }.unwrap();
+                        }
+                    }
+                    for ((buffer, allocation), _) in live {
+                        // SAFETY: the device never used it.
+                        unsafe { allocator.destroy_buffer(buffer, allocation) }.unwrap();
+                    }
+                });
+            }
+        });
+        assert!(bench.allocator.memory_type_statistics().iter().all(|all| all.allocation_count == 0));
+    });
+}
