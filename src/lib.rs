@@ -1,5 +1,58 @@
 //! Sublet lets Vulkan device memory by the piece: it takes large `VkDeviceMemory` blocks from the driver and sublets
 //! ranges of them.
+//!
+//! # Where to start
+//!
+//! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all that most
+//! programs need. What to ask for is in [`guide::memory`], memory with limits of its own in [`guide::pools`], and why things are as
+//! they are in [`guide::design`].
+//!
+//! | for | there is |
+//! |---|---|
+//! | buffers, images, memory | [`Allocator`], or [`LocalAllocator`] for one thread, made from an [`AllocatorCreateInfo`] |
+//! | saying what memory is for | [`AllocationCreateInfo`] with [`MemoryUsage`] and [`AllocationCreateFlags`] |
+//! | what you get and give back | [`Allocation`]: by value, so that freeing twice does not compile |
+//! | reading and writing | [`copy_to_allocation`](Allocator::copy_to_allocation), [`copy_from_allocation`](Allocator::copy_from_allocation), [`Mapping`] |
+//! | limits, rings and stacks | [`Pool`] from a [`PoolCreateInfo`], with an [`Algorithm`] |
+//! | how much is used | [`HeapBudget`], [`Statistics`], [`DetailedStatistics`], [`Leak`] |
+//! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
+//! | tests without a GPU | `sim`, with the feature of that name |
+//! | functions that you loaded yourself | [`device::VulkanFunctions`] |
+//!
+//! ```
+//! use ash::vk;
+//! use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+//!
+//! // Simulated; with a real device pass your own handles to `AllocatorCreateInfo::new`.
+//! let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+//! // Instance and device are live, and outlive the allocator.
+//! let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+//!
+//! let info = vk::BufferCreateInfo::default().size(65_536).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
+//! // The create-info is valid.
+//! let (buffer, memory) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+//! // The device is done with the buffer.
+//! unsafe { allocator.destroy_buffer(buffer, memory) }?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Floors
+//!
+//! ```text
+//! Allocator  Pool  Allocation  VirtualBlock  Statistics      the public face
+//! blocks                                                     where an offset meets a VkDeviceMemory
+//! errors, create-infos, the choice of memory types           the vocabulary
+//! metadata | device | device::sim                            blind to one another
+//! base                                                       alignment, conversions, locks
+//! ```
+//!
+//! A file imports from lower floors only; a test holds it to that. `unsafe` is where Vulkan is called and nowhere else: the
+//! engines of [`metadata`] forbid it.
+//!
+//! # What it does not do
+//!
+//! There is no defragmentation, no report as JSON, no C interface, no sparse binding and nothing for descriptors yet; external
+//! memory goes through the `pNext` chain of a pool only. `README.md` has the list, and the drawbacks of what there is.
 
 mod allocation;
 mod allocator;
@@ -8,6 +61,7 @@ mod blocks;
 mod create_info;
 pub mod device;
 mod error;
+pub mod guide;
 mod memory_type;
 pub mod metadata;
 mod pool;
@@ -34,3 +88,8 @@ pub use metadata::Algorithm;
 pub use pool::{DestroyPoolError, Pool};
 pub use statistics::{DetailedStatistics, Statistics};
 pub use virtual_block::*;
+
+/// The README's code, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

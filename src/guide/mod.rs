@@ -1,0 +1,13 @@
+//! Chapters to read, rather than items to look up.
+//!
+//! [`memory`] says what to ask for, [`pools`] how to have memory with limits of its own, [`design`] why all this is as it is.
+#![forbid(unsafe_code)]
+
+#[doc = include_str!("memory.md")]
+pub mod memory {}
+
+#[doc = include_str!("pools.md")]
+pub mod pools {}
+
+#[doc = include_str!("design.md")]
+pub mod design {}

@@ -1,0 +1,534 @@
+//! The house rules that the compiler does not know: who may import whom, where `unsafe` may stand, how long a file may get.
+//!
+//! Works on the text of the files. It reads paths that start with `crate::` or `super::`, in `use` and elsewhere.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+/// The rooms from the ground up. A room imports from lower floors only, and from nobody on its own floor, except on the
+/// top one, which is one room with many files.
+const FLOORS: &[&[&str]] = &[
+    &["base"],
+    &["metadata", "device", "device::sim", "retire"],
+    &["error", "create_info", "memory_type"],
+    &["blocks"],
+    &["allocator", "pool", "allocation", "resource", "virtual_block", "defragment", "statistics"],
+    &["descriptor", "upload"],
+    &["report", "trace"],
+    &["capi"],
+    &["guide"],
+];
+
+/// Floors whose rooms may import from one another.
+const OPEN_FLOORS: &[&str] = &["error", "allocator"];
+
+/// Imports that break the rule, each with its reason.
+const EXCEPTIONS: &[(&str, &str, &str)] =
+    &[("create_info", "pool", "a create-info names the pool to take from, and does not look into it")];
+
+/// Rooms that know no Vulkan.
+const WITHOUT_VULKAN: &[&str] = &["base", "metadata", "virtual_block"];
+
+/// The files that may hold `unsafe`. A folder stands for all files in it.
+const UNSAFE_ROOMS: &[&str] = &[
+    "allocator/",
+    "base/sync.rs",
+    "blocks/dedicated.rs",
+    "blocks/device_block.rs",
+    "blocks/mapping.rs",
+    "device/",
+    "resource.rs",
+];
+
+/// Longer files are to be split.
+const MAX_LINES: usize = 900;
+/// Longer files are named in the test's output.
+const MANY_LINES: usize = 600;
+
+struct File {
+    /// From `src/`, with slashes.
+    path: String,
+    text: String,
+    /// Without comments and the contents of strings.
+    code: String,
+}
+
+impl File {
+    fn new(path: &str, text: &str) -> Self {
+        Self { path: path.to_owned(), text: text.to_owned(), code: strip(text) }
+    }
+
+    /// The modules that the file is in, the outermost first; the last is its own.
+    fn modules(&self) -> Vec<&str> {
+        let path = self.path.trim_end_matches(".rs");
+        let mut modules: Vec<&str> = path.split('/').collect();
+        if matches!(modules.last(), Some(&("mod" | "lib"))) {
+            modules.pop();
+        }
+        modules
+    }
+
+    fn room(&self) -> String {
+        room_of(&self.modules())
+    }
+
+    fn is_test(&self) -> bool {
+        self.path.ends_with("/tests.rs") || self.path.contains("/tests/")
+    }
+
+    fn may_be_unsafe(&self) -> bool {
+        UNSAFE_ROOMS
+            .iter()
+            .any(|room| if room.ends_with('/') { self.path.starts_with(room) } else { self.path == *room })
+    }
+
+    /// A module above an unsafe room: what it forbids would be forbidden there too.
+    fn is_above_unsafe(&self) -> bool {
+        let folder = self.path.trim_end_matches("mod.rs").trim_end_matches("lib.rs");
+        self.path == "lib.rs"
+            || (self.path.ends_with("mod.rs") && UNSAFE_ROOMS.iter().any(|room| room.starts_with(folder)))
+    }
+}
+
+fn room_of(modules: &[&str]) -> String {
+    match modules {
+        ["device", "sim", ..] => "device::sim".to_owned(),
+        [room, ..] => (*room).to_owned(),
+        [] => "lib".to_owned(),
+    }
+}
+
+/// Blanks comments and the contents of strings, and keeps everything else where it is.
+fn strip(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let skipped = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if first == '"' {
+            quoted(rest)
+        } else if rest.starts_with("r\"") || rest.starts_with("r#") {
+            raw(rest)
+        } else if first == '\'' {
+            character(rest)
+        } else {
+            0
+        };
+        if skipped == 0 {
+            code.push(first);
+            rest = &rest[first.len_utf8()..];
+        } else {
+            code.extend(rest[..skipped].chars().filter(|&c| c == '\n'));
+            code.push(' ');
+            rest = &rest[skipped..];
+        }
+    }
+    code
+}
+
+/// Bytes of the string literal that `rest` starts with.
+fn quoted(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// Bytes of the raw string that `rest` starts with; 0 for a raw identifier.
+fn raw(rest: &str) -> usize {
+    let hashes = rest[1..].chars().take_while(|&c| c == '#').count();
+    if !rest[1 + hashes..].starts_with('"') {
+        return 0;
+    }
+    let end = format!("\"{}", "#".repeat(hashes));
+    rest[2 + hashes..].find(&end).map_or(rest.len(), |at| 2 + hashes + at + end.len())
+}
+
+/// Bytes of the character literal that `rest` starts with; 0 for a lifetime.
+fn character(rest: &str) -> usize {
+    let mut chars = rest.char_indices().skip(1);
+    match chars.next() {
+        Some((_, '\\')) => rest[3..].find('\'').map_or(0, |end| 3 + end + 1),
+        Some(_) => chars.next().map_or(0, |(at, c)| if c == '\'' { at + 1 } else { 0 }),
+        None => 0,
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// Whether `word` stands in `code` on its own.
+fn has_word(code: &str, word: &str) -> bool {
+    code.match_indices(word)
+        .any(|(at, _)| !code[..at].ends_with(is_word) && !code[at + word.len()..].starts_with(is_word))
+}
+
+/// The names of a path such as `a::b::{c, d}`, up to the first brace or star.
+fn path_names(code: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let mut rest = code;
+    loop {
+        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        if end == 0 {
+            return names;
+        }
+        names.push(&rest[..end]);
+        match rest[end..].trim_start().strip_prefix("::") {
+            Some(next) => rest = next.trim_start(),
+            None => return names,
+        }
+    }
+}
+
+/// The rooms that a file names, its own left out, and paths that this test cannot read.
+fn imports(file: &File, public: &BTreeMap<String, String>) -> (BTreeSet<String>, Vec<String>) {
+    let mut rooms = BTreeSet::new();
+    let mut unreadable = Vec::new();
+    let mut add = |modules: &[&str]| {
+        let room = room_of(modules);
+        // A name of the root is in the room that it is re-exported from.
+        rooms.insert(public.get(&room).cloned().unwrap_or(room));
+    };
+    for start in ["crate", "super"] {
+        for (at, _) in file.code.match_indices(start) {
+            let before = &file.code[..at];
+            // Only where a path begins, and not at the second `super` of one; `pub(super)` is no path.
+            if before.ends_with(is_word) || before.trim_end().ends_with("::") {
+                continue;
+            }
+            let names = path_names(&file.code[at..]);
+            let ups = names.iter().take_while(|&&name| name == "super").count();
+            let from_root = if names[0] == "crate" {
+                names[1..].to_vec()
+            } else if names[0] == "super" {
+                let modules = file.modules();
+                // One more than there are: a module within the file, whose parent is the file itself.
+                let kept = modules.len().saturating_sub(ups);
+                modules[..kept].iter().copied().chain(names[ups..].iter().copied()).collect()
+            } else {
+                continue;
+            };
+            let after = file.code[at + start.len()..].trim_start();
+            if from_root.is_empty() {
+                if after.starts_with("::") {
+                    let line = file.code[..at].lines().count();
+                    unreadable.push(format!("src/{}:{line}", file.path));
+                }
+                continue;
+            }
+            add(&from_root);
+        }
+    }
+    rooms.remove(&file.room());
+    (rooms, unreadable)
+}
+
+/// The names that the root re-exports, with the room that each is from.
+fn re_exports(lib: &File) -> BTreeMap<String, String> {
+    let mut public = BTreeMap::new();
+    for statement in lib.code.split(';') {
+        let Some(at) = statement.find("pub use ") else {
+            continue;
+        };
+        let path = statement[at + "pub use ".len()..].trim();
+        let names = path_names(path.trim_start_matches("crate::"));
+        let room = room_of(&names);
+        for name in path.split(|c| !is_word(c)).filter(|name| !name.is_empty()) {
+            public.insert(name.to_owned(), room.clone());
+        }
+    }
+    for room in FLOORS.iter().copied().flatten() {
+        public.remove(*room);
+    }
+    public.remove("crate");
+    public
+}
+
+fn floor_of(room: &str) -> Option<usize> {
+    FLOORS.iter().position(|rooms| rooms.contains(&room))
+}
+
+/// What is wrong with an import, if anything is.
+fn verdict(from: &str, to: &str) -> Option<String> {
+    if EXCEPTIONS.iter().any(|&(who, whom, _)| who == from && whom == to) {
+        return None;
+    }
+    let Some(own) = floor_of(from) else {
+        return Some(format!("{from} is on no floor"));
+    };
+    // Not a room but a macro or an item of the root.
+    let Some(other) = floor_of(to) else {
+        return Some(format!("{from} imports {to}, which is on no floor"));
+    };
+    let open = FLOORS[own].iter().any(|room| OPEN_FLOORS.contains(room));
+    if other > own {
+        Some(format!("{from} imports {to}, which is above it"))
+    } else if other == own && !open {
+        Some(format!("{from} imports {to}, which is beside it"))
+    } else {
+        None
+    }
+}
+
+fn collect(folder: &Path, files: &mut Vec<(String, String)>) {
+    let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    entries.sort();
+    for path in entries {
+        if path.is_dir() {
+            collect(&path, files);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push((path.to_str().unwrap().replace('\\', "/"), fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources() -> Vec<File> {
+    let mut files = Vec::new();
+    let folder = root().join("src");
+    collect(&folder, &mut files);
+    assert!(files.len() > 10, "only {} files in {}", files.len(), folder.display());
+    let prefix = format!("{}/", folder.to_str().unwrap().replace('\\', "/"));
+    files.iter().map(|(path, text)| File::new(path.strip_prefix(&prefix).unwrap(), text)).collect()
+}
+
+fn report(faults: &[String]) {
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
+
+#[test]
+fn imports_point_downwards() {
+    let files = sources();
+    let public = re_exports(files.iter().find(|file| file.path == "lib.rs").unwrap());
+    assert_eq!(public.get("MemoryUsage").map(String::as_str), Some("create_info"));
+    let mut faults = Vec::new();
+    let mut seen = 0;
+    for file in files.iter().filter(|file| file.path != "lib.rs") {
+        let (rooms, unreadable) = imports(file, &public);
+        faults.extend(unreadable.into_iter().map(|place| format!("{place}: one path for each room, please")));
+        for room in rooms {
+            seen += 1;
+            if file.is_test() && room == "device::sim" {
+                continue;
+            }
+            faults.extend(verdict(&file.room(), &room).map(|fault| format!("src/{}: {fault}", file.path)));
+        }
+    }
+    report(&faults);
+    assert!(seen > 3, "only {seen} imports were found");
+}
+
+#[test]
+fn every_exception_is_still_needed() {
+    let files = sources();
+    let public = re_exports(files.iter().find(|file| file.path == "lib.rs").unwrap());
+    for (who, whom, reason) in EXCEPTIONS {
+        let used = files
+            .iter()
+            .filter(|file| file.room() == *who)
+            .any(|file| imports(file, &public).0.contains(*whom));
+        assert!(used, "{who} no longer imports {whom} ({reason})");
+    }
+}
+
+#[test]
+fn every_module_of_the_root_has_a_floor() {
+    let lib = File::new("lib.rs", &fs::read_to_string(root().join("src/lib.rs")).unwrap());
+    let mut count = 0;
+    for line in lib.code.lines() {
+        let line = line.trim().trim_start_matches("pub ").trim_start_matches("pub(crate) ");
+        let Some(name) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) else {
+            continue;
+        };
+        assert!(floor_of(name).is_some(), "{name} is on no floor");
+        count += 1;
+    }
+    assert!(count >= 5, "only {count} modules were found");
+}
+
+#[test]
+fn some_rooms_know_no_vulkan() {
+    let mut faults = Vec::new();
+    for file in sources().iter().filter(|file| WITHOUT_VULKAN.contains(&file.room().as_str())) {
+        for word in ["ash", "vk"] {
+            if has_word(&file.code, word) {
+                faults.push(format!("src/{} names {word}", file.path));
+            }
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn unsafe_stays_in_its_rooms() {
+    let mut faults = Vec::new();
+    for file in sources() {
+        let forbids = file.code.contains("#![forbid(unsafe_code)]");
+        if has_word(&file.code, "unsafe") && !file.may_be_unsafe() {
+            faults.push(format!("src/{} holds unsafe code", file.path));
+        }
+        // A module of tests is bound by what the module above it forbids.
+        if !forbids && !file.may_be_unsafe() && !file.is_above_unsafe() && !file.is_test() {
+            faults.push(format!("src/{} lacks #![forbid(unsafe_code)]", file.path));
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn every_folder_has_a_door() {
+    let mut folders = BTreeSet::new();
+    let files = sources();
+    for file in &files {
+        if let Some((folder, _)) = file.path.rsplit_once('/') {
+            folders.insert(folder.to_owned());
+        }
+    }
+    let mut faults = Vec::new();
+    for folder in &folders {
+        if !files.iter().any(|file| file.path == format!("{folder}/mod.rs")) {
+            faults.push(format!("src/{folder} has no mod.rs"));
+        }
+        if files.iter().any(|file| file.path == format!("{folder}.rs")) {
+            faults.push(format!("src/{folder} has a second door, src/{folder}.rs"));
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn no_file_is_too_long() {
+    let mut faults = Vec::new();
+    for file in sources() {
+        let lines = file.text.lines().count();
+        if lines > MAX_LINES {
+            faults.push(format!("src/{} has {lines} lines", file.path));
+        } else if lines > MANY_LINES {
+            println!("src/{} has {lines} lines, more than {MANY_LINES}", file.path);
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn nothing_is_left_to_do() {
+    let mut files = Vec::new();
+    for folder in ["src", "tests", "benches", "examples"] {
+        let folder = root().join(folder);
+        if folder.is_dir() {
+            collect(&folder, &mut files);
+        }
+    }
+    // In two halves, so that this file does not find itself.
+    let words =
+        [concat!("TO", "DO"), concat!("XX", "X"), concat!("db", "g!("), concat!("unimpl", "emented!(")];
+    let mut faults = Vec::new();
+    for (path, text) in files {
+        for (number, line) in (1..).zip(text.lines()) {
+            faults.extend(
+                words
+                    .iter()
+                    .filter(|word| line.contains(*word))
+                    .map(|word| format!("{path}:{number}: {word}")),
+            );
+        }
+    }
+    report(&faults);
+}
+
+/// The test's own tests: it must see what it claims to see.
+mod of_this_test {
+    use super::*;
+
+    fn rooms(path: &str, text: &str) -> Vec<String> {
+        let public = BTreeMap::from([("Allocator".to_owned(), "allocator".to_owned())]);
+        imports(&File::new(path, text), &public).0.into_iter().collect()
+    }
+
+    #[test]
+    fn imports_are_found_in_every_form() {
+        assert_eq!(rooms("blocks/budget.rs", "use crate::device::Device;"), ["device"]);
+        assert_eq!(rooms("blocks/budget.rs", "fn f() { crate :: device::sim::x() }"), ["device::sim"]);
+        assert_eq!(rooms("blocks/budget.rs", "pub(crate) use crate::{\n};"), [""; 0]);
+        assert_eq!(rooms("blocks/budget.rs", "use crate::Allocator;"), ["allocator"]);
+        assert_eq!(rooms("blocks/budget.rs", "use super::super::metadata::Key;"), ["metadata"]);
+        assert_eq!(rooms("blocks/budget.rs", "use super::growth::Growth;"), [""; 0]);
+        assert_eq!(rooms("blocks/mod.rs", "use super::pool::Pool; pub(super) fn f() {}"), ["pool"]);
+        assert_eq!(rooms("metadata/a/b.rs", "use super::super::super::device::Device;"), ["device"]);
+        assert_eq!(rooms("metadata/a/b.rs", "use super::super::tlsf;"), [""; 0]);
+        assert_eq!(rooms("error.rs", "// use crate::blocks::X;\nconst A: &str = \"crate::pool\";"), [""; 0]);
+        assert_eq!(rooms("error.rs", "const Q: char = '\"'; use crate::blocks::X;"), ["blocks"]);
+        assert_eq!(
+            rooms("error.rs", "fn f<'a>(a: &'a str) { r#\"crate::pool \"# ; crate::base::x('\\'') }"),
+            ["base"]
+        );
+        assert_eq!(rooms("error.rs", "use supercrate::blocks; use other::crate_::blocks;"), [""; 0]);
+    }
+
+    #[test]
+    fn groups_at_the_root_are_refused() {
+        let public = BTreeMap::new();
+        let file = File::new("blocks/budget.rs", "use crate::{device, pool};");
+        assert_eq!(imports(&file, &public).1.len(), 1);
+        let file = File::new("blocks/budget.rs", "pub(crate) fn f() {}\nuse crate::device::{A, B};");
+        assert!(imports(&file, &public).1.is_empty());
+    }
+
+    #[test]
+    fn re_exports_are_read() {
+        let lib = File::new(
+            "lib.rs",
+            "mod a;\npub use device::sim;\npub use base::sync::{Local, Shared};\npub use pool::Pool;",
+        );
+        let public = re_exports(&lib);
+        assert_eq!(public["Shared"], "base");
+        assert_eq!(public["Pool"], "pool");
+        assert_eq!(public["sim"], "device::sim");
+        assert!(!public.contains_key("base") && !public.contains_key("device"));
+    }
+
+    #[test]
+    fn floors_are_floors() {
+        assert!(verdict("blocks", "metadata").is_none());
+        assert!(verdict("allocator", "pool").is_none());
+        assert!(verdict("create_info", "pool").is_none());
+        assert!(verdict("create_info", "allocator").is_some());
+        assert!(verdict("error", "pool").is_some());
+        assert!(verdict("metadata", "device").is_some());
+        assert!(verdict("device", "metadata").is_some());
+        assert!(verdict("device", "device::sim").is_some());
+        assert!(verdict("metadata", "blocks").is_some());
+        assert!(verdict("base", "metadata").is_some());
+        assert!(verdict("blocks", "allocator").is_some());
+        assert!(verdict("nowhere", "base").is_some());
+        assert!(verdict("blocks", "nowhere").is_some());
+    }
+
+    #[test]
+    fn unsafe_rooms_are_told_apart() {
+        let file = |path: &str| File::new(path, "");
+        assert!(file("device/sim/memory.rs").may_be_unsafe());
+        assert!(file("blocks/mapping.rs").may_be_unsafe());
+        assert!(!file("blocks/budget.rs").may_be_unsafe());
+        assert!(!file("blocks/mod.rs").may_be_unsafe() && file("blocks/mod.rs").is_above_unsafe());
+        assert!(file("base/mod.rs").is_above_unsafe() && file("lib.rs").is_above_unsafe());
+        assert!(!file("metadata/mod.rs").is_above_unsafe());
+        assert!(has_word("unsafe { x }", "unsafe") && !has_word("forbid(unsafe_code)", "unsafe"));
+        assert!(!has_word(&strip("// unsafe\nlet a = \"unsafe\";"), "unsafe"));
+    }
+}
