@@ -22,9 +22,12 @@ struct Heap {
     size: u64,
     /// Whether `size` is a limit that the program set, to be enforced before the driver is asked.
     limited: bool,
-    /// Bytes of the live `VkDeviceMemory` objects.
+    /// Bytes of the live `VkDeviceMemory` objects, and of those that the driver is being asked for.
     memory_bytes: AtomicU64,
-    /// What the driver said last, and `memory_bytes` at that moment.
+    /// Bytes that the driver ever gave, and that it was ever asked to take back: sums that only grow, and wrap.
+    given: AtomicU64,
+    taken_back: AtomicU64,
+    /// What the driver said last, and the bytes that were surely in it.
     fetched_usage: AtomicU64,
     fetched_budget: AtomicU64,
     bytes_at_fetch: AtomicU64,
@@ -63,6 +66,8 @@ impl Budgets {
                 size: heap.size.min(limit),
                 limited: limit != vk::WHOLE_SIZE,
                 memory_bytes: AtomicU64::new(0),
+                given: AtomicU64::new(0),
+                taken_back: AtomicU64::new(0),
                 fetched_usage: AtomicU64::new(0),
                 fetched_budget: AtomicU64::new(0),
                 bytes_at_fetch: AtomicU64::new(0),
@@ -91,12 +96,22 @@ impl Budgets {
 
     /// Asks the driver for its figures. Without VK_EXT_memory_budget there are none.
     pub(crate) fn refresh(&self, device: &Device) {
+        let mut given = [0; vk::MAX_MEMORY_HEAPS];
+        for (given, heap) in given.iter_mut().zip(&self.heaps) {
+            *given = heap.given.load(Ordering::Acquire);
+        }
         let Some(fetched) = device.budgets() else { return };
         self.calls_since_query.store(0, Ordering::Relaxed);
         for (at, heap) in self.heaps.iter().enumerate() {
+            // What was given before the driver was asked and not taken back until now is in its figure. What changed hands
+            // meanwhile, or is about to, may be counted twice until the next time, but never not at all.
+            let taken_back = heap.taken_back.load(Ordering::Acquire);
+            let surely_live = given[at].wrapping_sub(taken_back);
+            // Below zero, if more was given and taken back again meanwhile.
+            let surely_live = if surely_live > u64::MAX / 2 { 0 } else { surely_live };
             heap.fetched_usage.store(fetched.heap_usage[at], Ordering::Relaxed);
             heap.fetched_budget.store(fetched.heap_budget[at], Ordering::Relaxed);
-            heap.bytes_at_fetch.store(heap.memory_bytes.load(Ordering::Relaxed), Ordering::Relaxed);
+            heap.bytes_at_fetch.store(surely_live, Ordering::Relaxed);
         }
     }
 
@@ -177,6 +192,16 @@ impl Budgets {
         }
         self.calls_since_query.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// The driver gave the `size` bytes that were reserved.
+    pub(crate) fn note_given(&self, heap: u32, size: u64) {
+        self.heaps[index(heap)].given.fetch_add(size, Ordering::Release);
+    }
+
+    /// The driver will be asked to take `size` bytes back.
+    pub(crate) fn note_taken_back(&self, heap: u32, size: u64) {
+        self.heaps[index(heap)].taken_back.fetch_add(size, Ordering::Release);
     }
 
     /// Takes `size` bytes off the books: the driver has them back, or did not give them.

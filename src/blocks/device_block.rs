@@ -43,6 +43,7 @@ impl DeviceBlock {
         context.budgets.reserve(&context.device, heap, what.size, within_budget)?;
         match context.device.allocate_memory(what) {
             Ok(memory) => {
+                context.budgets.note_given(heap, what.size);
                 tracing::debug!(
                     target: "sublet::memory",
                     memory_type = what.memory_type, heap, size = what.size, dedicated = what.dedicated_to.is_some(),
@@ -71,6 +72,7 @@ impl DeviceBlock {
             memory_type = self.memory_type, heap, size = self.size,
             "device memory freed"
         );
+        context.budgets.note_taken_back(heap, self.size);
         // SAFETY: `self` is the only owner of the memory and is consumed here. That the device no longer uses it is
         // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).
         unsafe { context.device.free_memory(self.memory) };

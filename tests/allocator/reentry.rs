@@ -18,6 +18,8 @@ thread_local! {
     static ASKED: RefCell<Option<Rc<Allocator<Local>>>> = const { RefCell::new(None) };
     static ANSWERS: Cell<u32> = const { Cell::new(0) };
     static FLUSH: Cell<Option<vk::PFN_vkFlushMappedMemoryRanges>> = const { Cell::new(None) };
+    static ALLOCATE: Cell<Option<vk::PFN_vkAllocateMemory>> = const { Cell::new(None) };
+    static FREE: Cell<Option<vk::PFN_vkFreeMemory>> = const { Cell::new(None) };
     static INVALIDATE: Cell<Option<vk::PFN_vkInvalidateMappedMemoryRanges>> = const { Cell::new(None) };
 }
 
@@ -156,6 +158,73 @@ fn a_trim_during_a_flush_does_not_unmap() {
                         // SAFETY: nothing was ever bound to it.
                         unsafe { allocator.free_memory(allocation) }.unwrap();
                     }
+                }
+            });
+        },
+    );
+}
+
+/// Begins a frame, if there is an allocator: budgets are fetched.
+fn begin_frame() {
+    // After a failure the allocator goes with the thread, and nobody is there to be asked.
+    let _ = ASKED.try_with(|asked| {
+        if let Some(allocator) = &*asked.borrow() {
+            allocator.set_current_frame_index(0);
+        }
+    });
+}
+
+unsafe extern "system" fn allocate(
+    device: vk::Device,
+    info: *const vk::MemoryAllocateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    memory: *mut vk::DeviceMemory,
+) -> vk::Result {
+    begin_frame();
+    // SAFETY: what the caller promised is handed on.
+    unsafe { ALLOCATE.get().unwrap()(device, info, callbacks, memory) }
+}
+
+unsafe extern "system" fn free(
+    device: vk::Device,
+    memory: vk::DeviceMemory,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    // SAFETY: what the caller promised is handed on.
+    unsafe { FREE.get().unwrap()(device, memory, callbacks) };
+    begin_frame();
+}
+
+/// Another thread fetches the budgets while this one waits for the driver: what is on its way must not be lost from
+/// the books until they are fetched again.
+#[test]
+fn budgets_fetched_during_an_allocation_miss_nothing() {
+    on_profiles(
+        |profile| profile.features.memory_budget,
+        |profile| {
+            let gpu = sublet::sim::Gpu::new(profile);
+            let real = gpu.device().fp_v1_0();
+            ALLOCATE.set(Some(real.allocate_memory));
+            FREE.set(Some(real.free_memory));
+            let functions = VulkanFunctions {
+                allocate_memory: Some(allocate),
+                free_memory: Some(free),
+                ..create_info(&gpu).functions
+            };
+            let info = AllocatorCreateInfo { functions, flags: enabled(&gpu), ..create_info(&gpu) };
+            asked(&gpu, &info, |allocator| {
+                let heap = profile.types[0].heap as usize;
+                let requirements = vk::MemoryRequirements { size: MIB, alignment: 64, memory_type_bits: 1 };
+                let dedicated = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
+                let usage = || allocator.heap_budgets()[heap].usage;
+                let before = usage();
+                let [one, other] =
+                    [(); 2].map(|()| allocator.allocate_memory(&requirements, &dedicated).unwrap());
+                assert_eq!(usage(), before + 2 * MIB);
+                for (allocation, left) in [(one, MIB), (other, 0)] {
+                    // SAFETY: nothing was ever bound to it.
+                    unsafe { allocator.free_memory(allocation) }.unwrap();
+                    assert_eq!(usage(), before + left);
                 }
             });
         },
