@@ -130,7 +130,7 @@ pub enum AllocationError {
         alignment: u64,
         /// Free bytes in all blocks together.
         free: u64,
-        /// The largest free range in bytes.
+        /// The largest free range in bytes; where hundreds are about as large, too little by less than 1/64 at most.
         largest_free: u64,
         /// Blocks that there are.
         block_count: u32,

@@ -358,8 +358,8 @@ pub trait Metadata: Sized + fmt::Debug {
     /// Sums over all regions. O(1).
     fn usage(&self) -> Usage;
 
-    /// The largest size that an allocation with alignment 1 could have now. For error reports: costs the length of one
-    /// free list.
+    /// The largest size that an allocation with alignment 1 could have now. For error reports: [`Tlsf`] compares a
+    /// fixed number of chunks, so that where hundreds of them are about as large this may be too little by less than 1/64.
     fn largest_free(&self) -> u64;
 
     /// Shows the chunks of a region in the order of their offsets, free ones included: they tile the region.

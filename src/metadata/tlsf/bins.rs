@@ -25,6 +25,10 @@ pub(super) const SECOND_LOG2: u32 = 6;
 /// Classes to a power of two: the bits of one word.
 const SECOND: u32 = 1 << SECOND_LOG2;
 
+/// How many chunks of the last list [`Bins::largest`] compares: a program that tries a full pool first and something else
+/// then is told the figure each time, under the lock.
+pub(super) const LARGEST_LOOKS: u32 = 256;
+
 // The class of 2^63, the largest size there is, has its bit in `first`.
 const _: () = assert!(class_of(1 << 63) >> SECOND_LOG2 < u64::BITS);
 const _: () = assert!(SECOND <= u64::BITS);
@@ -174,12 +178,16 @@ impl Bins {
         }
     }
 
-    /// The size of the largest chunk, or 0. Costs the length of the last list.
+    /// The size of the largest chunk, or 0; of more than [`LARGEST_LOOKS`] in the last list, of one that is smaller by
+    /// less than 1/64 at most.
     pub(super) fn largest(&self, chunks: &Chunks) -> u64 {
         let mut largest = 0;
         if let Some(class) = self.find_below(self.last_class()) {
             let mut chunk = self.head(class);
-            while chunk != NONE {
+            for _ in 0..LARGEST_LOOKS {
+                if chunk == NONE {
+                    break;
+                }
                 largest = largest.max(chunks.size(chunk));
                 chunk = chunks.list_next(chunk);
             }

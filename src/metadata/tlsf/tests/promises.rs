@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::*;
+use crate::metadata::tlsf::bins::LARGEST_LOOKS;
 use crate::metadata::tlsf::search::{HARD_LOOKS, LOW_LOOKS};
 
 #[test]
@@ -428,4 +429,29 @@ fn debug_is_short() {
     let (tlsf, _) = churned(100, 100, 24, Strategy::Balanced);
     let debug = format!("{tlsf:?}");
     assert!(debug.contains("Tlsf") && debug.contains("used_chunks: 100") && debug.len() < 300, "{debug}");
+}
+
+/// Thousands of chunks of one class: the figure is asked for whenever a pool is full.
+#[test]
+fn the_largest_chunk_is_found_in_a_fixed_number_of_looks() {
+    let chunks = u64::from(LARGEST_LOOKS) + 2;
+    let mut tlsf = Tlsf::new(1 << 20);
+    tlsf.add_region(&(2048 * chunks)).unwrap();
+    // All in one class: the first freed is the largest, and the last in the list.
+    let size = |chunk| if chunk == 0 { 1030 } else { 1024 };
+    let keys: Vec<_> = (0..chunks)
+        .map(|chunk| {
+            let key = tlsf.allocate(&Request::new(size(chunk), 1)).unwrap().0;
+            tlsf.allocate(&Request::new(1, 1)).unwrap();
+            key
+        })
+        .collect();
+    let rest = tlsf.largest_free();
+    tlsf.allocate(&Request::new(rest, 1)).unwrap();
+    for (freed, key) in (1..).zip(keys) {
+        tlsf.free(key).unwrap();
+        let exact = freed <= u64::from(LARGEST_LOOKS);
+        assert_eq!(tlsf.largest_free(), if exact { 1030 } else { 1024 }, "after {freed}");
+    }
+    tlsf.validate();
 }
