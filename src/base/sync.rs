@@ -4,7 +4,6 @@
 //! the program to its word. A flag that switches locks off at run time could not do that.
 
 use std::cell::Cell;
-use std::marker::PhantomData;
 
 use parking_lot::lock_api;
 
@@ -61,14 +60,13 @@ pub(crate) type Mutex<T, V> = lock_api::Mutex<<T as Threading>::RawMutex, V>;
 #[derive(Debug)]
 pub struct NoMutex {
     locked: Cell<bool>,
-    // A guard must not travel to another thread: the flag is not atomic.
-    _not_sync: PhantomData<Cell<()>>,
 }
 
 // SAFETY: at most one guard exists at a time: `lock` panics and `try_lock` refuses while the flag is set,
 // and the flag cannot be seen by two threads at once, because `Cell` makes this type `!Sync`.
 unsafe impl lock_api::RawMutex for NoMutex {
-    const INIT: Self = Self { locked: Cell::new(false), _not_sync: PhantomData };
+    const INIT: Self = Self { locked: Cell::new(false) };
+    // A guard must not travel to another thread: the flag is not atomic.
     type GuardMarker = lock_api::GuardNoSend;
 
     #[inline]
