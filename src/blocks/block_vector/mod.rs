@@ -175,7 +175,7 @@ impl<T: Threading> BlockVector<T> {
             let first = core.try_allocate(request)?;
             if first.is_none() {
                 // Who may not grow the vector learns it here, and does not wait for one who does.
-                core.plan_growth(request)?;
+                core.check_growth(request)?;
             }
             first
         };

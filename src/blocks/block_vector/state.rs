@@ -76,6 +76,11 @@ impl Core {
         Ok(Some(Grant { memory: block.memory.memory, offset: span.offset, mapped, key, generation }))
     }
 
+    /// Whether there may be another block for the request.
+    pub(super) fn check_growth(&self, request: &VectorRequest) -> Result<(), AllocationError> {
+        self.active.as_ref().ok_or(AllocationError::ForeignPool)?.check_growth(request).map(|_| ())
+    }
+
     /// The block that would make room, if there may be one.
     #[cold]
     pub(super) fn plan_growth(&self, request: &VectorRequest) -> Result<Growth, AllocationError> {
@@ -163,8 +168,8 @@ impl Active {
         }
     }
 
-    /// See [`Core::plan_growth`].
-    fn plan_growth(&self, request: &VectorRequest) -> Result<Growth, AllocationError> {
+    /// See [`Core::check_growth`]. Gives the bytes that a new block has to have.
+    fn check_growth(&self, request: &VectorRequest) -> Result<u64, AllocationError> {
         // Else a block would be taken from the driver that does not help.
         let needed = self.engine.least_capacity(&self.wanted(request));
         if needed > self.config.block_size {
@@ -173,6 +178,12 @@ impl Active {
         if request.never_allocate || self.block_count >= self.config.max_blocks {
             return Err(self.full(request));
         }
+        Ok(needed)
+    }
+
+    /// See [`Core::plan_growth`].
+    fn plan_growth(&self, request: &VectorRequest) -> Result<Growth, AllocationError> {
+        let needed = self.check_growth(request)?;
         let sizes = self.blocks.iter().flatten().map(|block| block.memory.size);
         Ok(Growth {
             config: self.config,
