@@ -1,6 +1,8 @@
 //! The allocator: default vectors, pools, and the way of an allocation through them.
 
+mod bind;
 mod create_info;
+mod find;
 mod map;
 mod pools;
 mod route;
@@ -18,9 +20,7 @@ use crate::base::sync::{Local, Mutex, Shared, Threading};
 use crate::blocks::{BlockVector, Budgets, ChainPointer, DeviceContext, VectorConfig};
 use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags};
 use crate::device::{BufferOrImage, Device, DeviceSettings, Requirements};
-use crate::error::{
-    AllocatePagesError, AllocationError, BindError, CreateAllocatorError, FindMemoryTypeError, ForeignHandle,
-};
+use crate::error::{AllocatePagesError, AllocationError, CreateAllocatorError, ForeignHandle};
 use crate::memory_type::{self, MemoryTypeTable};
 use crate::metadata::Algorithm;
 
@@ -399,154 +399,6 @@ impl<T: Threading> Allocator<T> {
         freed.map_err(|source| FreeError { allocation, source })
     }
 
-    /// Binds a buffer to an allocation, `offset` bytes from the allocation's start.
-    ///
-    /// # Errors
-    /// [`BindError`] if the offset is outside, the allocation is another allocator's, or the driver refuses.
-    ///
-    /// # Safety
-    /// The buffer is of the allocator's device and not bound, and its requirements are met at that place
-    /// (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
-    /// # let allocation = unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the buffer is not bound yet, and the allocation was made for it.
-    /// unsafe { allocator.bind_buffer_memory(&allocation, 0, buffer) }?;
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub unsafe fn bind_buffer_memory(
-        &self,
-        allocation: &Allocation,
-        offset: u64,
-        buffer: vk::Buffer,
-    ) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise; there is no chain.
-        unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), std::ptr::null()) }
-    }
-
-    /// Binds an image to an allocation, `offset` bytes from the allocation's start.
-    ///
-    /// # Errors
-    /// [`BindError`] if the offset is outside, the allocation is another allocator's, or the driver refuses.
-    ///
-    /// # Safety
-    /// The image is of the allocator's device and not bound, and its requirements are met at that place
-    /// (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
-    /// # let allocation = unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the image is not bound yet, and the allocation was made for it.
-    /// unsafe { allocator.bind_image_memory(&allocation, 0, image) }?;
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub unsafe fn bind_image_memory(
-        &self,
-        allocation: &Allocation,
-        offset: u64,
-        image: vk::Image,
-    ) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise; there is no chain.
-        unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), std::ptr::null()) }
-    }
-
-    /// As [`Self::bind_buffer_memory`], with a `pNext` chain for `VkBindBufferMemoryInfo`.
-    ///
-    /// # Errors
-    /// As there; a chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
-    ///
-    /// # Safety
-    /// As there; the chain is valid (VUID-VkBindBufferMemoryInfo-pNext-pNext).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
-    /// # let allocation = unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the buffer is not bound yet, the allocation was made for it, and there is no chain.
-    /// unsafe { allocator.bind_buffer_memory2(&allocation, 0, buffer, std::ptr::null()) }?;
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub unsafe fn bind_buffer_memory2(
-        &self,
-        allocation: &Allocation,
-        offset: u64,
-        buffer: vk::Buffer,
-        next: *const std::ffi::c_void,
-    ) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise.
-        unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), next) }
-    }
-
-    /// As [`Self::bind_image_memory`], with a `pNext` chain for `VkBindImageMemoryInfo`.
-    ///
-    /// # Errors
-    /// As there; a chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
-    ///
-    /// # Safety
-    /// As there; the chain is valid (VUID-VkBindImageMemoryInfo-pNext-pNext).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
-    /// # let allocation = unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the image is not bound yet, the allocation was made for it, and there is no chain.
-    /// unsafe { allocator.bind_image_memory2(&allocation, 0, image, std::ptr::null()) }?;
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub unsafe fn bind_image_memory2(
-        &self,
-        allocation: &Allocation,
-        offset: u64,
-        image: vk::Image,
-        next: *const std::ffi::c_void,
-    ) -> Result<(), BindError> {
-        // SAFETY: the caller's own promise.
-        unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), next) }
-    }
-
-    /// # Safety
-    /// As for [`Self::bind_buffer_memory2`].
-    unsafe fn bind(
-        &self,
-        allocation: &Allocation,
-        offset: u64,
-        resource: BufferOrImage,
-        next: *const std::ffi::c_void,
-    ) -> Result<(), BindError> {
-        self.vector_of(allocation).map_err(BindError::Foreign)?;
-        if offset >= allocation.size {
-            return Err(BindError::OutOfRange { offset, allocation_size: allocation.size });
-        }
-        // SAFETY: the caller's own promise; the memory is live because the allocation is.
-        unsafe {
-            self.inner.context.device.bind(resource, allocation.memory, allocation.offset + offset, next)
-        }?;
-        Ok(())
-    }
-
     /// Everything there is to know of an allocation.
     ///
     /// # Errors
@@ -600,96 +452,6 @@ impl<T: Threading> Allocator<T> {
         name: Option<&str>,
     ) -> Result<(), ForeignHandle> {
         self.vector_of(allocation)?.set_name(allocation.live(), name)
-    }
-
-    /// The best memory type for an allocation, without making one.
-    ///
-    /// # Errors
-    /// [`FindMemoryTypeError`] if no type will do. The `Auto` usages need a resource: see
-    /// [`Self::find_memory_type_index_for_buffer_info`].
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let index = allocator.find_memory_type_index(!0, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// assert_eq!(index, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn find_memory_type_index(
-        &self,
-        memory_type_bits: u32,
-        info: &AllocationCreateInfo<'_>,
-    ) -> Result<u32, FindMemoryTypeError> {
-        let requirements = Requirements { memory_type_bits, ..Requirements::default() };
-        self.find_for(&Resource::unknown(requirements), info)
-    }
-
-    /// The best memory type for a buffer that is made from `buffer_info`: with maintenance4 the driver is asked directly,
-    /// else a buffer is made and destroyed.
-    ///
-    /// # Errors
-    /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the buffer.
-    ///
-    /// # Safety
-    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let sample = vk::BufferCreateInfo::default().size(1).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
-    /// let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-    /// // SAFETY: the create-info is valid.
-    /// let index = unsafe { allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }?;
-    /// assert_eq!(index, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub unsafe fn find_memory_type_index_for_buffer_info(
-        &self,
-        buffer_info: &vk::BufferCreateInfo<'_>,
-        info: &AllocationCreateInfo<'_>,
-    ) -> Result<u32, FindMemoryTypeError> {
-        // SAFETY: the caller's own promise.
-        let requirements = unsafe { self.inner.context.device.requirements_for_buffer(buffer_info) }
-            .map_err(FindMemoryTypeError::Resource)?;
-        // SAFETY: the caller's own promise covers the chain.
-        let usage = unsafe { self.buffer_usage(buffer_info) };
-        self.find_for(&Resource::buffer(requirements, vk::Buffer::null(), Some(usage)), info)
-    }
-
-    /// The best memory type for an image that is made from `image_info`: with maintenance4 the driver is asked directly,
-    /// else an image is made and destroyed.
-    ///
-    /// # Errors
-    /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the image.
-    ///
-    /// # Safety
-    /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let sample = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    ///     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-    /// // SAFETY: the create-info is valid.
-    /// let index = unsafe { allocator.find_memory_type_index_for_image_info(&sample, &auto) }?;
-    /// assert_eq!(index, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub unsafe fn find_memory_type_index_for_image_info(
-        &self,
-        image_info: &vk::ImageCreateInfo<'_>,
-        info: &AllocationCreateInfo<'_>,
-    ) -> Result<u32, FindMemoryTypeError> {
-        // SAFETY: the caller's own promise.
-        let requirements = unsafe { self.inner.context.device.requirements_for_image(image_info) }
-            .map_err(FindMemoryTypeError::Resource)?;
-        let tiled = Some((image_info.usage, image_info.tiling));
-        self.find_for(&Resource::image(requirements, vk::Image::null(), tiled), info)
     }
 
     /// Gives every empty block back to the driver, but for those that pools have as their minimum, and unmaps what nobody

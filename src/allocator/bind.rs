@@ -1,0 +1,159 @@
+//! Binding buffers and images to allocations.
+
+use ash::vk;
+
+use super::Allocator;
+use crate::allocation::Allocation;
+use crate::base::sync::Threading;
+use crate::device::BufferOrImage;
+use crate::error::BindError;
+
+impl<T: Threading> Allocator<T> {
+    /// Binds a buffer to an allocation, `offset` bytes from the allocation's start.
+    ///
+    /// # Errors
+    /// [`BindError`] if the offset is outside, the allocation is another allocator's, or the driver refuses.
+    ///
+    /// # Safety
+    /// The buffer is of the allocator's device and not bound, and its requirements are met at that place
+    /// (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
+    /// # let allocation = unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the buffer is not bound yet, and the allocation was made for it.
+    /// unsafe { allocator.bind_buffer_memory(&allocation, 0, buffer) }?;
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_buffer_memory(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        buffer: vk::Buffer,
+    ) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise; there is no chain.
+        unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), std::ptr::null()) }
+    }
+
+    /// Binds an image to an allocation, `offset` bytes from the allocation's start.
+    ///
+    /// # Errors
+    /// [`BindError`] if the offset is outside, the allocation is another allocator's, or the driver refuses.
+    ///
+    /// # Safety
+    /// The image is of the allocator's device and not bound, and its requirements are met at that place
+    /// (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
+    /// # let allocation = unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the image is not bound yet, and the allocation was made for it.
+    /// unsafe { allocator.bind_image_memory(&allocation, 0, image) }?;
+    /// # unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_image_memory(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        image: vk::Image,
+    ) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise; there is no chain.
+        unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), std::ptr::null()) }
+    }
+
+    /// As [`Self::bind_buffer_memory`], with a `pNext` chain for `VkBindBufferMemoryInfo`.
+    ///
+    /// # Errors
+    /// As there; a chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
+    ///
+    /// # Safety
+    /// As there; the chain is valid (VUID-VkBindBufferMemoryInfo-pNext-pNext).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
+    /// # let allocation = unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the buffer is not bound yet, the allocation was made for it, and there is no chain.
+    /// unsafe { allocator.bind_buffer_memory2(&allocation, 0, buffer, std::ptr::null()) }?;
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_buffer_memory2(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        buffer: vk::Buffer,
+        next: *const std::ffi::c_void,
+    ) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.bind(allocation, offset, BufferOrImage::Buffer(buffer), next) }
+    }
+
+    /// As [`Self::bind_image_memory`], with a `pNext` chain for `VkBindImageMemoryInfo`.
+    ///
+    /// # Errors
+    /// As there; a chain needs Vulkan 1.1 or VK_KHR_bind_memory2.
+    ///
+    /// # Safety
+    /// As there; the chain is valid (VUID-VkBindImageMemoryInfo-pNext-pNext).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
+    /// # let allocation = unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
+    /// // SAFETY: the image is not bound yet, the allocation was made for it, and there is no chain.
+    /// unsafe { allocator.bind_image_memory2(&allocation, 0, image, std::ptr::null()) }?;
+    /// # unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_image_memory2(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        image: vk::Image,
+        next: *const std::ffi::c_void,
+    ) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.bind(allocation, offset, BufferOrImage::Image(image), next) }
+    }
+
+    /// # Safety
+    /// As for [`Self::bind_buffer_memory2`].
+    unsafe fn bind(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        resource: BufferOrImage,
+        next: *const std::ffi::c_void,
+    ) -> Result<(), BindError> {
+        self.vector_of(allocation).map_err(BindError::Foreign)?;
+        if offset >= allocation.size {
+            return Err(BindError::OutOfRange { offset, allocation_size: allocation.size });
+        }
+        // SAFETY: the caller's own promise; the memory is live because the allocation is.
+        unsafe {
+            self.inner.context.device.bind(resource, allocation.memory, allocation.offset + offset, next)
+        }?;
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Which memory type an allocation would take, without making one.
+
+use ash::vk;
+
+use super::{Allocator, Resource};
+use crate::base::sync::Threading;
+use crate::create_info::AllocationCreateInfo;
+use crate::device::Requirements;
+use crate::error::FindMemoryTypeError;
+
+impl<T: Threading> Allocator<T> {
+    /// The best memory type for an allocation, without making one.
+    ///
+    /// # Errors
+    /// [`FindMemoryTypeError`] if no type will do. The `Auto` usages need a resource: see
+    /// [`Self::find_memory_type_index_for_buffer_info`].
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let index = allocator.find_memory_type_index(!0, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
+    /// assert_eq!(index, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn find_memory_type_index(
+        &self,
+        memory_type_bits: u32,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<u32, FindMemoryTypeError> {
+        let requirements = Requirements { memory_type_bits, ..Requirements::default() };
+        self.find_for(&Resource::unknown(requirements), info)
+    }
+
+    /// The best memory type for a buffer that is made from `buffer_info`: with maintenance4 the driver is asked directly,
+    /// else a buffer is made and destroyed.
+    ///
+    /// # Errors
+    /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the buffer.
+    ///
+    /// # Safety
+    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let sample = vk::BufferCreateInfo::default().size(1).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+    /// let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    /// // SAFETY: the create-info is valid.
+    /// let index = unsafe { allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }?;
+    /// assert_eq!(index, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn find_memory_type_index_for_buffer_info(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<u32, FindMemoryTypeError> {
+        // SAFETY: the caller's own promise.
+        let requirements = unsafe { self.inner.context.device.requirements_for_buffer(buffer_info) }
+            .map_err(FindMemoryTypeError::Resource)?;
+        // SAFETY: the caller's own promise covers the chain.
+        let usage = unsafe { self.buffer_usage(buffer_info) };
+        self.find_for(&Resource::buffer(requirements, vk::Buffer::null(), Some(usage)), info)
+    }
+
+    /// The best memory type for an image that is made from `image_info`: with maintenance4 the driver is asked directly,
+    /// else an image is made and destroyed.
+    ///
+    /// # Errors
+    /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the image.
+    ///
+    /// # Safety
+    /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let sample = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    ///     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    /// // SAFETY: the create-info is valid.
+    /// let index = unsafe { allocator.find_memory_type_index_for_image_info(&sample, &auto) }?;
+    /// assert_eq!(index, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn find_memory_type_index_for_image_info(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<u32, FindMemoryTypeError> {
+        // SAFETY: the caller's own promise.
+        let requirements = unsafe { self.inner.context.device.requirements_for_image(image_info) }
+            .map_err(FindMemoryTypeError::Resource)?;
+        let tiled = Some((image_info.usage, image_info.tiling));
+        self.find_for(&Resource::image(requirements, vk::Image::null(), tiled), info)
+    }
+}
