@@ -174,23 +174,80 @@ fn churning(bencher: Bencher<'_, '_>, case: Churn) {
         });
 }
 
+/// In which order what was allocated is freed.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Lifo,
+    Fifo,
+    Random,
+}
+
+/// Allocates all of `requests`, in regions of `region` units that are there already, and frees them in an order.
+fn all(bencher: Bencher<'_, '_>, region: u64, requests: &[Request], order: Order) {
+    let mut random = Random(11);
+    let mut places: Vec<_> = (0..requests.len()).collect();
+    match order {
+        Order::Lifo => places.reverse(),
+        Order::Fifo => {}
+        Order::Random => (1..places.len()).for_each(|place| places.swap(place, random.index(place + 1))),
+    }
+    let mut tlsf = Tlsf::new(region);
+    let units: u64 = requests.iter().map(|request| request.size).sum();
+    for _ in 0..2 + units * 5 / 4 / region {
+        tlsf.add_region(&region).unwrap();
+    }
+    let mut keys = Vec::with_capacity(requests.len());
+    bencher.counter(ItemsCount::new(requests.len())).bench_local(|| {
+        keys.clear();
+        for request in requests {
+            keys.push(tlsf.allocate(request).unwrap().0);
+        }
+        for place in &places {
+            tlsf.free(keys[*place]).unwrap();
+        }
+        assert_eq!(tlsf.usage().used, 0);
+    });
+}
+
 /// A thousand small buffers, freed in the order in which they were made.
 #[divan::bench(sample_count = 100, sample_size = 10)]
 fn frame(bencher: Bencher<'_, '_>) {
     let mut random = Random(7);
     let requests: Vec<_> =
-        (0..1000).map(|_| Request::new((256 + random.below(16 << 10)).next_multiple_of(256), 256)).collect();
-    let mut tlsf = Tlsf::new(64 * MIB);
-    tlsf.add_region(&(64 * MIB)).unwrap();
-    let mut keys = Vec::with_capacity(requests.len());
-    bencher.counter(ItemsCount::new(requests.len())).bench_local(|| {
-        for request in &requests {
-            keys.push(tlsf.allocate(request).unwrap().0);
+        (0..1000).map(|_| Request::new((256 + random.below(4097)).next_multiple_of(256), 256)).collect();
+    all(bencher, 64 * MIB, &requests, Order::Fifo);
+}
+
+/// Ten thousand of the usual ones into empty regions, and out again.
+#[divan::bench(args = [Order::Lifo, Order::Fifo, Order::Random], sample_count = 100, sample_size = 1)]
+fn level(bencher: Bencher<'_, '_>, order: Order) {
+    let mut random = Random(7);
+    let case = churn(10_000, Alignments::Usual, Strategy::Balanced);
+    let requests: Vec<_> = (0..case.live).map(|_| case.request(&mut random)).collect();
+    all(bencher, 256 * MIB, &requests, order);
+}
+
+/// The same churn of 20,000 small ones in one region, in hundreds, and in thousands.
+#[divan::bench(args = [8192, 64, 16], sample_count = 100, sample_size = 1)]
+fn regions(bencher: Bencher<'_, '_>, region_kib: u64) {
+    const LIVE: usize = 20_000;
+    let mut random = Random(13);
+    let region = region_kib << 10;
+    let mut tlsf = Tlsf::new(region);
+    let request = |random: &mut Random| Request::new((64 + random.below(641)).next_multiple_of(16), 16);
+    let mut keys: Vec<_> = (0..LIVE).map(|_| allocate(&mut tlsf, region, &request(&mut random))).collect();
+    for _ in 0..5 * LIVE {
+        let place = random.index(LIVE);
+        tlsf.free(keys[place]).unwrap();
+        keys[place] = allocate(&mut tlsf, region, &request(&mut random));
+    }
+    let pairs: Vec<_> = (0..20_000).map(|_| (random.index(LIVE), request(&mut random))).collect();
+    bencher.counter(ItemsCount::new(pairs.len())).bench_local(|| {
+        for (place, request) in &pairs {
+            tlsf.free(keys[*place]).unwrap();
+            keys[*place] = allocate(&mut tlsf, region, request);
         }
-        for key in keys.drain(..) {
-            tlsf.free(key).unwrap();
-        }
-        assert_eq!(tlsf.usage().used, 0);
+        assert_eq!(tlsf.usage().used_chunks, 20_000);
     });
 }
 

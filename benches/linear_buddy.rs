@@ -98,11 +98,44 @@ mod linear {
     #[divan::bench(args = REGIONS)]
     fn frame_reset(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 64 << 20);
+        let RegionId(current) = engine.allocate(&Request::new(1, 1)).unwrap().1.region;
+        engine.reset(RegionId(current));
         bencher.counter(ItemsCount::new(N)).bench_local(|| {
             (0..N).for_each(|n| _ = black_box(allocate(&mut engine, size(n), 256)));
-            engine.reset(RegionId(0));
+            engine.reset(RegionId(current));
         });
         assert_eq!(engine.usage().used, 0);
+    }
+
+    /// Freed in random order.
+    #[divan::bench(args = REGIONS)]
+    fn frame_random(bencher: Bencher<'_, '_>, regions: u64) {
+        let mut engine = engine(regions, 64 << 20);
+        let mut random = Random(1);
+        let mut order: Vec<usize> = (0..N).collect();
+        (1..N).rev().for_each(|n| order.swap(n, random.below(n + 1)));
+        let mut keys = Vec::with_capacity(N);
+        bencher.counter(ItemsCount::new(N)).bench_local(|| {
+            keys.extend((0..N).map(|n| allocate(&mut engine, size(n), 256)));
+            order.iter().for_each(|&n| free(&mut engine, keys[n]));
+            keys.clear();
+        });
+        assert_eq!(engine.usage().used, 0);
+    }
+
+    /// 100 allocations live, of which the oldest is freed: goes through regions of about 85.
+    #[divan::bench(args = [4, 1000, 4000])]
+    fn flow(bencher: Bencher<'_, '_>, regions: u64) {
+        let mut engine = engine(regions, 64 << 10);
+        let mut keys: std::collections::VecDeque<Key> =
+            (0..100).map(|n| allocate(&mut engine, size(n), 256)).collect();
+        bencher.counter(ItemsCount::new(N)).bench_local(|| {
+            for n in 0..N {
+                keys.push_back(allocate(&mut engine, size(n), 256));
+                free(&mut engine, keys.pop_front().unwrap());
+            }
+        });
+        assert_eq!(engine.usage().used_chunks, 100);
     }
 
     /// A ring buffer with 1,000 allocations in flight, which goes round and round.
@@ -120,7 +153,7 @@ mod linear {
         assert_eq!(engine.usage().used_chunks, N as u64);
     }
 
-    /// The worst for many regions: each allocation fills one, all are in use, the oldest is freed.
+    /// The worst for many regions: each allocation fills one, the oldest is freed. All but one are in use.
     #[divan::bench(args = [2, 64, 4000])]
     fn one_each(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 4096);
@@ -133,6 +166,21 @@ mod linear {
             }
         });
         assert_eq!(engine.usage().used_chunks, regions - 1);
+    }
+
+    /// The same while half of them are empty.
+    #[divan::bench(args = [4, 64, 4000])]
+    fn one_each_of_half(bencher: Bencher<'_, '_>, regions: u64) {
+        let mut engine = engine(regions, 4096);
+        let mut keys: std::collections::VecDeque<Key> =
+            (0..regions / 2).map(|_| allocate(&mut engine, 4096, 256)).collect();
+        bencher.counter(ItemsCount::new(N)).bench_local(|| {
+            for _ in 0..N {
+                keys.push_back(allocate(&mut engine, 4096, 256));
+                free(&mut engine, keys.pop_front().unwrap());
+            }
+        });
+        assert_eq!(engine.usage().used_chunks, regions / 2);
     }
 }
 

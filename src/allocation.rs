@@ -61,6 +61,8 @@ pub struct Allocation {
     pub(crate) allocator: u32,
     pub(crate) memory_type: u8,
     pub(crate) flags: u8,
+    /// Which part of the vector `key` is of.
+    pub(crate) shard: u8,
 }
 
 const _: () = assert!(size_of::<Allocation>() <= 64);
@@ -215,7 +217,7 @@ impl Allocation {
 
     #[inline]
     pub(crate) fn live(&self) -> Live {
-        Live { generation: self.generation, key: self.key, dedicated: self.is_dedicated() }
+        Live { generation: self.generation, key: self.key, dedicated: self.is_dedicated(), shard: self.shard }
     }
 }
 
@@ -229,6 +231,7 @@ impl fmt::Debug for Allocation {
             .field("dedicated", &self.is_dedicated())
             .field("mapped", &self.mapped.is_mapped())
             .field("user_data", &self.user_data)
+            .field("shard", &self.shard)
             .finish_non_exhaustive()
     }
 }

@@ -4,8 +4,8 @@
 //! # Where to start
 //!
 //! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all that most
-//! programs need. What to ask for is in [`guide::memory`], memory with limits of its own in [`guide::pools`], and why things are as
-//! they are in [`guide::design`].
+//! programs need. What to ask for is in [`guide::memory`], memory with limits of its own in [`guide::pools`], what costs what, and
+//! how threads share an allocator, in [`guide::performance`], and why things are as they are in [`guide::design`].
 //!
 //! | for | there is |
 //! |---|---|

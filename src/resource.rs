@@ -136,7 +136,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, CreateError> {
         let device = self.device();
         let unfinished = Unfinished { device, resource: handle };
-        let allocation = self.allocate(resource, info)?;
+        let allocation = self.allocate(|| *resource, info)?;
         if !info.flags.contains(AllocationCreateFlags::DONT_BIND) {
             // SAFETY: the caller's own promise; the allocation was made for these requirements.
             let bound =

@@ -35,13 +35,17 @@ const WITHOUT_VULKAN: &[&str] = &["base", "metadata", "virtual_block"];
 /// The files that may hold `unsafe`. A folder stands for all files in it.
 const UNSAFE_ROOMS: &[&str] = &[
     "allocator/",
-    "base/sync.rs",
+    "base/sync/brief_mutex.rs",
+    "base/sync/no_mutex.rs",
     "blocks/dedicated.rs",
     "blocks/device_block.rs",
     "blocks/mapping.rs",
     "device/",
     "resource.rs",
 ];
+
+/// The same for `benches/peers/src`: where drivers, other allocators, the clock and the handing over of values are called.
+const UNSAFE_ROOMS_OF_PEERS: &[&str] = &["clock.rs", "gpu.rs", "heap.rs", "peers/", "ring.rs"];
 
 /// Longer files are to be split.
 const MAX_LINES: usize = 900;
@@ -80,7 +84,11 @@ impl File {
     }
 
     fn may_be_unsafe(&self) -> bool {
-        UNSAFE_ROOMS
+        self.is_in(UNSAFE_ROOMS)
+    }
+
+    fn is_in(&self, rooms: &[&str]) -> bool {
+        rooms
             .iter()
             .any(|room| if room.ends_with('/') { self.path.starts_with(room) } else { self.path == *room })
     }
@@ -299,8 +307,12 @@ fn root() -> &'static Path {
 }
 
 fn sources() -> Vec<File> {
+    files_in("src")
+}
+
+fn files_in(folder: &str) -> Vec<File> {
     let mut files = Vec::new();
-    let folder = root().join("src");
+    let folder = root().join(folder);
     collect(&folder, &mut files);
     assert!(files.len() > 10, "only {} files in {}", files.len(), folder.display());
     let prefix = format!("{}/", folder.to_str().unwrap().replace('\\', "/"));
@@ -385,6 +397,30 @@ fn unsafe_stays_in_its_rooms() {
         // A module of tests is bound by what the module above it forbids.
         if !forbids && !file.may_be_unsafe() && !file.is_above_unsafe() && !file.is_test() {
             faults.push(format!("src/{} lacks #![forbid(unsafe_code)]", file.path));
+        }
+    }
+    report(&faults);
+}
+
+/// The package that measures other allocators is not part of what is published: then there is nothing to look at.
+#[test]
+fn peers_keep_unsafe_in_its_rooms() {
+    if !root().join("benches/peers").is_dir() {
+        return;
+    }
+    let mut faults = Vec::new();
+    for file in files_in("benches/peers/src") {
+        let forbids = file.code.contains("#![forbid(unsafe_code)]");
+        // What `main.rs` forbids would be forbidden in the rooms too.
+        if !file.is_in(UNSAFE_ROOMS_OF_PEERS) && !forbids && file.path != "main.rs" {
+            faults.push(format!("benches/peers/src/{} lacks #![forbid(unsafe_code)]", file.path));
+        }
+        if has_word(&file.code, "unsafe") && !file.is_in(UNSAFE_ROOMS_OF_PEERS) {
+            faults.push(format!("benches/peers/src/{} holds unsafe code", file.path));
+        }
+        let lines = file.text.lines().count();
+        if lines > MAX_LINES {
+            faults.push(format!("benches/peers/src/{} has {lines} lines", file.path));
         }
     }
     report(&faults);

@@ -44,6 +44,8 @@ pub(crate) struct VectorFacts {
     pub(crate) vector: u32,
     pub(crate) memory_type: u32,
     pub(crate) block_size: u64,
+    /// The most bytes that always share a block; what is larger may get memory of its own.
+    pub(crate) largest_shared: u64,
     pub(crate) fixed_block_size: bool,
     pub(crate) algorithm: Algorithm,
     /// 0 for no limit.
@@ -67,16 +69,26 @@ struct Inner<T: Threading> {
     allowed_types: u32,
     maintenance5: bool,
     /// By memory type.
-    defaults: Vec<VectorFacts>,
-    /// First one for each memory type, then the pools.
-    vectors: AppendTable<BlockVector<T>>,
+    defaults: Box<[DefaultVector<T>]>,
+    /// The vectors of pools. They are numbered on from the default ones.
+    pool_vectors: AppendTable<BlockVector<T>>,
     pools: Mutex<T, PoolNumbers>,
+}
+
+/// The vector of a memory type.
+struct DefaultVector<T: Threading> {
+    facts: VectorFacts,
+    vector: BlockVector<T>,
 }
 
 /// Sublets device memory: from default vectors, one for each memory type, and from custom pools.
 ///
 /// All methods take `&self`. `Allocator` is [`Send`] and [`Sync`]; share it by reference or in an [`Arc`](std::sync::Arc).
 /// [`LocalAllocator`] has no locks and is not `Sync`. The value itself is one pointer.
+///
+/// Threads that keep meeting at the blocks of a memory type get parts of them to themselves, so that they need not wait
+/// for one another; [`guide::performance`](crate::guide::performance#threads) says when, and what that costs. No thread
+/// waits for another's call of the driver unless it has to call it too.
 ///
 /// ```
 /// use ash::vk;
@@ -216,8 +228,8 @@ impl<T: Threading> Allocator<T> {
             allowed_types,
             maintenance5: core_version >= API_VERSION_1_4
                 || info.flags.contains(AllocatorCreateFlags::KHR_MAINTENANCE5),
-            defaults: Vec::new(),
-            vectors: AppendTable::new(),
+            defaults: Box::default(),
+            pool_vectors: AppendTable::new(),
             pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
             context,
         });
@@ -232,7 +244,9 @@ impl<T: Threading> Allocator<T> {
     /// [`Self::allocate_memory_for_buffer`] or [`Self::create_buffer`] with them.
     ///
     /// # Complexity
-    /// O(1) while a block has room.
+    /// O(1) while a block has room, and for [`STRATEGY_MIN_OFFSET`](crate::AllocationCreateFlags::STRATEGY_MIN_OFFSET) O(log n).
+    /// The driver is called where no block has room, where the memory becomes the allocation's own, and where a block has to be
+    /// mapped.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -248,7 +262,7 @@ impl<T: Threading> Allocator<T> {
         requirements: &vk::MemoryRequirements,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate(&Resource::unknown(Requirements::from(requirements)), info)
+        self.allocate(|| Resource::unknown(Requirements::from(requirements)), info)
     }
 
     /// Allocates several pieces of memory, each with its own requirements: all of them, or none.
@@ -330,7 +344,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's own promise.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Buffer(buffer)) };
-        self.allocate(&Resource::buffer(requirements, buffer, None), info)
+        self.allocate(|| Resource::buffer(requirements, buffer, None), info)
     }
 
     /// Allocates memory for an image, and does not bind it.
@@ -365,7 +379,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's own promise.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Image(image)) };
-        self.allocate(&Resource::image(requirements, image, None), info)
+        self.allocate(|| Resource::image(requirements, image, None), info)
     }
 
     /// Frees an allocation. The block that it was in may go back to the driver.
@@ -376,6 +390,8 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// The device no longer uses the memory, and resources that are bound to it are not used again
     /// (VUID-vkFreeMemory-memory-00677).
+    ///
+    /// Any thread may free what any other has allocated.
     ///
     /// # Complexity
     /// O(1), and a driver call if a block goes back.
@@ -455,7 +471,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Gives every empty block back to the driver, but for those that pools have as their minimum, and unmaps what nobody
-    /// has mapped. Returns the bytes given back.
+    /// has mapped. What threads hold for themselves and do not use is given back before. Returns the bytes given back to the
+    /// driver.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -469,7 +486,7 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim(&self) -> u64 {
-        self.inner.vectors.iter().map(|vector| vector.trim(&self.inner.context)).sum()
+        self.inner.vectors().map(|vector| vector.trim(&self.inner.context)).sum()
     }
 
     /// Destroys the allocator and says what was still allocated. Dropping it does the same, and only logs the leaks.
@@ -502,7 +519,7 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn validate(&self) {
-        self.inner.vectors.iter().for_each(BlockVector::validate);
+        self.inner.vectors().for_each(BlockVector::validate);
     }
 
     /// The vector that an allocation is in.
@@ -511,7 +528,7 @@ impl<T: Threading> Allocator<T> {
         if allocation.allocator != self.inner.id {
             return Err(ForeignHandle::Allocation);
         }
-        self.inner.vectors.get(allocation.vector).ok_or(ForeignHandle::Allocation)
+        self.inner.vector(allocation.vector).ok_or(ForeignHandle::Allocation)
     }
 }
 
@@ -522,7 +539,7 @@ impl<T: Threading> Inner<T> {
             0 => DEFAULT_LARGE_HEAP_BLOCK_SIZE,
             size => size,
         };
-        for memory_type in 0..narrow(self.context.device.memory_types().len()) {
+        let default = |memory_type| {
             let heap_size = self.context.budgets.heap_size(self.context.heap_of(memory_type));
             let block_size = default_block_size(heap_size, large);
             let config = VectorConfig {
@@ -538,21 +555,42 @@ impl<T: Threading> Inner<T> {
                 priority: 0.5,
                 next: ChainPointer::NULL,
             };
-            if let Some(vector) = self.vectors.get_or_make(memory_type, |_| BlockVector::unused()) {
-                let active = vector.activate(&self.context, config, None);
-                debug_assert!(active.is_ok(), "a vector without blocks asks nothing of the driver");
-            }
-            self.defaults.push(VectorFacts {
+            let vector = BlockVector::unused();
+            let active = vector.activate(&self.context, config, None);
+            debug_assert!(active.is_ok(), "a vector without blocks asks nothing of the driver");
+            let facts = VectorFacts {
                 vector: memory_type,
                 memory_type,
                 block_size,
+                largest_shared: block_size / 2,
                 fixed_block_size: false,
                 algorithm: Algorithm::Tlsf,
                 max_block_count: 0,
                 host: self.host_flags(memory_type),
-            });
+            };
+            DefaultVector { facts, vector }
+        };
+        self.defaults = (0..narrow(self.context.device.memory_types().len())).map(default).collect();
+    }
+
+    /// The vector with that number.
+    #[inline]
+    fn vector(&self, number: u32) -> Option<&BlockVector<T>> {
+        match self.defaults.get(index(number)) {
+            Some(default) => Some(&default.vector),
+            None => self.pool_vectors.get(self.pool_number(number)),
         }
-        self.pools.get_mut().next = narrow(self.defaults.len());
+    }
+
+    /// Where in the table of pools a vector with that number is.
+    #[inline]
+    fn pool_number(&self, number: u32) -> u32 {
+        number.wrapping_sub(narrow(self.defaults.len()))
+    }
+
+    /// All vectors: first one for each memory type, then the pools.
+    fn vectors(&self) -> impl Iterator<Item = &BlockVector<T>> {
+        self.defaults.iter().map(|default| &default.vector).chain(self.pool_vectors.iter())
     }
 
     /// What every allocation of a memory type has in its flags.
@@ -574,7 +612,7 @@ impl<T: Threading> Inner<T> {
     /// Frees everything, and says what was still allocated. A second call finds nothing.
     fn shut_down(&self) -> Vec<Leak> {
         let mut leaks = Vec::new();
-        for vector in self.vectors.iter() {
+        for vector in self.vectors() {
             leaks.append(&mut self.deactivate(vector));
         }
         leaks
@@ -606,9 +644,4 @@ impl<T: Threading> fmt::Debug for Allocator<T> {
             .field("memory_types", &self.inner.defaults.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Index of a memory type that a device has.
-fn facts_of<T: Threading>(inner: &Inner<T>, memory_type: u32) -> VectorFacts {
-    inner.defaults[index(memory_type)]
 }

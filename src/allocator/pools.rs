@@ -2,7 +2,7 @@
 
 use super::{Allocator, Inner, VectorFacts};
 use crate::allocation::{Leak, ResourceKind};
-use crate::base::cast::index;
+use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, ChainPointer, VectorConfig, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
@@ -41,25 +41,29 @@ impl<T: Threading> Allocator<T> {
     pub fn create_pool(&self, info: &PoolCreateInfo<'_>) -> Result<Pool, CreatePoolError> {
         let inner = &*self.inner;
         let (config, facts) = inner.pool_config(info)?;
+        let defaults = narrow(inner.defaults.len());
         let number = {
             let mut pools = inner.pools.lock();
             match pools.free.pop() {
                 Some(number) => number,
                 None => {
                     let number = pools.next;
-                    pools.next = number.checked_add(1).ok_or(CreatePoolError::TooMany)?;
+                    let next = number.checked_add(1).filter(|next| next.checked_add(defaults).is_some());
+                    pools.next = next.ok_or(CreatePoolError::TooMany)?;
                     number
                 }
             }
         };
-        let vector = inner.vectors.get_or_make(number, |_| BlockVector::unused());
+        let vector = inner.pool_vectors.get_or_make(number, |_| BlockVector::unused());
         let activated = vector.ok_or(CreatePoolError::TooMany).and_then(|vector| {
             vector.activate(&inner.context, config, info.name).map_err(CreatePoolError::Memory)
         });
         match activated {
-            Ok(generation) => {
-                Ok(Pool { allocator: inner.id, generation, facts: VectorFacts { vector: number, ..facts } })
-            }
+            Ok(generation) => Ok(Pool {
+                allocator: inner.id,
+                generation,
+                facts: VectorFacts { vector: defaults + number, ..facts },
+            }),
             Err(error) => {
                 inner.pools.lock().free.push(number);
                 Err(error)
@@ -90,7 +94,7 @@ impl<T: Threading> Allocator<T> {
         match self.pool_vector(&pool) {
             Ok(vector) if vector.config(Some(pool.generation)).is_some() => {
                 let leaks = self.inner.deactivate(vector);
-                self.inner.pools.lock().free.push(pool.facts.vector);
+                self.inner.pools.lock().free.push(self.inner.pool_number(pool.facts.vector));
                 Ok(leaks)
             }
             _ => Err(DestroyPoolError { pool }),
@@ -136,12 +140,12 @@ impl<T: Threading> Allocator<T> {
 
     /// What is fixed for a pool.
     #[inline]
-    pub(crate) fn pool_facts(&self, pool: &Pool) -> Result<VectorFacts, ForeignHandle> {
-        if pool.allocator == self.inner.id { Ok(pool.facts) } else { Err(ForeignHandle::Pool) }
+    pub(crate) fn pool_facts<'a>(&self, pool: &'a Pool) -> Result<&'a VectorFacts, ForeignHandle> {
+        if pool.allocator == self.inner.id { Ok(&pool.facts) } else { Err(ForeignHandle::Pool) }
     }
 
     pub(crate) fn pool_vector(&self, pool: &Pool) -> Result<&BlockVector<T>, ForeignHandle> {
-        self.inner.vectors.get(self.pool_facts(pool)?.vector).ok_or(ForeignHandle::Pool)
+        self.inner.vector(self.pool_facts(pool)?.vector).ok_or(ForeignHandle::Pool)
     }
 }
 
@@ -172,8 +176,11 @@ impl<T: Threading> Inner<T> {
             return Err(CreatePoolError::BlockSize { block_size: info.block_size, max });
         }
         let fixed_block_size = info.block_size != 0;
-        let block_size =
-            if fixed_block_size { info.block_size } else { self.defaults[index(memory_type)].block_size };
+        let block_size = if fixed_block_size {
+            info.block_size
+        } else {
+            self.defaults[index(memory_type)].facts.block_size
+        };
         let ignore_granularity = info.flags.contains(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY);
         let config = VectorConfig {
             memory_type,
@@ -192,6 +199,7 @@ impl<T: Threading> Inner<T> {
             vector: 0,
             memory_type,
             block_size,
+            largest_shared: if fixed_block_size { block_size } else { block_size / 2 },
             fixed_block_size,
             algorithm: info.algorithm,
             max_block_count: info.max_block_count,

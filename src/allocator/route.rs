@@ -3,8 +3,9 @@
 
 use ash::vk;
 
-use super::{Allocator, VectorFacts, facts_of};
+use super::{Allocator, VectorFacts};
 use crate::allocation::{Allocation, ResourceKind, allocation_flags};
+use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, Grant, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
@@ -118,6 +119,12 @@ fn check_flags(info: &AllocationCreateInfo<'_>) -> Result<(), Contradiction> {
     Ok(())
 }
 
+#[inline]
+fn is_zero_or_power_of_two(alignment: u64) -> bool {
+    alignment & alignment.wrapping_sub(1) == 0
+}
+
+#[inline]
 fn strategy(flags: Flags) -> Strategy {
     match flags.intersection(Flags::STRATEGY_MASK) {
         Flags::STRATEGY_MIN_MEMORY => Strategy::MinMemory,
@@ -127,6 +134,15 @@ fn strategy(flags: Flags) -> Strategy {
     }
 }
 
+/// The flags that leave an allocation on its usual way.
+const ORDINARY: Flags = Flags::MAPPED
+    .union(Flags::HOST_ACCESS_MASK)
+    .union(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD)
+    .union(Flags::CAN_ALIAS)
+    .union(Flags::NEVER_ALLOCATE)
+    .union(Flags::WITHIN_BUDGET)
+    .union(Flags::STRATEGY_MASK);
+
 /// What was asked, checked.
 struct Wanted<'a> {
     resource: &'a Resource,
@@ -134,9 +150,175 @@ struct Wanted<'a> {
     alignment: u64,
 }
 
+impl<'a> Wanted<'a> {
+    #[inline(always)]
+    fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
+        // Zero stands for one.
+        let alignment = resource.requirements.alignment.max(info.min_alignment).max(1);
+        Self { resource, info, alignment }
+    }
+
+    /// Whether it is to be mapped for as long as it lives.
+    #[inline(always)]
+    fn is_mapped(&self, facts: &VectorFacts) -> bool {
+        self.info.flags.contains(Flags::MAPPED) && facts.host & allocation_flags::HOST_VISIBLE != 0
+    }
+
+    /// What is asked of the vector.
+    #[inline]
+    fn request(&self, facts: &VectorFacts) -> VectorRequest {
+        let Self { resource, info, alignment } = *self;
+        VectorRequest {
+            size: resource.requirements.size,
+            alignment,
+            strategy: strategy(info.flags),
+            upper: info.flags.contains(Flags::UPPER_ADDRESS),
+            tag: resource.tag,
+            whole_pages: resource.kind.needs_whole_pages(),
+            mapped: self.is_mapped(facts),
+            never_allocate: info.flags.contains(Flags::NEVER_ALLOCATE),
+            within_budget: info.flags.contains(Flags::WITHIN_BUDGET),
+        }
+    }
+}
+
 impl<T: Threading> Allocator<T> {
     /// Every allocation goes through here.
+    ///
+    /// Nearly all of them end here, too: nothing is out of the ordinary, and a block of the best memory type has room. That
+    /// way is in one piece, without a call but the engine's, and its result is written once: what is moved through memory
+    /// between functions costs as much as the search for a place. The resource is described by a function, and not by
+    /// a value, for the same reason: what is needed of it stays in registers.
+    #[inline]
     pub(crate) fn allocate(
+        &self,
+        resource: impl Fn() -> Resource,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, AllocationError> {
+        let described = resource();
+        let Some((facts, vector)) = self.usual_place(&described, info) else {
+            return self.allocate_with_care(&resource(), info);
+        };
+        let wanted = Wanted::new(&described, info);
+        let mapped = wanted.is_mapped(facts);
+        let whole_pages = described.kind.needs_whole_pages();
+        let size = described.requirements.size;
+        if info.flags.intersects(Flags::STRATEGY_MASK) {
+            return self.allocate_elsewhere(&resource(), info);
+        }
+        let home = vector.home();
+        if home != 0 {
+            return self.allocate_at_home(resource, info, facts, vector, home);
+        }
+        match vector.allocate_in_core(size, wanted.alignment, described.tag, whole_pages, mapped) {
+            Some(grant) if !mapped || grant.mapped.is_mapped() => {
+                Ok(self.allocation(&wanted, facts, grant, mapped, 0))
+            }
+            Some(grant) => self.map_granted(&resource(), info, grant),
+            None => self.allocate_elsewhere(&resource(), info),
+        }
+    }
+
+    /// The default vector of the best memory type, or the pool, if nothing is out of the ordinary.
+    #[inline(always)]
+    fn usual_place<'a>(
+        &'a self,
+        resource: &Resource,
+        info: &'a AllocationCreateInfo<'_>,
+    ) -> Option<(&'a VectorFacts, &'a BlockVector<T>)> {
+        let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
+            resource.requirements;
+        let is_ordinary = !prefers_dedicated
+            && !requires_dedicated
+            && info.name.is_none()
+            && is_zero_or_power_of_two(alignment)
+            && is_zero_or_power_of_two(info.min_alignment)
+            // So compared, what is negative or not a number is too large.
+            && info.priority.to_bits() <= 1.0_f32.to_bits()
+            && (info.flags.is_empty() || ORDINARY.contains(info.flags) && check_flags(info).is_ok());
+        if !is_ordinary {
+            return None;
+        }
+        let (facts, vector) = match info.pool {
+            Some(pool) => {
+                let facts = self.pool_facts(pool).ok()?;
+                if memory_type_bits & (1 << facts.memory_type) == 0 {
+                    return None;
+                }
+                (facts, self.inner.vector(facts.vector)?)
+            }
+            None if info.usage == MemoryUsage::GpuLazilyAllocated => return None,
+            None => {
+                let best = self.inner.types.best(&self.wish(resource, info))?;
+                let default = self.inner.defaults.get(index(best))?;
+                (&default.facts, &default.vector)
+            }
+        };
+        // Sizes from half a block on, zero and sizes that would overflow are not ordinary either.
+        (size.wrapping_sub(1) < facts.largest_shared).then_some((facts, vector))
+    }
+
+    /// [`Self::allocate`] for a thread that has a shard, with the same care for what is moved.
+    #[inline(never)]
+    fn allocate_at_home(
+        &self,
+        resource: impl Fn() -> Resource,
+        info: &AllocationCreateInfo<'_>,
+        facts: &VectorFacts,
+        vector: &BlockVector<T>,
+        home: u8,
+    ) -> Result<Allocation, AllocationError> {
+        let described = resource();
+        let wanted = Wanted::new(&described, info);
+        let mapped = wanted.is_mapped(facts);
+        let whole_pages = described.kind.needs_whole_pages();
+        let size = described.requirements.size;
+        match vector.allocate_in_shard(home, size, wanted.alignment, described.tag, whole_pages, mapped) {
+            Some(grant) if !mapped || grant.mapped.is_mapped() => {
+                Ok(self.allocation(&wanted, facts, grant, mapped, 0))
+            }
+            Some(grant) => self.map_granted(&resource(), info, grant),
+            None => self.allocate_elsewhere(&resource(), info),
+        }
+    }
+
+    /// What is usual, but not granted at once: there is no room, another thread is in the way, or a strategy is asked for.
+    #[inline(never)]
+    fn allocate_elsewhere(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, AllocationError> {
+        if let Some((facts, vector)) = self.usual_place(resource, info) {
+            let wanted = Wanted::new(resource, info);
+            let request = wanted.request(facts);
+            if let Some(grant) = vector.allocate_at_once(&self.inner.context, &request) {
+                return Ok(self.allocation(&wanted, facts, grant, request.mapped, 0));
+            }
+        }
+        self.allocate_with_care(resource, info)
+    }
+
+    /// Maps the block of a grant that is to be mapped, and is not.
+    #[cold]
+    #[inline(never)]
+    fn map_granted(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+        grant: Grant,
+    ) -> Result<Allocation, AllocationError> {
+        let (facts, vector) = self.usual_place(resource, info).ok_or(AllocationError::ForeignPool)?;
+        let wanted = Wanted::new(resource, info);
+        let request = wanted.request(facts);
+        let grant = vector.finish(&self.inner.context, grant, &request)?;
+        Ok(self.allocation(&wanted, facts, grant, true, 0))
+    }
+
+    /// Allocates whatever can be allocated, or says why not.
+    #[cold]
+    #[inline(never)]
+    fn allocate_with_care(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
@@ -146,16 +328,15 @@ impl<T: Threading> Allocator<T> {
         }
         // Zero stands for one.
         for alignment in [resource.requirements.alignment, info.min_alignment] {
-            if alignment & alignment.wrapping_sub(1) != 0 {
+            if !is_zero_or_power_of_two(alignment) {
                 return Err(AllocationError::Alignment { alignment });
             }
         }
-        let alignment = resource.requirements.alignment.max(info.min_alignment).max(1);
         if !(0.0..=1.0).contains(&info.priority) {
             return Err(AllocationError::Priority { priority: info.priority });
         }
         check_flags(info)?;
-        let wanted = Wanted { resource, info, alignment };
+        let wanted = Wanted::new(resource, info);
         if let Some(pool) = info.pool {
             let facts = self.pool_facts(pool).map_err(|_| AllocationError::ForeignPool)?;
             let memory_type_bits = resource.requirements.memory_type_bits;
@@ -169,7 +350,7 @@ impl<T: Threading> Allocator<T> {
         }
         let mut first_error = None;
         for memory_type in self.inner.types.choose(&self.wish(resource, info))? {
-            match self.allocate_of_type(&wanted, facts_of(&self.inner, memory_type)) {
+            match self.allocate_of_type(&wanted, &self.inner.defaults[index(memory_type)].facts) {
                 Err(error) if error.is_shortage() => first_error = first_error.or(Some(error)),
                 answer => return answer,
             }
@@ -212,9 +393,9 @@ impl<T: Threading> Allocator<T> {
     fn allocate_of_type(
         &self,
         wanted: &Wanted<'_>,
-        facts: VectorFacts,
+        facts: &VectorFacts,
     ) -> Result<Allocation, AllocationError> {
-        let Wanted { resource, info, alignment } = *wanted;
+        let Wanted { resource, info, .. } = *wanted;
         let requirements = &resource.requirements;
         let never_allocate = info.flags.contains(Flags::NEVER_ALLOCATE);
         let upper = info.flags.contains(Flags::UPPER_ADDRESS);
@@ -224,18 +405,8 @@ impl<T: Threading> Allocator<T> {
                 max_block_count: facts.max_block_count,
             });
         }
-        let request = VectorRequest {
-            size: requirements.size,
-            alignment,
-            strategy: strategy(info.flags),
-            upper,
-            tag: resource.tag,
-            whole_pages: resource.kind.needs_whole_pages(),
-            mapped: info.flags.contains(Flags::MAPPED) && facts.host & allocation_flags::HOST_VISIBLE != 0,
-            never_allocate,
-            within_budget: info.flags.contains(Flags::WITHIN_BUDGET),
-        };
-        let vector = self.inner.vectors.get(facts.vector).ok_or(AllocationError::ForeignPool)?;
+        let request = wanted.request(facts);
+        let vector = self.inner.vector(facts.vector).ok_or(AllocationError::ForeignPool)?;
         let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
         if info.flags.contains(Flags::DEDICATED_MEMORY) || requirements.requires_dedicated || is_lazy {
             if never_allocate {
@@ -268,7 +439,7 @@ impl<T: Threading> Allocator<T> {
 
     /// Whether memory of its own is better than a part of a block.
     #[inline]
-    fn prefers_dedicated(&self, requirements: &Requirements, facts: VectorFacts) -> bool {
+    fn prefers_dedicated(&self, requirements: &Requirements, facts: &VectorFacts) -> bool {
         if !requirements.prefers_dedicated && requirements.size <= facts.block_size / 2 {
             return false;
         }
@@ -281,7 +452,7 @@ impl<T: Threading> Allocator<T> {
     fn allocate_dedicated(
         &self,
         wanted: &Wanted<'_>,
-        facts: VectorFacts,
+        facts: &VectorFacts,
         vector: &BlockVector<T>,
         request: &VectorRequest,
     ) -> Result<Allocation, AllocationError> {
@@ -306,21 +477,40 @@ impl<T: Threading> Allocator<T> {
     fn finish(
         &self,
         wanted: &Wanted<'_>,
-        facts: VectorFacts,
+        facts: &VectorFacts,
         vector: &BlockVector<T>,
         grant: Grant,
         request: &VectorRequest,
         flags: u8,
     ) -> Allocation {
+        let allocation = self.allocation(wanted, facts, grant, request.mapped, flags);
+        let name = wanted.info.name;
+        if name.is_some() {
+            let named = vector.set_name(allocation.live(), name);
+            debug_assert!(named.is_ok());
+        }
+        allocation
+    }
+
+    /// What the caller gets for a grant.
+    #[inline(always)]
+    fn allocation(
+        &self,
+        wanted: &Wanted<'_>,
+        facts: &VectorFacts,
+        grant: Grant,
+        mapped: bool,
+        flags: u8,
+    ) -> Allocation {
         let Wanted { resource, info, .. } = *wanted;
         let mut flags = flags | facts.host;
-        if request.mapped {
+        if mapped {
             flags |= allocation_flags::MAPPED;
         }
         if !needs_host_access_flag(info) || info.flags.intersects(Flags::HOST_ACCESS_MASK) {
             flags |= allocation_flags::HOST_ACCESS;
         }
-        let allocation = Allocation {
+        Allocation {
             memory: grant.memory,
             offset: grant.offset,
             size: resource.requirements.size,
@@ -333,12 +523,8 @@ impl<T: Threading> Allocator<T> {
             // There are at most 32 memory types.
             memory_type: u8::try_from(facts.memory_type).unwrap_or(u8::MAX),
             flags,
-        };
-        if info.name.is_some() {
-            let named = vector.set_name(allocation.live(), info.name);
-            debug_assert!(named.is_ok());
+            shard: grant.shard,
         }
-        allocation
     }
 }
 

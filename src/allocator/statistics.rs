@@ -86,7 +86,7 @@ impl<T: Threading> Allocator<T> {
         &self.inner.context.device.properties
     }
 
-    /// Usage and budget of every heap, cheap enough for every frame.
+    /// Usage and budget of every heap, cheap enough for every frame: a short lock for each memory type, pool and shard.
     ///
     /// The driver is asked again only if this allocator took or gave back enough memory since; see
     /// [`Self::set_current_frame_index`].
@@ -118,7 +118,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Tells the allocator that a new frame begins: budgets are fetched from the driver. Frames are a program's way to
-    /// have fresh figures once in a while, and never in the middle of an allocation.
+    /// have fresh figures once in a while, and never in the middle of an allocation. That is a call of the driver, which takes
+    /// its time with some of them; without VK_EXT_memory_budget nothing is asked.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -155,7 +156,8 @@ impl<T: Threading> Allocator<T> {
     /// Sums over everything, and the extremes of sizes: walks every block.
     ///
     /// # Complexity
-    /// O(allocations). Each memory type's lock is held while its blocks are walked.
+    /// O(allocations). The locks of a memory type or pool, and of all its shards, are held while its blocks are walked: other
+    /// threads wait. For tools, and not for every frame.
     ///
     /// ```
     /// # use sublet::*;
@@ -210,7 +212,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     fn for_each_vector(&self, mut visit: impl FnMut(u32, &BlockVector<T>)) {
-        for vector in self.inner.vectors.iter() {
+        for vector in self.inner.vectors() {
             if let Some(config) = vector.config(None) {
                 visit(config.memory_type, vector);
             }

@@ -1,9 +1,8 @@
 //! A table that only grows, whose elements never move: an index is all that it takes to reach one, without a lock.
 #![forbid(unsafe_code)]
 
-use std::sync::OnceLock;
-
 use super::cast::{index, narrow};
+use super::sync::atomic::OnceLock;
 
 /// Elements in the first segment; each further segment holds twice as many as the one before.
 const FIRST: u32 = 8;
@@ -31,6 +30,9 @@ impl<V> AppendTable<V> {
     /// The element at `at`, if its segment was made. Two loads.
     #[inline]
     pub(crate) fn get(&self, at: u32) -> Option<&V> {
+        if at < FIRST {
+            return self.segments[0].get()?.get(index(at));
+        }
         let (segment, position) = locate(at)?;
         self.segments.get(segment)?.get()?.get(position)
     }

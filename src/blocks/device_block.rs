@@ -22,6 +22,27 @@ impl DeviceContext {
     }
 }
 
+#[cfg(test)]
+impl DeviceContext {
+    /// For a simulated GPU, which has to live as long.
+    pub(crate) fn of(gpu: &crate::device::sim::Gpu) -> Self {
+        let functions = crate::device::VulkanFunctions::default().with_entry(gpu.entry());
+        let settings = crate::device::DeviceSettings {
+            dedicated_allocation: true,
+            bind_memory2: true,
+            maintenance4: false,
+            memory_budget: false,
+            memory_priority: false,
+            buffer_device_address: false,
+        };
+        let (instance, device) = (gpu.instance().handle(), gpu.device().handle());
+        // SAFETY: the GPU made all of the handles, and the tests keep it until its context is gone.
+        let device = unsafe { Device::new(&functions, instance, gpu.physical_device(), device, settings) };
+        let device = device.expect("the simulated driver has every function");
+        Self { budgets: Budgets::new(&device, &[]), device }
+    }
+}
+
 /// A live `VkDeviceMemory`. It has to be given to [`Self::destroy`]; dropping it leaks the memory.
 #[derive(Debug)]
 #[must_use]

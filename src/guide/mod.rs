@@ -1,6 +1,7 @@
 //! Chapters to read, rather than items to look up.
 //!
-//! [`memory`] says what to ask for, [`pools`] how to have memory with limits of its own, [`design`] why all this is as it is.
+//! [`memory`] says what to ask for, [`pools`] how to have memory with limits of its own, [`performance`] what costs what, and how it
+//! came to cost no more, [`design`] why all this is as it is.
 #![forbid(unsafe_code)]
 
 #[doc = include_str!("memory.md")]
@@ -8,6 +9,9 @@ pub mod memory {}
 
 #[doc = include_str!("pools.md")]
 pub mod pools {}
+
+#[doc = include_str!("performance.md")]
+pub mod performance {}
 
 #[doc = include_str!("design.md")]
 pub mod design {}

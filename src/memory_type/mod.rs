@@ -188,6 +188,18 @@ impl MemoryTypeTable {
         Ok(Candidates { remaining, order })
     }
 
+    /// The first type that [`Self::choose`] would answer with, if explicit properties do not make it a matter of thought.
+    #[inline]
+    pub(crate) fn best(&self, wish: &Wish) -> Option<u32> {
+        if !(wish.required | wish.preferred).is_empty() {
+            return None;
+        }
+        let ranking = &self.cases[case(wish)?];
+        // Only the first level that is not empty counts: its lowest bit is the lowest cost and the lowest index.
+        let mut levels = ranking.levels.iter().map(|level| level & wish.memory_type_bits);
+        levels.find(|&level| level != 0).map(u32::trailing_zeros)
+    }
+
     #[inline(never)]
     fn choose_exactly(&self, wish: &Wish) -> (u32, Order<'_>) {
         let preferences = Preferences::new(wish, self.integrated);
@@ -400,20 +412,30 @@ fn host_access(flags: AllocationCreateFlags) -> usize {
     index(flags.bits() >> HOST_ACCESS_SHIFT & 0b111)
 }
 
+/// Where a usage is in [`USAGES`].
+#[inline]
+const fn number(usage: MemoryUsage) -> usize {
+    // In the order of the variants, so that this is no jump but the discriminant itself.
+    match usage {
+        MemoryUsage::Unknown => 0,
+        MemoryUsage::GpuOnly => 1,
+        MemoryUsage::CpuOnly => 2,
+        MemoryUsage::CpuToGpu => 3,
+        MemoryUsage::GpuToCpu => 4,
+        MemoryUsage::CpuCopy => 5,
+        MemoryUsage::GpuLazilyAllocated => 6,
+        MemoryUsage::Auto => 7,
+        MemoryUsage::AutoPreferDevice => 8,
+        MemoryUsage::AutoPreferHost => 9,
+    }
+}
+
 /// The case of a wish, below [`CASES`], apart from its explicit properties; `None` for `Auto` without a resource.
 #[inline]
 fn case(wish: &Wish) -> Option<usize> {
-    let auto = match wish.usage {
-        MemoryUsage::Unknown => return Some(0),
-        MemoryUsage::GpuOnly => return Some(1),
-        MemoryUsage::CpuOnly => return Some(2),
-        MemoryUsage::CpuToGpu => return Some(3),
-        MemoryUsage::GpuToCpu => return Some(4),
-        MemoryUsage::CpuCopy => return Some(5),
-        MemoryUsage::GpuLazilyAllocated => return Some(6),
-        MemoryUsage::Auto => 0,
-        MemoryUsage::AutoPreferDevice => 1,
-        MemoryUsage::AutoPreferHost => 2,
+    let number = number(wish.usage);
+    let Some(auto) = number.checked_sub(PLAIN_USAGES) else {
+        return Some(number);
     };
     let access = host_access(wish.flags) << 1 | usize::from(wish.device_access?);
     Some(PLAIN_USAGES + auto * AUTO_CASES + access)

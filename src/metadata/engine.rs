@@ -65,7 +65,8 @@ impl Engine {
         Self::with_smallest(algorithm, max_region_capacity, regions, BUDDY_BYTES)
     }
 
-    /// For one block of `capacity` units of anything, which a [`Buddy`] divides down to single ones.
+    /// For one block of `capacity` units of anything, which a [`Buddy`] divides down to single ones, and of which a [`Tlsf`]
+    /// leaves out none.
     ///
     /// # Panics
     /// If `capacity` is 0 or above 2^63.
@@ -84,6 +85,8 @@ impl Engine {
             "a region has 1 to 2^63 units, not {max_region_capacity}"
         );
         match algorithm {
+            // Who divides down to single units counts them.
+            Algorithm::Tlsf if smallest == 1 => Self::Tlsf(Tlsf::exact(max_region_capacity)),
             Algorithm::Tlsf => Self::Tlsf(Tlsf::new(max_region_capacity)),
             Algorithm::Linear => Self::Linear(Linear::new(max_region_capacity, regions)),
             Algorithm::Buddy => Self::Buddy(Buddy::new(max_region_capacity, smallest)),
@@ -96,6 +99,35 @@ impl Engine {
             // Offset 0 is a multiple of every alignment.
             Self::Tlsf(_) | Self::Linear(_) => request.size,
             Self::Buddy(buddy) => buddy.granted(request).unwrap_or(u64::MAX),
+        }
+    }
+
+    /// The usual case of [`Metadata::allocate`], balanced and from below, for who counts instructions: the key, the region, and
+    /// the offset in it. `None` changes nothing, and leaves the request to that.
+    #[inline(always)]
+    pub(crate) fn grant(&mut self, size: u64, alignment: u64, tag: Tag) -> Option<(Key, RegionId, u64)> {
+        match self {
+            Self::Tlsf(tlsf) => {
+                let (key, addr) = tlsf.grant(size, alignment, tag)?;
+                let (region, offset) = tlsf.locate(addr);
+                Some((key, region, offset))
+            }
+            Self::Linear(linear) => {
+                let region = linear.current();
+                let (key, offset) = linear.grant(size, alignment, tag)?;
+                Some((key, region, offset))
+            }
+            Self::Buddy(_) => None,
+        }
+    }
+
+    /// [`Metadata::free`] for who counts instructions: the region, and whether it is empty now. `None` if it is a bad key.
+    #[inline(always)]
+    pub(crate) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
+        match self {
+            Self::Tlsf(tlsf) => tlsf.take_back(key),
+            Self::Linear(linear) => linear.take_back(key),
+            Self::Buddy(buddy) => buddy.free(key).ok().map(|freed| (freed.span.region, freed.region_empty)),
         }
     }
 
@@ -219,6 +251,18 @@ mod tests {
         };
         assert_eq!(granted(Engine::new(Algorithm::Buddy, 256, true)), BUDDY_BYTES);
         assert_eq!(granted(Engine::single(Algorithm::Buddy, 256)), 1);
+    }
+
+    #[test]
+    fn single_units_are_not_left_out() {
+        let behind = |mut engine: Engine| {
+            engine.add_region(&(1 << 20)).unwrap();
+            engine.allocate(&Request::new(1 << 10, 1)).unwrap();
+            engine.allocate(&Request::new(1001, 1)).unwrap();
+            engine.allocate(&Request::new(1, 1)).unwrap().1.offset
+        };
+        assert_eq!(behind(Engine::single(Algorithm::Tlsf, 1 << 20)), 1024 + 1001);
+        assert_eq!(behind(Engine::new(Algorithm::Tlsf, 1 << 20, true)), 1024 + 1008);
     }
 
     #[test]

@@ -2,13 +2,18 @@
 //!
 //! An engine counts **units** (bytes of a block of device memory, slots of a heap, indices of anything), knows no
 //! Vulkan and holds no `unsafe`. One engine serves all the blocks of a vector: each block is a **region** of it. With
-//! the free chunks of all regions in one index, no operation costs more because there are more blocks.
+//! the free chunks of all regions in one index, no operation costs more because there are more blocks. (The one exception is
+//! an alignment that no place of a region has but its start: for that, starts are looked at one by one.)
 //!
 //! | engine | for | allocate | free |
 //! |---|---|---|---|
-//! | [`Tlsf`] | everything | O(1); O(log n) for [`Strategy::MinOffset`] | O(1); O(log n) once min-offset was used |
-//! | [`Linear`] | lifetimes that nest, follow one another, or end together | O(1) amortised | O(1) amortised |
+//! | [`Tlsf`] | everything | O(1) | O(1) |
+//! | [`Tlsf`] that was ever asked for [`Strategy::MinOffset`] | low offsets | O(log n) | O(log n) |
+//! | [`Linear`] | lifetimes that nest, follow one another, or end together | O(1) | O(1) |
 //! | [`Buddy`] | power-of-two sizes | O(1) | O(log n) merges |
+//!
+//! Each engine has two ways in. The methods of [`Metadata`] are the whole contract. What a vector of blocks does all day, one
+//! usual request and one free, has a shorter one that answers in registers, and leaves to the other what it does not know.
 //!
 //! Placement is deterministic: the same calls give the same offsets.
 #![forbid(unsafe_code)]
@@ -362,7 +367,8 @@ pub trait Metadata: Sized + fmt::Debug {
     /// fixed number of chunks, so that where hundreds of them are about as large this may be too little by less than 1/64.
     fn largest_free(&self) -> u64;
 
-    /// Shows the chunks of a region in the order of their offsets, free ones included: they tile the region.
+    /// Shows the chunks of a region in the order of their offsets, free ones included: they tile the region. What a
+    /// [`Tlsf`] leaves out beside a used chunk is shown as free.
     ///
     /// # Panics
     /// If there is no such region.

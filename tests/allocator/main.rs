@@ -22,5 +22,6 @@ mod placement;
 mod pools;
 mod reentry;
 mod rollback;
+mod shards;
 mod threads;
 mod versions;

@@ -121,5 +121,6 @@ suite! {
     linear_single: LinearSingle, 1;
     linear_many: LinearMany, 2;
     buddy: BuddySubject, 3;
-    tlsf: TlsfSubject, 4;
+    tlsf: TlsfRounding, 4;
+    tlsf_exact: TlsfExact, 5;
 }

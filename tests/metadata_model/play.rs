@@ -196,7 +196,7 @@ impl<S: Subject> Player<S> {
             (result, expected) => panic!("{request:?}: {result:?}, expected {expected:?}"),
         };
         assert_eq!(span.offset % request.alignment, 0, "{request:?}: {span:?} is not aligned");
-        assert_eq!(span.size, S::granted(&self.setup, request), "{request:?}: {span:?}");
+        assert_eq!(span.size, S::granted(&self.setup, &self.model, request), "{request:?}: {span:?}");
         self.rules.check(&self.model, request, span);
         self.model.insert(Live {
             key,

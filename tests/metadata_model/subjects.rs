@@ -19,8 +19,8 @@ pub(crate) trait Subject {
     fn engine(setup: &Setup) -> Self::Engine;
     /// How many regions there may be, besides the limit on the sum of their capacities.
     fn max_regions(setup: &Setup) -> u64;
-    /// The size of a granted span.
-    fn granted(_setup: &Setup, request: &Request) -> u64 {
+    /// The size of a granted span. The model is that of before.
+    fn granted(_setup: &Setup, _model: &Model, request: &Request) -> u64 {
         request.size
     }
     /// The largest allocation in an empty region.
@@ -113,7 +113,7 @@ impl Subject for LinearMany {
     }
 
     fn max_regions(_: &Setup) -> u64 {
-        65_535
+        u64::from(u32::MAX)
     }
 }
 
@@ -131,9 +131,15 @@ struct Event {
 struct History {
     capacity: u64,
     events: Vec<Event>,
+    /// When it was last added, emptied, or left empty for another: counts such events.
+    opened: usize,
 }
 
 impl History {
+    fn is_empty(&self) -> bool {
+        self.events.iter().all(|event| !event.live)
+    }
+
     /// The oldest and the newest live allocation of a side.
     fn ends(&self, upper: bool) -> Option<(Event, Event)> {
         let mut live = self.events.iter().filter(|event| event.upper == upper && event.live);
@@ -180,11 +186,19 @@ impl History {
 pub(crate) struct LinearRules<const MANY: bool> {
     histories: Vec<History>,
     current: Option<usize>,
+    openings: usize,
+}
+
+impl<const MANY: bool> LinearRules<MANY> {
+    fn open(&mut self, region: usize) {
+        self.openings += 1;
+        self.histories[region].opened = self.openings;
+    }
 }
 
 impl<const MANY: bool> Rules for LinearRules<MANY> {
     fn new(_: &Setup) -> Self {
-        Self { histories: Vec::new(), current: None }
+        Self { histories: Vec::new(), current: None, openings: 0 }
     }
 
     fn expect(&self, _: &Model, request: &Request) -> Expect {
@@ -208,11 +222,13 @@ impl<const MANY: bool> Rules for LinearRules<MANY> {
                 return at(current, offset);
             }
         }
-        let empty = |history: &History| history.ends(false).is_none() && history.capacity >= request.size;
-        self.histories
-            .iter()
-            .position(empty)
-            .map_or(Expect::Refuse(AllocateError::NoSpace), |region| at(region, 0))
+        // The smallest, and of these the one that was opened last.
+        let fits = |history: &History| {
+            history.is_empty() && history.capacity != 0 && history.capacity >= request.size
+        };
+        let open = self.histories.iter().enumerate().filter(|(_, history)| fits(history));
+        let best = open.min_by_key(|(_, history)| (history.capacity, usize::MAX - history.opened));
+        best.map_or(Expect::Refuse(AllocateError::NoSpace), |(region, _)| at(region, 0))
     }
 
     fn situation(&self) -> &'static str {
@@ -232,23 +248,34 @@ impl<const MANY: bool> Rules for LinearRules<MANY> {
     fn allocated(&mut self, Span { region, offset, size }: Span, upper: bool) {
         let region = region.0 as usize;
         self.histories[region].events.push(Event { offset, size, upper, live: true });
-        self.current = Some(region);
+        match self.current.replace(region) {
+            Some(left) if left != region && self.histories[left].is_empty() => self.open(left),
+            _ => {}
+        }
     }
 
     fn freed(&mut self, span: Span) {
-        let events = &mut self.histories[span.region.0 as usize].events;
-        let event = events.iter_mut().find(|event| event.live && event.offset == span.offset);
-        event.expect("an allocation").live = false;
+        let region = span.region.0 as usize;
+        let mut events = self.histories[region].events.iter_mut();
+        events.find(|event| event.live && event.offset == span.offset).expect("an allocation").live = false;
+        if self.histories[region].is_empty() {
+            self.open(region);
+        }
     }
 
     fn reset(&mut self, region: RegionId) {
-        self.histories[region.0 as usize].events.clear();
+        let region = region.0 as usize;
+        if !self.histories[region].is_empty() {
+            self.open(region);
+        }
+        self.histories[region].events.clear();
     }
 
     fn added(&mut self, region: RegionId, capacity: u64) {
         let region = region.0 as usize;
         self.histories.resize(self.histories.len().max(region + 1), History::default());
         self.histories[region].capacity = capacity;
+        self.open(region);
     }
 
     fn removed(&mut self, region: RegionId) {
@@ -279,8 +306,8 @@ impl Subject for BuddySubject {
         regions_in_address_space(setup)
     }
 
-    fn granted(setup: &Setup, request: &Request) -> u64 {
-        BuddyRules::new(setup).size(request) as u64
+    fn granted(setup: &Setup, model: &Model, request: &Request) -> u64 {
+        BuddyRules::new(setup).size(model, request) as u64
     }
 
     fn largest(setup: &Setup, capacity: u64) -> u64 {
@@ -300,9 +327,18 @@ pub(crate) struct BuddyRules {
 }
 
 impl BuddyRules {
-    fn size(&self, request: &Request) -> u128 {
-        let least = request.size.max(request.alignment).max(self.smallest);
-        u128::from(least).next_power_of_two()
+    /// What is to be granted: as much as the alignment, or else less at the start of a region.
+    fn size(&self, model: &Model, request: &Request) -> u128 {
+        let least = u128::from(request.size.max(self.smallest)).next_power_of_two();
+        let aligned = least.max(u128::from(request.alignment));
+        if Self::free(model).any(|(_, _, free)| free >= aligned) { aligned } else { least }
+    }
+
+    /// Places and sizes of the free chunks that will do.
+    fn fits(&self, model: &Model, request: &Request) -> Vec<(RegionId, u64, u128)> {
+        let size = self.size(model, request);
+        let is_aligned = |offset: u64| size >= u128::from(request.alignment) || offset == 0;
+        Self::free(model).filter(|&(_, offset, free)| free >= size && is_aligned(offset)).collect()
     }
 
     /// The sizes of the free chunks that there must be when all buddies are joined, with their places: each gap, inside
@@ -338,39 +374,47 @@ impl Rules for BuddyRules {
         if request.upper {
             return Expect::Refuse(AllocateError::UpperUnsupported);
         }
-        let size = self.size(request);
-        if Self::free(model).any(|(_, _, free)| free >= size) {
-            Expect::Somewhere
-        } else {
-            Expect::Refuse(AllocateError::NoSpace)
+        let fits = self.fits(model, request);
+        // Chunks of any place and size are alike; of the starts of regions the lowest is taken.
+        let tightest = fits.iter().map(|fit| fit.2).min();
+        match fits.iter().find(|fit| Some(fit.2) == tightest) {
+            None => Expect::Refuse(AllocateError::NoSpace),
+            Some(&(region, ..)) if self.size(model, request) < u128::from(request.alignment) => {
+                Expect::At(region, 0)
+            }
+            Some(_) => Expect::Somewhere,
         }
     }
 
     fn check(&self, model: &Model, request: &Request, span: Span) {
-        let size = self.size(request);
-        let tightest = Self::free(model).map(|(.., free)| free).filter(|&free| free >= size).min();
-        let taken = Self::free(model)
-            .find(|&(region, offset, free)| {
+        let fits = self.fits(model, request);
+        let tightest = fits.iter().map(|&(.., free)| free).min();
+        let taken = fits
+            .iter()
+            .find(|&&(region, offset, free)| {
                 region == span.region && offset <= span.offset && u128::from(span.offset - offset) < free
             })
-            .map(|(.., free)| free);
+            .map(|&(.., free)| free);
         assert_eq!(taken, tightest, "{request:?}: {span:?} is not in the smallest chunk that fits");
     }
 }
 
 // ---- Tlsf ----
 
-pub(crate) struct TlsfSubject;
+pub(crate) type TlsfRounding = TlsfSubject<false>;
+pub(crate) type TlsfExact = TlsfSubject<true>;
 
-impl Subject for TlsfSubject {
+pub(crate) struct TlsfSubject<const EXACT: bool>;
+
+impl<const EXACT: bool> Subject for TlsfSubject<EXACT> {
     type Engine = Tlsf;
-    type Rules = TlsfRules;
+    type Rules = TlsfRules<EXACT>;
     const JOINS_ALL: bool = true;
     const SEEN: &'static [(&'static str, &'static str)] =
         &[("any", "granted"), ("any", "NoSpace"), ("any", "UpperUnsupported")];
 
     fn engine(setup: &Setup) -> Tlsf {
-        Tlsf::new(setup.max_capacity)
+        if EXACT { Tlsf::exact(setup.max_capacity) } else { Tlsf::new(setup.max_capacity) }
     }
 
     fn max_regions(setup: &Setup) -> u64 {
@@ -378,9 +422,13 @@ impl Subject for TlsfSubject {
     }
 }
 
-pub(crate) struct TlsfRules {
+pub(crate) struct TlsfRules<const EXACT: bool> {
     /// Addresses are as aligned as offsets up to this alignment.
-    addresses: u128,
+    addresses: u64,
+    /// What sizes are rounded up by at most.
+    rounding: u64,
+    /// The most units before a small used chunk that are not worth a free chunk.
+    sliver: u64,
 }
 
 /// Every search of the engine looks at so many chunks at least, so that with no more free ones it misses none.
@@ -392,30 +440,57 @@ const COMPARED: usize = 8;
 #[derive(Clone, Copy)]
 struct Fit {
     region: RegionId,
-    /// Where the request would go.
+    /// Where the request would go, at the lowest.
     offset: u64,
     /// Of the gap.
     start: u64,
     size: u64,
+    /// The most units at the start of the gap that may be left out of the free chunk in it.
+    left_out: u64,
+    /// There is a free chunk in the gap, and the request fits into it, however many units are left out.
+    is_sure: bool,
     /// The gap is all of its region.
     is_region: bool,
 }
 
-impl TlsfRules {
+impl<const EXACT: bool> TlsfRules<EXACT> {
     fn gaps(model: &Model) -> usize {
         model.present().map(|(_, region)| region.gaps().len()).sum()
     }
 
-    /// All gaps that the request fits into, the lowest first.
-    fn fits(model: &Model, request: &Request) -> Vec<Fit> {
+    /// The most units that a used chunk of `size` units leaves out before itself, and behind itself.
+    fn slack(&self, size: u64) -> (u64, u64) {
+        let step = ((1_u64 << size.ilog2()) / 64).max(1);
+        let behind = 2 * (self.rounding & (step - 1));
+        (behind.max(self.sliver.min(size / 8)), behind)
+    }
+
+    /// All gaps that the request may fit into, the lowest first.
+    fn fits(&self, model: &Model, request: &Request) -> Vec<Fit> {
         let mut fits = Vec::new();
         for (id, region) in model.present() {
             for (start, size) in region.gaps() {
-                let offset = u128::from(start).next_multiple_of(u128::from(request.alignment));
-                if offset + u128::from(request.size) <= u128::from(start) + u128::from(size) {
-                    let is_region = size == region.capacity;
-                    fits.push(Fit { region: id, offset: offset as u64, start, size, is_region });
+                let end = u128::from(start) + u128::from(size);
+                let at = |start: u64| u128::from(start).next_multiple_of(u128::from(request.alignment));
+                let is_in = |offset: u128| offset + u128::from(request.size) <= end;
+                if !is_in(at(start)) {
+                    continue;
                 }
+                let before = region.used.range(..start).next_back().map(|(_, live)| live.size);
+                let behind = region.used.range(start..).next().map(|(_, live)| live.size);
+                let left_out = before.map_or(0, |size| self.slack(size).1);
+                // Without a used chunk before it, a gap is a free chunk.
+                let all_left_out =
+                    before.map_or(0, |_| left_out + behind.map_or(0, |size| self.slack(size).0));
+                fits.push(Fit {
+                    region: id,
+                    offset: at(start) as u64,
+                    start,
+                    size,
+                    left_out,
+                    is_sure: size > all_left_out && is_in(at(start + left_out)),
+                    is_region: size == region.capacity,
+                });
             }
         }
         fits
@@ -423,36 +498,48 @@ impl TlsfRules {
 
     /// Whether the lowest place is to be taken: if that is asked for, or if only the starts of regions will do.
     fn is_lowest(&self, model: &Model, request: &Request) -> bool {
-        u128::from(request.alignment) > self.addresses
+        request.alignment > self.addresses
             || (request.strategy == Strategy::MinOffset && Self::gaps(model) <= ALL_LOOKS)
     }
 
     /// What is sure to be found, however many chunks there are: the size and what alignment can cost, rounded up to the
     /// next of 64 sizes to a power of two.
-    fn is_sure(request: &Request, fit: &Fit) -> bool {
+    fn is_large(request: &Request, fit: &Fit) -> bool {
         let most = u128::from(request.size) + u128::from(request.alignment) - 1;
         let step = (1_u128 << most.ilog2()) / 64;
-        u128::from(fit.size) >= most.next_multiple_of(step.max(1)) || fit.is_region
+        fit.is_sure
+            && (u128::from(fit.size - fit.left_out) >= most.next_multiple_of(step.max(1)) || fit.is_region)
     }
 }
 
-impl Rules for TlsfRules {
+impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
     fn new(setup: &Setup) -> Self {
-        Self { addresses: u128::from(setup.max_capacity).next_power_of_two() }
+        let share = if EXACT { 0 } else { setup.max_capacity >> 16 };
+        Self {
+            addresses: setup.max_capacity.next_power_of_two(),
+            rounding: share.checked_ilog2().map_or(0, |log2| (1 << log2) - 1),
+            sliver: share / 16,
+        }
     }
 
     fn expect(&self, model: &Model, request: &Request) -> Expect {
         if request.upper {
             return Expect::Refuse(AllocateError::UpperUnsupported);
         }
-        let fits = Self::fits(model, request);
+        let fits = self.fits(model, request);
         let few = Self::gaps(model) <= ALL_LOOKS;
         match fits.first() {
             None => Expect::Refuse(AllocateError::NoSpace),
-            Some(lowest) if few && request.strategy == Strategy::MinOffset => {
+            Some(lowest)
+                if few
+                    && request.strategy == Strategy::MinOffset
+                    && lowest.is_sure
+                    && lowest.left_out == 0 =>
+            {
                 Expect::At(lowest.region, lowest.offset)
             }
-            Some(_) if few || fits.iter().any(|fit| Self::is_sure(request, fit)) => Expect::Somewhere,
+            Some(_) if few && fits.iter().any(|fit| fit.is_sure) => Expect::Somewhere,
+            Some(_) if fits.iter().any(|fit| Self::is_large(request, fit)) => Expect::Somewhere,
             Some(_) => Expect::Either,
         }
     }
@@ -462,28 +549,32 @@ impl Rules for TlsfRules {
     }
 
     fn check(&self, model: &Model, request: &Request, span: Span) {
-        let fits = Self::fits(model, request);
+        let fits = self.fits(model, request);
         let in_gap = |fit: &&Fit| {
             fit.region == span.region && fit.start <= span.offset && span.offset - fit.start < fit.size
         };
         let taken = fits.iter().find(in_gap).expect("a gap that fits");
-        assert_eq!(
-            span.offset, taken.offset,
+        let highest =
+            u128::from(taken.start + taken.left_out).next_multiple_of(u128::from(request.alignment));
+        assert!(
+            taken.offset <= span.offset && u128::from(span.offset) <= highest,
             "{request:?}: {span:?} is not as low as it can be in {}",
             taken.start
         );
         if self.is_lowest(model, request) || Self::gaps(model) > ALL_LOOKS {
             return;
         }
-        let in_use: Vec<&Fit> = fits.iter().filter(|fit| !fit.is_region).collect();
-        assert!(!taken.is_region || in_use.is_empty(), "{request:?}: {span:?} breaks into an empty region");
+        let mut in_use = fits.iter().filter(|fit| !fit.is_region && fit.is_sure);
+        assert!(
+            !taken.is_region || in_use.next().is_none(),
+            "{request:?}: {span:?} breaks into an empty region"
+        );
         if request.strategy == Strategy::MinMemory && request.alignment == 1 && Self::gaps(model) <= COMPARED
         {
-            let kind = fits.iter().filter(|fit| fit.is_region == taken.is_region);
-            let smallest = kind.map(|fit| fit.size).min();
-            assert_eq!(
-                Some(taken.size),
-                smallest,
+            let kind = fits.iter().filter(|fit| fit.is_region == taken.is_region && fit.is_sure);
+            let smallest = kind.map(|fit| fit.size).min().unwrap_or(u64::MAX);
+            assert!(
+                taken.size.saturating_sub(taken.left_out) <= smallest,
                 "{request:?}: {span:?} is not in the smallest chunk that fits"
             );
         }

@@ -1,26 +1,60 @@
 //! The blocks of one memory type or pool, and the engine that divides them.
 //!
-//! Three locks, each with one purpose. `core` guards the engine and the list of blocks; it is held for the bookkeeping of
-//! one call and **never across a call of the driver**. `growth` is held by the one thread that asks the driver for a
-//! block: who finds the vector full takes it, looks again, and only then grows; who finds room never meets it. `mappings`
-//! is held while the driver maps, unmaps or frees a block. `core` may be taken while one of the others is held, never the
-//! other way round.
+//! A vector that one thread uses is its **core**: an engine, and the list of blocks. Threads that keep meeting there get
+//! **shards**, which divide ranges that the core has lent them; `shards.rs` says who gets one, `shard.rs` what it does,
+//! `returns.rs` what becomes of an allocation that another thread frees.
+//!
+//! ```text
+//!   allocate      home? -- 0 --> core: try_lock --> engine                        the usual way: `allocate_in_core`
+//!                   |                    \-- taken: note the meeting, wait, or settle
+//!                   \-- n --> shard n: lock --> its engine --> no room: a loan, out of the core
+//!                 no room: empty loans come back --> growth: look again, ask the driver
+//!
+//!   free          the handle says whose key it is: the core's, the caller's own shard's, or another's (at its door)
+//! ```
+//!
+//! Each lock has one purpose:
+//!
+//! | lock | guards | across a call of the driver |
+//! |---|---|---|
+//! | `core` | the engine, the list of blocks, their map counts | never |
+//! | one for each shard | the shard's engine, its loans | never |
+//! | `growth` | that one thread makes a block: who finds the vector full takes it, **looks again**, and only then asks the driver | yes |
+//! | `mappings` | mapping and unmapping; who is about to free a block waits for it once | yes |
+//! | `dedicated` | the list of dedicated allocations | never |
+//!
+//! `core` and those of the shards are for brief sections: no call of the driver, no event, no code of the caller's. They are taken in
+//! this order, so that nobody waits in a circle: `growth` or `mappings`, shards by their numbers, `core`; `dedicated` is held with
+//! none but `mappings`. An allocation that finds room, and a free, hold one at a time.
 #![forbid(unsafe_code)]
 
+mod allocate;
+mod free;
+mod map;
+#[cfg(all(loom, test))]
+mod modelled;
+mod returns;
+mod shard;
+mod shards;
+mod show;
 mod state;
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;
+
+use std::ops::Deref;
 
 use ash::vk;
 
+use self::shards::Shards;
 use self::state::{Active, Core};
-use super::dedicated::{Dedicated, DedicatedList};
-use super::device_block::{DeviceBlock, DeviceContext, map_memory, unmap_memory};
+use super::dedicated::DedicatedList;
+use super::device_block::DeviceContext;
 use super::growth::{Growth, VectorConfig};
 use super::mapping::MappedPointer;
-use crate::base::cast::index;
-use crate::base::sync::{Mutex, Threading};
-use crate::device::DriverAllocation;
-use crate::error::{AllocationError, ForeignHandle, MapError, MemoryError};
-use crate::metadata::{Chunk, Key, Metadata, RegionId, Strategy, Tag};
+use crate::base::sync::{CoreMutex, Mutex, Threading};
+use crate::error::{ForeignHandle, MemoryError};
+use crate::metadata::{Chunk, Key, Strategy, Tag};
 
 /// What is asked of a vector.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +80,7 @@ pub(crate) struct Grant {
     pub(crate) mapped: MappedPointer,
     pub(crate) key: Key,
     pub(crate) generation: u32,
+    pub(crate) shard: u8,
 }
 
 /// Names one allocation of one vector.
@@ -54,6 +89,8 @@ pub(crate) struct Live {
     pub(crate) generation: u32,
     pub(crate) key: Key,
     pub(crate) dedicated: bool,
+    /// Whose key it is: a shard's, or the core's if 0.
+    pub(crate) shard: u8,
 }
 
 /// Sums over a vector.
@@ -83,9 +120,25 @@ pub(crate) enum Visited<'a> {
     },
 }
 
+/// On cache lines of its own: what one thread writes must not be in the way of what all threads read. Processors fetch lines
+/// in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<V>(V);
+
+impl<V> Deref for Apart<V> {
+    type Target = V;
+
+    #[inline]
+    fn deref(&self) -> &V {
+        &self.0
+    }
+}
+
 /// See the module's documentation.
 pub(crate) struct BlockVector<T: Threading> {
-    core: Mutex<T, Core>,
+    core: Apart<CoreMutex<T, Core>>,
+    shards: Shards<T>,
     growth: Mutex<T, ()>,
     mappings: Mutex<T, ()>,
     dedicated: Mutex<T, DedicatedList>,
@@ -98,7 +151,8 @@ impl<T: Threading> BlockVector<T> {
     /// A vector that is not in use yet.
     pub(crate) fn unused() -> Self {
         Self {
-            core: Mutex::<T, _>::new(Core::default()),
+            core: Apart(CoreMutex::<T, _>::new(Core::default())),
+            shards: Shards::none(),
             growth: Mutex::<T, _>::new(()),
             mappings: Mutex::<T, _>::new(()),
             dedicated: Mutex::<T, _>::new(DedicatedList::default()),
@@ -128,6 +182,7 @@ impl<T: Threading> BlockVector<T> {
         }
         let mut core = self.core.lock();
         core.generation = core.generation.wrapping_add(1);
+        core.forget_meetings();
         core.active = Some(active);
         Ok(core.generation)
     }
@@ -140,6 +195,8 @@ impl<T: Threading> BlockVector<T> {
             }
             _ => {}
         });
+        self.shards.unsettle();
+        self.shards.iter().for_each(|(_, shard)| shard.close());
         let active = {
             let mut core = self.core.lock();
             core.generation = core.generation.wrapping_add(1);
@@ -161,351 +218,5 @@ impl<T: Threading> BlockVector<T> {
             return None;
         }
         core.active.as_ref().map(|active| active.config)
-    }
-
-    /// Grants memory out of a block, out of a new one if need be.
-    #[inline]
-    pub(crate) fn allocate(
-        &self,
-        context: &DeviceContext,
-        request: &VectorRequest,
-    ) -> Result<Grant, AllocationError> {
-        let first = {
-            let mut core = self.core.lock();
-            let first = core.try_allocate(request)?;
-            if first.is_none() {
-                // Who may not grow the vector learns it here, and does not wait for one who does.
-                core.check_growth(request)?;
-            }
-            first
-        };
-        match first {
-            Some(grant) => self.finish(context, grant, request),
-            None => self.grow(context, request),
-        }
-    }
-
-    /// The slow half of [`Self::allocate`].
-    #[cold]
-    fn grow(&self, context: &DeviceContext, request: &VectorRequest) -> Result<Grant, AllocationError> {
-        let growth_lock = self.growth.lock();
-        let growth = {
-            let mut core = self.core.lock();
-            // Another thread may have grown the vector, or freed something, since.
-            if let Some(grant) = core.try_allocate(request)? {
-                drop(core);
-                drop(growth_lock);
-                return self.finish(context, grant, request);
-            }
-            core.plan_growth(request)?
-        };
-        let block = growth.allocate(context)?;
-        let (granted, unwanted) = self.core.lock().allocate_with(block, request);
-        drop(growth_lock);
-        if let Some(block) = unwanted {
-            block.destroy(context);
-        }
-        self.finish(context, granted?, request)
-    }
-
-    /// Maps the block if the allocation is to be mapped and the block is not.
-    #[inline]
-    fn finish(
-        &self,
-        context: &DeviceContext,
-        grant: Grant,
-        request: &VectorRequest,
-    ) -> Result<Grant, AllocationError> {
-        if !request.mapped || grant.mapped.is_mapped() {
-            return Ok(grant);
-        }
-        let live = Live { generation: grant.generation, key: grant.key, dedicated: false };
-        match self.map_memory(context, live) {
-            Ok(mapped) => Ok(Grant { mapped: mapped.at(grant.offset), ..grant }),
-            Err(error) => {
-                // The key was granted a moment ago and nobody else has it.
-                let freed = self.free(context, live, true);
-                debug_assert!(freed.is_ok());
-                match error {
-                    MapError::Driver(error) => Err(AllocationError::Map(error)),
-                    _ => Err(AllocationError::ForeignPool),
-                }
-            }
-        }
-    }
-
-    /// Takes an allocation back. A block that is empty now may go back to the driver.
-    #[inline]
-    pub(crate) fn free(
-        &self,
-        context: &DeviceContext,
-        live: Live,
-        mapped: bool,
-    ) -> Result<(), ForeignHandle> {
-        if live.dedicated {
-            return self.free_dedicated(context, live);
-        }
-        let emptied = {
-            let mut core = self.core.lock();
-            let active = core.use_of(live.generation)?;
-            let freed = active.engine.free(live.key).map_err(|_| FOREIGN)?;
-            if !active.names.is_empty() {
-                active.names.remove(&live.key);
-            }
-            if mapped {
-                let block = active.block_mut(freed.span.region);
-                // A program that unmapped once too often must not take the allocator down with it.
-                block.map_count = block.map_count.saturating_sub(1);
-            }
-            if freed.region_empty { active.on_empty(context, freed.span.region) } else { None }
-        };
-        if let Some(block) = emptied {
-            self.destroy_block(context, block);
-        }
-        Ok(())
-    }
-
-    /// Gives back memory that was taken out of the books.
-    #[cold]
-    fn destroy_block(&self, context: &DeviceContext, block: DeviceBlock) {
-        // `trim` may be about to unmap it. It cannot begin to any more, so that waiting once is enough, and others may
-        // map while the driver frees.
-        drop(self.mappings.lock());
-        block.destroy(context);
-    }
-
-    /// Gives empty blocks back and unmaps what nobody has mapped. Returns the bytes given back.
-    pub(crate) fn trim(&self, context: &DeviceContext) -> u64 {
-        let mappings = self.mappings.lock();
-        let (emptied, unmapped) = {
-            let mut core = self.core.lock();
-            let Some(active) = core.active.as_mut() else {
-                return 0;
-            };
-            (active.take_empty_blocks(0), active.take_idle_mappings())
-        };
-        let dedicated = self.dedicated.lock().take_idle_mappings();
-        unmapped.into_iter().chain(dedicated).for_each(|memory| unmap_memory(context, memory));
-        drop(mappings);
-        let bytes = emptied.iter().map(|block| block.size).sum();
-        emptied.into_iter().for_each(|block| block.destroy(context));
-        bytes
-    }
-
-    /// Counts one more user of the mapping of the memory of `live`, and maps it if it is not mapped.
-    ///
-    /// The answer is where the **memory** begins, not the allocation.
-    pub(crate) fn map(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
-        let mapped = self.with_memory(live, |memory, map_count| {
-            *map_count += 1;
-            memory.mapped()
-        })?;
-        if mapped.is_mapped() {
-            return Ok(mapped);
-        }
-        self.map_memory(context, live).inspect_err(|_| {
-            let uncounted = self.unmap(live);
-            debug_assert!(uncounted.is_ok());
-        })
-    }
-
-    /// Counts one user of the mapping less. The memory stays mapped until it is freed or trimmed.
-    pub(crate) fn unmap(&self, live: Live) -> Result<(), MapError> {
-        self.with_memory(live, |_, map_count| {
-            *map_count = map_count.checked_sub(1).ok_or(MapError::NotMapped)?;
-            Ok(())
-        })?
-    }
-
-    /// Maps the memory of `live`, whose map count says already that it is in use.
-    #[cold]
-    fn map_memory(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
-        let _mappings = self.mappings.lock();
-        let (memory, mapped) = self.with_memory(live, |memory, _| (memory.memory, memory.mapped()))?;
-        if mapped.is_mapped() {
-            return Ok(mapped);
-        }
-        let mapped = map_memory(context, memory)?;
-        self.with_memory(live, |memory, _| memory.set_mapped(mapped))?;
-        Ok(mapped)
-    }
-
-    /// Bytes of the `VkDeviceMemory` that the allocation is in.
-    pub(crate) fn memory_size(&self, live: Live) -> Result<u64, ForeignHandle> {
-        self.with_memory(live, |memory, _| memory.size)
-    }
-
-    /// Counts one more user of a mapping that there is, so that nobody ends it. Gives the bytes of the `VkDeviceMemory`
-    /// that the allocation is in. Paired with [`Self::unmap`].
-    pub(crate) fn pin_mapping(&self, live: Live) -> Result<u64, MapError> {
-        self.with_memory(live, |memory, map_count| {
-            if !memory.mapped().is_mapped() {
-                return Err(MapError::NotMapped);
-            }
-            *map_count += 1;
-            Ok(memory.size)
-        })?
-    }
-
-    /// Calls `look` with the memory of a live allocation and the number of users of its mapping.
-    fn with_memory<R>(
-        &self,
-        live: Live,
-        look: impl FnOnce(&mut DeviceBlock, &mut u64) -> R,
-    ) -> Result<R, ForeignHandle> {
-        if live.dedicated {
-            let mut list = self.dedicated.lock();
-            let dedicated = list.get_mut(live.key).map_err(|_| FOREIGN)?;
-            return Ok(look(&mut dedicated.block, &mut dedicated.map_count));
-        }
-        let mut core = self.core.lock();
-        let active = core.use_of(live.generation)?;
-        let span = active.engine.span(live.key).map_err(|_| FOREIGN)?;
-        let block = active.block_mut(span.region);
-        Ok(look(&mut block.memory, &mut block.map_count))
-    }
-
-    /// Names an allocation, or takes its name away.
-    pub(crate) fn set_name(&self, live: Live, name: Option<&str>) -> Result<(), ForeignHandle> {
-        let name = name.map(Box::from);
-        if live.dedicated {
-            self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.name = name;
-            return Ok(());
-        }
-        let mut core = self.core.lock();
-        let active = core.use_of(live.generation)?;
-        active.engine.span(live.key).map_err(|_| FOREIGN)?;
-        match name {
-            Some(name) => active.names.insert(live.key, name),
-            None => active.names.remove(&live.key),
-        };
-        Ok(())
-    }
-
-    /// The name of an allocation.
-    pub(crate) fn name(&self, live: Live) -> Result<Option<Box<str>>, ForeignHandle> {
-        if live.dedicated {
-            return Ok(self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.name.clone());
-        }
-        let mut core = self.core.lock();
-        let active = core.use_of(live.generation)?;
-        active.engine.span(live.key).map_err(|_| FOREIGN)?;
-        Ok(active.names.get(&live.key).cloned())
-    }
-
-    /// Names the pool that this vector is, or takes its name away.
-    pub(crate) fn set_pool_name(&self, generation: u32, name: Option<&str>) -> Result<(), ForeignHandle> {
-        let mut core = self.core.lock();
-        core.use_of(generation).map_err(|_| ForeignHandle::Pool)?.name = name.map(Box::from);
-        Ok(())
-    }
-
-    /// The name of the pool that this vector is.
-    pub(crate) fn pool_name(&self) -> Option<Box<str>> {
-        self.core.lock().active.as_ref().and_then(|active| active.name.clone())
-    }
-
-    /// Makes a dedicated allocation. `None` in `priority` is the vector's own.
-    pub(crate) fn allocate_dedicated(
-        &self,
-        context: &DeviceContext,
-        what: &DriverAllocation,
-        request: &VectorRequest,
-    ) -> Result<Grant, AllocationError> {
-        let (generation, config) = {
-            let core = self.core.lock();
-            (core.generation, core.active.as_ref().ok_or(AllocationError::ForeignPool)?.config)
-        };
-        let next = if what.next.is_null() { config.next.get() } else { what.next };
-        let what = DriverAllocation { next, priority: what.priority.or(Some(config.priority)), ..*what };
-        let mut block = DeviceBlock::allocate(context, &what, request.within_budget)?;
-        if request.mapped {
-            if let Err(error) = block.map(context) {
-                block.destroy(context);
-                return Err(AllocationError::Map(error));
-            }
-        }
-        let (memory, mapped) = (block.memory, block.mapped());
-        let map_count = u64::from(request.mapped);
-        let key = self.dedicated.lock().insert(Dedicated { block, map_count, tag: request.tag, name: None });
-        Ok(Grant { memory, offset: 0, mapped, key, generation })
-    }
-
-    #[cold]
-    fn free_dedicated(&self, context: &DeviceContext, live: Live) -> Result<(), ForeignHandle> {
-        // Bound first: a guard in the scrutinee would be held across the driver's call.
-        let removed = self.dedicated.lock().remove(live.key);
-        self.destroy_block(context, removed.map_err(|_| FOREIGN)?.block);
-        Ok(())
-    }
-
-    /// Sums over blocks and dedicated allocations. O(1).
-    pub(crate) fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        if let Some(active) = self.core.lock().active.as_ref() {
-            let usage = active.engine.usage();
-            totals = Totals {
-                block_count: u64::from(active.block_count),
-                block_bytes: active.block_bytes,
-                allocation_count: usage.used_chunks,
-                allocation_bytes: usage.used,
-            };
-        }
-        let (count, bytes) = self.dedicated.lock().totals();
-        totals.block_count += count;
-        totals.block_bytes += bytes;
-        totals.allocation_count += count;
-        totals.allocation_bytes += bytes;
-        totals
-    }
-
-    /// Shows every block with its chunks, then every dedicated allocation. The locks are held meanwhile: `visit` must not
-    /// call into the allocator.
-    pub(crate) fn visit(&self, visit: &mut dyn FnMut(Visited<'_>)) {
-        if let Some(active) = self.core.lock().active.as_ref() {
-            for (id, block) in (0..).zip(&active.blocks) {
-                let Some(block) = block else { continue };
-                visit(Visited::Block { size: block.memory.size });
-                active.engine.walk(RegionId(id), &mut |chunk| {
-                    let name = chunk.used.and_then(|(key, _)| active.names.get(&key)).map(AsRef::as_ref);
-                    visit(Visited::Chunk { chunk, name });
-                });
-            }
-        }
-        for dedicated in self.dedicated.lock().iter() {
-            let name = dedicated.name.as_deref();
-            visit(Visited::Dedicated { size: dedicated.block.size, tag: dedicated.tag, name });
-        }
-    }
-
-    /// Checks the books of this vector against its engine.
-    ///
-    /// # Panics
-    /// Names what does not agree.
-    pub(crate) fn validate(&self) {
-        let core = self.core.lock();
-        let Some(active) = core.active.as_ref() else {
-            return;
-        };
-        active.engine.validate();
-        let live = || active.blocks.iter().flatten();
-        assert_eq!(live().count(), index(active.block_count), "V1: the block count is the number of blocks");
-        assert_eq!(live().map(|block| block.memory.size).sum::<u64>(), active.block_bytes, "V2: block bytes");
-        assert_eq!(
-            live().filter(|block| block.empty).count(),
-            index(active.empty_blocks),
-            "V3: empty blocks"
-        );
-        for (id, block) in (0..).zip(&active.blocks) {
-            if let Some(block) = block {
-                let usage = active.engine.region_usage(RegionId(id));
-                assert_eq!(usage.capacity, block.memory.size, "V4: a region is as large as its block");
-                assert_eq!(usage.used_chunks == 0, block.empty, "V5: a block is empty when its region is");
-            }
-        }
-        assert!(active.block_count >= active.config.min_blocks, "V6: the first blocks stay");
-        assert!(active.block_count <= active.config.max_blocks, "V7: there are not too many blocks");
-        let named = active.names.keys().all(|&key| active.engine.span(key).is_ok());
-        assert!(named, "V8: only live allocations have names");
     }
 }

@@ -8,11 +8,23 @@ use ash::vk;
 use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::growth::{Growth, VectorConfig};
 use super::super::mapping::MappedPointer;
+use super::shard::{Lending, Loan};
 use super::{FOREIGN, Grant, VectorRequest};
 use crate::base::align::align_up;
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
-use crate::metadata::{AllocateError, Engine, Key, Metadata, RegionId, Request};
+use crate::metadata::{AllocateError, Engine, Key, Metadata, RegionId, Request, Tag};
+
+/// Names of allocations.
+pub(super) type Names = HashMap<Key, Box<str>>;
+
+/// What the core's chunk of a loan is marked with: no resource has such a tag.
+const LOAN: Tag = Tag(Tag::MASK);
+
+/// A thread that finds the core taken this often...
+const MEETINGS: u32 = 8;
+/// ...within so many allocations has enough of it.
+const MEETINGS_WITHIN: u32 = 1024;
 
 #[derive(Debug)]
 pub(super) struct Block {
@@ -26,13 +38,17 @@ pub(super) struct Block {
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) config: VectorConfig,
+    pub(super) lending: Option<Lending>,
     pub(super) engine: Engine,
     /// By region.
     pub(super) blocks: Vec<Option<Block>>,
     pub(super) block_count: u32,
     pub(super) block_bytes: u64,
     pub(super) empty_blocks: u32,
-    pub(super) names: HashMap<Key, Box<str>>,
+    pub(super) names: Names,
+    /// Ranges that shards divide, and their bytes: used chunks to the engine, but no allocations.
+    pub(super) loan_count: u64,
+    pub(super) loan_bytes: u64,
     /// The pool's own name.
     pub(super) name: Option<Box<str>>,
 }
@@ -42,9 +58,63 @@ pub(super) struct Core {
     /// Tells one use of this vector from the next.
     pub(super) generation: u32,
     pub(super) active: Option<Active>,
+    /// Counts allocations, and wraps.
+    uses: u32,
+    /// `uses` at the first of the last few `meetings`.
+    meetings_since: u32,
+    /// How often a thread found the core taken.
+    meetings: u32,
 }
 
 impl Core {
+    /// Counts that a thread found the core taken. Whether that has become a habit.
+    pub(super) fn note_meeting(&mut self) -> bool {
+        if self.uses.wrapping_sub(self.meetings_since) > MEETINGS_WITHIN {
+            self.meetings_since = self.uses;
+            self.meetings = 0;
+        }
+        self.meetings = self.meetings.saturating_add(1);
+        self.meetings >= MEETINGS
+    }
+
+    /// Nobody has met anybody in this use of the vector yet.
+    pub(super) fn forget_meetings(&mut self) {
+        self.meetings = 0;
+        self.meetings_since = self.uses;
+    }
+
+    /// What shards may be lent.
+    pub(super) fn lending(&self) -> Option<Lending> {
+        self.active.as_ref()?.lending
+    }
+
+    /// Sets `size` bytes aside for a shard, if a block has them.
+    pub(super) fn lend(&mut self, size: u64) -> Option<Loan> {
+        let generation = self.generation;
+        let active = self.active.as_mut()?;
+        let wanted = Request { tag: LOAN, ..Request::new(size, Lending::alignment()) };
+        let (key, span) = active.engine.allocate(&wanted).ok()?;
+        active.loan_count += 1;
+        active.loan_bytes += size;
+        let block = active.use_block(span.region);
+        let (memory, mapped) = (block.memory.memory, MappedPointer::UNMAPPED);
+        Some(Loan { key, generation, block: span.region, memory, base: span.offset, size, mapped })
+    }
+
+    /// Takes a loan back in which nothing is allocated. A block that is empty now comes back where it is one too many.
+    pub(super) fn take_back(&mut self, context: &DeviceContext, loan: &Loan) -> Option<DeviceBlock> {
+        // Of an earlier use, all is gone already.
+        let active = self.use_of(loan.generation).ok()?;
+        let freed = active.engine.free(loan.key).ok()?;
+        active.loan_count -= 1;
+        active.loan_bytes -= loan.size;
+        if loan.mapped.is_mapped() {
+            let block = active.block_mut(loan.block);
+            block.map_count = block.map_count.saturating_sub(1);
+        }
+        if freed.region_empty { active.on_empty(context, loan.block) } else { None }
+    }
+
     pub(super) fn use_of(&mut self, generation: u32) -> Result<&mut Active, ForeignHandle> {
         if self.generation != generation {
             return Err(FOREIGN);
@@ -52,8 +122,26 @@ impl Core {
         self.active.as_mut().ok_or(FOREIGN)
     }
 
+    /// The usual request: balanced, and from below. `None` changes nothing.
+    #[inline(always)]
+    pub(super) fn grant(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        tag: Tag,
+        whole_pages: bool,
+        mapped: bool,
+    ) -> Option<Grant> {
+        let generation = self.generation;
+        let active = self.active.as_mut()?;
+        let VectorConfig { granularity, min_alignment, .. } = active.config;
+        let (size, alignment) = placed(size, alignment, whole_pages, granularity, min_alignment);
+        let (key, region, offset) = active.engine.grant(size, alignment, tag)?;
+        self.uses = self.uses.wrapping_add(1);
+        Some(active.granted(key, region, offset, mapped, generation))
+    }
+
     /// `Ok(None)`: no block has room.
-    #[inline]
     pub(super) fn try_allocate(&mut self, request: &VectorRequest) -> Result<Option<Grant>, AllocationError> {
         let generation = self.generation;
         let active = self.active.as_mut().ok_or(AllocationError::ForeignPool)?;
@@ -63,17 +151,8 @@ impl Core {
             Err(AllocateError::NoSpace) => return Ok(None),
             Err(error) => return Err(active.refused(error)),
         };
-        let block = active.blocks[index(span.region.0)].as_mut().expect("B1: a region has a block");
-        if block.empty {
-            block.empty = false;
-            active.empty_blocks -= 1;
-        }
-        let mut mapped = MappedPointer::UNMAPPED;
-        if request.mapped {
-            block.map_count += 1;
-            mapped = block.memory.mapped().at(span.offset);
-        }
-        Ok(Some(Grant { memory: block.memory.memory, offset: span.offset, mapped, key, generation }))
+        self.uses = self.uses.wrapping_add(1);
+        Ok(Some(active.granted(key, span.region, span.offset, request.mapped, generation)))
     }
 
     /// Whether there may be another block for the request.
@@ -122,26 +201,22 @@ impl Active {
     pub(super) fn new(config: VectorConfig, name: Option<&str>) -> Self {
         Self {
             config,
+            lending: Lending::of(&config),
             engine: Engine::new(config.algorithm, config.block_size, config.max_blocks > 1),
             blocks: Vec::new(),
             block_count: 0,
             block_bytes: 0,
             empty_blocks: 0,
-            names: HashMap::new(),
+            names: Names::default(),
+            loan_count: 0,
+            loan_bytes: 0,
             name: name.map(Box::from),
         }
     }
 
-    /// What the engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
     #[inline]
     fn wanted(&self, request: &VectorRequest) -> Request {
-        let mut size = request.size;
-        let mut alignment = request.alignment.max(self.config.min_alignment);
-        if request.whole_pages && self.config.granularity > 1 {
-            size = align_up(size, self.config.granularity).unwrap_or(size);
-            alignment = alignment.max(self.config.granularity);
-        }
-        Request { size, alignment, strategy: request.strategy, upper: request.upper, tag: request.tag }
+        wanted(request, self.config.granularity, self.config.min_alignment)
     }
 
     #[cold]
@@ -191,6 +266,35 @@ impl Active {
             largest_block: sizes.max().unwrap_or(0),
             within_budget: request.within_budget,
         })
+    }
+
+    /// What the caller gets to know of what the engine granted.
+    #[inline(always)]
+    fn granted(&mut self, key: Key, region: RegionId, offset: u64, mapped: bool, generation: u32) -> Grant {
+        let block = self.use_block(region);
+        let memory = block.memory.memory;
+        let mut pointer = MappedPointer::UNMAPPED;
+        if mapped {
+            block.map_count += 1;
+            pointer = block.memory.mapped().at(offset);
+        }
+        Grant { memory, offset, mapped: pointer, key, generation, shard: 0 }
+    }
+
+    /// The block of a region that something was granted in.
+    #[inline]
+    fn use_block(&mut self, region: RegionId) -> &mut Block {
+        let block = self.blocks[index(region.0)].as_mut().expect("B1: a region has a block");
+        if block.empty {
+            block.empty = false;
+            self.empty_blocks -= 1;
+        }
+        block
+    }
+
+    /// The block of a region, if there is one.
+    pub(super) fn block_of(&mut self, region: RegionId) -> Option<&mut Block> {
+        self.blocks.get_mut(index(region.0))?.as_mut()
     }
 
     pub(super) fn block_mut(&mut self, region: RegionId) -> &mut Block {
@@ -267,4 +371,35 @@ impl Active {
         })
         .collect()
     }
+}
+
+/// What an engine is asked for.
+#[inline]
+pub(super) fn wanted(request: &VectorRequest, granularity: u64, min_alignment: u64) -> Request {
+    let VectorRequest { strategy, upper, tag, .. } = *request;
+    let (size, alignment) =
+        placed(request.size, request.alignment, request.whole_pages, granularity, min_alignment);
+    Request { size, alignment, strategy, upper, tag }
+}
+
+/// Size and alignment that an engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
+#[inline(always)]
+pub(super) fn placed(
+    mut size: u64,
+    alignment: u64,
+    whole_pages: bool,
+    granularity: u64,
+    min_alignment: u64,
+) -> (u64, u64) {
+    let mut alignment = alignment.max(min_alignment);
+    if granularity > 1 && whole_pages {
+        size = align_up(size, granularity).unwrap_or(size);
+        alignment = alignment.max(granularity);
+    }
+    (size, alignment)
+}
+
+/// Whether a chunk of the core is a loan.
+pub(super) fn is_loan(tag: Tag) -> bool {
+    tag == LOAN
 }

@@ -24,7 +24,8 @@ const REGION_SLOTS: u32 = 65;
 /// its other half, its buddy, wherever that is free and whole.
 ///
 /// A chunk of 2^k units, which is said to be of **order** k, starts at a multiple of 2^k from the start of its region,
-/// so that alignments up to the size cost nothing, and a chunk finds its buddy by flipping bit k of its offset.
+/// so that alignments up to the size cost nothing, and a chunk finds its buddy by flipping bit k of its offset. For a
+/// larger alignment a chunk as large as that is taken; where there is none, the start of a region will do, if it is free.
 ///
 /// A region whose capacity is no power of two is made of pieces that are, the largest first. Chunks of two pieces are
 /// never joined. What is left below the smallest order is never used.
@@ -46,7 +47,8 @@ const REGION_SLOTS: u32 = 65;
 ///
 /// # Complexity
 /// Allocating: O(1) to find the chunk, then one step for each halving. Freeing: one step for each joining. Both are
-/// independent of the numbers of regions and chunks, and 63 steps at most. A chunk takes 40 bytes of host memory.
+/// independent of the numbers of regions and chunks, and 63 steps at most; only where no free chunk is as large as the
+/// alignment the starts of all regions are looked at. A chunk takes 40 bytes of host memory.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
@@ -147,10 +149,11 @@ impl Buddy {
             + (self.roundings.capacity() + self.region_roundings.capacity()) * size_of::<u64>()
     }
 
-    /// Units that are granted for a request, a power of two; `None` above 2^63.
+    /// Units that are granted for a request at least, a power of two; `None` above 2^63. An empty region with as many has
+    /// room for it: offset 0 is a multiple of every alignment.
     #[inline]
     pub(super) fn granted(&self, request: &Request) -> Option<u64> {
-        request.size.max(request.alignment).max(self.smallest).checked_next_power_of_two()
+        request.size.max(self.smallest).checked_next_power_of_two()
     }
 
     #[inline]
@@ -178,6 +181,50 @@ impl Buddy {
             self.push(order, piece);
             rest -= size;
         }
+    }
+
+    /// Halves a free chunk until it has another order, and makes it a used one.
+    #[inline]
+    fn allocate_in(
+        &mut self,
+        chunk: u32,
+        found: u32,
+        order: u32,
+        request: &Request,
+    ) -> Result<(Key, Span), AllocateError> {
+        if !self.chunks.has_slots(found - order) {
+            return Err(AllocateError::NoSpace);
+        }
+        self.remove(found, chunk);
+        for order in (order..found).rev() {
+            let buddy = self.chunks.cut_back(chunk, 1 << order);
+            self.push(order, buddy);
+        }
+        let (key, span) = self.chunks.occupy(chunk, request.tag);
+        let rounding = span.size - request.size;
+        if self.roundings.len() <= index(chunk) {
+            self.roundings.resize(self.chunks.slot_count(), 0);
+        }
+        self.roundings[index(chunk)] = rounding;
+        self.region_roundings[index(span.region.0)] += rounding;
+        self.rounding += rounding;
+        Ok((key, span))
+    }
+
+    /// What [`Metadata::allocate`] does when no free chunk is as large as the alignment: tries the starts of regions, the
+    /// tightest first.
+    #[cold]
+    #[inline(never)]
+    fn allocate_at_start(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        let size = self.granted(request).ok_or(AllocateError::NoSpace)?;
+        if request.size == 0 || self.map >> size.trailing_zeros() == 0 {
+            return Err(AllocateError::NoSpace);
+        }
+        let starts = self.chunks.regions().map(|region| self.chunks.first(region));
+        let starts = starts.map(|chunk| (self.chunks.size(chunk), chunk));
+        let large_enough = starts.filter(|&(found, chunk)| found >= size && self.chunks.is_free(chunk));
+        let (found, chunk) = large_enough.min_by_key(|&(found, _)| found).ok_or(AllocateError::NoSpace)?;
+        self.allocate_in(chunk, found.trailing_zeros(), size.trailing_zeros(), request)
     }
 
     /// Takes the free chunks of a region out of their lists.
@@ -225,31 +272,14 @@ impl Metadata for Buddy {
         if request.upper {
             return Err(AllocateError::UpperUnsupported);
         }
-        let size = self.granted(request).ok_or(AllocateError::NoSpace)?;
+        let size = self.granted(request).ok_or(AllocateError::NoSpace)?.max(request.alignment);
         let order = size.trailing_zeros();
         let large_enough = self.map >> order;
         if large_enough == 0 || request.size == 0 {
-            return Err(AllocateError::NoSpace);
+            return self.allocate_at_start(request);
         }
-        let halvings = large_enough.trailing_zeros();
-        if !self.chunks.has_slots(halvings) {
-            return Err(AllocateError::NoSpace);
-        }
-        let chunk = self.lists[index(order + halvings)];
-        self.remove(order + halvings, chunk);
-        for order in (order..order + halvings).rev() {
-            let buddy = self.chunks.cut_back(chunk, 1 << order);
-            self.push(order, buddy);
-        }
-        let (key, span) = self.chunks.occupy(chunk, request.tag);
-        let rounding = size - request.size;
-        if self.roundings.len() <= index(chunk) {
-            self.roundings.resize(self.chunks.slot_count(), 0);
-        }
-        self.roundings[index(chunk)] = rounding;
-        self.region_roundings[index(span.region.0)] += rounding;
-        self.rounding += rounding;
-        Ok((key, span))
+        let found = order + large_enough.trailing_zeros();
+        self.allocate_in(self.lists[index(found)], found, order, request)
     }
 
     #[inline]

@@ -81,6 +81,42 @@ fn alignment_rounds_up() {
 }
 
 #[test]
+fn the_start_of_a_region_has_every_alignment() {
+    let mut engine = Buddy::new(100, 4);
+    for capacity in [100, 3, 40] {
+        engine.add_region(&capacity).unwrap();
+    }
+    let at = |engine: &mut Buddy, size, alignment| {
+        let granted = engine.allocate(&Request::new(size, alignment));
+        engine.validate();
+        granted.map(|(key, span)| (key, span.region.0, span.offset, span.size))
+    };
+    // No chunk has 128 units. Region 2 starts with the smallest that is large enough.
+    let (a, region, offset, size) = at(&mut engine, 5, 128).unwrap();
+    assert_eq!((region, offset, size), (2, 0, 8));
+    assert_eq!(engine.usage().rounding, 3);
+    let (b, region, offset, size) = at(&mut engine, 5, 1 << 63).unwrap();
+    assert_eq!((region, offset, size), (0, 0, 8));
+    let before = format!("{engine:?}");
+    assert_eq!(at(&mut engine, 1, 128), Err(AllocateError::NoSpace), "region 1 starts with a rest");
+    assert_eq!(at(&mut engine, 0, 128), Err(AllocateError::NoSpace));
+    assert_eq!(format!("{engine:?}"), before);
+    // 64 units would do as well, but there are none at once any more; nor is the start of region 0 free.
+    assert_eq!(at(&mut engine, 5, 64), Err(AllocateError::NoSpace));
+    assert_eq!(engine.largest_free(), 32);
+    engine.free(b).unwrap();
+    assert_eq!(
+        at(&mut engine, 5, 64).map(|at| (at.1, at.2, at.3)),
+        Ok((0, 0, 64)),
+        "as large as the alignment"
+    );
+    engine.free(a).unwrap();
+    assert_eq!(at(&mut engine, 33, 128), Err(AllocateError::NoSpace), "64 from the start of region 2");
+    assert_eq!(at(&mut engine, 32, 128).map(|at| (at.1, at.2, at.3)), Ok((2, 0, 32)));
+    assert_eq!(engine.granted(&Request::new(5, 1 << 40)), Some(8));
+}
+
+#[test]
 fn the_rest_of_a_region_is_not_used() {
     let mut engine = engine(7, 8);
     assert_eq!(sizes(&engine), [7]);

@@ -53,14 +53,6 @@ impl Chunks {
         }
     }
 
-    /// Takes the first chunk, which there is, out of the list that starts at `head`.
-    #[inline]
-    pub(in crate::metadata) fn list_pop(&mut self, head: &mut u32) {
-        let next = self.slots.get(*head).b;
-        self.slots.get_mut(next).a = NONE;
-        *head = next;
-    }
-
     /// Checks one list for [`Chunks::validate`]'s caller: calls `visit` for each chunk in it.
     ///
     /// # Panics

@@ -22,15 +22,21 @@
 //! | used | 10, tag | generation |
 //! | header | 11, zero | region |
 //!
-//! The nodes are in `slots.rs`, the lists of free chunks in `lists.rs`.
+//! A header starts at its region's end and ends at its start, `size` being the negative of the capacity, so that what
+//! lies between two nodes of a ring is `next.addr - (prev.addr + prev.size)`, whichever of them is the header.
+//!
+//! The nodes are in `slots.rs`, the lists of free chunks in `lists.rs`, what touches several nodes at once in `warm.rs`.
 //!
 //! Invariants, asserted by [`Chunks::validate`] under these numbers:
 //!
 //! - C1: slot 0 is in no chain, so that index 0 can mean "none". It has no units and its `b` is zero; its `a` may be
 //!   anything, so that links can be written without asking whether there is a node to link.
 //! - C2: a region's chain starts and ends at its header; `next` and `prev` are inverse to one another.
-//! - C3: a region's chunks are not empty and tile it: the first starts at `r << shift`, each starts where the one
-//!   before ends, the last ends at the region's capacity.
+//! - C3: a region's chunks are not empty and tile it, but for a few units that a used chunk may leave out behind itself,
+//!   and before itself where a used chunk is before it: the first starts at `r << shift`, each starts where the one
+//!   before ends, the last ends at the region's capacity. How many is [`Chunks::slack_behind`] and
+//!   [`Chunks::slack_before`], none in an engine that did not [`Chunks::allow_slack`]. What is left out beside a chunk
+//!   is joined to it when it is freed.
 //! - C4: a chain holds used and free nodes only, and one header.
 //! - C5: the sums of each region and of the engine are those of their used chunks.
 //! - C6: every slot is slot 0, in one region's chain, or in the chain of dead slots.
@@ -40,6 +46,7 @@
 mod lists;
 mod slots;
 mod validate;
+mod warm;
 
 #[cfg(test)]
 mod tests;
@@ -47,9 +54,12 @@ mod tests;
 use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use self::slots::{DEAD, FREE, HEADER, Node, STATE_SHIFT, Slots, USED};
+use self::slots::{DEAD, FREE, HEADER, STATE_SHIFT, Slots, USED};
 use super::{BadKey, Chunk, Freed, Key, NotEmpty, RegionError, RegionId, Span, Tag, Usage};
 use crate::base::cast::{index, narrow};
+
+pub(super) use self::slots::{DEAD_A, Node};
+pub(super) use self::warm::Vacated;
 
 /// No node: the end of a list.
 pub(super) const NONE: u32 = 0;
@@ -76,11 +86,21 @@ fn first_generation() -> u32 {
 pub(super) struct Chunks {
     slots: Slots,
     shift: u32,
+    /// The bits of an address that are an offset: all below `shift`.
+    offset_mask: u64,
     /// Counts calls of [`Chunks::occupy`].
     generation: u32,
     max_capacity: u64,
-    usage: Usage,
+    /// Units of all regions.
+    capacity: u64,
+    /// Units in used chunks.
+    used: u64,
+    used_chunks: u32,
     regions: Vec<Region>,
+    /// What sizes are rounded up by at most: one less than a power of two.
+    rounding: u64,
+    /// The most units before a small used chunk that are not worth a free chunk.
+    sliver: u64,
     /// No region slot below this is vacant.
     lowest_vacant: u32,
 }
@@ -98,24 +118,56 @@ impl Chunks {
         Self {
             slots: Slots::new(),
             shift: max_capacity.next_power_of_two().trailing_zeros(),
+            offset_mask: max_capacity.next_power_of_two() - 1,
             generation: first_generation(),
             max_capacity,
-            usage: Usage::default(),
+            capacity: 0,
+            used: 0,
+            used_chunks: 0,
             regions: Vec::new(),
+            rounding: 0,
+            sliver: 0,
             lowest_vacant: 0,
         }
     }
 
-    /// The addresses of a region are those with the same `address >> shift()`; 0 to 63.
+    /// The bits of an address that are an offset.
     #[inline]
-    pub(super) const fn shift(&self) -> u32 {
-        self.shift
+    pub(super) const fn offset_mask(&self) -> u64 {
+        self.offset_mask
     }
 
     /// The most units that a region can have.
     #[inline]
     pub(super) const fn max_capacity(&self) -> u64 {
         self.max_capacity
+    }
+
+    /// Lets used chunks leave out units that are too few to be worth a free chunk, see C3: of regions with less than 2^17
+    /// units none.
+    pub(super) fn allow_slack(&mut self) {
+        let share = self.max_capacity >> 16;
+        self.rounding = share.checked_ilog2().map_or(0, |log2| (1 << log2) - 1);
+        self.sliver = share >> 4;
+    }
+
+    /// What a size is rounded up by at most, of at most `step`: both are one less than a power of two.
+    #[inline]
+    pub(super) const fn rounding(&self, step: u64) -> u64 {
+        self.rounding & step
+    }
+
+    /// The most units that a used chunk which is rounded up by at most `rounding` may leave out behind itself.
+    #[inline]
+    pub(super) const fn slack_behind(rounding: u64) -> u64 {
+        2 * rounding
+    }
+
+    /// The most units that a used chunk of `size` units which is rounded up by at most `rounding` may leave out before
+    /// itself.
+    #[inline]
+    pub(super) fn slack_before(&self, size: u64, rounding: u64) -> u64 {
+        (2 * rounding).max(self.sliver.min(size >> 3))
     }
 
     // ---- Regions ----
@@ -125,7 +177,7 @@ impl Chunks {
         if capacity == 0 || capacity > self.max_capacity {
             return Err(RegionError::Capacity { capacity, max: self.max_capacity });
         }
-        let Some(total) = self.usage.capacity.checked_add(capacity) else {
+        let Some(total) = self.capacity.checked_add(capacity) else {
             return Err(RegionError::TooMany);
         };
         let mut region = self.lowest_vacant;
@@ -138,8 +190,8 @@ impl Chunks {
         }
         let addr = u64::from(region) << self.shift;
         let header = self.slots.insert(Node {
-            addr,
-            size: capacity,
+            addr: addr.wrapping_add(capacity),
+            size: capacity.wrapping_neg(),
             prev: NONE,
             next: NONE,
             a: HEADER << STATE_SHIFT,
@@ -157,7 +209,7 @@ impl Chunks {
             self.regions[index(region)] = slot;
         }
         self.lowest_vacant = region + 1;
-        self.usage.capacity = total;
+        self.capacity = total;
         Ok((RegionId(region), chunk))
     }
 
@@ -179,7 +231,7 @@ impl Chunks {
         self.slots.bury(header);
         self.regions[index(region.0)] = Region::default();
         self.lowest_vacant = self.lowest_vacant.min(region.0);
-        self.usage.capacity -= capacity;
+        self.capacity -= capacity;
     }
 
     /// Makes a region one free chunk, whatever was in it, and gives that. Its free chunks are in no list any more.
@@ -192,7 +244,9 @@ impl Chunks {
             self.slots.bury(chunk);
             chunk = next;
         }
+        let addr = u64::from(region.0) << self.shift;
         let node = self.slots.get_mut(first);
+        node.addr = addr;
         node.size = capacity;
         node.next = header;
         node.a = FREE;
@@ -201,8 +255,8 @@ impl Chunks {
         let slot = &mut self.regions[index(region.0)];
         slot.used = 0;
         slot.used_chunks = 0;
-        self.usage.used -= used;
-        self.usage.used_chunks -= u64::from(used_chunks);
+        self.used -= used;
+        self.used_chunks -= used_chunks;
         first
     }
 
@@ -245,8 +299,13 @@ impl Chunks {
     }
 
     #[inline]
-    pub(super) const fn usage(&self) -> Usage {
-        self.usage
+    pub(super) fn usage(&self) -> Usage {
+        Usage {
+            capacity: self.capacity,
+            used_chunks: u64::from(self.used_chunks),
+            used: self.used,
+            rounding: 0,
+        }
     }
 
     // ---- One chunk ----
@@ -273,7 +332,7 @@ impl Chunks {
     /// First unit, counted from the start of the region.
     #[inline]
     pub(super) fn offset(&self, chunk: u32) -> u64 {
-        self.slots.get(chunk).addr & !(u64::MAX << self.shift)
+        self.slots.get(chunk).addr & self.offset_mask
     }
 
     /// The region that an address lies in.
@@ -289,7 +348,7 @@ impl Chunks {
         reason = "region numbers are u32, see add_region"
     )]
     const fn region_index(&self, addr: u64) -> usize {
-        (addr >> self.shift) as usize
+        (addr >> (self.shift & 63)) as usize
     }
 
     /// Whether `chunk` is a free one; `false` for a header.
@@ -394,57 +453,21 @@ impl Chunks {
         node.a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
         node.b = generation;
         let (addr, size) = (node.addr, node.size);
-        self.count_used(chunk, addr, size)
+        (self.count_used(chunk, addr, size), self.span_at(addr, size))
     }
 
-    /// Cuts `size` units off a free chunk, `gap` units behind its start, and makes them a used chunk. What is behind
-    /// them, not nothing, keeps the chunk's name and its list. What is before them, if not nothing, is a free chunk in
-    /// no list: the last result, else [`NONE`]. The caller has called [`Chunks::reserve_two`].
+    /// The sums, the next generation and the key of a chunk that was made a used one.
     #[inline]
-    pub(super) fn carve(&mut self, chunk: u32, gap: u64, size: u64, tag: Tag) -> (Key, Span, u32) {
-        let generation = self.generation;
-        let (nodes, dead) = self.slots.parts_mut();
-        let node = &mut nodes[index(chunk)];
-        debug_assert!(node.state() == FREE && gap + size < node.size);
-        let (addr, prev) = (node.addr, node.prev);
-        let used_addr = addr + gap;
-        let used = *dead;
-        node.addr = used_addr + size;
-        node.size -= gap + size;
-        node.prev = used;
-        let a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
-        let place = &mut nodes[index(used)];
-        let mut next_dead = place.b;
-        *place = Node { addr: used_addr, size, prev, next: chunk, a, b: generation };
-        let mut front = NONE;
-        let mut first = used;
-        if gap != 0 {
-            front = next_dead;
-            first = front;
-            place.prev = front;
-            let place = &mut nodes[index(front)];
-            next_dead = place.b;
-            *place = Node { addr, size: gap, prev, next: used, a: FREE, b: NONE };
-        }
-        nodes[index(prev)].next = first;
-        *dead = next_dead;
-        let (key, span) = self.count_used(used, used_addr, size);
-        (key, span, front)
-    }
-
-    /// The sums, the next generation, the key and the span of a chunk that was made a used one.
-    #[inline]
-    fn count_used(&mut self, chunk: u32, addr: u64, size: u64) -> (Key, Span) {
+    fn count_used(&mut self, chunk: u32, addr: u64, size: u64) -> Key {
         let generation = self.generation;
         self.generation = generation.wrapping_add(1);
-        let id = self.region_of(addr);
-        let region = &mut self.regions[index(id.0)];
+        let id = self.region_index(addr);
+        let region = &mut self.regions[id];
         region.used += size;
         region.used_chunks += 1;
-        self.usage.used += size;
-        self.usage.used_chunks += 1;
-        let key = NonZeroU64::from(nonzero(chunk)) | (u64::from(generation) << 32);
-        (Key(key), Span { region: id, offset: addr & !(u64::MAX << self.shift), size })
+        self.used += size;
+        self.used_chunks += 1;
+        Key(NonZeroU64::from(nonzero(chunk)) | (u64::from(generation) << 32))
     }
 
     /// The chunk that a key names.
@@ -473,9 +496,9 @@ impl Chunks {
         region.used -= size;
         region.used_chunks -= 1;
         let region_empty = region.used_chunks == 0;
-        self.usage.used -= size;
-        self.usage.used_chunks -= 1;
-        let span = Span { region: id, offset: addr & !(u64::MAX << self.shift), size };
+        self.used -= size;
+        self.used_chunks -= 1;
+        let span = Span { region: id, offset: addr & self.offset_mask, size };
         Ok((chunk, Freed { span, region_empty }))
     }
 
@@ -490,17 +513,30 @@ impl Chunks {
     }
 
     pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+        // Where what was shown ends. Units that are left out are free to the owner: a chunk, or the beginning of one.
+        let mut shown = 0;
+        let show_free = |from: u64, to: u64, visit: &mut dyn FnMut(Chunk)| {
+            if from != to {
+                visit(Chunk { offset: from, size: to - from, used: None });
+            }
+        };
         for chunk in self.chunks(region) {
             let node = self.slots.get(chunk);
-            let used = (node.state() == USED).then(|| {
+            let offset = self.offset(chunk);
+            let end = offset + node.size;
+            if node.state() == USED {
+                show_free(shown, offset, visit);
                 let key = NonZeroU64::from(nonzero(chunk)) | (u64::from(node.b) << 32);
-                (Key(key), Tag(node.a & Tag::MASK))
-            });
-            visit(Chunk { offset: self.offset(chunk), size: node.size, used });
+                visit(Chunk { offset, size: node.size, used: Some((Key(key), Tag(node.a & Tag::MASK))) });
+            } else {
+                show_free(shown, end, visit);
+            }
+            shown = end;
         }
+        show_free(shown, self.region(region).capacity, visit);
     }
 
-    /// Sees to it that one [`Chunks::carve`] or two cuts can have the slots for it; `false` if they cannot. To be asked
+    /// Sees to it that one [`Chunks::split`] or two cuts can have the slots for it; `false` if they cannot. To be asked
     /// before anything is changed.
     #[inline]
     pub(super) fn reserve_two(&mut self) -> bool {
@@ -522,6 +558,13 @@ impl Chunks {
     /// Bytes of host memory held.
     pub(super) fn heap_bytes(&self) -> usize {
         self.slots.nodes.capacity() * size_of::<Node>() + self.regions.capacity() * size_of::<Region>()
+    }
+
+    /// Takes units of a used chunk out of the sums, for a test that made it smaller.
+    #[cfg(test)]
+    pub(super) fn uncount(&mut self, region: RegionId, units: u64) {
+        self.regions[index(region.0)].used -= units;
+        self.used -= units;
     }
 
     /// Brings the limit of slots within reach of a test.

@@ -16,23 +16,26 @@ const MAX_SLOTS: u32 = 1 << STATE_SHIFT;
 /// One chunk, one region's header, or a dead slot. The module above has the table of `a` and `b`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(32))]
-pub(super) struct Node {
-    /// First unit, counted over all regions.
-    pub(super) addr: u64,
-    /// Units; the region's capacity in a header.
-    pub(super) size: u64,
+pub(in crate::metadata) struct Node {
+    /// First unit, counted over all regions; a header's is the end of its region.
+    pub(in crate::metadata) addr: u64,
+    /// Units; in a header the region's capacity, negative.
+    pub(in crate::metadata) size: u64,
     /// The chunk before, or the header.
-    pub(super) prev: u32,
+    pub(in crate::metadata) prev: u32,
     /// The chunk behind, or the header.
-    pub(super) next: u32,
+    pub(in crate::metadata) next: u32,
     /// State in the two highest bits; previous in a free list, or tag.
-    pub(super) a: u32,
+    pub(in crate::metadata) a: u32,
     /// Next in a list, generation, or region.
-    pub(super) b: u32,
+    pub(in crate::metadata) b: u32,
 }
 
 // Two to a cache line of 64 bytes, none across two.
 const _: () = assert!(size_of::<Node>() == 32 && align_of::<Node>() == 32);
+
+/// What [`Node::a`] is in a dead slot.
+pub(in crate::metadata) const DEAD_A: u32 = DEAD << STATE_SHIFT;
 
 const DEAD_NODE: Node = Node { addr: 0, size: 0, prev: NONE, next: NONE, a: DEAD << STATE_SHIFT, b: NONE };
 
@@ -40,6 +43,12 @@ impl Node {
     #[inline]
     pub(super) const fn state(&self) -> u32 {
         self.a >> STATE_SHIFT
+    }
+
+    /// Whether it is a free chunk.
+    #[inline]
+    pub(in crate::metadata) const fn is_free(&self) -> bool {
+        self.state() == FREE
     }
 }
 

@@ -6,7 +6,18 @@ use super::{Chunks, NONE, Region};
 use crate::base::cast::{index, widen};
 use crate::metadata::Usage;
 
+/// One less than the 64th part of the power of two in a size.
+fn step(size: u64) -> u64 {
+    size.checked_ilog2().map_or(0, |log2| (1 << log2) / 64).max(1) - 1
+}
+
 impl Chunks {
+    /// The most units that may be left out behind a used chunk of `size` units, and before one.
+    fn slack(&self, size: u64) -> (u64, u64) {
+        let rounding = self.rounding(step(size));
+        (Self::slack_behind(rounding), self.slack_before(size, rounding))
+    }
+
     /// Asserts C1 to C7, and calls `visit` for each free chunk, region by region, in the order of addresses.
     pub(in crate::metadata) fn validate(&self, visit: &mut dyn FnMut(u32)) {
         let mut total = Usage::default();
@@ -29,19 +40,25 @@ impl Chunks {
             assert_eq!(header.state(), HEADER, "C2: region {id} has no header");
             assert_eq!(
                 (widen(id), header.size),
-                (u64::from(header.b), region.capacity),
+                (u64::from(header.b), region.capacity.wrapping_neg()),
                 "C2: header of region {id}"
             );
             let (mut used, mut used_chunks) = (0, 0);
             let (mut before, mut chunk) = (region.header, header.next);
-            let mut end = widen(id) << self.shift;
-            assert_eq!(header.addr, end, "C2: header of region {id}");
+            let start = widen(id) << self.shift;
+            assert_eq!(header.addr, start.wrapping_add(region.capacity), "C2: header of region {id}");
+            // Where the chunk before ends, and the most units that it may leave out behind itself: none if it is free.
+            let (mut end, mut behind) = (start, None);
             while chunk != region.header {
                 let node = self.slots.get(chunk);
                 mark(chunk);
                 assert_eq!(node.prev, before, "C2: chunk {chunk} does not point back");
-                assert_eq!(node.addr, end, "C3: chunk {chunk} does not start where the one before ends");
+                let left_out = node.addr.wrapping_sub(end);
                 assert_ne!(node.size, 0, "C3: chunk {chunk} is empty");
+                let slack = (node.state() == USED).then(|| self.slack(node.size));
+                let most = behind.map_or(0, |behind| behind + slack.map_or(0, |(_, before)| before));
+                assert!(left_out <= most, "C3: chunk {chunk} does not start where the one before ends");
+                behind = slack.map(|(behind, _)| behind);
                 match node.state() {
                     USED => {
                         used += node.size;
@@ -51,17 +68,18 @@ impl Chunks {
                     state => panic!("C4: chunk {chunk} is in state {state}"),
                 }
                 // The last region may end at 2^64.
-                end = end.wrapping_add(node.size);
+                end = node.addr.wrapping_add(node.size);
                 (before, chunk) = (chunk, node.next);
             }
             assert_eq!(header.prev, before, "C2: header of region {id} does not point back");
-            assert_eq!(end.wrapping_sub(header.addr), region.capacity, "C3: region {id} ends elsewhere");
+            let left_out = header.addr.wrapping_sub(end);
+            assert!(left_out <= behind.unwrap_or(0), "C3: region {id} ends elsewhere");
             assert_eq!((region.used, region.used_chunks), (used, used_chunks), "C5: sums of region {id}");
             total.capacity += region.capacity;
             total.used += used;
             total.used_chunks += u64::from(used_chunks);
         }
-        assert_eq!(self.usage, total, "C5: sums of the engine");
+        assert_eq!(self.usage(), total, "C5: sums of the engine");
         let mut slot = self.slots.dead;
         while slot != NONE {
             mark(slot);

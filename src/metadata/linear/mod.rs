@@ -3,20 +3,19 @@
 //! See [`Linear`].
 #![forbid(unsafe_code)]
 
+mod pages;
 mod region;
 mod rooms;
-mod serial;
-mod side;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use self::pages::{Found, Pages, Record};
 use self::region::Region;
 use self::rooms::Rooms;
-use self::serial::{MAX_REGIONS, Serial};
-use self::side::{Record, Side};
+
 use super::{
     AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span, Tag,
     Usage,
@@ -41,7 +40,7 @@ use crate::base::cast::{index, narrow};
 pub enum Regions {
     /// One region: free-at-once, stack, double stack or ring buffer.
     Single,
-    /// Up to 65,535 regions, filled one after the other: free-at-once or stack.
+    /// Any number of regions, filled one after the other: free-at-once or stack.
     Many,
 }
 
@@ -87,35 +86,50 @@ pub enum Regions {
 /// upper allocation in a region that has wrapped is [`AllocateError::UpperInRing`], and while there is one the lower
 /// side ends where the upper one does.
 ///
-/// **With [`Regions::Many`]** one region is current. It is filled up to its end; then the one with the lowest id among
-/// the empty ones with enough room becomes current. A region that is left is not used again before it is empty.
-/// There is no wrap and no upper side.
+/// **With [`Regions::Many`]** one region is current. It is filled up to its end; then the smallest of the empty ones with
+/// enough room becomes current, and of several as small the one that was emptied last: the others stay empty, and can be
+/// given back. A region that is left is not used again before it is empty. There is no wrap and no upper side.
 ///
 /// Units: whatever the owner counts. Offsets are multiples of the alignment; sizes are granted as asked.
 ///
 /// # Complexity
-/// Allocating: O(1) amortised; O(log regions) when another region becomes current and there is more than one empty one.
-/// Freeing: O(1) amortised for the oldest and the newest allocation of a side, and for any other one as long as the side
-/// was not popped like a stack before and the two sides of a double stack did not take turns; else O(log n) in the number of
-/// allocations popped or made on the other side. [`Metadata::reset`]: O(1).
-/// [`Metadata::largest_free`]: O(1).
+/// Allocating and freeing: O(1), whatever is freed, however many allocations and regions there are; there is no work that
+/// is put off. Two things are not of one step, but are of a few: finding another region is a binary search among the
+/// different capacities of the regions and a look at one bit for each of them, and memory for more records than ever
+/// before is asked for by the quarter. [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]: O(1)
+/// with one region, else a look at those bits.
 ///
-/// Host memory: 32 bytes for each allocation, and for each hole until a neighbour is freed. What a region has grown
-/// to hold is kept, and used for the next region that becomes current.
+/// Host memory: 25 bytes for each allocation, in pages of 32 records. A page is used again when none of its records is
+/// live, so that the worst case, where one of each 32 allocations made one after the other lives on, is 800 bytes for
+/// each of these. A region has no page while it is empty.
+///
+/// # How it works
+/// A key says where the record of its allocation is, and which generation of records it must be. A side is a list of
+/// pages, in which records stand in the order in which they were made. A word in each page says which are live.
+///
+/// ```text
+///   first                                                             next: behind the newest record
+///   | 0000 1011 |  <->  | 1111 1111 |  <->  | 0100 0000 |  <->  | 1101 .... |
+///          oldest                              one page, one live record: goes as soon as that one is freed
+/// ```
+///
+/// The oldest record is the first live one of the first page, and the one before the newest, once that is freed, is the
+/// last live one of its page, or of the page before: both are found by counting zeros, and no hole is ever stepped over.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers:
 ///
-/// - L1: the first and the last record of each side are live.
-/// - L2: serial numbers rise along a side.
+/// - L1: each page is in the list of one side of one region, which it names, or free; free ones have no live record. Lists
+///   are linked both ways.
+/// - L2: each page of a side has a live record, and the next record goes behind the newest one.
 /// - L3: records of one side lie behind one another (upper: below one another), inside the region, and the lower side
 ///   ends where the upper one does, or at the oldest record if it has wrapped.
 /// - L4: the lower side wraps once at most, in a single region only, and only without an upper side.
 /// - L5: the sums of each region and of the engine are those of their live records.
 /// - L6: a vacant region has no records, is in the heap of vacant slots once, and is not current.
-/// - L7: exactly the empty regions that are not current have room to be chosen for.
-/// - L8: the tree of rooms is a tournament: each node is the greater of its children. It is all zero while the only
-///   region with room is kept beside it.
+/// - L7: exactly the empty regions that are not current are open, that is, may become current.
+/// - L8: there is a group for each capacity that a region has, ascending; the open regions of that capacity are its list,
+///   linked both ways, and its bit says whether there is one.
 /// - L9: what a region keeps beside its records (where the next one goes, what it must not reach over, whether the
 ///   lower side has wrapped) agrees with them.
 ///
@@ -163,18 +177,17 @@ pub struct Linear {
     /// Where the next allocation goes if it fits; [`NO_REGION`] until there is one.
     current: u32,
     many: bool,
-    /// Of the next allocation.
-    serial: Serial,
-    usage: Usage,
+    /// The records of all regions.
+    pages: Pages,
+    /// The sums over the regions that are not current, but for the capacity, which is of all.
+    others: Usage,
     max_region_capacity: u64,
-    /// The capacities of the empty regions that are not current, 0 for all others. Not used for a single region.
+    /// The empty regions that are not current. Not used for a single region.
     rooms: Rooms,
-    /// Sides whose region is empty and not current: their memory serves the next region that becomes current.
-    spare: Vec<Side>,
     vacant: BinaryHeap<Reverse<u32>>,
 }
 
-/// No region has this id, see [`MAX_REGIONS`].
+/// No region has this id.
 const NO_REGION: u32 = u32::MAX;
 
 impl Linear {
@@ -191,7 +204,7 @@ impl Linear {
     /// let (first, second) = (scopes.add_region(&100)?, scopes.add_region(&100)?);
     /// let (_, a) = scopes.allocate(&Request::new(60, 1)).expect("an empty region");
     /// let (_, b) = scopes.allocate(&Request::new(60, 1)).expect("an empty region");
-    /// assert_eq!((a.region, b.region), (first, second));
+    /// assert_eq!((a.region, b.region), (second, first));
     ///
     /// let mut ring = Linear::new(1 << 20, Regions::Single);
     /// ring.add_region(&100)?;
@@ -204,11 +217,10 @@ impl Linear {
             regions: Vec::new(),
             current: NO_REGION,
             many: regions == Regions::Many,
-            serial: Serial::first(),
-            usage: Usage::default(),
+            pages: Pages::new(),
+            others: Usage::default(),
             max_region_capacity,
             rooms: Rooms::default(),
-            spare: Vec::new(),
             vacant: BinaryHeap::new(),
         }
     }
@@ -237,9 +249,7 @@ impl Linear {
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.regions.capacity() * size_of::<Region>()
-            + self.regions.iter().map(Region::heap_bytes).sum::<usize>()
-            + self.spare.capacity() * size_of::<Side>()
-            + self.spare.iter().map(Side::heap_bytes).sum::<usize>()
+            + self.pages.heap_bytes()
             + self.rooms.heap_bytes()
             + self.vacant.capacity() * size_of::<Reverse<u32>>()
     }
@@ -251,50 +261,78 @@ impl Linear {
         }
     }
 
-    /// Records an allocation at a place that was found free.
+    /// The region that requests are tried in first.
     #[inline]
-    fn commit(&mut self, region: u32, offset: u64, request: &Request) -> (Key, Span) {
-        let serial = self.serial;
-        self.serial = serial.next();
-        let id = RegionId(region);
-        let size = request.size;
-        let region = &mut self.regions[index(region)];
-        let record = Record::new(offset, size, serial, request.tag);
-        if request.upper {
-            region.push_upper(record);
-        } else {
-            region.push_lower(record);
-        }
-        self.usage.used += size;
-        self.usage.used_chunks += 1;
-        (serial.key(id, request.upper), Span { region: id, offset, size })
+    pub(in crate::metadata) fn current(&self) -> RegionId {
+        RegionId(self.current)
     }
 
-    /// What [`Metadata::allocate`] does when the current region is full.
-    #[cold]
+    /// What nearly all requests are, from below in the current region, answered in registers: the key and the offset.
+    /// `None`, and nothing is changed: [`Metadata::allocate`] knows better.
+    #[inline(never)]
+    pub(in crate::metadata) fn grant(&mut self, size: u64, alignment: u64, tag: Tag) -> Option<(Key, u64)> {
+        let request = Request { tag, ..Request::new(size, alignment) };
+        let region = self.regions.get_mut(index(self.current))?;
+        let offset = region.place(&request)?;
+        region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
+    }
+
+    /// [`Metadata::free`], answered in registers: the region, and whether it is empty now.
+    #[inline(never)]
+    pub(in crate::metadata) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
+        let freed = self.free(key).ok()?;
+        Some((freed.span.region, freed.region_empty))
+    }
+
+    /// What [`Metadata::allocate`] does when the current region has no room, or no slot.
     #[inline(never)]
     fn allocate_elsewhere(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
-        if !self.many {
-            let region = self.regions.get(index(self.current)).ok_or(AllocateError::NoSpace)?;
-            let offset = region.place_wrapped(request).ok_or(AllocateError::NoSpace)?;
-            return Ok(self.commit(self.current, offset, request));
+        if let Some(region) = self.regions.get_mut(index(self.current)) {
+            if !region.has_slot() && !self.pages.has_page() {
+                return Err(AllocateError::NoSpace);
+            }
+            if let Some(offset) = region.place(request) {
+                return self.allocate_at(self.current, offset, request);
+            }
+            if !self.many && region.may_wrap(&self.pages, request) {
+                region.wrap(&self.pages);
+                return self.allocate_at(self.current, 0, request);
+            }
         }
-        // Offset 0 is a multiple of every alignment, so the capacity alone decides.
-        let found = if request.size == 0 { None } else { self.rooms.lowest(request.size) };
-        let found = found.ok_or(AllocateError::NoSpace)?;
-        let left = std::mem::replace(&mut self.current, narrow(found));
-        self.rooms.set(found, 0);
-        if self.regions.get(index(left)).is_some_and(Region::is_empty) {
-            self.put_by(left);
+        if request.size == 0 || !self.pages.has_page() {
+            return Err(AllocateError::NoSpace);
         }
-        let lower = self.regions[found].lower_mut();
-        if !lower.is_warm() {
-            *lower = self.spare.pop().unwrap_or_default();
+        // Offset 0 is a multiple of every alignment, so the capacity alone decides. A single region is never open.
+        let found = self.rooms.take(request.size).ok_or(AllocateError::NoSpace)?;
+        let left = std::mem::replace(&mut self.current, found);
+        if let Some(region) = self.regions.get(index(left)) {
+            self.others.used += region.used;
+            self.others.used_chunks += u64::from(region.used_chunks);
+            if region.is_empty() {
+                self.rooms.open(left, region.capacity);
+            }
         }
-        Ok(self.commit(self.current, 0, request))
+        self.allocate_at(self.current, 0, request)
     }
 
-    #[cold]
+    fn allocate_at(
+        &mut self,
+        region: u32,
+        offset: u64,
+        request: &Request,
+    ) -> Result<(Key, Span), AllocateError> {
+        let found = &mut self.regions[index(region)];
+        if !found.reserve(&mut self.pages, region, request.upper) {
+            return Err(AllocateError::NoSpace);
+        }
+        let key = if request.upper {
+            found.push_upper(&mut self.pages, request, offset)
+        } else {
+            found.push(&mut self.pages, request, offset)
+        };
+        Ok((key, Span { region: RegionId(region), offset, size: request.size }))
+    }
+
     #[inline(never)]
     fn allocate_upper(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         if self.many {
@@ -302,22 +340,11 @@ impl Linear {
         }
         let region = self.regions.get(index(self.current)).ok_or(AllocateError::NoSpace)?;
         let offset = region.place_upper(request)?;
-        Ok(self.commit(self.current, offset, request))
-    }
-
-    /// Lets an empty region that is not current be chosen again, and takes the memory of its records for others.
-    fn put_by(&mut self, id: u32) {
-        let region = &mut self.regions[index(id)];
-        self.rooms.set(index(id), region.capacity);
-        let lower = region.lower_mut();
-        if lower.is_warm() {
-            // There are at most as many spare sides as regions, for which there is room since they were added.
-            self.spare.push(std::mem::take(lower));
-        }
+        self.allocate_at(self.current, offset, request)
     }
 
     /// Asserts L6 and L7.
-    fn validate_slots(&self) {
+    fn validate_vacant(&self) {
         let mut vacant: Vec<u32> = self.vacant.iter().map(|&Reverse(id)| id).collect();
         vacant.sort_unstable();
         let expected: Vec<u32> =
@@ -327,11 +354,11 @@ impl Linear {
         for &id in &vacant {
             assert!(self.regions[index(id)].is_empty(), "L6: vacant region {id} has records");
         }
-        for (id, region) in self.regions.iter().enumerate() {
-            let open = self.many && region.is_empty() && id != index(self.current);
-            let room = if open { region.capacity } else { 0 };
-            assert_eq!(self.rooms.room(id), room, "L7: room of region {id}");
-        }
+        let present = (0..).zip(&self.regions).filter(|(_, region)| self.many && region.capacity != 0);
+        self.rooms.validate(present.map(|(id, region)| {
+            let open = region.is_empty() && id != self.current;
+            (id, region.capacity, open)
+        }));
         assert!(self.many || self.regions.len() <= 1, "L7: a single region, not {}", self.regions.len());
     }
 }
@@ -345,8 +372,8 @@ impl Metadata for Linear {
         if capacity == 0 || capacity > self.max_region_capacity {
             return Err(RegionError::Capacity { capacity, max: self.max_region_capacity });
         }
-        let sum = self.usage.capacity.checked_add(capacity).ok_or(RegionError::TooMany)?;
-        let limit = if self.many { MAX_REGIONS } else { 1 };
+        let sum = self.others.capacity.checked_add(capacity).ok_or(RegionError::TooMany)?;
+        let limit = if self.many { NO_REGION } else { 1 };
         let id = match self.vacant.peek() {
             Some(&Reverse(id)) => id,
             None if self.regions.len() < index(limit) => narrow(self.regions.len()),
@@ -354,17 +381,14 @@ impl Metadata for Linear {
         };
         if self.vacant.pop().is_none() {
             self.regions.push(Region::default());
-            // What `put_by` and `remove_region` push later is paid for here.
-            self.spare.reserve(self.regions.len() - self.spare.len());
+            // What `remove_region` pushes later is paid for here.
             self.vacant.reserve(self.regions.len());
-            if self.many {
-                self.rooms.grow(self.regions.len());
-            }
         }
         self.regions[index(id)].open(capacity);
-        self.usage.capacity = sum;
+        self.others.capacity = sum;
         if self.many {
-            self.rooms.set(index(id), capacity);
+            self.rooms.add(id, capacity);
+            self.rooms.open(id, capacity);
         } else {
             self.current = id;
         }
@@ -378,68 +402,74 @@ impl Metadata for Linear {
             return Err(NotEmpty);
         }
         let id = region.0;
-        if self.many {
-            self.put_by(id);
-            self.rooms.set(index(id), 0);
-        }
         if self.current == id {
             self.current = NO_REGION;
+        } else {
+            self.rooms.close(id, capacity);
         }
-        self.regions[index(id)].close();
-        self.usage.capacity -= capacity;
+        if self.many {
+            self.rooms.remove(capacity);
+        }
+        self.regions[index(id)].open(0);
+        self.others.capacity -= capacity;
         self.vacant.push(Reverse(id));
         Ok(())
     }
 
-    #[inline]
+    // A call costs a third of what is done in it: saving registers, and the result through memory. What is rare is in
+    // functions of its own.
+    #[inline(always)]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         debug_assert!(request.alignment.is_power_of_two(), "an alignment of {}", request.alignment);
         if request.upper {
             return self.allocate_upper(request);
         }
-        if let Some(region) = self.regions.get(index(self.current)) {
+        if let Some(region) = self.regions.get_mut(index(self.current)) {
             if let Some(offset) = region.place(request) {
-                return Ok(self.commit(self.current, offset, request));
+                if region.has_slot() {
+                    let key = region.push(&mut self.pages, request, offset);
+                    return Ok((key, Span { region: RegionId(self.current), offset, size: request.size }));
+                }
             }
         }
         self.allocate_elsewhere(request)
     }
 
-    #[inline]
+    // As `allocate`.
+    #[inline(always)]
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
-        let (id, upper, serial) = Serial::of(key);
-        let region = self.regions.get_mut(index(id.0)).ok_or(BadKey)?;
-        let Record { offset, size, .. } = region.take(upper, serial).ok_or(BadKey)?;
+        let found = self.pages.find(key).ok_or(BadKey)?;
+        let Found { slot, region: id, record: Record { offset, size, .. } } = found;
+        let region = &mut self.regions[index(id)];
+        region.remove(&mut self.pages, slot, size);
         let region_empty = region.is_empty();
-        self.usage.used -= size;
-        self.usage.used_chunks -= 1;
-        if region_empty && self.many && id.0 != self.current {
-            self.put_by(id.0);
+        if id != self.current {
+            self.others.used -= size;
+            self.others.used_chunks -= 1;
+            if region_empty {
+                self.rooms.open(id, region.capacity);
+            }
         }
-        Ok(Freed { span: Span { region: id, offset, size }, region_empty })
+        Ok(Freed { span: Span { region: RegionId(id), offset, size }, region_empty })
     }
 
     fn reset(&mut self, region: RegionId) {
-        let Usage { used, used_chunks, .. } = self.region(region).usage();
-        self.usage.used -= used;
-        self.usage.used_chunks -= used_chunks;
-        self.regions[index(region.0)].clear();
-        if self.many && self.current != region.0 {
-            self.put_by(region.0);
+        let Usage { used, used_chunks, capacity, .. } = self.region(region).usage();
+        self.regions[index(region.0)].clear(&mut self.pages);
+        if self.current != region.0 && used_chunks != 0 {
+            self.others.used -= used;
+            self.others.used_chunks -= used_chunks;
+            self.rooms.open(region.0, capacity);
         }
     }
 
     fn span(&self, key: Key) -> Result<Span, BadKey> {
-        let (region, upper, serial) = Serial::of(key);
-        let found = self.regions.get(index(region.0)).ok_or(BadKey)?;
-        let &Record { offset, size, .. } = found.side(upper).live(serial).ok_or(BadKey)?;
-        Ok(Span { region, offset, size })
+        let Found { region, record: Record { offset, size, .. }, .. } = self.pages.find(key).ok_or(BadKey)?;
+        Ok(Span { region: RegionId(region), offset, size })
     }
 
     fn tag(&self, key: Key) -> Result<Tag, BadKey> {
-        let (region, upper, serial) = Serial::of(key);
-        let found = self.regions.get(index(region.0)).ok_or(BadKey)?;
-        found.side(upper).live(serial).map(Record::tag).ok_or(BadKey)
+        self.pages.find(key).ok_or(BadKey).map(|found| found.record.tag())
     }
 
     fn region_usage(&self, region: RegionId) -> Usage {
@@ -447,7 +477,12 @@ impl Metadata for Linear {
     }
 
     fn usage(&self) -> Usage {
-        self.usage
+        let mut sum = self.others;
+        if let Some(region) = self.regions.get(index(self.current)) {
+            sum.used += region.used;
+            sum.used_chunks += u64::from(region.used_chunks);
+        }
+        sum
     }
 
     /// O(1): what is left of the current region, or the largest empty one.
@@ -456,27 +491,28 @@ impl Metadata for Linear {
         if self.many {
             current.map_or(0, Region::room).max(self.rooms.greatest())
         } else {
-            current.map_or(0, Region::room_or_wrap)
+            current.map_or(0, |region| region.room_or_wrap(&self.pages))
         }
     }
 
     fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
-        self.region(region).walk(region, visit);
+        self.region(region).walk(&self.pages, visit);
     }
 
     fn validate(&self) {
-        let mut sum = Usage::default();
-        for region in &self.regions {
-            region.validate();
+        let (mut sum, mut pages) = (Usage::default(), 0);
+        for (id, region) in self.regions.iter().enumerate() {
+            region.validate(&self.pages, narrow(id));
+            pages += region.page_count(&self.pages);
             if self.many {
                 region.validate_one_of_many();
             }
             sum.capacity += region.capacity;
             sum.used += region.used;
-            sum.used_chunks += region.used_chunks;
+            sum.used_chunks += u64::from(region.used_chunks);
         }
-        assert_eq!(self.usage, sum, "L5: sums of the engine");
-        self.validate_slots();
-        self.rooms.validate();
+        assert_eq!(self.usage(), sum, "L5: sums of the engine");
+        self.pages.validate_free(pages);
+        self.validate_vacant();
     }
 }

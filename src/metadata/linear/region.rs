@@ -1,21 +1,22 @@
 //! One region: where the next allocation goes.
 #![forbid(unsafe_code)]
 
-use super::serial::Serial;
-use super::side::{Place, Record, Side};
+use super::pages::{Pages, Side};
 use crate::base::align::{align_down, align_up};
-use crate::metadata::{AllocateError, Chunk, RegionId, Request, Usage};
+use crate::base::cast::narrow;
+use crate::metadata::{AllocateError, Chunk, Key, Request, Usage};
 
 /// One region. Capacity 0: vacant.
 ///
 /// ```text
-///   |.....|#front#|###|#back#|............|#upper back#|##|        limit: where the upper side ends
+///   |.....|#front#|---|#back#|............|#upper back#|##|        limit: where the upper side ends
 ///                            end          limit
 ///
-///   |####|#back#|............|#front#|####|------|                 ring; limit: the oldest record
+///   |####|#back#|............|#front#|----|#####|--|               ring; limit: the oldest record
 ///               end          limit
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default, Debug)]
+#[repr(align(64))]
 pub(super) struct Region {
     /// Where the newest record of the lower side ends; 0 without one.
     end: u64,
@@ -23,7 +24,7 @@ pub(super) struct Region {
     limit: u64,
     pub(super) capacity: u64,
     pub(super) used: u64,
-    pub(super) used_chunks: u64,
+    pub(super) used_chunks: u32,
     /// The lower side ran over the end and goes on below its own oldest record.
     ring: bool,
     /// Fills upwards from offset 0; in a ring, from there again once the end is reached.
@@ -32,21 +33,19 @@ pub(super) struct Region {
     upper: Side,
 }
 
+// One line of the cache.
+const _: () = assert!(size_of::<Region>() == 64);
+
 impl Region {
-    /// Makes a vacant region an empty one.
+    /// Makes an empty or vacant region one of that capacity; 0: a vacant one.
     pub(super) fn open(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.limit = capacity;
     }
 
-    /// Makes an empty region a vacant one.
-    pub(super) fn close(&mut self) {
-        self.capacity = 0;
-        self.limit = 0;
-    }
-
-    pub(super) const fn usage(&self) -> Usage {
-        Usage { capacity: self.capacity, used_chunks: self.used_chunks, used: self.used, rounding: 0 }
+    pub(super) fn usage(&self) -> Usage {
+        let used_chunks = u64::from(self.used_chunks);
+        Usage { capacity: self.capacity, used_chunks, used: self.used, rounding: 0 }
     }
 
     #[inline]
@@ -54,34 +53,32 @@ impl Region {
         self.used_chunks == 0
     }
 
-    #[inline]
-    pub(super) const fn side(&self, upper: bool) -> &Side {
-        if upper { &self.upper } else { &self.lower }
-    }
-
-    /// The lower side, for whose memory there may be better use while the region is empty.
-    pub(super) fn lower_mut(&mut self) -> &mut Side {
-        &mut self.lower
-    }
-
     /// Where `request` goes on the lower side without a wrap.
     #[inline]
     pub(super) fn place(&self, request: &Request) -> Option<u64> {
-        let offset = align_up(self.end, request.alignment)?;
-        // Without a sum that could overflow; a size of 0 has no place.
-        (offset <= self.limit && request.size.wrapping_sub(1) < self.limit - offset).then_some(offset)
+        fit(self.end, self.limit, request)
     }
 
-    /// Where `request` goes on the lower side after a wrap: at offset 0, below the oldest record.
-    pub(super) fn place_wrapped(&self, request: &Request) -> Option<u64> {
-        (request.size.wrapping_sub(1) < self.wrap_room()).then_some(0)
+    /// Whether `request` may go to offset 0, below the oldest record.
+    pub(super) fn may_wrap(&self, pages: &Pages, request: &Request) -> bool {
+        request.size.wrapping_sub(1) < self.wrap_room(pages)
     }
 
-    fn wrap_room(&self) -> u64 {
-        match self.lower.front() {
-            Some(front) if !self.ring && self.upper.is_empty() => front.offset,
-            _ => 0,
-        }
+    /// Units at the start, below the oldest record, if the lower side may wrap.
+    fn wrap_room(&self, pages: &Pages) -> u64 {
+        if self.ring || !self.upper.is_empty() { 0 } else { self.oldest(pages) }
+    }
+
+    /// Where the oldest record of the lower side is; 0 without one.
+    #[inline]
+    fn oldest(&self, pages: &Pages) -> u64 {
+        pages.front(self.lower).map_or(0, |front| front.offset)
+    }
+
+    /// Lets the lower side go on at offset 0.
+    pub(super) fn wrap(&mut self, pages: &Pages) {
+        self.limit = self.oldest(pages);
+        self.ring = true;
     }
 
     /// Where `request` goes on the upper side.
@@ -94,61 +91,75 @@ impl Region {
         if offset < self.end || request.size == 0 { Err(AllocateError::NoSpace) } else { Ok(offset) }
     }
 
-    /// Records an allocation that [`Region::place`] or [`Region::place_wrapped`] has found a place for.
+    /// Whether [`Region::push`] has a slot to put a record into.
     #[inline]
-    pub(super) fn push_lower(&mut self, record: Record) {
-        if record.offset < self.end {
-            self.ring = true;
-            self.limit = self.lower.front().map_or(self.limit, |front| front.offset);
-        }
-        self.end = record.end();
-        self.count(&record);
-        self.lower.push(record);
+    pub(super) const fn has_slot(&self) -> bool {
+        self.lower.has_slot()
     }
 
-    /// Records an allocation that [`Region::place_upper`] has found a place for.
-    pub(super) fn push_upper(&mut self, record: Record) {
-        self.limit = record.offset;
-        self.count(&record);
-        self.upper.push(record);
-    }
-
-    #[inline]
-    fn count(&mut self, record: &Record) {
-        self.used += record.size;
-        self.used_chunks += 1;
-    }
-
-    /// Frees the record with that number, if it is live.
-    #[inline]
-    pub(super) fn take(&mut self, upper: bool, serial: Serial) -> Option<Record> {
+    /// Sees to it that a side has a slot for the next record; `false` if there may not be one.
+    pub(super) fn reserve(&mut self, pages: &mut Pages, id: u32, upper: bool) -> bool {
         let side = if upper { &mut self.upper } else { &mut self.lower };
-        let (record, place) = side.take(serial)?;
-        match place {
-            Place::Middle => {}
-            _ if self.ring || upper => self.settle(),
-            Place::Front if !self.lower.is_empty() => {}
-            Place::Front | Place::Back => self.end = self.lower.back().map_or(0, Record::end),
-        }
-        self.used -= record.size;
-        self.used_chunks -= 1;
-        Some(record)
+        side.has_slot() || pages.add_page(side, id, upper)
     }
 
-    /// Sets `end`, `limit` and `ring` after records were taken off an end.
-    fn settle(&mut self) {
-        (self.end, self.limit, self.ring) = self.bounds();
-    }
-
-    /// L9: `end`, `limit` and `ring` as the records have them.
+    /// Records an allocation at a place that was found for it on the lower side, which has a slot.
     #[inline]
-    fn bounds(&self) -> (u64, u64, bool) {
-        let upper_end = self.upper.back().map_or(self.capacity, |back| back.offset);
-        match (self.lower.front(), self.lower.back()) {
-            (Some(front), Some(back)) if back.offset < front.offset => (back.end(), front.offset, true),
-            (_, Some(back)) => (back.end(), upper_end, false),
-            (_, None) => (0, upper_end, false),
+    pub(super) fn push(&mut self, pages: &mut Pages, request: &Request, offset: u64) -> Key {
+        let size = request.size;
+        self.end = offset + size;
+        self.used += size;
+        self.used_chunks += 1;
+        pages.push(&mut self.lower, offset, size, request.tag)
+    }
+
+    /// The same on the upper side.
+    pub(super) fn push_upper(&mut self, pages: &mut Pages, request: &Request, offset: u64) -> Key {
+        let size = request.size;
+        self.limit = offset;
+        self.used += size;
+        self.used_chunks += 1;
+        pages.push(&mut self.upper, offset, size, request.tag)
+    }
+
+    /// Frees a live record of this region.
+    #[inline]
+    pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) {
+        self.used -= size;
+        self.used_chunks -= 1;
+        match pages.kill(slot) {
+            None => {}
+            // What a stack does, without more ado.
+            Some(Some(newest)) if self.lower.is_newest(slot) => {
+                self.lower.go_back(newest);
+                self.end = pages.record(newest).end();
+            }
+            Some(_) => self.settle(pages, slot),
         }
+        if self.ring {
+            self.follow(pages);
+        }
+    }
+
+    /// After the newest record of a page was killed.
+    #[inline(never)]
+    fn settle(&mut self, pages: &mut Pages, slot: u32) {
+        if pages.is_upper(slot) {
+            if pages.settle(&mut self.upper, slot).is_some() {
+                // Beside an upper side there is no ring.
+                self.limit = pages.back(self.upper).map_or(self.capacity, |back| back.offset);
+            }
+        } else if let Some(newest) = pages.settle(&mut self.lower, slot) {
+            self.end = newest.end();
+        }
+    }
+
+    /// Moves the limit of a ring to its oldest record. When that lies in front of the end, one of the two laps has gone.
+    #[inline(never)]
+    fn follow(&mut self, pages: &Pages) {
+        let oldest = self.oldest(pages);
+        self.ring = self.end <= oldest;
+        self.limit = if self.ring { oldest } else { self.capacity };
     }
 
     /// The largest size at alignment 1 that [`Region::place`] has room for.
@@ -157,42 +168,21 @@ impl Region {
     }
 
     /// As [`Region::room`], also after a wrap.
-    pub(super) fn room_or_wrap(&self) -> u64 {
-        self.room().max(self.wrap_room())
+    pub(super) fn room_or_wrap(&self, pages: &Pages) -> u64 {
+        self.room().max(self.wrap_room(pages))
     }
 
-    /// Bytes of host memory held.
-    pub(super) fn heap_bytes(&self) -> usize {
-        self.lower.heap_bytes() + self.upper.heap_bytes()
-    }
-
-    /// Forgets all allocations. Keeps the memory of the records.
-    pub(super) fn clear(&mut self) {
+    /// Forgets all allocations, however many.
+    pub(super) fn clear(&mut self, pages: &mut Pages) {
         self.used = 0;
         self.used_chunks = 0;
-        self.lower.clear();
-        self.upper.clear();
-        self.settle();
-    }
-
-    /// Live records in the order of their offsets, and whether they are of the upper side.
-    fn live(&self) -> impl Iterator<Item = (&Record, bool)> {
-        let lower = self.lower.records();
-        // The records of the second lap are the newest, and lie below the oldest.
-        let first_lap = self
-            .lower
-            .front()
-            .map_or(0, |front| lower.partition_point(|record| record.offset >= front.offset));
-        let lower = lower.range(first_lap..).chain(lower.range(..first_lap));
-        let upper = self.upper.records().iter().rev();
-        lower
-            .map(|record| (record, false))
-            .chain(upper.map(|record| (record, true)))
-            .filter(|(record, _)| record.is_live())
+        pages.clear(&mut self.lower);
+        pages.clear(&mut self.upper);
+        (self.end, self.limit, self.ring) = (0, self.capacity, false);
     }
 
     /// Shows used chunks and what lies between them.
-    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+    pub(super) fn walk(&self, pages: &Pages, visit: &mut dyn FnMut(Chunk)) {
         let mut end = 0;
         let mut next = |offset: u64, size: u64, used| {
             if end < offset {
@@ -203,19 +193,29 @@ impl Region {
             }
             end = offset + size;
         };
-        for (record, upper) in self.live() {
-            next(record.offset, record.size, Some((record.serial.key(region, upper), record.tag())));
+        // The records of the second lap are the newest, and lie below the oldest.
+        let oldest = self.oldest(pages);
+        let lower = pages.records(self.lower);
+        let second_lap = lower.clone().skip_while(|(_, record)| record.offset >= oldest);
+        let first_lap = lower.take_while(|(_, record)| record.offset >= oldest);
+        for (slot, record) in second_lap.chain(first_lap).chain(pages.records_back(self.upper)) {
+            next(record.offset, record.size, Some((pages.key(slot), record.tag())));
         }
         next(self.capacity, 0, None);
     }
 
+    /// How many pages it has.
+    pub(super) fn page_count(&self, pages: &Pages) -> usize {
+        pages.ids(self.lower).count() + pages.ids(self.upper).count()
+    }
+
     /// Asserts L1 to L5 and L9 of the engine.
-    pub(super) fn validate(&self) {
-        self.lower.validate();
-        self.upper.validate();
-        let oldest = self.lower.front().map_or(self.capacity, |front| front.offset);
+    pub(super) fn validate(&self, pages: &Pages, id: u32) {
+        pages.validate_side(self.lower, id, false);
+        pages.validate_side(self.upper, id, true);
+        let oldest = self.oldest(pages);
         let (mut end, mut laps, mut limit) = (0, 1, self.capacity);
-        for record in self.lower.records() {
+        for (_, record) in pages.records(self.lower) {
             if record.offset < end {
                 laps += 1;
                 limit = oldest;
@@ -226,9 +226,9 @@ impl Region {
             assert!(record.size <= limit.saturating_sub(record.offset), "L3: the lower side reaches too far");
             end = record.end();
         }
-        assert!(laps == 1 || (laps == 2 && self.ring && self.upper.is_empty()), "L4: {laps} laps");
+        assert!(laps == 1 || (laps == 2 && self.upper.is_empty()), "L4: {laps} laps");
         let mut limit = self.capacity;
-        for record in self.upper.records() {
+        for (_, record) in pages.records(self.upper) {
             assert!(record.size != 0, "L3: an allocation of nothing");
             assert!(
                 record.offset <= limit && record.size <= limit - record.offset,
@@ -237,17 +237,26 @@ impl Region {
             limit = record.offset;
         }
         assert!(laps == 2 || end <= limit, "L3: the two sides overlap");
-        let (mut used, mut used_chunks) = (0, 0);
-        for (record, _) in self.live() {
-            used += record.size;
-            used_chunks += 1;
-        }
+        let records = pages.records(self.lower).chain(pages.records(self.upper));
+        let used = records.clone().map(|(_, record)| record.size).sum();
+        let used_chunks = narrow(records.count());
         assert_eq!((self.used, self.used_chunks), (used, used_chunks), "L5: sums of the region");
-        assert_eq!((self.end, self.limit, self.ring), self.bounds(), "L9: end, limit and ring");
+        let ring = laps == 2;
+        let newest = pages.records(self.lower).last().map_or(0, |(_, record)| record.end());
+        let limit = if ring { oldest } else { limit };
+        assert_eq!((self.end, self.limit, self.ring), (newest, limit, ring), "L9: end, limit and ring");
     }
 
     /// Asserts L4 of the engine for one of many regions.
     pub(super) fn validate_one_of_many(&self) {
         assert!(!self.ring && self.upper.is_empty(), "L4: a ring or an upper side in one of many regions");
     }
+}
+
+/// The lowest place for `request` between two offsets.
+#[inline]
+fn fit(from: u64, to: u64, request: &Request) -> Option<u64> {
+    let offset = align_up(from, request.alignment)?;
+    // Without a sum that could overflow; a size of 0 has no place.
+    (offset <= to && request.size.wrapping_sub(1) < to - offset).then_some(offset)
 }

@@ -1,123 +1,176 @@
-//! Finds the lowest region with enough room.
+//! The regions that may become current: empty, and not current yet.
 #![forbid(unsafe_code)]
 
-/// The rooms of the regions as the leaves of a tree; each inner node holds the greater of its two children.
+use crate::base::cast::{index, narrow};
+
+/// No region: the end of a list.
+const NONE: u32 = u32::MAX;
+
+const WORD: usize = 64;
+
+/// The open regions, by capacity: those of one capacity are a list, the last opened first.
 ///
 /// ```text
-///  1:                8
-///  2:        8               5
-///  4:    0       8       5       2         leaves 4.. are regions 0..
+///   groups     capacity 64 MiB    128 MiB    256 MiB        open: 0b101
+///              first        7         -          2
+///                           |                    |
+///   links                   4                    9
 /// ```
-/// To find room for 3: down from the root, to the left wherever the left child has 3 or more.
 ///
-/// While one region has room and no other has, it is kept beside the tree: the usual state of a vector of blocks, in
-/// which nothing depends on their number.
+/// Blocks of a vector have few capacities, so that nothing here depends on how many regions there are.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rooms {
-    /// Twice as many as there are leaves, a power of two. Node 0 is not used. Empty until there is a region.
-    nodes: Vec<u64>,
-    /// The only region that has room, and how much; all of the tree is 0 then.
-    only: Option<(usize, u64)>,
+    /// One for each capacity, ascending.
+    groups: Vec<Group>,
+    /// Bit `n` of word `w`: group `64 * w + n` has an open region.
+    open: Vec<u64>,
+    /// By region.
+    links: Vec<Link>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    capacity: u64,
+    /// Of the open regions.
+    first: u32,
+    /// How many regions have this capacity, open or not.
+    regions: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    prev: u32,
+    next: u32,
 }
 
 impl Rooms {
-    fn leaves(&self) -> usize {
-        self.nodes.len() / 2
+    fn group(&self, capacity: u64) -> usize {
+        self.groups.partition_point(|group| group.capacity < capacity)
     }
 
-    /// Makes leaves for at least `regions` regions.
-    pub(super) fn grow(&mut self, regions: usize) {
-        let (old, new) = (self.leaves(), regions.next_power_of_two());
-        if new <= old {
+    /// Takes note of a region, which is not open yet.
+    pub(super) fn add(&mut self, region: u32, capacity: u64) {
+        if index(region) >= self.links.len() {
+            self.links.resize(index(region) + 1, Link { prev: NONE, next: NONE });
+        }
+        let at = self.group(capacity);
+        match self.groups.get_mut(at) {
+            Some(group) if group.capacity == capacity => group.regions += 1,
+            _ => {
+                self.groups.insert(at, Group { capacity, first: NONE, regions: 1 });
+                self.set_words();
+            }
+        }
+    }
+
+    /// Forgets a region, which is not open any more.
+    pub(super) fn remove(&mut self, capacity: u64) {
+        let at = self.group(capacity);
+        self.groups[at].regions -= 1;
+        if self.groups[at].regions == 0 {
+            self.groups.remove(at);
+            self.set_words();
+        }
+    }
+
+    /// Makes the words from the groups, of which there is one more or less.
+    fn set_words(&mut self) {
+        self.open.clear();
+        self.open.resize(self.groups.len().div_ceil(WORD), 0);
+        for (at, _) in self.groups.iter().enumerate().filter(|(_, group)| group.first != NONE) {
+            self.open[at / WORD] |= 1 << (at % WORD);
+        }
+    }
+
+    /// Opens a region that was added.
+    pub(super) fn open(&mut self, region: u32, capacity: u64) {
+        let at = self.group(capacity);
+        let next = std::mem::replace(&mut self.groups[at].first, region);
+        self.links[index(region)] = Link { prev: NONE, next };
+        match self.links.get_mut(index(next)) {
+            Some(link) => link.prev = region,
+            None => self.open[at / WORD] |= 1 << (at % WORD),
+        }
+    }
+
+    /// Closes an open region.
+    pub(super) fn close(&mut self, region: u32, capacity: u64) {
+        let Link { prev, next } = self.links[index(region)];
+        if let Some(link) = self.links.get_mut(index(next)) {
+            link.prev = prev;
+        }
+        if let Some(link) = self.links.get_mut(index(prev)) {
+            link.next = next;
             return;
         }
-        let mut nodes = vec![0; 2 * new];
-        for (leaf, &room) in nodes.iter_mut().skip(new).zip(self.nodes.iter().skip(old)) {
-            *leaf = room;
-        }
-        for node in (1..new).rev() {
-            nodes[node] = nodes[2 * node].max(nodes[2 * node + 1]);
-        }
-        self.nodes = nodes;
-    }
-
-    /// The room of a region, 0 for none.
-    pub(super) fn room(&self, region: usize) -> u64 {
-        match self.only {
-            Some((only, room)) if only == region => room,
-            _ => self.nodes.get(self.leaves() + region).copied().unwrap_or(0),
+        let at = self.group(capacity);
+        self.groups[at].first = next;
+        if next == NONE {
+            self.open[at / WORD] &= !(1 << (at % WORD));
         }
     }
 
-    /// Sets the room of a region that [`Rooms::grow`] made a leaf for.
-    pub(super) fn set(&mut self, region: usize, room: u64) {
-        match self.only {
-            Some((only, _)) if only == region => self.only = (room != 0).then_some((region, room)),
-            // All others have none already.
-            Some(_) if room == 0 => {}
-            Some((only, its)) => {
-                self.only = None;
-                self.set_leaf(only, its);
-                self.set_leaf(region, room);
-            }
-            None if room != 0 && self.greatest() == 0 => self.only = Some((region, room)),
-            None => self.set_leaf(region, room),
+    /// Closes the smallest open region with room for `size`, of several the one that was opened last, and gives it.
+    pub(super) fn take(&mut self, size: u64) -> Option<u32> {
+        let at = self.group(size);
+        let (mut word, bit) = (at / WORD, at % WORD);
+        let mut bits = self.open.get(word)? & (u64::MAX << bit);
+        while bits == 0 {
+            word += 1;
+            bits = *self.open.get(word)?;
         }
+        let group = &mut self.groups[word * WORD + index(bits.trailing_zeros())];
+        let region = group.first;
+        group.first = self.links[index(region)].next;
+        match self.links.get_mut(index(group.first)) {
+            Some(link) => link.prev = NONE,
+            // The lowest bit that is set.
+            None => self.open[word] ^= bits & bits.wrapping_neg(),
+        }
+        Some(region)
     }
 
-    fn set_leaf(&mut self, region: usize, room: u64) {
-        let mut node = self.leaves() + region;
-        self.nodes[node] = room;
-        while node > 1 {
-            let greater = self.nodes[node].max(self.nodes[node ^ 1]);
-            node /= 2;
-            if self.nodes[node] == greater {
-                break;
-            }
-            self.nodes[node] = greater;
-        }
-    }
-
-    /// The greatest room.
+    /// The largest capacity of an open region, 0 without one.
     pub(super) fn greatest(&self) -> u64 {
-        match self.only {
-            Some((_, room)) => room,
-            None => self.nodes.get(1).copied().unwrap_or(0),
-        }
-    }
-
-    /// The lowest region with room for `size`, which is not 0.
-    pub(super) fn lowest(&self, size: u64) -> Option<usize> {
-        if self.greatest() < size {
-            return None;
-        }
-        if let Some((only, _)) = self.only {
-            return Some(only);
-        }
-        let mut node = 1;
-        while node < self.leaves() {
-            node *= 2;
-            if self.nodes[node] < size {
-                node += 1;
-            }
-        }
-        Some(node - self.leaves())
+        let word = self.open.iter().enumerate().rfind(|(_, bits)| **bits != 0);
+        word.map_or(0, |(word, bits)| self.groups[word * WORD + index(bits.ilog2())].capacity)
     }
 
     /// Bytes of host memory held.
     pub(super) fn heap_bytes(&self) -> usize {
-        self.nodes.capacity() * size_of::<u64>()
+        self.groups.capacity() * size_of::<Group>()
+            + self.open.capacity() * size_of::<u64>()
+            + self.links.capacity() * size_of::<Link>()
     }
 
-    /// Asserts L8 of the engine.
-    pub(super) fn validate(&self) {
-        if self.only.is_some() {
-            assert_eq!(self.nodes.get(1), Some(&0), "L8: two regions have room, and one is beside the tree");
+    /// Asserts L7 and L8 of the engine. `regions` are all that were added, with their capacities and whether they are to
+    /// be open.
+    pub(super) fn validate(&self, regions: impl Iterator<Item = (u32, u64, bool)> + Clone) {
+        let mut words = self.clone();
+        words.set_words();
+        assert_eq!(self.open, words.open, "L8: the words of bits");
+        let mut listed = Vec::new();
+        for (at, group) in self.groups.iter().enumerate() {
+            assert!(at == 0 || self.groups[at - 1].capacity < group.capacity, "L8: groups do not ascend");
+            let regions = regions.clone().filter(|&(_, capacity, _)| capacity == group.capacity).count();
+            assert!(regions != 0, "L8: a group of no region");
+            assert_eq!(group.regions, narrow(regions), "L8: regions with {}", group.capacity);
+            let (mut before, mut region) = (NONE, group.first);
+            while region != NONE {
+                assert_eq!(
+                    self.links[index(region)].prev,
+                    before,
+                    "L8: the link backwards of region {region}"
+                );
+                listed.push((region, group.capacity, true));
+                assert!(listed.len() <= self.links.len(), "L8: a list goes round");
+                before = region;
+                region = self.links[index(region)].next;
+            }
         }
-        for node in 1..self.leaves() {
-            let greater = self.nodes[2 * node].max(self.nodes[2 * node + 1]);
-            assert_eq!(self.nodes[node], greater, "L8: node {node} is not the greater of its children");
-        }
+        listed.sort_unstable();
+        let open: Vec<_> = regions.filter(|&(.., open)| open).collect();
+        assert_eq!(listed, open, "L7: the open regions");
     }
 }
 
@@ -125,45 +178,75 @@ impl Rooms {
 mod tests {
     use super::*;
 
-    #[test]
-    fn one_is_kept_beside_the_tree() {
+    /// Regions 0.. with these capacities, opened in this order.
+    fn rooms(capacities: &[u64]) -> Rooms {
         let mut rooms = Rooms::default();
-        rooms.grow(4);
-        for (region, room, lowest) in [
-            (2, 5, Some(2)),
-            (1, 0, Some(2)),
-            (2, 7, Some(2)),
-            (3, 9, Some(2)),
-            (2, 0, Some(3)),
-            (3, 0, None),
-            (0, 5, Some(0)),
-        ] {
-            rooms.set(region, room);
-            rooms.validate();
-            assert_eq!(rooms.room(region), room);
-            assert_eq!(rooms.lowest(5), lowest);
+        for (region, &capacity) in (0..).zip(capacities) {
+            rooms.add(region, capacity);
+            rooms.open(region, capacity);
         }
-        assert_eq!((rooms.lowest(6), rooms.greatest()), (None, 5));
+        rooms.validate((0..).zip(capacities).map(|(region, &capacity)| (region, capacity, true)));
+        rooms
     }
 
     #[test]
-    fn finds_the_lowest() {
-        let mut rooms = Rooms::default();
-        assert_eq!((rooms.lowest(1), rooms.greatest(), rooms.room(3)), (None, 0, 0));
-        for (region, room) in [3, 8, 5, 8, 1].into_iter().enumerate() {
-            rooms.grow(region + 1);
-            rooms.set(region, room);
-            rooms.validate();
+    fn takes_the_smallest_and_of_these_the_last() {
+        let capacities = [3, 8, 5, 8, 1, 5];
+        let mut rooms = rooms(&capacities);
+        let validate = |rooms: &Rooms, open: &[u32]| {
+            let regions = (0..).zip(capacities);
+            rooms.validate(regions.map(|(region, capacity)| (region, capacity, open.contains(&region))));
+        };
+        assert_eq!((rooms.take(9), rooms.take(u64::MAX)), (None, None));
+        assert_eq!(rooms.take(4), Some(5));
+        validate(&rooms, &[0, 1, 2, 3, 4]);
+        assert_eq!(rooms.take(4), Some(2));
+        assert_eq!(rooms.take(4), Some(3), "there is no 5 any more");
+        validate(&rooms, &[0, 1, 4]);
+        assert_eq!((rooms.take(1), rooms.take(1)), (Some(4), Some(0)));
+        rooms.open(2, 5);
+        rooms.open(5, 5);
+        rooms.open(3, 8);
+        validate(&rooms, &[1, 2, 3, 5]);
+        // From the end, the middle and the start of a list.
+        rooms.open(0, 3);
+        rooms.close(2, 5);
+        rooms.close(3, 8);
+        rooms.close(0, 3);
+        validate(&rooms, &[1, 5]);
+        assert_eq!((rooms.take(1), rooms.greatest()), (Some(5), 8));
+        assert_eq!((rooms.take(8), rooms.take(1), rooms.greatest()), (Some(1), None, 0));
+    }
+
+    #[test]
+    fn a_capacity_that_no_region_has_is_forgotten() {
+        let mut rooms = rooms(&[3, 8, 8]);
+        for region in [1, 2] {
+            assert_eq!(rooms.groups.len(), 2);
+            rooms.close(region, 8);
+            rooms.remove(8);
         }
-        let found = |rooms: &Rooms| [1, 3, 4, 5, 6, 8, 9].map(|size| rooms.lowest(size));
-        assert_eq!(found(&rooms), [Some(0), Some(0), Some(1), Some(1), Some(1), Some(1), None]);
-        rooms.set(1, 0);
-        rooms.validate();
-        assert_eq!(found(&rooms), [Some(0), Some(0), Some(2), Some(2), Some(3), Some(3), None]);
-        rooms.set(3, 0);
-        rooms.set(0, 0);
-        rooms.validate();
-        assert_eq!(found(&rooms), [Some(2), Some(2), Some(2), Some(2), None, None, None]);
-        assert_eq!(rooms.greatest(), 5);
+        assert_eq!(rooms.groups.len(), 1);
+        rooms.validate(std::iter::once((0, 3, true)));
+        assert_eq!((rooms.take(4), rooms.greatest()), (None, 3));
+    }
+
+    #[test]
+    fn more_capacities_than_bits_in_a_word() {
+        let capacities: Vec<u64> = (1..=200).rev().collect();
+        let mut rooms = rooms(&capacities);
+        for size in 1..=200 {
+            assert_eq!(rooms.clone().take(size).map(|region| capacities[index(region)]), Some(size));
+        }
+        // Only 20, 64, 65 and 128 are left.
+        for (region, &capacity) in (0..).zip(&capacities) {
+            if ![20, 64, 65, 128].contains(&capacity) {
+                rooms.close(region, capacity);
+            }
+        }
+        for (size, found) in [(1, 20), (20, 20), (21, 64), (64, 64), (65, 65), (66, 128), (128, 128)] {
+            assert_eq!(rooms.clone().take(size).map(|region| capacities[index(region)]), Some(found));
+        }
+        assert_eq!((rooms.take(129), rooms.greatest()), (None, 128));
     }
 }

@@ -1,3 +1,4 @@
+use super::pages::PAGE;
 use super::*;
 
 fn single(capacity: u64) -> Linear {
@@ -171,7 +172,7 @@ fn a_hole_in_front_of_the_ring_is_taken_with_the_oldest() {
 
 #[test]
 fn many_regions_are_filled_one_after_the_other() {
-    let mut engine = many(&[100, 50, 200]);
+    let mut engine = many(&[100, 50, 200, 50]);
     let region = |engine: &mut Linear, size| {
         let (key, span) = engine.allocate(&Request::new(size, 1)).unwrap();
         engine.validate();
@@ -179,32 +180,39 @@ fn many_regions_are_filled_one_after_the_other() {
     };
     let a = region(&mut engine, 60);
     let b = region(&mut engine, 50);
-    assert_eq!((a.1, a.2, b.1, b.2), (0, 0, 1, 0));
+    assert_eq!((a.1, a.2), (0, 0), "the smallest that is large enough");
+    assert_eq!((b.1, b.2), (3, 0), "the last that was added of these");
     let c = region(&mut engine, 10);
-    assert_eq!((c.1, c.2), (2, 0), "region 0 has room, but was left");
-    assert_eq!(engine.allocate(&Request::new(191, 1)), Err(AllocateError::NoSpace));
-    assert_eq!(engine.largest_free(), 190);
+    assert_eq!((c.1, c.2), (1, 0), "region 0 has room, but was left");
+    assert_eq!(engine.largest_free(), 200);
+    let d = region(&mut engine, 60);
+    assert_eq!((d.1, d.2), (2, 0));
+    assert_eq!(engine.allocate(&Request::new(141, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.largest_free(), 140);
+    assert!(free(&mut engine, c.0));
     assert!(free(&mut engine, b.0));
     assert!(free(&mut engine, a.0));
-    assert_eq!(engine.largest_free(), 190);
-    let d = region(&mut engine, 190);
-    assert_eq!((d.1, d.2), (2, 10), "the current one first");
-    let e = region(&mut engine, 50);
-    assert_eq!((e.1, e.2), (0, 0), "then the lowest that is empty");
+    let e = region(&mut engine, 140);
+    assert_eq!((e.1, e.2), (2, 60), "the current one first");
+    let f = region(&mut engine, 10);
+    assert_eq!((f.1, f.2), (3, 0), "then the smallest, the last that was emptied");
     assert_eq!(
         engine.allocate(&Request { upper: true, ..Request::new(1, 1) }),
         Err(AllocateError::UpperUnsupported)
     );
     // An empty region that is current and too small is left, and can be chosen again.
-    engine.reset(RegionId(0));
+    engine.reset(RegionId(3));
     engine.reset(RegionId(2));
     assert_eq!(region(&mut engine, 150).1, 2);
-    assert_eq!(region(&mut engine, 100).1, 0);
+    assert_eq!(region(&mut engine, 51).1, 0);
+    assert_eq!(region(&mut engine, 50).1, 3, "opened after region 1");
+    engine.reset(RegionId(2));
+    assert_eq!(engine.usage().used, 101);
 }
 
 #[test]
-fn slots_of_regions_are_used_again_lowest_first() {
-    let mut engine = many(&[10, 10, 10, 10]);
+fn ids_of_regions_are_used_again_lowest_first() {
+    let mut engine = many(&[6, 10, 10, 10]);
     let (key, _) = at(&mut engine, 5);
     assert_eq!(engine.remove_region(RegionId(0)), Err(NotEmpty));
     for id in [2, 1] {
@@ -214,12 +222,12 @@ fn slots_of_regions_are_used_again_lowest_first() {
     assert_eq!(engine.add_region(&7), Ok(RegionId(1)));
     assert_eq!(engine.add_region(&8), Ok(RegionId(2)));
     assert_eq!(engine.add_region(&9), Ok(RegionId(4)));
-    assert_eq!(engine.usage().capacity, 10 + 7 + 8 + 10 + 9);
+    assert_eq!(engine.usage().capacity, 6 + 7 + 8 + 10 + 9);
     assert!(free(&mut engine, key));
     assert_eq!(engine.remove_region(RegionId(0)), Ok(()));
     engine.validate();
-    assert_eq!(at(&mut engine, 10).1, 0, "nothing is current, the lowest with room is 3");
-    assert_eq!(engine.region_usage(RegionId(3)).used, 10);
+    assert_eq!(at(&mut engine, 9).1, 0, "nothing is current, the smallest with room is 4");
+    assert_eq!(engine.region_usage(RegionId(4)).used, 9);
 }
 
 #[test]
@@ -263,14 +271,147 @@ fn keys_are_found_between_pops() {
 }
 
 #[test]
-fn serial_numbers_run_over() {
+fn generations_run_over() {
     let mut engine = single(1000);
-    engine.serial = Serial::LAST;
+    engine.pages.set_generation(u32::MAX);
     let keys: Vec<Key> = (0..4).map(|_| at(&mut engine, 10).0).collect();
     for key in [keys[1], keys[2], keys[0], keys[3]] {
         free(&mut engine, key);
     }
     assert_eq!(engine.usage().used_chunks, 0);
+}
+
+#[test]
+fn engines_start_far_apart() {
+    let engines: Vec<Linear> = (0..100).map(|_| Linear::new(1, Regions::Single)).collect();
+    let starts: Vec<u32> = engines.iter().map(|engine| engine.pages.generation()).collect();
+    for (n, &a) in starts.iter().enumerate() {
+        for &b in &starts[n + 1..] {
+            // 100 engines made one after the other are 2^32 / 200 numbers apart at least.
+            assert!(a.wrapping_sub(b).min(b.wrapping_sub(a)) > u32::MAX / 400);
+        }
+    }
+}
+
+#[test]
+fn out_of_slots_is_no_space() {
+    let mut engine = single(1000);
+    engine.pages.set_max(2);
+    let keys: Vec<Key> = (0..2 * PAGE).map(|_| at(&mut engine, 1).0).collect();
+    let before = format!("{engine:?}");
+    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(upper(&mut engine, 1, 1), Err(AllocateError::NoSpace));
+    assert_eq!(format!("{engine:?}"), before);
+    assert_eq!(engine.largest_free(), 1000 - 64, "units there are");
+    // A slot in the middle does not help, one at the end does.
+    free(&mut engine, keys[5]);
+    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    free(&mut engine, keys[63]);
+    assert_eq!(at(&mut engine, 1).1, 63);
+
+    let mut engine = many(&[64, 1, 1]);
+    engine.pages.set_max(2);
+    (0..2).for_each(|_| _ = at(&mut engine, 1));
+    let before = format!("{engine:?}");
+    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace), "for region 0");
+    assert_eq!(format!("{engine:?}"), before);
+}
+
+#[test]
+fn pages_in_the_middle_are_used_again() {
+    let mut engine = single(1 << 20);
+    let pages = 100;
+    let keys: Vec<Key> = (0..pages * PAGE).map(|_| at_unchecked(&mut engine)).collect();
+    let held = engine.heap_bytes();
+    // All but the first and the last, from the middle outwards.
+    let (low, high) = keys[1..keys.len() - 1].split_at(keys.len() / 2);
+    for &key in low.iter().rev().chain(high) {
+        engine.free(key).unwrap();
+    }
+    engine.validate();
+    let more: Vec<Key> = (0..(pages - 2) * PAGE).map(|_| at_unchecked(&mut engine)).collect();
+    assert_eq!(engine.heap_bytes(), held);
+    engine.validate();
+    for key in more {
+        engine.free(key).unwrap();
+    }
+    assert_eq!(engine.region_usage(RegionId(0)).used_chunks, 2);
+    engine.validate();
+}
+
+fn at_unchecked(engine: &mut Linear) -> Key {
+    engine.allocate(&Request::new(1, 1)).unwrap().0
+}
+
+/// What the property suite does, with sides of many pages: random frees, which are checked against the order in which
+/// the allocations were made.
+#[test]
+fn sides_of_many_pages() {
+    let mut random = 1_u64;
+    let mut below = move |limit: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(random >> 33).unwrap() % limit
+    };
+    for style in 0..6 {
+        let mut engine = single(1000);
+        // Key, offset, tag; a size is 1.
+        let mut live: [Vec<(Key, u64, Tag)>; 2] = Default::default();
+        for step in 0..6000 {
+            let upper = style == 4 && below(2) == 0;
+            let tag = Tag(step);
+            // Grows, and shrinks again, and grows.
+            if below(100) < if step / 500 % 2 == 0 { 70 } else { 35 } {
+                let granted = engine.allocate(&Request { upper, tag, ..Request::new(1, 1) });
+                let (lower_end, oldest) =
+                    (live[0].last().map_or(0, |at| at.1 + 1), live[0].first().map_or(0, |at| at.1));
+                let upper_end = live[1].last().map_or(1000, |at| at.1);
+                let is_ring = lower_end <= oldest && !live[0].is_empty();
+                let expected = if upper {
+                    if lower_end < upper_end { Ok(upper_end - 1) } else { Err(AllocateError::NoSpace) }
+                } else if is_ring {
+                    if lower_end < oldest { Ok(lower_end) } else { Err(AllocateError::NoSpace) }
+                } else if lower_end < upper_end {
+                    Ok(lower_end)
+                } else if oldest > 0 && live[1].is_empty() {
+                    Ok(0)
+                } else {
+                    Err(AllocateError::NoSpace)
+                };
+                assert_eq!(granted.map(|(_, span)| span.offset), expected, "style {style}, step {step}");
+                if let Ok((key, span)) = granted {
+                    live[usize::from(upper)].push((key, span.offset, tag));
+                }
+            } else {
+                let side = &mut live[usize::from(upper)];
+                if side.is_empty() {
+                    continue;
+                }
+                let at = match style {
+                    0 => 0,
+                    1 => side.len() - 1,
+                    2 => below(side.len()),
+                    3 => [0, side.len() - 1][below(2)],
+                    // Among the newest, and among the oldest ones.
+                    4 => side.len() - 1 - below(40.min(side.len())),
+                    _ => below(40.min(side.len())),
+                };
+                let (key, offset, tag) = side.remove(at);
+                assert_eq!(engine.tag(key), Ok(tag));
+                assert_eq!(engine.free(key).map(|freed| freed.span.offset), Ok(offset));
+                assert_eq!(engine.free(key), Err(BadKey));
+            }
+            if step % 16 == 0 {
+                engine.validate();
+                let keys: std::collections::BTreeSet<(u64, u64)> =
+                    live.iter().flatten().map(|(key, offset, _)| (*offset, key.0.get())).collect();
+                let mut walked = Vec::new();
+                engine.walk(RegionId(0), &mut |chunk| {
+                    walked.extend(chunk.used.map(|(key, _)| (chunk.offset, key.0.get())));
+                });
+                assert_eq!(walked, Vec::from_iter(keys), "style {style}, step {step}");
+            }
+        }
+    }
 }
 
 #[test]
@@ -323,17 +464,17 @@ fn capacities_are_checked() {
 }
 
 #[test]
-fn as_many_regions_as_keys_can_tell_apart() {
+fn more_regions_than_16_bits_can_tell_apart() {
     let mut engine = Linear::new(1, Regions::Many);
-    for id in 0..MAX_REGIONS {
+    let count = 70_000;
+    for id in 0..count {
         assert_eq!(engine.add_region(&1), Ok(RegionId(id)));
     }
-    assert_eq!(engine.add_region(&1), Err(RegionError::TooMany));
-    let keys: Vec<Key> = (0..MAX_REGIONS).map(|_| engine.allocate(&Request::new(1, 1)).unwrap().0).collect();
+    let keys: Vec<Key> = (0..count).map(|_| at_unchecked(&mut engine)).collect();
     assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
     engine.validate();
-    for (id, &key) in keys.iter().enumerate().rev() {
-        assert_eq!(engine.free(key).map(|freed| freed.span.region), Ok(RegionId(narrow(id))));
+    for (n, &key) in (1..).zip(&keys) {
+        assert_eq!(engine.free(key).map(|freed| freed.span.region), Ok(RegionId(count - n)));
     }
     engine.validate();
 }

@@ -15,7 +15,7 @@
 #![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
-use crate::metadata::chunks::{Chunks, NONE};
+use crate::metadata::chunks::{Chunks, NONE, Node};
 
 /// Log2 of how many classes there are to a power of two.
 ///
@@ -40,20 +40,29 @@ pub(super) const fn class_of(size: u64) -> u32 {
     (step << SECOND_LOG2) + low_bits(size >> step)
 }
 
-/// The least class whose every chunk has `size` units or more.
+/// The least class whose every chunk has `size` units or more. `size` may be anything, as the sum of a size and what its
+/// alignment costs.
 #[inline]
 pub(super) const fn class_above(size: u64) -> u32 {
-    // `size` is 2^63 + 2^63 - 1 at most and the sum stays below 2^64 + 2^58, of which the carry is what counts.
     let step = step_log2(size);
-    let rest = size & !(u64::MAX << step);
-    class_of(size) + if rest == 0 { 0 } else { 1 }
+    // Classes go on from one power of two to the next, so that a carry out of the leading bits is as it should be. No
+    // class is above a size that has nothing above it.
+    (step << SECOND_LOG2) + low_bits(size.saturating_add(!(u64::MAX << step)) >> step)
+}
+
+/// [`class_above`] of a size up to 2^63, and one less than the least difference of two sizes that it rounds to.
+#[inline]
+pub(super) const fn class_and_step(size: u64) -> (u32, u64) {
+    let step = step_log2(size);
+    let rest = !(u64::MAX << step);
+    ((step << SECOND_LOG2) + low_bits((size + rest) >> step), rest)
 }
 
 /// Log2 of how many sizes share the class of `size`.
 #[inline]
 const fn step_log2(size: u64) -> u32 {
     // The bit keeps the linear part linear.
-    (u64::BITS - 1 - SECOND_LOG2) - (size | (1 << SECOND_LOG2)).leading_zeros()
+    (size | (1 << SECOND_LOG2)).ilog2() - SECOND_LOG2
 }
 
 #[inline]
@@ -130,51 +139,77 @@ impl Bins {
     }
 
     /// Puts a free chunk of `class` that is in no list in front of its list.
-    #[inline]
-    pub(super) fn insert(&mut self, chunks: &mut Chunks, chunk: u32, class: u32) {
-        chunks.list_push(&mut self.heads[index(class)], chunk);
+    #[inline(always)]
+    pub(super) fn insert(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
+        let head = &mut self.heads[index(class)];
+        let next = *head;
+        *head = chunk;
+        let node = &mut nodes[index(chunk)];
+        node.a = NONE;
+        node.b = next;
+        // Of slot 0 if there is none: see C1.
+        nodes[index(next)].a = chunk;
         let row = class >> SECOND_LOG2;
-        self.second[index(row & 63)] |= 1 << (class & (SECOND - 1));
-        self.first |= 1 << row;
+        let word = &mut self.second[index(row & 63)];
+        if *word == 0 {
+            self.first |= 1 << row;
+        }
+        *word |= 1 << (class & (SECOND - 1));
     }
 
     /// Takes a free chunk out of the list of `class`.
-    #[inline]
-    pub(super) fn remove(&mut self, chunks: &mut Chunks, chunk: u32, class: u32) {
+    #[inline(always)]
+    pub(super) fn remove(&mut self, nodes: &mut [Node], chunk: u32, class: u32) {
+        let node = &nodes[index(chunk)];
+        let (prev, next) = (node.a, node.b);
+        // Of slot 0 if there is none: see C1.
+        nodes[index(next)].a = prev;
+        nodes[index(prev)].b = next;
+        nodes[index(NONE)].b = NONE;
         let head = &mut self.heads[index(class)];
-        chunks.list_remove(head, chunk);
-        if *head == NONE {
-            self.clear(class);
-        }
+        let first = if *head == chunk { next } else { *head };
+        *head = first;
+        self.clear_if(class, first);
     }
 
     /// Takes the first chunk, which there is, out of the list of `class`.
-    #[inline]
-    pub(super) fn pop(&mut self, chunks: &mut Chunks, class: u32) {
+    #[inline(always)]
+    pub(super) fn pop(&mut self, nodes: &mut [Node], class: u32) {
         let head = &mut self.heads[index(class)];
-        chunks.list_pop(head);
-        if *head == NONE {
-            self.clear(class);
-        }
+        let next = nodes[index(*head)].b;
+        nodes[index(next)].a = NONE;
+        *head = next;
+        self.clear_if(class, next);
     }
 
-    /// Clears the bits of a list that became empty.
+    /// Clears the bits of a list if `first`, its first chunk, is none. Lists are short, and which one becomes empty is
+    /// anybody's guess: a branch on it would cost more than what it saves.
     #[inline]
-    fn clear(&mut self, class: u32) {
+    fn clear_if(&mut self, class: u32, first: u32) {
         let row = class >> SECOND_LOG2;
         let word = &mut self.second[index(row & 63)];
-        *word &= !(1 << (class & (SECOND - 1)));
+        *word &= !(u64::from(first == NONE) << (class & (SECOND - 1)));
         if *word == 0 {
             self.first &= !(1 << row);
         }
     }
 
     /// Moves a chunk from one list to another after its size changed.
-    #[inline]
-    pub(super) fn reclass(&mut self, chunks: &mut Chunks, chunk: u32, from: u32, to: u32) {
+    #[inline(always)]
+    pub(super) fn reclass(&mut self, nodes: &mut [Node], chunk: u32, from: u32, to: u32) {
         if from != to {
-            self.remove(chunks, chunk, from);
-            self.insert(chunks, chunk, to);
+            self.remove(nodes, chunk, from);
+            self.insert(nodes, chunk, to);
+        }
+    }
+
+    /// Moves a chunk to the list of its class, if that is another, after its size went from `from` up to `to`.
+    #[inline(always)]
+    pub(super) fn resize(&mut self, nodes: &mut [Node], chunk: u32, from: u64, to: u64) {
+        // The class is the leading bits: see whether those are the same before it is made up.
+        if (from ^ to) >> step_log2(to) != 0 {
+            self.remove(nodes, chunk, class_of(from));
+            self.insert(nodes, chunk, class_of(to));
         }
     }
 

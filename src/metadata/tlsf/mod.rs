@@ -6,6 +6,7 @@
 mod bins;
 mod empties;
 mod offset_index;
+mod place;
 mod search;
 
 #[cfg(test)]
@@ -13,11 +14,10 @@ mod tests;
 
 use std::fmt;
 
-use self::bins::{Bins, class_of};
+use self::bins::{Bins, class_and_step, class_of};
 use self::empties::Empties;
 use self::offset_index::OffsetIndex;
-use self::search::Find;
-use super::chunks::{Chunks, NONE};
+use super::chunks::Chunks;
 use super::{
     AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span,
     Strategy, Tag, Usage,
@@ -45,19 +45,31 @@ use super::{
 ///
 /// Units: whatever the owner counts. A span has the size that was asked, to the unit. Sizes to 2^63.
 ///
+/// # What is left out
+/// A free chunk of a few units beside a large used one is of no use to anybody, but is made, listed, found too small, and
+/// joined again. In an engine for regions of 2^17 units or more that is not [`Tlsf::exact`] it stays with the used chunk, if it is less than a 32nd of
+/// that, and at most 1/32768 of the largest region (8 KiB of 256 MiB); what alignment leaves before a small chunk also if it
+/// is up to an eighth of that, and at most 2^-20 of the largest region (256 bytes of 256 MiB). Sizes are rounded up
+/// besides to one of 64 to a power of two, where that takes less than 1/65536 of the largest region, so that the hole that
+/// one allocation leaves fits the next one of about its size.
+///
+/// None of that is counted as used, [`Metadata::walk`] shows it as free, and it is free when a chunk beside it is freed;
+/// until then no allocation gets it. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) leave out
+/// nothing. Random requests need as many regions as they did when nothing was left out, give or take one of a hundred.
+///
 /// # Strategies
 /// Each looks at a fixed number of chunks, so that no request is slow because memory is fragmented or alignments are
 /// mixed. "Sure" is a chunk of at least `size + alignment - 1` units: it fits wherever it lies.
 ///
 /// | strategy | looks at | costs |
 /// |---|---|---|
-/// | [`Balanced`](Strategy::Balanced) | the head of the list that `size` belongs to, then of the next one above, then of the first that is sure | O(1), three looks |
+/// | [`Balanced`](Strategy::Balanced) | the head of the first list whose chunks are all of `size` units or more, then of the first that is sure; before both, the head of the list that `size` belongs to, if sizes like it are not rounded | O(1), two or three looks |
 /// | [`MinTime`](Strategy::MinTime) | the head of the first list that is sure, then as Balanced | O(1), one look |
 /// | [`MinMemory`](Strategy::MinMemory) | up to 8 chunks of each of these lists and of one more, and takes the smallest that fits | O(1), 32 looks |
 /// | [`MinOffset`](Strategy::MinOffset) | the lowest 32 chunks of `size` units or more, then the lowest that is sure | O(log n) for each |
 ///
 /// Where sizes repeat, or are multiples of their alignments as the sizes of Vulkan's resources are, Balanced is the
-/// fastest of them too: it finds holes that fit exactly, and has nothing to put back.
+/// fastest of them too: it finds holes that fit, and has nothing to put back.
 ///
 /// Chunks of used regions come first, and among empty regions the smallest that is large enough, so that as many regions
 /// as possible stay empty. MinOffset goes by region and offset alone.
@@ -68,7 +80,7 @@ use super::{
 ///
 /// # When there is no space
 /// [`AllocateError::NoSpace`] is never wrong about an empty region, nor about a chunk of 65/64 of `size + alignment` units
-/// or more. It can be wrong where more than 32 free chunks of used regions have between 64/65 of `size` and that many
+/// or more; what is left out beside used chunks is no chunk. It can be wrong where more than 32 free chunks of used regions have between 64/65 of `size` and that many
 /// units: if those of them that were looked at, the largest classes first, are all too small or lie badly, another might
 /// have done. Random requests with the usual alignments, in a region that is as full as it gets, meet this less than
 /// once in a thousand refusals. A size of 0 is answered with it too.
@@ -80,7 +92,8 @@ use super::{
 /// [`Metadata::reset`]: O(chunks of the region).
 ///
 /// Host memory: 32 bytes for each chunk, used or free, at most an eighth more than ever was needed at once, and 256 bytes
-/// for each power of two up to the largest region; the index takes 24 bytes more for each chunk.
+/// for each power of two up to the largest region; the index takes 24 bytes more for each chunk. Two free chunks are never
+/// neighbours, so there are at most as many as used ones; in random use there are a third as many.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
@@ -96,6 +109,9 @@ use super::{
 ///   parents have higher priorities than children; each knows the largest chunk from itself down.
 ///
 /// # What it does badly
+/// An engine of 2^17 units or more does not fill a region to the last unit: see what is left out. Whoever needs that takes
+/// [`Tlsf::exact`].
+///
 /// A free list is last in, first out: MinTime and Balanced do not take the best chunk of a class, so that a class's width,
 /// 1/64, is the least difference in size that they see. Small and large, short-lived and long-lived chunks are
 /// neighbours; whoever knows better uses several engines, or [`Linear`](super::Linear). Keys of a chunk slot repeat after
@@ -133,6 +149,8 @@ pub struct Tlsf {
     empties: Empties,
     /// `None` until [`Strategy::MinOffset`] is asked for.
     index: Option<Box<OffsetIndex>>,
+    /// Sizes up to this need nothing but the bins: the largest capacity, or 0 if there is an index.
+    warm_sizes: u64,
 }
 
 impl Tlsf {
@@ -151,11 +169,35 @@ impl Tlsf {
     /// ```
     #[must_use]
     pub fn new(max_region_capacity: u64) -> Self {
+        let mut tlsf = Self::exact(max_region_capacity);
+        tlsf.chunks.allow_slack();
+        tlsf
+    }
+
+    /// As [`Tlsf::new`], and nothing is left out: every unit that is not used is in a free chunk, whatever the strategy. For
+    /// owners to whom each unit counts; it takes more time and host memory where sizes differ a little.
+    ///
+    /// # Panics
+    /// If `max_region_capacity` is 0 or above 2^63.
+    ///
+    /// # Examples
+    /// ```
+    /// use sublet::metadata::{Metadata, Request, Tlsf};
+    ///
+    /// let mut tlsf = Tlsf::exact(1 << 20);
+    /// tlsf.add_region(&(1 << 20))?;
+    /// assert!(tlsf.allocate(&Request::new((1 << 20) - 3, 1)).is_ok());
+    /// assert!(tlsf.allocate(&Request::new(3, 1)).is_ok());
+    /// # Ok::<(), sublet::metadata::RegionError>(())
+    /// ```
+    #[must_use]
+    pub fn exact(max_region_capacity: u64) -> Self {
         Self {
             chunks: Chunks::new(max_region_capacity),
             bins: Bins::new(max_region_capacity),
             empties: Empties::new(),
             index: None,
+            warm_sizes: max_region_capacity,
         }
     }
 
@@ -185,14 +227,17 @@ impl Tlsf {
             return Err(AllocateError::NoSpace);
         }
         if strategy == Strategy::MinOffset && self.index.is_none() {
-            self.index = Some(Box::new(OffsetIndex::new(&self.chunks)));
+            self.build_index();
         }
         let mask = alignment.wrapping_sub(1);
         let find = if self.is_over_aligned(mask) {
             self.find_start(size)
         } else {
             let find = match strategy {
-                Strategy::Balanced | Strategy::MinTime => self.find_balanced(size, mask),
+                Strategy::Balanced | Strategy::MinTime => {
+                    let (class, step) = class_and_step(size);
+                    self.find_balanced(class, step, size, mask)
+                }
                 Strategy::MinMemory => self.find_small(size, mask),
                 Strategy::MinOffset => self.find_low(size, mask),
             };
@@ -202,114 +247,74 @@ impl Tlsf {
         if self.chunks.is_whole_region(find.chunk) {
             self.open_region(find.chunk);
         }
-        Ok(self.take::<false>(find, size, tag))
+        let exact = matches!(strategy, Strategy::MinMemory | Strategy::MinOffset);
+        self.take_hard(find, size, tag, exact).ok_or(AllocateError::NoSpace)
+    }
+
+    /// [`Metadata::allocate`] with [`Strategy::MinTime`], where nothing else is out of the ordinary.
+    #[inline(never)]
+    fn allocate_min_time(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
+        let &Request { size, alignment, tag, .. } = request;
+        let mask = alignment.wrapping_sub(1);
+        let find = self.find_sure(size, mask);
+        match find.and_then(|find| self.take_warm(find, mask, class_and_step(size).1, size, tag)) {
+            Some((key, addr)) => Ok((key, self.chunks.span_at(addr, size))),
+            None => self.allocate_hard(request),
+        }
+    }
+
+    /// What nearly all requests are, with [`Strategy::Balanced`], answered in registers: the key, and where the chunk starts,
+    /// counted over all regions. `None`, and nothing is changed: [`Self::allocate_hard`] knows better.
+    ///
+    /// A function of its own on purpose: where it is part of a larger one, whatever that one is, it runs out of registers.
+    #[inline(never)]
+    pub(crate) fn grant(&mut self, size: u64, alignment: u64, tag: Tag) -> Option<(Key, u64)> {
+        debug_assert!(alignment.is_power_of_two(), "an alignment is a power of two, not {alignment}");
+        let mask = alignment.wrapping_sub(1);
+        if size.wrapping_sub(1) >= self.warm_sizes || self.is_over_aligned(mask) {
+            return None;
+        }
+        let (class, step) = class_and_step(size);
+        let find = self.find_balanced(class, step, size, mask)?;
+        self.take_warm(find, mask, step, size, tag)
+    }
+
+    /// The region of what [`Self::grant`] answers, and the offset in it.
+    #[inline]
+    pub(crate) fn locate(&self, addr: u64) -> (RegionId, u64) {
+        (self.chunks.region_of(addr), addr & self.chunks.offset_mask())
+    }
+
+    /// [`Metadata::free`], answered in registers: the region, and whether it is empty now.
+    #[inline(never)]
+    pub(crate) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
+        let (vacated, addr, size, region_empty) = self.chunks.release(key).ok()?;
+        let region = self.chunks.region_of(addr);
+        if region_empty || self.warm_sizes == 0 {
+            let span = self.chunks.span_at(addr, size);
+            return Some((region, self.give_hard(vacated, span).region_empty));
+        }
+        self.give_warm(vacated);
+        Some((region, false))
+    }
+
+    /// Builds the index of offsets. From now on nothing is done the warm way, which knows no index.
+    fn build_index(&mut self) {
+        self.index = Some(Box::new(OffsetIndex::new(&self.chunks)));
+        self.warm_sizes = 0;
     }
 
     /// Whether an aligned address says nothing about the offset: only offset 0 is a multiple of such an alignment.
     #[inline]
     const fn is_over_aligned(&self, mask: u64) -> bool {
-        mask >> self.chunks.shift() != 0
+        mask > self.chunks.offset_mask()
     }
 
     /// Puts the chunk of an empty region into the bins, to be cut there.
     fn open_region(&mut self, chunk: u32) {
         self.empties.remove(&mut self.chunks, chunk);
         let class = class_of(self.chunks.size(chunk));
-        self.bins.insert(&mut self.chunks, chunk, class);
-    }
-
-    /// Makes what was found in the bins a used chunk. `ORDINARY`: it is the first of its list, and there is no index.
-    #[inline]
-    fn take<const ORDINARY: bool>(&mut self, find: Find, size: u64, tag: Tag) -> (Key, Span) {
-        let Self { chunks, bins, index, .. } = self;
-        let Find { chunk, class, have, gap } = find;
-        let back = have - gap - size;
-        let is_whole = back == 0 && gap == 0;
-        // The chunk goes on as what is left behind, or else in front. If that is in the same class it stays where it
-        // is in the list: a large chunk that much is cut from costs nothing here.
-        let rest_class = class_of(if back == 0 { gap } else { back });
-        if is_whole || rest_class != class {
-            if ORDINARY {
-                bins.pop(chunks, class);
-            } else {
-                bins.remove(chunks, chunk, class);
-            }
-            if is_whole {
-                if let (false, Some(index)) = (ORDINARY, index) {
-                    index.remove(chunks, chunk);
-                }
-                return chunks.occupy(chunk, tag);
-            }
-            bins.insert(chunks, chunk, rest_class);
-        }
-        let (key, span, front) = if back == 0 {
-            let used = chunks.cut_back(chunk, size);
-            let (key, span) = chunks.occupy(used, tag);
-            (key, span, NONE)
-        } else {
-            chunks.carve(chunk, gap, size, tag)
-        };
-        if front != NONE {
-            bins.insert(chunks, front, class_of(gap));
-        }
-        if let (false, Some(index)) = (ORDINARY, index) {
-            index.update(chunks, chunk);
-            if front != NONE {
-                index.insert(chunks, front);
-            }
-        }
-        (key, span)
-    }
-
-    /// Joins a chunk that is free now, and in no list yet, with its neighbours, and lists what that makes.
-    #[inline]
-    fn give<const INDEXED: bool>(&mut self, chunk: u32, region_empty: bool) {
-        let Self { chunks, bins, empties, index } = self;
-        let index = if INDEXED { index.as_deref_mut() } else { None };
-        let (prev, next) = (chunks.prev(chunk), chunks.next(chunk));
-        // A neighbour that is free goes on as the whole, and stays in its list if its class is the same.
-        let (whole, class) = if chunks.is_free(prev) {
-            let class = class_of(chunks.size(prev));
-            chunks.absorb_next(prev);
-            if chunks.is_free(next) {
-                bins.remove(chunks, next, class_of(chunks.size(next)));
-                if let Some(index) = index {
-                    index.remove(chunks, next);
-                    chunks.absorb_next(prev);
-                    index.update(chunks, prev);
-                } else {
-                    chunks.absorb_next(prev);
-                }
-            } else if let Some(index) = index {
-                index.update(chunks, prev);
-            }
-            (prev, class)
-        } else if chunks.is_free(next) {
-            let class = class_of(chunks.size(next));
-            chunks.absorb_prev(next);
-            if let Some(index) = index {
-                index.update(chunks, next);
-            }
-            (next, class)
-        } else {
-            if let Some(index) = index {
-                index.insert(chunks, chunk);
-            }
-            if region_empty {
-                empties.insert(chunks, chunk);
-            } else {
-                let class = class_of(chunks.size(chunk));
-                bins.insert(chunks, chunk, class);
-            }
-            return;
-        };
-        if region_empty {
-            bins.remove(chunks, whole, class);
-            empties.insert(chunks, whole);
-        } else {
-            let now = class_of(chunks.size(whole));
-            bins.reclass(chunks, whole, class, now);
-        }
+        self.bins.insert(self.chunks.parts_mut().0, chunk, class);
     }
 }
 
@@ -351,38 +356,32 @@ impl Metadata for Tlsf {
     #[inline]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         let &Request { size, alignment, strategy, upper, tag } = request;
-        debug_assert!(alignment.is_power_of_two(), "an alignment is a power of two, not {alignment}");
-        let mask = alignment.wrapping_sub(1);
-        let is_ordinary = size.wrapping_sub(1) < self.chunks.max_capacity()
-            && !self.is_over_aligned(mask)
-            && !upper
-            && self.index.is_none();
-        if is_ordinary && self.chunks.reserve_two() {
-            let find = match strategy {
-                Strategy::Balanced => self.find_balanced(size, mask),
-                Strategy::MinTime => self.find_sure(size, mask),
-                Strategy::MinMemory | Strategy::MinOffset => None,
-            };
-            if let Some(find) = find {
-                return Ok(self.take::<true>(find, size, tag));
+        if strategy == Strategy::Balanced && !upper {
+            if let Some((key, addr)) = self.grant(size, alignment, tag) {
+                return Ok((key, self.chunks.span_at(addr, size)));
             }
+        } else if strategy == Strategy::MinTime
+            && !upper
+            && size.wrapping_sub(1) < self.warm_sizes
+            && !self.is_over_aligned(alignment.wrapping_sub(1))
+        {
+            return self.allocate_min_time(request);
         }
         self.allocate_hard(request)
     }
 
     #[inline]
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
-        let (chunk, freed) = self.chunks.vacate(key)?;
-        if self.index.is_none() {
-            self.give::<false>(chunk, freed.region_empty);
-        } else {
-            self.give::<true>(chunk, freed.region_empty);
+        let (vacated, addr, size, region_empty) = self.chunks.release(key)?;
+        if region_empty || self.warm_sizes == 0 {
+            return Ok(self.give_hard(vacated, self.chunks.span_at(addr, size)));
         }
-        Ok(freed)
+        self.give_warm(vacated);
+        Ok(Freed { span: self.chunks.span_at(addr, size), region_empty: false })
     }
 
     fn reset(&mut self, region: RegionId) {
-        let Self { chunks, bins, empties, index } = self;
+        let Self { chunks, bins, empties, index, .. } = self;
         if chunks.check_empty(region).is_ok() {
             return;
         }
@@ -392,7 +391,7 @@ impl Metadata for Tlsf {
         while chunk != header {
             if chunks.is_free(chunk) {
                 let class = class_of(chunks.size(chunk));
-                bins.remove(chunks, chunk, class);
+                bins.remove(chunks.parts_mut().0, chunk, class);
                 if let Some(index) = index {
                     index.remove(chunks, chunk);
                 }
@@ -431,7 +430,7 @@ impl Metadata for Tlsf {
     }
 
     fn validate(&self) {
-        let Self { chunks, bins, empties, index } = self;
+        let Self { chunks, bins, empties, index, .. } = self;
         let mut free = Vec::new();
         chunks.validate(&mut |chunk| {
             assert!(!chunks.is_free(chunks.next(chunk)), "I1: chunk {chunk} and the one behind are free");

@@ -8,7 +8,9 @@
 //!   class_above(size + mask)    sure: whatever the address of a chunk, `size` units at the alignment fit into it
 //! ```
 //!
-//! where `mask` is `alignment - 1`, the most that alignment can cost.
+//! where `mask` is `alignment - 1`, the most that alignment can cost. Where used chunks are rounded up to sizes at which
+//! a class starts, a chunk of the tight class that is large enough is of the class above too, so that only sizes that are
+//! not rounded need a look at the tight one.
 #![forbid(unsafe_code)]
 
 use super::Tlsf;
@@ -31,6 +33,8 @@ pub(super) struct Find {
     pub(super) chunk: u32,
     /// Its class.
     pub(super) class: u32,
+    /// Its first unit, counted over all regions.
+    pub(super) addr: u64,
     /// Its units.
     pub(super) have: u64,
     /// Units in front of the first place in it that is aligned.
@@ -44,26 +48,39 @@ impl Tlsf {
         let (addr, have) = self.chunks.extent(chunk);
         let gap = addr.wrapping_neg() & mask;
         // Neither summand is above 2^63 and `gap` is below. Slot 0 has no units, so that NONE never fits.
-        if gap + size <= have { Some(Find { chunk, class: class_of(have), have, gap }) } else { None }
+        if gap + size <= have { Some(Find { chunk, class: class_of(have), addr, have, gap }) } else { None }
     }
 
-    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of the tight class, else that of the
-    /// next one above, else that of the sure one. What is found is the first of its list.
-    #[inline]
-    pub(super) fn find_balanced(&self, size: u64, mask: u64) -> Option<Find> {
-        self.fit(self.bins.head(class_of(size)), size, mask)
-            .or_else(|| self.fit(self.bins.head(self.bins.find(class_above(size))?), size, mask))
-            .or_else(|| self.find_sure(size, mask))
+    /// The place in the first chunk of a class, if there is one and it has one.
+    #[inline(always)]
+    fn fit_head(&self, class: u32, size: u64, mask: u64) -> Option<Find> {
+        let chunk = self.bins.head(class);
+        let (addr, have) = self.chunks.extent(chunk);
+        let gap = addr.wrapping_neg() & mask;
+        if gap + size <= have { Some(Find { chunk, class, addr, have, gap }) } else { None }
+    }
+
+    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of the class above, `class`, else that
+    /// of the sure one; where sizes are not rounded up to those of that class, the first chunk of the tight class before.
+    /// What is found is the first of its list.
+    #[inline(always)]
+    pub(super) fn find_balanced(&self, class: u32, step: u64, size: u64, mask: u64) -> Option<Find> {
+        if self.chunks.rounding(step) != step {
+            if let Some(find) = self.fit_head(class_of(size), size, mask) {
+                return Some(find);
+            }
+        }
+        self.fit_head(self.bins.find(class)?, size, mask).or_else(|| self.find_sure(size, mask))
     }
 
     /// [`Strategy::MinTime`](crate::metadata::Strategy::MinTime): the first chunk that is sure to fit. It is the first of
     /// its list.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find_sure(&self, size: u64, mask: u64) -> Option<Find> {
         let class = self.bins.find(class_above(size + mask))?;
         let chunk = self.bins.head(class);
         let (addr, have) = self.chunks.extent(chunk);
-        Some(Find { chunk, class, have, gap: addr.wrapping_neg() & mask })
+        Some(Find { chunk, class, addr, have, gap: addr.wrapping_neg() & mask })
     }
 
     /// [`Strategy::MinMemory`](crate::metadata::Strategy::MinMemory): the smallest fit among the first few chunks of the

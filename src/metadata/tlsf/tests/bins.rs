@@ -78,7 +78,7 @@ proptest! {
             }
             let chunk = chunks.cut_front(whole, size);
             let class = class_of(size);
-            bins.insert(&mut chunks, chunk, class);
+            bins.insert(chunks.parts_mut().0, chunk, class);
             lists.entry(class).or_default().push(chunk);
             listed.push((chunk, class));
         }
@@ -101,9 +101,9 @@ proptest! {
             let (chunk, class) = listed.swap_remove(place);
             let list = lists.get_mut(&class).unwrap();
             if list.last() == Some(&chunk) {
-                bins.pop(&mut chunks, class);
+                bins.pop(chunks.parts_mut().0, class);
             } else {
-                bins.remove(&mut chunks, chunk, class);
+                bins.remove(chunks.parts_mut().0, chunk, class);
             }
             list.retain(|&other| other != chunk);
             if list.is_empty() {

@@ -6,6 +6,7 @@ mod bins;
 mod damage;
 mod model;
 mod promises;
+mod slack;
 
 use proptest::prelude::ProptestConfig;
 

@@ -1,0 +1,514 @@
+//! One peer at one workload, and rounds of several peers in turn.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use crate::clock::{self, Clock};
+use crate::gpu::{Calls, Counters, Driver, Gpu};
+use crate::heap;
+use crate::peers::{self, Peer, PeerKind, Setup, Shape, Visit};
+use crate::script::{Phase, Request};
+use crate::statistics::{Percentiles, median};
+
+/// What was measured of one peer at one workload.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    /// Nanoseconds for each pair of allocate and free, the median of the rounds.
+    pub(crate) pair: Option<f64>,
+    /// Single calls that needed no new memory from the driver.
+    pub(crate) allocate: Option<Percentiles>,
+    pub(crate) free: Option<Percentiles>,
+    /// Bytes that were reserved at most, for each live byte when there were most.
+    pub(crate) reserved_peak: Option<f64>,
+    /// The same in the end, before everything is freed.
+    pub(crate) reserved_end: Option<f64>,
+    pub(crate) calls: Calls,
+    /// Own host memory for each live allocation.
+    pub(crate) own_heap: Option<f64>,
+    /// Bytes that were live in the end, and memory objects that they were in.
+    pub(crate) live_bytes: u64,
+    pub(crate) blocks: u64,
+}
+
+/// A peer with what it holds.
+pub(crate) trait Case {
+    /// Does what is in the phases, without measuring.
+    fn prepare(&mut self, phases: &[Phase], share: usize);
+
+    /// Does what is in the phases, of each list of replacements no more than the `share`-th part. Nanoseconds and pairs.
+    fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64);
+
+    /// The same, with a look at the clock before and after each call.
+    fn sample(&mut self, phases: &[Phase], share: usize) -> (Option<Percentiles>, Option<Percentiles>);
+
+    /// From now on the driver refuses more bytes than that.
+    fn limit(&self, bytes: u64);
+
+    /// Fills slot after slot until the first refusal, and says how many were filled.
+    fn fill(&mut self, requests: &[Request]) -> usize;
+
+    /// What is known by now, times and heap left out.
+    fn figures(&self) -> Figures;
+
+    fn live(&self) -> usize;
+
+    /// Checks the live count, frees everything, ends the peer, and checks that all memory came back.
+    fn finish(self: Box<Self>) -> Result<(), String>;
+}
+
+struct Held<P: Peer> {
+    peer: P,
+    slots: Vec<Option<P::Allocation>>,
+    /// Of each slot; 0 if it is vacant.
+    sizes: Vec<u64>,
+    live: u64,
+    live_peak: u64,
+    refused: u64,
+    gpu: Gpu,
+}
+
+/// What is measured. By this name the instructions are found: see `instructions`.
+#[inline(never)]
+fn counted<P: Peer>(
+    peer: &mut P,
+    slots: &mut [Option<P::Allocation>],
+    phases: &[Phase],
+    share: usize,
+) -> u64 {
+    play(peer, slots, phases, share)
+}
+
+/// The same for what only prepares.
+#[inline(never)]
+fn prepared<P: Peer>(
+    peer: &mut P,
+    slots: &mut [Option<P::Allocation>],
+    phases: &[Phase],
+    share: usize,
+) -> u64 {
+    // Without a difference the compiler makes one function of the two.
+    std::hint::black_box(0_u8);
+    play(peer, slots, phases, share)
+}
+
+/// The phases, with nothing between the calls. How many allocations were refused.
+#[inline(always)]
+fn play<P: Peer>(peer: &mut P, slots: &mut [Option<P::Allocation>], phases: &[Phase], share: usize) -> u64 {
+    let mut refused = 0;
+    for phase in phases {
+        match phase {
+            Phase::Allocate(list) => {
+                for (slot, request) in list {
+                    let allocation = peer.allocate(request);
+                    refused += u64::from(allocation.is_none());
+                    slots[*slot as usize] = allocation;
+                }
+            }
+            Phase::Replace(list) => {
+                for (slot, request) in &list[..list.len() / share] {
+                    if let Some(allocation) = slots[*slot as usize].take() {
+                        peer.free(allocation);
+                    }
+                    let allocation = peer.allocate(request);
+                    refused += u64::from(allocation.is_none());
+                    slots[*slot as usize] = allocation;
+                }
+            }
+            Phase::Free(list) => {
+                for slot in list {
+                    if let Some(allocation) = slots[*slot as usize].take() {
+                        peer.free(allocation);
+                    }
+                }
+            }
+            // What the slots hold now is stale, and overwritten by the next frame, or forgotten in the end.
+            Phase::Reset => refused += u64::from(!peer.reset()),
+        }
+    }
+    refused
+}
+
+/// Single calls, as they are measured.
+struct Samples {
+    clock: Clock,
+    counters: Arc<Counters>,
+    allocate: Vec<f32>,
+    free: Vec<f32>,
+}
+
+impl Samples {
+    fn allocate<P: Peer>(&mut self, peer: &mut P, request: &Request) -> Option<P::Allocation> {
+        let grown = self.counters.allocations();
+        let from = clock::now();
+        let allocation = peer.allocate(request);
+        let to = clock::now();
+        if self.counters.allocations() == grown {
+            self.allocate.push(self.clock.single(from, to) as f32);
+        }
+        allocation
+    }
+
+    fn free<P: Peer>(&mut self, peer: &mut P, allocation: P::Allocation) {
+        let from = clock::now();
+        peer.free(allocation);
+        let to = clock::now();
+        self.free.push(self.clock.single(from, to) as f32);
+    }
+}
+
+impl<P: Peer> Held<P> {
+    /// Follows the phases without the peer, to know what is live.
+    fn account(&mut self, phases: &[Phase], share: usize) {
+        for phase in phases {
+            match phase {
+                Phase::Allocate(list) => {
+                    list.iter().for_each(|(slot, request)| self.note(*slot, request.size))
+                }
+                Phase::Replace(list) => {
+                    list[..list.len() / share]
+                        .iter()
+                        .for_each(|(slot, request)| self.note(*slot, request.size));
+                }
+                Phase::Free(list) => list.iter().for_each(|slot| self.note(*slot, 0)),
+                Phase::Reset => (0..self.sizes.len()).for_each(|slot| self.note(slot as u32, 0)),
+            }
+        }
+    }
+
+    /// After a reset nothing that the slots hold is to be freed.
+    fn forget_stale(&mut self, phases: &[Phase]) {
+        if let Some(Phase::Reset) = phases.last() {
+            self.slots.iter_mut().for_each(|slot| std::mem::forget(slot.take()));
+        }
+    }
+
+    fn note(&mut self, slot: u32, size: u64) {
+        let before = std::mem::replace(&mut self.sizes[slot as usize], size);
+        self.live = self.live + size - before;
+        self.live_peak = self.live_peak.max(self.live);
+    }
+
+    fn reserved(&self) -> (u64, u64) {
+        match self.peer.capacity() {
+            Some(capacity) => (capacity, capacity),
+            None => (self.gpu.counters().reserved(), self.gpu.counters().peak()),
+        }
+    }
+}
+
+impl<P: Peer> Case for Held<P> {
+    fn prepare(&mut self, phases: &[Phase], share: usize) {
+        self.refused += prepared(&mut self.peer, &mut self.slots, phases, share);
+        self.account(phases, share);
+        self.forget_stale(phases);
+    }
+
+    fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64) {
+        let (ran, from) = (clock::thread_time(), clock::now());
+        let refused = counted(&mut self.peer, &mut self.slots, phases, share);
+        let (to, has_run) = (clock::now(), clock::thread_time());
+        self.refused += refused;
+        self.account(phases, share);
+        self.forget_stale(phases);
+        let halves = |phase: &Phase| match phase {
+            Phase::Replace(list) => list.len() / share * 2,
+            other => other.halves(),
+        };
+        // A reset frees what was allocated, so that an allocation and its share of a reset are a pair.
+        let resets = phases.iter().any(|phase| matches!(phase, Phase::Reset));
+        let halves = phases.iter().map(halves).sum::<usize>() * if resets { 2 } else { 1 };
+        let passed = Clock::get().between(from, to);
+        // On a machine with other work, what the others did is not counted. A real driver may sleep, and that is.
+        let time = match (ran, has_run) {
+            (Some(ran), Some(has_run)) if !self.gpu.is_real() => has_run - ran,
+            _ => passed,
+        };
+        (time, halves as f64 / 2.0)
+    }
+
+    fn sample(&mut self, phases: &[Phase], share: usize) -> (Option<Percentiles>, Option<Percentiles>) {
+        let expected = phases.iter().map(Phase::halves).sum();
+        let counters = Arc::clone(self.gpu.counters());
+        let mut samples = Samples {
+            clock: Clock::get(),
+            counters,
+            allocate: Vec::with_capacity(expected),
+            free: Vec::with_capacity(expected),
+        };
+        let (peer, slots) = (&mut self.peer, &mut self.slots);
+        for phase in phases {
+            match phase {
+                Phase::Allocate(list) => {
+                    for (slot, request) in list {
+                        slots[*slot as usize] = samples.allocate(peer, request);
+                    }
+                }
+                Phase::Replace(list) => {
+                    for (slot, request) in &list[..list.len() / share] {
+                        if let Some(allocation) = slots[*slot as usize].take() {
+                            samples.free(peer, allocation);
+                        }
+                        slots[*slot as usize] = samples.allocate(peer, request);
+                    }
+                }
+                Phase::Free(list) => {
+                    for slot in list {
+                        if let Some(allocation) = slots[*slot as usize].take() {
+                            samples.free(peer, allocation);
+                        }
+                    }
+                }
+                Phase::Reset => self.refused += counted(peer, slots, &[Phase::Reset], share),
+            }
+        }
+        self.account(phases, share);
+        self.forget_stale(phases);
+        (Percentiles::of(&mut samples.allocate), Percentiles::of(&mut samples.free))
+    }
+
+    fn limit(&self, bytes: u64) {
+        self.gpu.counters().limit(bytes);
+    }
+
+    fn fill(&mut self, requests: &[Request]) -> usize {
+        for (slot, request) in requests.iter().enumerate() {
+            let Some(allocation) = self.peer.allocate(request) else {
+                return slot;
+            };
+            self.slots[slot] = Some(allocation);
+            self.note(slot as u32, request.size);
+        }
+        requests.len()
+    }
+
+    fn figures(&self) -> Figures {
+        let (end, peak) = self.reserved();
+        let per = |reserved: u64, live: u64| (live > 0).then(|| reserved as f64 / live as f64);
+        Figures {
+            reserved_peak: per(peak, self.live_peak),
+            reserved_end: per(end, self.live),
+            calls: self.gpu.counters().calls(),
+            live_bytes: self.live,
+            blocks: self.gpu.counters().blocks(),
+            ..Figures::default()
+        }
+    }
+
+    fn live(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), String> {
+        let live = Case::live(&*self) as u64;
+        let noted = self.sizes.iter().filter(|size| **size > 0).count() as u64;
+        let Self { mut peer, slots, gpu, refused, .. } = *self;
+        let counted = peer.live().unwrap_or(live);
+        slots.into_iter().flatten().for_each(|allocation| peer.free(allocation));
+        let left = peer.live().unwrap_or(0);
+        peer.finish()?;
+        gpu.finish()?;
+        if refused > 0 {
+            return Err(format!("{refused} allocations were refused"));
+        }
+        if counted != live || live != noted {
+            return Err(format!("{live} allocations are live, {noted} should be, the peer counts {counted}"));
+        }
+        if left != 0 { Err(format!("{left} allocations were left when all were freed")) } else { Ok(()) }
+    }
+}
+
+struct Hold {
+    slots: usize,
+}
+
+impl Visit for Hold {
+    type Output = Box<dyn FnOnce(Gpu) -> Box<dyn Case>>;
+
+    fn visit<P: Peer + 'static>(self, peer: P) -> Self::Output {
+        Box::new(move |gpu| {
+            let mut slots = Vec::new();
+            slots.resize_with(self.slots, || None);
+            let sizes = vec![0; self.slots];
+            Box::new(Held { peer, slots, sizes, live: 0, live_peak: 0, refused: 0, gpu })
+        })
+    }
+}
+
+/// Where and how a peer is to be measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    pub(crate) driver: &'a Driver,
+    pub(crate) granularity: u64,
+    pub(crate) kind: PeerKind,
+    pub(crate) shape: Shape,
+}
+
+/// A peer with so many slots to keep allocations in. `None` if it has no such shape.
+pub(crate) fn case(place: Place<'_>, slots: usize) -> Result<Option<Box<dyn Case>>, String> {
+    let gpu = Gpu::new(place.driver, Some(place.granularity))?;
+    let setup = Setup { gpu: &gpu, shape: place.shape, count_heap: false };
+    let hold = peers::make(place.kind, setup, Hold { slots })?;
+    Ok(hold.map(|hold| hold(gpu)))
+}
+
+/// Who takes part in a workload.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) kind: PeerKind,
+    pub(crate) shape: Shape,
+    /// Only so large a part of the replacements is done: 1 for all of them, 10 for a tenth.
+    pub(crate) share: usize,
+}
+
+/// The operations of each round.
+pub(crate) type Rounds = Box<dyn Fn(u64) -> Vec<Phase>>;
+
+/// One row of a table: what is done, and by whom.
+pub(crate) struct Workload {
+    /// For the command line, and to find the figures again.
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) peers: Vec<Entry>,
+    pub(crate) granularity: u64,
+    pub(crate) slots: usize,
+    /// Untimed.
+    pub(crate) before: Vec<Phase>,
+    /// What is done before each round, untimed, so that the caches hold what this peer needs, and not what the one before
+    /// it did; by the number of the round. As the rounds if there is none.
+    pub(crate) warm_up: Option<Rounds>,
+    /// What is timed, by the number of the round.
+    pub(crate) round: Rounds,
+    /// The part of the rounds that is enough.
+    pub(crate) fewer_rounds: u64,
+    /// Whether single calls and own host memory are looked at as well.
+    pub(crate) thorough: bool,
+    /// Whether the memory that is reserved says something of the peer: not where the caller says how much, and not where
+    /// next to nothing is live.
+    pub(crate) reserves: bool,
+}
+
+/// How much is to be done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effort {
+    pub(crate) rounds: u64,
+    pub(crate) sample_rounds: u64,
+}
+
+impl Workload {
+    fn warm_up(&self, round: u64) -> Vec<Phase> {
+        // Other lists than those that are timed.
+        const OTHER: u64 = 1 << 32;
+        self.warm_up.as_ref().unwrap_or(&self.round)(round + OTHER)
+    }
+
+    /// The most bytes that are live at once.
+    pub(crate) fn live_bytes(&self) -> u64 {
+        let mut sizes = vec![0_u64; self.slots];
+        let (mut live, mut most) = (0, 0);
+        let round = (self.round)(0);
+        for phase in self.before.iter().chain(&round) {
+            let mut set = |slot: u32, size: u64| {
+                live = live + size - std::mem::replace(&mut sizes[slot as usize], size);
+                most = most.max(live);
+            };
+            match phase {
+                Phase::Allocate(list) | Phase::Replace(list) => {
+                    list.iter().for_each(|(slot, request)| set(*slot, request.size));
+                }
+                Phase::Free(list) => list.iter().for_each(|slot| set(*slot, 0)),
+                Phase::Reset => (0..self.slots).for_each(|slot| set(slot as u32, 0)),
+            }
+        }
+        most
+    }
+}
+
+struct Running {
+    entry: Entry,
+    case: Box<dyn Case>,
+    pairs: Vec<f64>,
+    allocate: Vec<Percentiles>,
+    free: Vec<Percentiles>,
+}
+
+/// Measures all peers of a workload, round by round in turn, so that what disturbs one disturbs all.
+pub(crate) fn measure(
+    workload: &Workload,
+    driver: &Driver,
+    effort: Effort,
+    mut tick: impl FnMut(&str),
+) -> Result<Vec<(PeerKind, Figures)>, String> {
+    let said = |kind: PeerKind, error: String| format!("{}, {}: {error}", workload.id, kind.title());
+    let place = |entry: Entry| Place {
+        driver,
+        granularity: workload.granularity,
+        kind: entry.kind,
+        shape: entry.shape,
+    };
+    let mut running = Vec::new();
+    for &entry in &workload.peers {
+        tick(entry.kind.title());
+        let made = case(place(entry), workload.slots).map_err(|error| said(entry.kind, error))?;
+        let Some(mut case) = made else { continue };
+        case.prepare(&workload.before, entry.share);
+        running.push(Running { entry, case, pairs: Vec::new(), allocate: Vec::new(), free: Vec::new() });
+    }
+    let rounds = effort.rounds.div_ceil(workload.fewer_rounds);
+    for round in 0..rounds {
+        let (warm_up, phases) = (workload.warm_up(round), (workload.round)(round));
+        for one in &mut running {
+            tick(one.entry.kind.title());
+            one.case.prepare(&warm_up, one.entry.share);
+            let (time, pairs) = one.case.run(&phases, one.entry.share);
+            one.pairs.push(time / pairs);
+        }
+    }
+    let sample_rounds = if workload.thorough { effort.sample_rounds } else { 0 };
+    for round in rounds..rounds + sample_rounds {
+        let (warm_up, phases) = (workload.warm_up(round), (workload.round)(round));
+        for one in &mut running {
+            tick(one.entry.kind.title());
+            one.case.prepare(&warm_up, one.entry.share);
+            let (allocate, free) = one.case.sample(&phases, one.entry.share);
+            one.allocate.extend(allocate);
+            one.free.extend(free);
+        }
+    }
+    let mut all = Vec::new();
+    for Running { entry, case, pairs, allocate, free } in running {
+        let mut figures = case.figures();
+        if !workload.reserves {
+            (figures.reserved_peak, figures.reserved_end) = (None, None);
+        }
+        figures.pair = median(&pairs);
+        figures.allocate = Percentiles::median(&allocate);
+        figures.free = Percentiles::median(&free);
+        case.finish().map_err(|error| said(entry.kind, error))?;
+        if workload.thorough {
+            let heap = own_heap(workload, place(entry), entry.share);
+            figures.own_heap = heap.map_err(|error| said(entry.kind, error))?;
+        }
+        all.push((entry.kind, figures));
+    }
+    Ok(all)
+}
+
+/// Host bytes for each live allocation after the preparation, what the empty peer has taken included.
+fn own_heap(workload: &Workload, place: Place<'_>, share: usize) -> Result<Option<f64>, String> {
+    let gpu = Gpu::new(place.driver, Some(place.granularity))?;
+    let setup = Setup { gpu: &gpu, shape: place.shape, count_heap: true };
+    let counter = heap::counting();
+    let hold = peers::make(place.kind, setup, Hold { slots: workload.slots })?;
+    let empty = counter.bytes();
+    drop(counter);
+    let Some(mut case) = hold.map(|hold| hold(gpu)) else {
+        return Ok(None);
+    };
+    let counter = heap::counting();
+    case.prepare(&workload.before, share);
+    let bytes = empty + counter.bytes();
+    drop(counter);
+    let live = case.live();
+    case.finish()?;
+    Ok((live > 0).then(|| bytes as f64 / live as f64))
+}

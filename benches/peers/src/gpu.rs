@@ -1,0 +1,508 @@
+//! The drivers: one that does nothing, simulated ones, and the system's own, each under a thin layer that counts.
+//!
+//! The layer stands between every peer and `vkAllocateMemory`, `vkFreeMemory`, `vkMapMemory` and `vkUnmapMemory`, and no
+//! other function of the device. So all peers are counted, delayed and limited alike, whatever the driver is. These
+//! four calls are rare, and cost some fifty nanoseconds more than without the layer.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, c_char, c_void};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ash::vk;
+use ash::vk::Handle as _;
+use parking_lot::{Mutex, RwLock};
+use sublet::sim;
+
+use crate::heap;
+
+/// Memory types and heaps of the null driver, if the command line names none.
+const NULL_PROFILE: &str = "nvidia-h200";
+
+/// Which driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Driver {
+    /// Calls do nothing; heaps and memory types are the profile's.
+    Null(&'static str),
+    /// A simulated GPU, which checks every call.
+    Simulated(&'static str),
+    /// The system's, and which of its devices.
+    Vulkan(usize),
+}
+
+impl Driver {
+    /// `null`, `null:PROFILE`, `sim:PROFILE` or `vulkan`.
+    pub(crate) fn parse(text: &str, device: usize) -> Result<Self, String> {
+        let profile = |name: &str| {
+            let names: Vec<_> = sim::Profile::names().collect();
+            let known = sim::Profile::by_name(name).map(|profile| profile.name);
+            known.ok_or_else(|| format!("no profile is called {name}; there are {}", names.join(", ")))
+        };
+        match text.split_once(':') {
+            None if text == "null" => Ok(Self::Null(NULL_PROFILE)),
+            None if text == "vulkan" => Ok(Self::Vulkan(device)),
+            Some(("null", name)) => Ok(Self::Null(profile(name)?)),
+            Some(("sim", name)) => Ok(Self::Simulated(profile(name)?)),
+            _ => Err(format!("the driver is null, null:PROFILE, sim:PROFILE or vulkan, not {text}")),
+        }
+    }
+}
+
+impl fmt::Display for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null(profile) => write!(f, "null (heaps of {profile})"),
+            Self::Simulated(profile) => write!(f, "sim:{profile}"),
+            Self::Vulkan(device) => write!(f, "vulkan, device {device}"),
+        }
+    }
+}
+
+/// What the layer sees.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    entered: AtomicU64,
+    allocations: AtomicU64,
+    frees: AtomicU64,
+    maps: AtomicU64,
+    reserved: AtomicU64,
+    peak: AtomicU64,
+    limit: AtomicU64,
+    delay: AtomicU64,
+    sizes: Mutex<HashMap<u64, u64>>,
+}
+
+/// How many calls there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Calls {
+    pub(crate) allocations: u64,
+    pub(crate) frees: u64,
+    pub(crate) maps: u64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            entered: AtomicU64::new(0),
+            allocations: AtomicU64::new(0),
+            frees: AtomicU64::new(0),
+            maps: AtomicU64::new(0),
+            reserved: AtomicU64::new(0),
+            peak: AtomicU64::new(0),
+            limit: AtomicU64::new(u64::MAX),
+            delay: AtomicU64::new(0),
+            sizes: Mutex::default(),
+        }
+    }
+}
+
+impl Counters {
+    /// Calls of `vkAllocateMemory` that have begun.
+    pub(crate) fn entered(&self) -> u64 {
+        self.entered.load(Ordering::Relaxed)
+    }
+
+    /// Calls of `vkAllocateMemory` so far.
+    pub(crate) fn allocations(&self) -> u64 {
+        self.allocations.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn calls(&self) -> Calls {
+        Calls {
+            allocations: self.allocations(),
+            frees: self.frees.load(Ordering::Relaxed),
+            maps: self.maps.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Bytes that are allocated from the driver now.
+    pub(crate) fn reserved(&self) -> u64 {
+        self.reserved.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that were allocated from the driver at once.
+    pub(crate) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Objects that are allocated from the driver now.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.sizes.lock().len() as u64
+    }
+
+    /// From now on `vkAllocateMemory` fails when all memory together would be more than this.
+    pub(crate) fn limit(&self, bytes: u64) {
+        self.limit.store(bytes, Ordering::Relaxed);
+    }
+
+    fn delay(&self, delay: Duration) {
+        self.delay.store(delay.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        let reserved = self.reserved.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if reserved > self.limit.load(Ordering::Relaxed) {
+            self.reserved.fetch_sub(bytes, Ordering::Relaxed);
+            return false;
+        }
+        self.peak.fetch_max(reserved, Ordering::Relaxed);
+        true
+    }
+}
+
+/// One device under the layer.
+#[derive(Clone)]
+struct Layer {
+    device: vk::Device,
+    physical_device: vk::PhysicalDevice,
+    device_lookup: vk::PFN_vkGetDeviceProcAddr,
+    allocate: vk::PFN_vkAllocateMemory,
+    free: vk::PFN_vkFreeMemory,
+    map: vk::PFN_vkMapMemory,
+    unmap: vk::PFN_vkUnmapMemory,
+    properties: vk::PFN_vkGetPhysicalDeviceProperties,
+    granularity: Option<u64>,
+    counters: Arc<Counters>,
+}
+
+static LAYERS: RwLock<Vec<Layer>> = RwLock::new(Vec::new());
+
+fn layer(device: vk::Device) -> Layer {
+    let layers = LAYERS.read();
+    let found = layers.iter().find(|layer| layer.device == device);
+    found.expect("only devices of this module call the layer").clone()
+}
+
+unsafe extern "system" fn allocate_memory(
+    device: vk::Device,
+    info: *const vk::MemoryAllocateInfo<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    memory: *mut vk::DeviceMemory,
+) -> vk::Result {
+    let layer = layer(device);
+    let counters = &layer.counters;
+    // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter, which the caller keeps.
+    let size = unsafe { (*info).allocation_size };
+    counters.entered.fetch_add(1, Ordering::Relaxed);
+    let delay = counters.delay.load(Ordering::Relaxed);
+    if delay > 0 {
+        std::thread::sleep(Duration::from_nanos(delay));
+    }
+    counters.allocations.fetch_add(1, Ordering::Relaxed);
+    if !counters.take(size) {
+        return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+    }
+    // SAFETY: the caller's arguments. Never the caller's callbacks: the driver's own memory is not what is measured.
+    let result = unsafe { (layer.allocate)(device, info, std::ptr::null(), memory) };
+    if result == vk::Result::SUCCESS {
+        // SAFETY: VUID-vkAllocateMemory-pMemory-parameter; the driver wrote it.
+        let handle = unsafe { *memory };
+        heap::uncounted(|| counters.sizes.lock().insert(handle.as_raw(), size));
+    } else {
+        counters.reserved.fetch_sub(size, Ordering::Relaxed);
+    }
+    result
+}
+
+unsafe extern "system" fn free_memory(
+    device: vk::Device,
+    memory: vk::DeviceMemory,
+    _: *const vk::AllocationCallbacks<'_>,
+) {
+    let layer = layer(device);
+    if let Some(size) = layer.counters.sizes.lock().remove(&memory.as_raw()) {
+        layer.counters.reserved.fetch_sub(size, Ordering::Relaxed);
+        layer.counters.frees.fetch_add(1, Ordering::Relaxed);
+    }
+    // SAFETY: the caller's arguments; it was allocated without callbacks.
+    unsafe { (layer.free)(device, memory, std::ptr::null()) };
+}
+
+unsafe extern "system" fn map_memory(
+    device: vk::Device,
+    memory: vk::DeviceMemory,
+    offset: u64,
+    size: u64,
+    flags: vk::MemoryMapFlags,
+    data: *mut *mut c_void,
+) -> vk::Result {
+    let layer = layer(device);
+    layer.counters.maps.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the caller's arguments.
+    unsafe { (layer.map)(device, memory, offset, size, flags, data) }
+}
+
+unsafe extern "system" fn unmap_memory(device: vk::Device, memory: vk::DeviceMemory) {
+    let layer = layer(device);
+    // SAFETY: the caller's arguments.
+    unsafe { (layer.unmap)(device, memory) };
+}
+
+unsafe extern "system" fn physical_device_properties(
+    physical_device: vk::PhysicalDevice,
+    properties: *mut vk::PhysicalDeviceProperties,
+) {
+    let found = LAYERS.read().iter().rfind(|layer| layer.physical_device == physical_device).cloned();
+    let Some(layer) = found else { return };
+    // SAFETY: the caller's arguments.
+    unsafe { (layer.properties)(physical_device, properties) };
+    if let Some(granularity) = layer.granularity {
+        // SAFETY: VUID-vkGetPhysicalDeviceProperties-pProperties-parameter.
+        unsafe { (*properties).limits.buffer_image_granularity = granularity };
+    }
+}
+
+/// A function as the loading of functions knows it.
+type Void = unsafe extern "system" fn();
+
+/// The layer's own function of that name.
+fn own(name: &CStr) -> Option<*const c_void> {
+    let allocate: vk::PFN_vkAllocateMemory = allocate_memory;
+    let free: vk::PFN_vkFreeMemory = free_memory;
+    let map: vk::PFN_vkMapMemory = map_memory;
+    let unmap: vk::PFN_vkUnmapMemory = unmap_memory;
+    match name.to_bytes() {
+        b"vkAllocateMemory" => Some(allocate as *const c_void),
+        b"vkFreeMemory" => Some(free as *const c_void),
+        b"vkMapMemory" => Some(map as *const c_void),
+        b"vkUnmapMemory" => Some(unmap as *const c_void),
+        _ => None,
+    }
+}
+
+unsafe extern "system" fn device_proc_addr(
+    device: vk::Device,
+    name: *const c_char,
+) -> vk::PFN_vkVoidFunction {
+    // SAFETY: VUID-vkGetDeviceProcAddr-pName-parameter.
+    let text = unsafe { CStr::from_ptr(name) };
+    if let Some(function) = own(text) {
+        // SAFETY: a pointer to a function, not NULL; who asked for it by name calls it with that name's type.
+        return Some(unsafe { std::mem::transmute::<*const c_void, Void>(function) });
+    }
+    let layer = layer(device);
+    // SAFETY: the caller's arguments.
+    unsafe { (layer.device_lookup)(device, name) }
+}
+
+fn pointer(function: vk::PFN_vkVoidFunction) -> *const c_void {
+    function.map_or(std::ptr::null(), |function| function as *const c_void)
+}
+
+/// What has to outlive the device.
+enum Owner {
+    Null(sim::NullGpu),
+    Simulated(sim::Gpu),
+    Vulkan(System),
+}
+
+/// A device of the system's driver.
+struct System {
+    entry: ash::Entry,
+    instance: ash::Instance,
+    physical_device: vk::PhysicalDevice,
+    device: ash::Device,
+    api_version: u32,
+}
+
+/// A device under the layer.
+pub(crate) struct Gpu {
+    instance: ash::Instance,
+    device: ash::Device,
+    physical_device: vk::PhysicalDevice,
+    api_version: u32,
+    counters: Arc<Counters>,
+    owner: Owner,
+}
+
+impl Gpu {
+    /// A device of that driver. `granularity` replaces the driver's `bufferImageGranularity`, on simulated ones.
+    pub(crate) fn new(driver: &Driver, granularity: Option<u64>) -> Result<Self, String> {
+        let profile = |name: &str| sim::Profile::by_name(name).ok_or_else(|| format!("no profile {name}"));
+        match driver {
+            Driver::Null(name) => {
+                Ok(Self::layered(Owner::Null(sim::NullGpu::new(profile(name)?)), granularity))
+            }
+            Driver::Simulated(name) => {
+                Ok(Self::layered(Owner::Simulated(sim::Gpu::new(profile(name)?)), None))
+            }
+            Driver::Vulkan(index) => Ok(Self::layered(Owner::Vulkan(system(*index)?), None)),
+        }
+    }
+
+    fn layered(owner: Owner, granularity: Option<u64>) -> Self {
+        let (entry, real_instance, real_device, physical_device, api_version) = match &owner {
+            Owner::Null(gpu) => {
+                (gpu.entry(), gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
+            }
+            Owner::Simulated(gpu) => {
+                (gpu.entry(), gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
+            }
+            Owner::Vulkan(system) => {
+                (&system.entry, &system.instance, &system.device, system.physical_device, system.api_version)
+            }
+        };
+        let counters = Arc::new(Counters::default());
+        let real = real_device.fp_v1_0();
+        LAYERS.write().push(Layer {
+            device: real_device.handle(),
+            physical_device,
+            device_lookup: real_instance.fp_v1_0().get_device_proc_addr,
+            allocate: real.allocate_memory,
+            free: real.free_memory,
+            map: real.map_memory,
+            unmap: real.unmap_memory,
+            properties: real_instance.fp_v1_0().get_physical_device_properties,
+            granularity,
+            counters: Arc::clone(&counters),
+        });
+        let lookup = entry.static_fn().get_instance_proc_addr;
+        let handle = real_instance.handle();
+        let of_instance = |name: &CStr| {
+            let by_device: vk::PFN_vkGetDeviceProcAddr = device_proc_addr;
+            let properties: vk::PFN_vkGetPhysicalDeviceProperties = physical_device_properties;
+            match name.to_bytes() {
+                b"vkGetDeviceProcAddr" => by_device as *const c_void,
+                b"vkGetPhysicalDeviceProperties" => properties as *const c_void,
+                // SAFETY: the instance is live, the name ends with a zero.
+                _ => pointer(unsafe { lookup(handle, name.as_ptr()) }),
+            }
+        };
+        // SAFETY: each name is answered with the function of that name.
+        let instance = unsafe { ash::Instance::load_with(of_instance, handle) };
+        // SAFETY: the device is live, and of this instance.
+        let device = unsafe { ash::Device::load(instance.fp_v1_0(), real_device.handle()) };
+        Self { instance, device, physical_device, api_version, counters, owner }
+    }
+
+    pub(crate) fn instance(&self) -> &ash::Instance {
+        &self.instance
+    }
+
+    pub(crate) fn device(&self) -> &ash::Device {
+        &self.device
+    }
+
+    pub(crate) fn physical_device(&self) -> vk::PhysicalDevice {
+        self.physical_device
+    }
+
+    pub(crate) fn api_version(&self) -> u32 {
+        self.api_version
+    }
+
+    pub(crate) fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// From now on `vkAllocateMemory` takes this much longer, unless the driver is a real one, which takes what it takes.
+    pub(crate) fn slow(&self, delay: Duration) {
+        if !self.is_real() {
+            self.counters.delay(delay);
+        }
+    }
+
+    /// Whether there is a driver that was not made for tests.
+    pub(crate) fn is_real(&self) -> bool {
+        matches!(self.owner, Owner::Vulkan(_))
+    }
+
+    /// What the driver says of itself.
+    pub(crate) fn description(&self) -> String {
+        // SAFETY: the physical device is of this live instance.
+        let properties = unsafe { self.instance.get_physical_device_properties(self.physical_device) };
+        let name = properties.device_name_as_c_str().map_or("unnamed".into(), CStr::to_string_lossy);
+        format!("{name}, granularity {}", properties.limits.buffer_image_granularity)
+    }
+
+    /// Heaps and memory types.
+    pub(crate) fn memory(&self) -> vk::PhysicalDeviceMemoryProperties {
+        // SAFETY: the physical device is of this live instance.
+        unsafe { self.instance.get_physical_device_memory_properties(self.physical_device) }
+    }
+
+    /// The first device-local memory type, that pools are to be made in.
+    pub(crate) fn device_local_type(&self) -> u32 {
+        let memory = self.memory();
+        let local =
+            |kind: &vk::MemoryType| kind.property_flags.contains(vk::MemoryPropertyFlags::DEVICE_LOCAL);
+        memory.memory_types_as_slice().iter().position(local).unwrap_or(0) as u32
+    }
+
+    /// Bytes of the largest heap.
+    pub(crate) fn largest_heap(&self) -> u64 {
+        self.memory().memory_heaps_as_slice().iter().map(|heap| heap.size).max().unwrap_or(0)
+    }
+
+    /// Whether all memory came back, and the simulated driver has nothing to say.
+    pub(crate) fn finish(self) -> Result<(), String> {
+        let (reserved, blocks) = (self.counters.reserved(), self.counters.blocks());
+        let messages = match &self.owner {
+            Owner::Simulated(gpu) => gpu.take_messages(),
+            _ => Vec::new(),
+        };
+        if blocks != 0 || reserved != 0 {
+            return Err(format!(
+                "{blocks} memory objects, {reserved} bytes, were never given back to the driver"
+            ));
+        }
+        match messages.first() {
+            Some(message) => Err(format!("the simulated driver says: {message}")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        LAYERS.write().retain(|layer| layer.device != self.device.handle());
+        if let Owner::Vulkan(System { instance, device, .. }) = &self.owner {
+            // SAFETY: whoever used the device has finished before: each run drops its peer first.
+            unsafe { device.destroy_device(None) };
+            // SAFETY: its only device is destroyed.
+            unsafe { instance.destroy_instance(None) };
+        }
+    }
+}
+
+fn system(index: usize) -> Result<System, String> {
+    let said = |what: &str, error: &dyn fmt::Display| format!("{what}: {error}");
+    // SAFETY: the system's loader is one that can be trusted as far as any library of the system.
+    let entry = unsafe { ash::Entry::load() }.map_err(|error| said("no Vulkan loader", &error))?;
+    // SAFETY: the loader is loaded.
+    let newest = unsafe { entry.try_enumerate_instance_version() }.ok().flatten();
+    let version = newest.unwrap_or(vk::API_VERSION_1_0).min(vk::API_VERSION_1_3);
+    let application = vk::ApplicationInfo::default().api_version(version);
+    let info = vk::InstanceCreateInfo::default().application_info(&application);
+    // SAFETY: the create-info is complete and everything in it is live.
+    let instance = unsafe { entry.create_instance(&info, None) };
+    let instance = instance.map_err(|error| said("vkCreateInstance", &error))?;
+    match make_device(&instance, index) {
+        Ok((physical_device, device)) => {
+            // SAFETY: the physical device is of this live instance.
+            let properties = unsafe { instance.get_physical_device_properties(physical_device) };
+            let api_version = properties.api_version.min(version);
+            Ok(System { entry, instance, physical_device, device, api_version })
+        }
+        Err(error) => {
+            // SAFETY: it has no device.
+            unsafe { instance.destroy_instance(None) };
+            Err(error)
+        }
+    }
+}
+
+fn make_device(instance: &ash::Instance, index: usize) -> Result<(vk::PhysicalDevice, ash::Device), String> {
+    // SAFETY: the instance is live.
+    let all = unsafe { instance.enumerate_physical_devices() };
+    let all = all.map_err(|error| format!("vkEnumeratePhysicalDevices: {error}"))?;
+    let physical_device = *all.get(index).ok_or(format!("there are {} Vulkan devices", all.len()))?;
+    let priorities = [1.0];
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&priorities)];
+    let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues);
+    // SAFETY: every device has a queue family 0 with one queue; nothing else is asked for.
+    let device = unsafe { instance.create_device(physical_device, &info, None) };
+    Ok((physical_device, device.map_err(|error| format!("vkCreateDevice: {error}"))?))
+}

@@ -1,0 +1,68 @@
+//! What goes to standard output, besides tables: texts, and figures as they stand in tables.
+#![forbid(unsafe_code)]
+
+use std::io::Write as _;
+
+use crate::peers::PeerKind;
+use crate::statistics::{Percentiles, number};
+use crate::workloads::fill::FILLS;
+use crate::workloads::{self, Scale};
+
+/// p50 / p99 / p99.9 / max, in whole nanoseconds.
+pub(crate) fn percentiles(found: Percentiles) -> String {
+    let Percentiles { p50, p99, p999, max } = found;
+    [p50, p99, p999, max].map(|value| number(value.round())).map(|text| trimmed(&text)).join(" / ")
+}
+
+/// Whole nanoseconds need no decimals.
+fn trimmed(text: &str) -> String {
+    text.trim_end_matches(".00").trim_end_matches(".0").to_owned()
+}
+
+/// The names of everything.
+pub(crate) fn list(scale: &Scale) -> Result<(), String> {
+    const MAKERS: [workloads::Maker; 8] = [
+        workloads::churn,
+        workloads::order,
+        workloads::frame,
+        workloads::level,
+        workloads::granularity,
+        workloads::blocks,
+        workloads::create,
+        workloads::engines,
+    ];
+    let row = |name: &str, title: &str| format!("  {name:<20} {title}\n");
+    let mut text = "Workloads:\n".to_owned();
+    for workload in MAKERS.iter().flat_map(|maker| maker(scale)) {
+        text.push_str(&row(&workload.id, &workload.title));
+    }
+    FILLS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));
+    text.push_str("  threads-local, threads-remote, growth\nPeers:\n");
+    PeerKind::ALL.iter().for_each(|kind| text.push_str(&row(kind.id(), kind.title())));
+    text.push_str("Profiles of simulated devices:\n");
+    sublet::sim::Profile::names().for_each(|name| text.push_str(&row(name, "")));
+    say(&text)
+}
+
+/// To standard output, which may be closed, or on a disk that is full.
+pub(crate) fn say(text: &str) -> Result<(), String> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes()).map_err(|error| format!("standard output: {error}"))
+}
+
+/// What the system says of its processor.
+pub(crate) fn processor() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    model.map_or_else(|| "unknown processor".to_owned(), |(_, name)| name.trim().to_owned())
+}
+
+/// Whether others than this process are at work on the machine, as far as the system says.
+pub(crate) fn is_busy() -> bool {
+    // This process has been one of them for a while.
+    const OWN_LOAD: f64 = 1.0;
+    const LITTLE: f64 = 0.7;
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().and_then(|load| load.parse::<f64>().ok());
+    load.is_some_and(|load| load > OWN_LOAD + LITTLE)
+}

@@ -1,0 +1,65 @@
+//! The driver alone: buffers bound to memory that was made beforehand.
+
+use ash::vk;
+
+use super::{Peer, Resource, Shape};
+use crate::gpu::Gpu;
+use crate::script::Request;
+
+/// Enough for any buffer that is made here.
+const MEMORY_SIZE: u64 = 1 << 20;
+
+/// What any allocator has to pay for.
+pub(super) struct DriverAlone {
+    device: ash::Device,
+    memory: vk::DeviceMemory,
+    live: u64,
+}
+
+impl DriverAlone {
+    pub(super) fn new(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+        if shape != Shape::Created {
+            return Ok(None);
+        }
+        let device = gpu.device().clone();
+        let info = vk::MemoryAllocateInfo::default()
+            .allocation_size(MEMORY_SIZE)
+            .memory_type_index(gpu.device_local_type());
+        // SAFETY: the create-info is complete, the memory type exists.
+        let memory = unsafe { device.allocate_memory(&info, None) }.map_err(|error| error.to_string())?;
+        Ok(Some(Self { device, memory, live: 0 }))
+    }
+}
+
+impl Peer for DriverAlone {
+    type Allocation = Resource;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Resource> {
+        let (resource, requirements) = Resource::create(&self.device, request)?;
+        // One stays where the memory begins, one comes and goes behind it.
+        let offset = if self.live == 0 { 0 } else { MEMORY_SIZE / 2 };
+        if requirements.size > MEMORY_SIZE / 2 || !resource.bind(&self.device, self.memory, offset) {
+            resource.destroy(&self.device);
+            return None;
+        }
+        self.live += 1;
+        Some(resource)
+    }
+
+    #[inline]
+    fn free(&mut self, resource: Resource) {
+        self.live -= 1;
+        resource.destroy(&self.device);
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.live)
+    }
+
+    fn finish(self) -> Result<(), String> {
+        // SAFETY: nothing is bound to it any more.
+        unsafe { self.device.free_memory(self.memory, None) };
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! gpu-allocator.
+
+use ash::vk;
+use gpu_allocator::vulkan::{
+    Allocation, AllocationCreateDesc, AllocationScheme, Allocator, AllocatorCreateDesc,
+};
+use gpu_allocator::{AllocationSizes, AllocatorDebugSettings, MemoryLocation};
+
+use super::{Creates, Peer, Resource, Shape};
+use crate::gpu::Gpu;
+use crate::script::{Kind, Request};
+
+/// An allocator, without the lock that its users put around it.
+pub(super) struct GpuAllocator {
+    allocator: Allocator,
+    device: ash::Device,
+}
+
+impl GpuAllocator {
+    pub(super) fn new(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+        // It has no pools, and no linear ones.
+        if !matches!(shape, Shape::Default | Shape::Created) {
+            return Ok(None);
+        }
+        let allocator = Allocator::new(&AllocatorCreateDesc {
+            instance: gpu.instance().clone(),
+            device: gpu.device().clone(),
+            physical_device: gpu.physical_device(),
+            debug_settings: AllocatorDebugSettings::default(),
+            buffer_device_address: false,
+            allocation_sizes: AllocationSizes::default(),
+        });
+        let allocator = allocator.map_err(|error| error.to_string())?;
+        Ok(Some(Self { allocator, device: gpu.device().clone() }))
+    }
+
+    fn memory(&mut self, requirements: vk::MemoryRequirements, linear: bool) -> Option<Allocation> {
+        let allocated = self.allocator.allocate(&AllocationCreateDesc {
+            name: "peer",
+            requirements,
+            location: MemoryLocation::GpuOnly,
+            linear,
+            allocation_scheme: AllocationScheme::GpuAllocatorManaged,
+        });
+        allocated.ok()
+    }
+}
+
+impl Peer for GpuAllocator {
+    type Allocation = Allocation;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Allocation> {
+        let requirements = vk::MemoryRequirements {
+            size: request.size,
+            alignment: request.alignment,
+            memory_type_bits: u32::MAX,
+        };
+        self.memory(requirements, true)
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: Allocation) {
+        let freed = self.allocator.free(allocation);
+        assert!(freed.is_ok(), "gpu-allocator does not know its own allocation");
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.allocator.generate_report().allocations.len() as u64)
+    }
+
+    fn finish(self) -> Result<(), String> {
+        let live = self.allocator.generate_report().allocations.len();
+        if live == 0 { Ok(()) } else { Err(format!("gpu-allocator still has {live} allocations")) }
+    }
+}
+
+impl Creates for GpuAllocator {
+    #[inline]
+    fn create(&mut self, request: &Request) -> Option<(Resource, Allocation)> {
+        let (resource, requirements) = Resource::create(&self.device, request)?;
+        let Some(allocation) = self.memory(requirements, request.kind == Kind::Buffer) else {
+            resource.destroy(&self.device);
+            return None;
+        };
+        // SAFETY: the memory is live as long as the resource.
+        let memory = unsafe { allocation.memory() };
+        if resource.bind(&self.device, memory, allocation.offset()) {
+            return Some((resource, allocation));
+        }
+        self.destroy(resource, allocation);
+        None
+    }
+
+    #[inline]
+    fn destroy(&mut self, resource: Resource, allocation: Allocation) {
+        resource.destroy(&self.device);
+        self.free(allocation);
+    }
+}

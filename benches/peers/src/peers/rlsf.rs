@@ -1,0 +1,87 @@
+//! rlsf: TLSF for host memory. It keeps its headers in the memory that it divides, so it is given real memory, of which
+//! only the pages with headers are ever touched.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use super::{Peer, Shape};
+use crate::script::Request;
+
+/// Up to 4 GiB less a granule.
+type Tlsf = rlsf::Tlsf<'static, u32, u32, 27, 32>;
+
+/// The most that it is given.
+const MAX_CAPACITY: u64 = 3 << 30;
+const PAGE: usize = 4096;
+
+/// An engine.
+pub(super) struct Rlsf {
+    tlsf: Tlsf,
+    memory: NonNull<u8>,
+    layout: Layout,
+    live: u64,
+}
+
+/// Where it is, and how aligned.
+pub(super) struct Held {
+    pointer: NonNull<u8>,
+    alignment: usize,
+}
+
+// SAFETY: it is an address in memory that no thread owns.
+unsafe impl Send for Held {}
+
+impl Rlsf {
+    pub(super) fn new(shape: Shape) -> Result<Option<Self>, String> {
+        let Shape::Engine { capacity } = shape else { return Ok(None) };
+        if capacity > 2 * MAX_CAPACITY {
+            // So much real memory is not for a benchmark to take.
+            return Ok(None);
+        }
+        let size = capacity.min(MAX_CAPACITY) as usize;
+        let layout = Layout::from_size_align(size, PAGE).map_err(|error| error.to_string())?;
+        // SAFETY: the layout is not empty. Past the counting allocator: this memory stands for a device's.
+        let memory = unsafe { System.alloc(layout) };
+        let memory = NonNull::new(memory).ok_or("no memory for rlsf to divide")?;
+        // SAFETY: allocated just now for this peer alone, and freed after its last use.
+        let pool = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr().cast::<MaybeUninit<u8>>(), size) };
+        let mut tlsf = Tlsf::new();
+        tlsf.insert_free_block(pool);
+        Ok(Some(Self { tlsf, memory, layout, live: 0 }))
+    }
+}
+
+impl Peer for Rlsf {
+    type Allocation = Held;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Held> {
+        let (size, alignment) = (request.size as usize, request.alignment as usize);
+        let pointer = self.tlsf.allocate(Layout::from_size_align(size, alignment).ok()?)?;
+        self.live += 1;
+        Some(Held { pointer, alignment })
+    }
+
+    #[inline]
+    fn free(&mut self, held: Held) {
+        self.live -= 1;
+        // SAFETY: allocated from it with this alignment.
+        unsafe { self.tlsf.deallocate(held.pointer, held.alignment) };
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.live)
+    }
+
+    fn capacity(&self) -> Option<u64> {
+        Some(self.layout.size() as u64)
+    }
+
+    fn finish(self) -> Result<(), String> {
+        let Self { memory, layout, live, .. } = self;
+        // SAFETY: allocated with this layout; who divided it is not used again.
+        unsafe { System.dealloc(memory.as_ptr(), layout) };
+        if live == 0 { Ok(()) } else { Err(format!("rlsf still has {live} allocations")) }
+    }
+}

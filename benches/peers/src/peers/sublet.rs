@@ -1,0 +1,282 @@
+//! Sublet: the allocator, shared and for one thread, its engines, and its virtual block.
+
+use ash::vk;
+use sublet::metadata::{self, Key, Linear, Metadata, Regions, Span, Tlsf};
+use sublet::{
+    Algorithm, Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Local, LocalAllocator,
+    MemoryUsage, Pool, PoolCreateInfo, Shared, Threading, VirtualAllocation, VirtualAllocationCreateInfo,
+    VirtualBlock, VirtualBlockCreateInfo,
+};
+
+use super::{Creates, Peer, Resource, Shape, SharedPeer};
+use crate::gpu::Gpu;
+use crate::script::{Kind, Request};
+
+/// An allocator with its default vectors or a pool.
+pub(super) struct Sublet<T: Threading> {
+    allocator: Allocator<T>,
+    info: AllocationCreateInfo<'static>,
+    automatic: AllocationCreateInfo<'static>,
+    /// From `Box::into_raw`, so that `info` can name it.
+    pool: Option<*mut Pool>,
+}
+
+// SAFETY: the pool is only shared until `finish`, which takes the peer by value, and `Pool` is `Send` and `Sync`.
+unsafe impl<T: Threading> Send for Sublet<T> where Allocator<T>: Send {}
+// SAFETY: as above.
+unsafe impl<T: Threading> Sync for Sublet<T> where Allocator<T>: Sync {}
+
+pub(super) fn shared(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet<Shared>>, String> {
+    let info = create_info(gpu);
+    // SAFETY: whoever makes a peer keeps the device until the peer is finished.
+    let allocator = unsafe { Allocator::new(&info) }.map_err(|error| error.to_string())?;
+    Sublet::new(allocator, gpu, shape)
+}
+
+pub(super) fn local(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet<Local>>, String> {
+    let info = create_info(gpu);
+    // SAFETY: as above.
+    let allocator = unsafe { LocalAllocator::new_local(&info) }.map_err(|error| error.to_string())?;
+    Sublet::new(allocator, gpu, shape)
+}
+
+fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
+    AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
+}
+
+impl<T: Threading> Sublet<T> {
+    fn new(allocator: Allocator<T>, gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
+        let default = PoolCreateInfo::new(gpu.device_local_type());
+        let pool_info = match shape {
+            Shape::Default | Shape::Created => None,
+            Shape::Pool { block_size, min, max } => Some(PoolCreateInfo {
+                block_size,
+                min_block_count: min as u32,
+                max_block_count: max as u32,
+                ..default
+            }),
+            Shape::LinearPool { block_size } => {
+                let algorithm = Algorithm::Linear;
+                Some(PoolCreateInfo { block_size, max_block_count: 1, algorithm, ..default })
+            }
+            Shape::Engine { .. } | Shape::LinearEngine { .. } => return Ok(None),
+        };
+        let mut info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+        let automatic = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let mut pool = None;
+        if let Some(pool_info) = pool_info {
+            let made = allocator.create_pool(&pool_info).map_err(|error| error.to_string())?;
+            let made = Box::into_raw(Box::new(made));
+            // SAFETY: it lives until `finish`, which lets go of `info` first.
+            info = AllocationCreateInfo::in_pool(unsafe { &*made });
+            pool = Some(made);
+        }
+        Ok(Some(Self { allocator, info, automatic, pool }))
+    }
+
+    #[inline]
+    fn take(&self, request: &Request) -> Option<Allocation> {
+        let requirements = vk::MemoryRequirements {
+            size: request.size,
+            alignment: request.alignment,
+            memory_type_bits: u32::MAX,
+        };
+        self.allocator.allocate_memory(&requirements, &self.info).ok()
+    }
+
+    #[inline]
+    fn give_back(&self, allocation: Allocation) {
+        // SAFETY: no device uses it.
+        let freed = unsafe { self.allocator.free_memory(allocation) };
+        assert!(freed.is_ok(), "Sublet does not know its own allocation");
+    }
+
+    fn count(&self) -> u64 {
+        self.allocator.memory_type_statistics().iter().map(|statistics| statistics.allocation_count).sum()
+    }
+
+    fn end(self) -> Result<(), String> {
+        let mut leaks = 0;
+        if let Some(pool) = self.pool {
+            // SAFETY: from `Box::into_raw`; `info`, the only reference, is not used any more.
+            let pool = *unsafe { Box::from_raw(pool) };
+            // SAFETY: no device uses it.
+            let destroyed = unsafe { self.allocator.destroy_pool(pool) };
+            leaks += destroyed.map_err(|error| error.to_string())?.len();
+        }
+        leaks += self.allocator.destroy().len();
+        if leaks == 0 { Ok(()) } else { Err(format!("Sublet reports {leaks} leaks")) }
+    }
+}
+
+impl<T: Threading> Peer for Sublet<T> {
+    type Allocation = Allocation;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Allocation> {
+        self.take(request)
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: Allocation) {
+        self.give_back(allocation);
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.count())
+    }
+
+    fn finish(self) -> Result<(), String> {
+        self.end()
+    }
+}
+
+impl<T: Threading> Creates for Sublet<T> {
+    #[inline]
+    fn create(&mut self, request: &Request) -> Option<(Resource, Allocation)> {
+        if request.kind == Kind::Image {
+            // SAFETY: the create-info is complete.
+            let made = unsafe { self.allocator.create_image(&super::image_info(request), &self.automatic) };
+            return made.ok().map(|(image, allocation)| (Resource::Image(image), allocation));
+        }
+        // SAFETY: the create-info is complete.
+        let made = unsafe { self.allocator.create_buffer(&super::buffer_info(request), &self.automatic) };
+        made.ok().map(|(buffer, allocation)| (Resource::Buffer(buffer), allocation))
+    }
+
+    #[inline]
+    fn destroy(&mut self, resource: Resource, allocation: Allocation) {
+        let freed = match resource {
+            // SAFETY: no device uses it.
+            Resource::Buffer(buffer) => unsafe { self.allocator.destroy_buffer(buffer, allocation) },
+            // SAFETY: no device uses it.
+            Resource::Image(image) => unsafe { self.allocator.destroy_image(image, allocation) },
+        };
+        assert!(freed.is_ok(), "Sublet does not know its own allocation");
+    }
+}
+
+impl SharedPeer for Sublet<Shared> {
+    type Allocation = Allocation;
+
+    #[inline]
+    fn allocate(&self, request: &Request) -> Option<Allocation> {
+        self.take(request)
+    }
+
+    #[inline]
+    fn free(&self, allocation: Allocation) {
+        self.give_back(allocation);
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.count())
+    }
+
+    fn finish(self) -> Result<(), String> {
+        self.end()
+    }
+}
+
+/// An engine with one region.
+pub(super) struct Engine<M> {
+    engine: M,
+    region: metadata::RegionId,
+}
+
+pub(super) fn tlsf(capacity: u64) -> Result<Engine<Tlsf>, String> {
+    Engine::new(Tlsf::new(capacity), capacity)
+}
+
+pub(super) fn linear(capacity: u64) -> Result<Engine<Linear>, String> {
+    Engine::new(Linear::new(capacity, Regions::Single), capacity)
+}
+
+impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Engine<M> {
+    fn new(mut engine: M, capacity: u64) -> Result<Self, String> {
+        let region = engine.add_region(&capacity).map_err(|error| format!("{error:?}"))?;
+        Ok(Self { engine, region })
+    }
+}
+
+impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Peer for Engine<M> {
+    type Allocation = Key;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Key> {
+        let request = metadata::Request::new(request.size, request.alignment);
+        self.engine.allocate(&request).ok().map(|(key, _)| key)
+    }
+
+    #[inline]
+    fn free(&mut self, key: Key) {
+        assert!(self.engine.free(key).is_ok(), "the engine does not know its own key");
+    }
+
+    fn reset(&mut self) -> bool {
+        self.engine.reset(self.region);
+        true
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.engine.usage().used_chunks)
+    }
+
+    fn capacity(&self) -> Option<u64> {
+        Some(self.engine.usage().capacity)
+    }
+
+    fn finish(self) -> Result<(), String> {
+        self.engine.validate();
+        Ok(())
+    }
+}
+
+/// A virtual block.
+pub(super) struct Virtual(VirtualBlock);
+
+pub(super) fn virtual_block(shape: Shape) -> Result<Option<Virtual>, String> {
+    let (size, algorithm) = match shape {
+        Shape::Engine { capacity } => (capacity, Algorithm::Tlsf),
+        Shape::LinearEngine { capacity } => (capacity, Algorithm::Linear),
+        _ => return Ok(None),
+    };
+    let block = VirtualBlock::new(&VirtualBlockCreateInfo { size, algorithm });
+    Ok(Some(Virtual(block.map_err(|error| error.to_string())?)))
+}
+
+impl Peer for Virtual {
+    type Allocation = VirtualAllocation;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<VirtualAllocation> {
+        let info = VirtualAllocationCreateInfo {
+            size: request.size,
+            alignment: request.alignment,
+            ..VirtualAllocationCreateInfo::default()
+        };
+        self.0.allocate(&info).ok()
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: VirtualAllocation) {
+        assert!(self.0.free(allocation).is_ok(), "the block does not know its own allocation");
+    }
+
+    fn reset(&mut self) -> bool {
+        self.0.clear();
+        true
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.0.statistics().allocation_count)
+    }
+
+    fn capacity(&self) -> Option<u64> {
+        Some(self.0.size())
+    }
+
+    fn finish(self) -> Result<(), String> {
+        Ok(())
+    }
+}

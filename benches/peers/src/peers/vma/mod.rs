@@ -1,0 +1,345 @@
+//! VMA, in C++: the allocator with its default pools or a custom pool, and its virtual block.
+
+mod ffi;
+
+use std::ptr;
+
+use ash::vk;
+
+use super::{Creates, Peer, Resource, Shape, SharedPeer};
+use crate::gpu::Gpu;
+use crate::heap;
+use crate::script::{Kind, Request};
+
+/// An allocator.
+pub(super) struct Vma {
+    allocator: ffi::Allocator,
+    pool: ffi::Pool,
+    info: ffi::AllocationCreateInfo,
+    automatic: ffi::AllocationCreateInfo,
+}
+
+// SAFETY: VMA locks within, unless told not to (VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT), which it is not.
+unsafe impl Send for Vma {}
+// SAFETY: as above.
+unsafe impl Sync for Vma {}
+
+/// An allocation.
+pub(super) struct Held(ffi::Allocation);
+
+// SAFETY: any thread may free it.
+unsafe impl Send for Held {}
+
+fn functions(gpu: &Gpu) -> ffi::VulkanFunctions {
+    let (instance, device) = (gpu.instance(), gpu.device());
+    let core = device.fp_v1_0();
+    ffi::VulkanFunctions {
+        get_instance_proc_addr: None,
+        get_device_proc_addr: None,
+        get_physical_device_properties: instance.fp_v1_0().get_physical_device_properties,
+        get_physical_device_memory_properties: instance.fp_v1_0().get_physical_device_memory_properties,
+        allocate_memory: core.allocate_memory,
+        free_memory: core.free_memory,
+        map_memory: core.map_memory,
+        unmap_memory: core.unmap_memory,
+        flush_mapped_memory_ranges: core.flush_mapped_memory_ranges,
+        invalidate_mapped_memory_ranges: core.invalidate_mapped_memory_ranges,
+        bind_buffer_memory: core.bind_buffer_memory,
+        bind_image_memory: core.bind_image_memory,
+        get_buffer_memory_requirements: core.get_buffer_memory_requirements,
+        get_image_memory_requirements: core.get_image_memory_requirements,
+        create_buffer: core.create_buffer,
+        destroy_buffer: core.destroy_buffer,
+        create_image: core.create_image,
+        destroy_image: core.destroy_image,
+        cmd_copy_buffer: core.cmd_copy_buffer,
+        get_buffer_memory_requirements2: device.fp_v1_1().get_buffer_memory_requirements2,
+        get_image_memory_requirements2: device.fp_v1_1().get_image_memory_requirements2,
+        bind_buffer_memory2: device.fp_v1_1().bind_buffer_memory2,
+        bind_image_memory2: device.fp_v1_1().bind_image_memory2,
+        get_physical_device_memory_properties2: instance.fp_v1_1().get_physical_device_memory_properties2,
+        get_device_buffer_memory_requirements: device.fp_v1_3().get_device_buffer_memory_requirements,
+        get_device_image_memory_requirements: device.fp_v1_3().get_device_image_memory_requirements,
+        get_memory_win32_handle: ptr::null_mut(),
+    }
+}
+
+fn checked(result: vk::Result, call: &str) -> Result<(), String> {
+    if result == vk::Result::SUCCESS { Ok(()) } else { Err(format!("{call}: {result}")) }
+}
+
+fn callbacks(count_heap: bool) -> *const vk::AllocationCallbacks<'static> {
+    if count_heap { &raw const heap::CALLBACKS.0 } else { ptr::null() }
+}
+
+fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCreateInfo {
+    ffi::AllocationCreateInfo {
+        flags: 0,
+        usage,
+        required_flags: vk::MemoryPropertyFlags::empty(),
+        preferred_flags: vk::MemoryPropertyFlags::empty(),
+        memory_type_bits: 0,
+        pool,
+        user_data: ptr::null_mut(),
+        priority: 0.5,
+    }
+}
+
+impl Vma {
+    pub(super) fn new(gpu: &Gpu, shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
+        let functions = functions(gpu);
+        let info = ffi::AllocatorCreateInfo {
+            flags: 0,
+            physical_device: gpu.physical_device(),
+            device: gpu.device().handle(),
+            preferred_large_heap_block_size: 0,
+            allocation_callbacks: callbacks(count_heap),
+            device_memory_callbacks: ptr::null(),
+            heap_size_limit: ptr::null(),
+            vulkan_functions: &raw const functions,
+            instance: gpu.instance().handle(),
+            vulkan_api_version: gpu.api_version().min(vk::API_VERSION_1_3),
+            type_external_memory_handle_types: ptr::null(),
+        };
+        let (block_size, min, max, flags) = match shape {
+            Shape::Default | Shape::Created => (0, 0, 0, None),
+            Shape::Pool { block_size, min, max } => (block_size, min, max, Some(0)),
+            Shape::LinearPool { block_size } => {
+                let linear = ffi::POOL_LINEAR;
+                (block_size, 0, 1, Some(linear))
+            }
+            Shape::Engine { .. } | Shape::LinearEngine { .. } => return Ok(None),
+        };
+        let mut allocator = ptr::null_mut();
+        // SAFETY: the create-info is complete; whoever makes a peer keeps the device until the peer is finished.
+        checked(unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) }, "vmaCreateAllocator")?;
+        let mut pool = ptr::null_mut();
+        if let Some(flags) = flags {
+            let info = ffi::PoolCreateInfo {
+                memory_type_index: gpu.device_local_type(),
+                flags,
+                block_size,
+                min_block_count: min,
+                max_block_count: max,
+                priority: 0.5,
+                min_allocation_alignment: 0,
+                memory_allocate_next: ptr::null_mut(),
+            };
+            // SAFETY: the create-info is complete.
+            let made = unsafe { ffi::create_pool(allocator, &raw const info, &raw mut pool) };
+            checked(made, "vmaCreatePool")?;
+        }
+        let usage = ffi::USAGE_GPU_ONLY;
+        let automatic = ffi::USAGE_AUTO;
+        Ok(Some(Self {
+            allocator,
+            pool,
+            info: allocation_info(usage, pool),
+            automatic: allocation_info(automatic, ptr::null_mut()),
+        }))
+    }
+
+    #[inline]
+    fn take(&self, request: &Request) -> Option<Held> {
+        let requirements = vk::MemoryRequirements {
+            size: request.size,
+            alignment: request.alignment,
+            memory_type_bits: u32::MAX,
+        };
+        let mut allocation = ptr::null_mut();
+        let (info, to, none) = (&raw const self.info, &raw mut allocation, ptr::null_mut());
+        // SAFETY: the allocator is live, everything that is passed is valid.
+        let result = unsafe { ffi::allocate_memory(self.allocator, &raw const requirements, info, to, none) };
+        (result == vk::Result::SUCCESS).then_some(Held(allocation))
+    }
+
+    #[inline]
+    fn give_back(&self, held: Held) {
+        // SAFETY: the allocation is this allocator's, and no device uses it.
+        unsafe { ffi::free_memory(self.allocator, held.0) };
+    }
+
+    fn count(&self) -> u64 {
+        let mut all = ffi::TotalStatistics::default();
+        // SAFETY: the allocator is live.
+        unsafe { ffi::calculate_statistics(self.allocator, &raw mut all) };
+        u64::from(all.total.statistics.allocation_count)
+    }
+
+    fn end(self) -> Result<(), String> {
+        let live = self.count();
+        if live != 0 {
+            // VMA ends the process when it is destroyed like this with assertions, and leaks without.
+            return Err(format!("VMA still has {live} allocations"));
+        }
+        if !self.pool.is_null() {
+            // SAFETY: nothing is left in it.
+            unsafe { ffi::destroy_pool(self.allocator, self.pool) };
+        }
+        // SAFETY: nothing is left in it, and it is not used again.
+        unsafe { ffi::destroy_allocator(self.allocator) };
+        Ok(())
+    }
+}
+
+impl Peer for Vma {
+    type Allocation = Held;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Held> {
+        self.take(request)
+    }
+
+    #[inline]
+    fn free(&mut self, held: Held) {
+        self.give_back(held);
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.count())
+    }
+
+    fn finish(self) -> Result<(), String> {
+        self.end()
+    }
+}
+
+impl Creates for Vma {
+    #[inline]
+    fn create(&mut self, request: &Request) -> Option<(Resource, Held)> {
+        let mut allocation = ptr::null_mut();
+        let (info, memory, none) = (&raw const self.automatic, &raw mut allocation, ptr::null_mut());
+        let (result, resource) = if request.kind == Kind::Image {
+            let (from, mut image) = (super::image_info(request), vk::Image::null());
+            let (from, to) = (&raw const from, &raw mut image);
+            // SAFETY: the allocator is live, everything that is passed is valid.
+            let result = unsafe { ffi::create_image(self.allocator, from, info, to, memory, none) };
+            (result, Resource::Image(image))
+        } else {
+            let (from, mut buffer) = (super::buffer_info(request), vk::Buffer::null());
+            let (from, to) = (&raw const from, &raw mut buffer);
+            // SAFETY: the allocator is live, everything that is passed is valid.
+            let result = unsafe { ffi::create_buffer(self.allocator, from, info, to, memory, none) };
+            (result, Resource::Buffer(buffer))
+        };
+        (result == vk::Result::SUCCESS).then_some((resource, Held(allocation)))
+    }
+
+    #[inline]
+    fn destroy(&mut self, resource: Resource, held: Held) {
+        match resource {
+            // SAFETY: both are this allocator's, and no device uses them.
+            Resource::Buffer(buffer) => unsafe { ffi::destroy_buffer(self.allocator, buffer, held.0) },
+            // SAFETY: as above.
+            Resource::Image(image) => unsafe { ffi::destroy_image(self.allocator, image, held.0) },
+        }
+    }
+}
+
+impl SharedPeer for Vma {
+    type Allocation = Held;
+
+    #[inline]
+    fn allocate(&self, request: &Request) -> Option<Held> {
+        self.take(request)
+    }
+
+    #[inline]
+    fn free(&self, held: Held) {
+        self.give_back(held);
+    }
+
+    fn live(&self) -> Option<u64> {
+        Some(self.count())
+    }
+
+    fn finish(self) -> Result<(), String> {
+        self.end()
+    }
+}
+
+/// A virtual block: the metadata alone.
+pub(super) struct VmaVirtual {
+    block: ffi::Block,
+    capacity: u64,
+}
+
+/// An allocation of a virtual block.
+pub(super) struct Virtual(ffi::VirtualAllocation);
+
+impl VmaVirtual {
+    pub(super) fn new(shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
+        let linear = ffi::BLOCK_LINEAR;
+        let (capacity, flags) = match shape {
+            Shape::Engine { capacity } => (capacity, 0),
+            Shape::LinearEngine { capacity } => (capacity, linear),
+            _ => return Ok(None),
+        };
+        let info = ffi::VirtualBlockCreateInfo {
+            size: capacity,
+            flags,
+            allocation_callbacks: callbacks(count_heap),
+        };
+        let mut block = ptr::null_mut();
+        // SAFETY: the create-info is complete.
+        let made = unsafe { ffi::create_virtual_block(&raw const info, &raw mut block) };
+        checked(made, "vmaCreateVirtualBlock")?;
+        Ok(Some(Self { block, capacity }))
+    }
+}
+
+impl Peer for VmaVirtual {
+    type Allocation = Virtual;
+
+    #[inline]
+    fn allocate(&mut self, request: &Request) -> Option<Virtual> {
+        let info = ffi::VirtualAllocationCreateInfo {
+            size: request.size,
+            alignment: request.alignment,
+            flags: 0,
+            user_data: ptr::null_mut(),
+        };
+        let mut allocation = 0;
+        let none = ptr::null_mut();
+        // SAFETY: the block is live.
+        let result = unsafe { ffi::virtual_allocate(self.block, &raw const info, &raw mut allocation, none) };
+        (result == vk::Result::SUCCESS).then_some(Virtual(allocation))
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: Virtual) {
+        // SAFETY: it is this block's.
+        unsafe { ffi::virtual_free(self.block, allocation.0) };
+    }
+
+    fn reset(&mut self) -> bool {
+        // SAFETY: the block is live.
+        unsafe { ffi::clear_virtual_block(self.block) };
+        true
+    }
+
+    fn live(&self) -> Option<u64> {
+        let mut all = ffi::Statistics::default();
+        // SAFETY: the block is live.
+        unsafe { ffi::virtual_block_statistics(self.block, &raw mut all) };
+        Some(u64::from(all.allocation_count))
+    }
+
+    fn capacity(&self) -> Option<u64> {
+        Some(self.capacity)
+    }
+
+    fn finish(self) -> Result<(), String> {
+        // SAFETY: the block is live.
+        if unsafe { ffi::is_virtual_block_empty(self.block) } == vk::FALSE {
+            return Err("VMA's virtual block is not empty".to_owned());
+        }
+        // SAFETY: it is empty, and not used again.
+        unsafe { ffi::destroy_virtual_block(self.block) };
+        Ok(())
+    }
+}
+
+/// Bytes of the allocator's handle, and of the virtual block's.
+pub(super) const HANDLES: (usize, usize) =
+    (size_of::<ffi::Allocation>(), size_of::<ffi::VirtualAllocation>());

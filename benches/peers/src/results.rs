@@ -1,0 +1,77 @@
+//! What was measured, kept to be looked up by workload and peer.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use crate::case::Figures;
+use crate::peers::PeerKind;
+use crate::statistics::Percentiles;
+
+/// One run of threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadFigures {
+    /// Million pairs in a second, all threads together.
+    pub(crate) throughput: f64,
+    /// Bytes reserved at most.
+    pub(crate) reserved: u64,
+    /// Bytes live at most, as the requests have it.
+    pub(crate) live: u64,
+}
+
+/// Everything by now.
+#[derive(Default)]
+pub(crate) struct Results {
+    figures: BTreeMap<(String, PeerKind), Figures>,
+    threads: BTreeMap<(PeerKind, usize, bool), ThreadFigures>,
+    growth: BTreeMap<PeerKind, Percentiles>,
+    /// Whether others were at work on the machine when threads were measured: then their scaling says nothing.
+    pub(crate) busy: bool,
+}
+
+impl Results {
+    pub(crate) fn add(&mut self, id: &str, kind: PeerKind, figures: Figures) {
+        self.figures.insert((id.to_owned(), kind), figures);
+    }
+
+    pub(crate) fn get(&self, id: &str, kind: PeerKind) -> Option<&Figures> {
+        self.figures.get(&(id.to_owned(), kind))
+    }
+
+    /// Nanoseconds for each pair.
+    pub(crate) fn pair(&self, id: &str, kind: PeerKind) -> Option<f64> {
+        self.get(id, kind)?.pair
+    }
+
+    pub(crate) fn add_threads(
+        &mut self,
+        kind: PeerKind,
+        threads: usize,
+        remote: bool,
+        figures: ThreadFigures,
+    ) {
+        self.threads.insert((kind, threads, remote), figures);
+    }
+
+    pub(crate) fn threads(&self, kind: PeerKind, threads: usize, remote: bool) -> Option<&ThreadFigures> {
+        self.threads.get(&(kind, threads, remote))
+    }
+
+    pub(crate) fn add_growth(&mut self, kind: PeerKind, figures: Percentiles) {
+        self.growth.insert(kind, figures);
+    }
+
+    pub(crate) fn growth(&self, kind: PeerKind) -> Option<&Percentiles> {
+        self.growth.get(&kind)
+    }
+
+    /// The workloads that both peers did, in alphabetical order.
+    pub(crate) fn shared(&self, one: PeerKind, other: PeerKind) -> Vec<(&str, &Figures, &Figures)> {
+        let mut found = Vec::new();
+        for ((id, kind), figures) in &self.figures {
+            if let (true, Some(others)) = (*kind == one, self.get(id, other)) {
+                found.push((id.as_str(), figures, others));
+            }
+        }
+        found
+    }
+}

@@ -1,0 +1,167 @@
+//! What is to be done, made beforehand from fixed seeds: the same for every peer.
+#![forbid(unsafe_code)]
+
+/// SplitMix64.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// Log-uniform, octave by octave: each power of two from `1 << from` to `1 << (to - 1)` is as likely, and within
+    /// one all sizes are.
+    pub(crate) fn log_uniform(&mut self, from: u32, to: u32) -> u64 {
+        let octave = 1 << (u64::from(from) + self.below(u64::from(to - from)));
+        octave + self.below(octave)
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for at in (1..items.len()).rev() {
+            items.swap(at, self.below(at as u64 + 1) as usize);
+        }
+    }
+}
+
+/// What one allocation needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) size: u64,
+    pub(crate) alignment: u64,
+    pub(crate) kind: Kind,
+}
+
+/// What is to be allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Memory alone.
+    Memory,
+    /// A buffer with its memory.
+    Buffer,
+    /// An optimal image with its memory; the size is its edge in texels of four bytes.
+    Image,
+}
+
+/// Distributions of alignments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Alignments {
+    /// 16, 256, 4096, 65536 at 40, 50, 8, 2 percent.
+    Usual,
+    /// The same at 25 percent each.
+    Mixed,
+    /// 256 always.
+    Fixed,
+}
+
+impl Alignments {
+    fn draw(self, random: &mut Random) -> u64 {
+        match (self, random.below(100)) {
+            (Self::Usual, 0..40) | (Self::Mixed, 0..25) => 16,
+            (Self::Usual, 40..90) | (Self::Mixed, 25..50) | (Self::Fixed, _) => 256,
+            (Self::Usual, 90..98) | (Self::Mixed, 50..75) => 4096,
+            _ => 65_536,
+        }
+    }
+}
+
+/// How requests are drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shapes {
+    pub(crate) alignments: Alignments,
+    /// Binary logarithms of the smallest size, and of the first that is too large.
+    pub(crate) octaves: (u32, u32),
+}
+
+impl Shapes {
+    /// 256 bytes to 1 MiB.
+    pub(crate) const fn common(alignments: Alignments) -> Self {
+        Self { alignments, octaves: (8, 20) }
+    }
+
+    pub(crate) fn draw(self, random: &mut Random) -> Request {
+        let size = random.log_uniform(self.octaves.0, self.octaves.1);
+        Request { size, alignment: self.alignments.draw(random), kind: Kind::Memory }
+    }
+}
+
+/// A stretch of operations of one kind. Each number is a slot that an allocation is kept in.
+#[derive(Clone, Debug)]
+pub(crate) enum Phase {
+    /// Into slots that are vacant.
+    Allocate(Vec<(u32, Request)>),
+    /// What was there is freed, and another allocation made.
+    Replace(Vec<(u32, Request)>),
+    Free(Vec<u32>),
+    /// Gives everything back at once, where the peer can.
+    Reset,
+}
+
+impl Phase {
+    /// Operations, and so half the pairs.
+    pub(crate) fn halves(&self) -> usize {
+        match self {
+            Self::Allocate(list) => list.len(),
+            Self::Replace(list) => 2 * list.len(),
+            Self::Free(list) => list.len(),
+            Self::Reset => 0,
+        }
+    }
+}
+
+/// `count` requests for the slots from 0 on.
+pub(crate) fn fill(random: &mut Random, shapes: Shapes, count: usize) -> Phase {
+    Phase::Allocate((0..count).map(|slot| (slot as u32, shapes.draw(random))).collect())
+}
+
+/// `count` times another slot of `live` is given another allocation.
+pub(crate) fn churn(random: &mut Random, shapes: Shapes, live: usize, count: usize) -> Phase {
+    Phase::Replace((0..count).map(|_| (random.below(live as u64) as u32, shapes.draw(random))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_list() {
+        let list =
+            |seed| format!("{:?}", churn(&mut Random::new(seed), Shapes::common(Alignments::Usual), 10, 100));
+        assert_eq!(list(1), list(1));
+        assert_ne!(list(1), list(2));
+    }
+
+    #[test]
+    fn requests_are_as_promised() {
+        let mut random = Random::new(7);
+        let requests: Vec<_> =
+            (0..10_000).map(|_| Shapes::common(Alignments::Usual).draw(&mut random)).collect();
+        assert!(requests.iter().all(|request| (256..1 << 20).contains(&request.size)));
+        let share = |alignment| requests.iter().filter(|request| request.alignment == alignment).count();
+        assert!((3_800..4_200).contains(&share(16)) && (4_800..5_200).contains(&share(256)));
+        assert!((700..900).contains(&share(4096)) && (120..280).contains(&share(65_536)));
+        let small = requests.iter().filter(|request| request.size < 512).count();
+        assert!((740..930).contains(&small), "an octave of twelve: {small}");
+    }
+
+    #[test]
+    fn shuffling_keeps_everything() {
+        let mut items: Vec<u32> = (0..100).collect();
+        Random::new(3).shuffle(&mut items);
+        assert_ne!(items, (0..100).collect::<Vec<_>>());
+        items.sort_unstable();
+        assert_eq!(items, (0..100).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,592 @@
+//! A run of the program: which workloads, in which order, and the tables that come of them.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::case::{self, Effort, Figures, Workload};
+use crate::cli::{Command, Options};
+use crate::clock::Clock;
+use crate::gpu::{Driver, Gpu};
+use crate::instructions;
+use crate::output::{is_busy, list, percentiles, processor, say};
+use crate::peers::PeerKind;
+use crate::results::{Results, ThreadFigures};
+use crate::statistics::{bytes, median, number, ratio};
+use crate::table::Table;
+use crate::targets;
+use crate::workloads::fill::{FILLS, fill};
+use crate::workloads::growth::{self, growth};
+use crate::workloads::threads::{Plan, threads};
+use crate::workloads::{self, Maker, Scale};
+
+/// Columns of the tables of allocators.
+const WHOLE: [PeerKind; 7] = [
+    PeerKind::Sublet,
+    PeerKind::SubletLocal,
+    PeerKind::Vma,
+    PeerKind::GpuAllocator,
+    PeerKind::GpuAlloc,
+    PeerKind::Driver,
+    PeerKind::Nothing,
+];
+/// Columns of the table of engines.
+const ENGINES: [PeerKind; 6] = [
+    PeerKind::SubletEngine,
+    PeerKind::SubletVirtual,
+    PeerKind::VmaVirtual,
+    PeerKind::OffsetAllocator,
+    PeerKind::Rlsf,
+    PeerKind::Nothing,
+];
+/// Columns of the tables of threads.
+const SHARED: [PeerKind; 5] =
+    [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing];
+/// No workload may take more than such a part of a real heap.
+const HEAP_PART: u64 = 3;
+/// Progress is shown so often.
+const TICK: Duration = Duration::from_millis(100);
+
+pub(crate) struct Session {
+    options: Options,
+    driver: Driver,
+    scale: Scale,
+    effort: Effort,
+    results: Results,
+    progress: ProgressBar,
+}
+
+impl Session {
+    pub(crate) fn new(options: &Options) -> Result<Self, String> {
+        let quick = options.quick;
+        let rounds = options.rounds.unwrap_or(if quick { 3 } else { 15 }).max(1);
+        let sample_rounds = if quick { 1 } else { 5 };
+        let scale = Scale {
+            seed: options.seed,
+            pairs: if quick { 2_000 } else { 20_000 },
+            smaller: if quick { 10 } else { 1 },
+        };
+        let progress = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("{spinner} [{elapsed}] {wide_msg}") {
+            progress.set_style(style);
+        }
+        progress.enable_steady_tick(TICK);
+        Ok(Self {
+            driver: options.driver()?,
+            options: options.clone(),
+            scale,
+            effort: Effort { rounds, sample_rounds },
+            results: Results::default(),
+            progress,
+        })
+    }
+
+    /// The same at a size that a test has time for.
+    #[cfg(test)]
+    pub(crate) fn tiny(options: &Options) -> Result<Self, String> {
+        let mut session = Self::new(options)?;
+        session.scale = Scale { pairs: 60, smaller: 100, ..session.scale };
+        session.effort = Effort { rounds: 2, sample_rounds: 1 };
+        session.progress = ProgressBar::hidden();
+        Ok(session)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn results(&self) -> &Results {
+        &self.results
+    }
+
+    /// Everything that the command asks for, printed.
+    pub(crate) fn run(&mut self, command: &Command) -> Result<(), String> {
+        const SINGLE: [Maker; 7] = [
+            workloads::churn,
+            workloads::order,
+            workloads::frame,
+            workloads::level,
+            workloads::granularity,
+            workloads::blocks,
+            workloads::create,
+        ];
+        match command {
+            Command::List => {
+                self.progress.finish_and_clear();
+                return list(&self.scale);
+            }
+            Command::Counted { workload } => return self.counted(workload),
+            _ => say(&format!("{}\n", self.head()?))?,
+        }
+        match command {
+            Command::Churn => self.single(&[workloads::churn])?,
+            Command::Order => self.single(&[workloads::order])?,
+            Command::Frame => self.single(&[workloads::frame])?,
+            Command::Level => self.single(&[workloads::level])?,
+            Command::Granularity => self.single(&[workloads::granularity])?,
+            Command::Blocks => self.single(&[workloads::blocks])?,
+            Command::Create => self.single(&[workloads::create])?,
+            Command::Engines => self.engines(true)?,
+            Command::Fill => self.fill(true)?,
+            Command::Threads => self.threads(true)?,
+            Command::Growth => self.growth(true)?,
+            Command::Instructions => self.instructions()?,
+            Command::All => {
+                self.single(&SINGLE)?;
+                self.create_on_vulkan(true)?;
+                self.engines(true)?;
+                self.fill(true)?;
+                self.threads(true)?;
+                self.growth(true)?;
+                self.instructions()?;
+                self.targets()?;
+            }
+            Command::Targets => {
+                for maker in SINGLE {
+                    self.measure_all(maker)?;
+                }
+                self.create_on_vulkan(false)?;
+                self.engines(false)?;
+                self.fill(false)?;
+                self.threads(false)?;
+                self.growth(false)?;
+                self.targets()?;
+            }
+            Command::List | Command::Counted { .. } => {}
+        }
+        self.progress.finish_and_clear();
+        Ok(())
+    }
+
+    fn print(&self, title: &str, notes: &[&str], table: Table) -> Result<(), String> {
+        let table = table.without_empty_columns();
+        if table.is_empty() {
+            return Ok(());
+        }
+        let mut text = format!("## {title}\n\n{table}\n");
+        for note in notes {
+            text.push_str(note);
+            text.push_str("\n\n");
+        }
+        self.progress.suspend(|| say(&text))
+    }
+
+    /// What has to be known to make sense of the figures.
+    fn head(&self) -> Result<String, String> {
+        let gpu = Gpu::new(&self.driver, Some(1))?;
+        let command: Vec<String> = std::env::args().skip(1).collect();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let versions: Vec<String> =
+            crate::VERSIONS.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        Ok(format!(
+            "# Sublet and its peers\n\n\
+             - Host: {}, {cores} cores, {} {}\n\
+             - Driver: {}: {}\n\
+             - Versions: {}\n\
+             - Command: `sublet-peers {}`; seed {}, {} rounds of {} pairs\n\
+             - Clock: a look at it takes {} ns, which is subtracted from single calls; whole rounds on drivers that \
+             are not real are in the thread's own time, so that what else runs on the machine is not in them{}\n",
+            processor(),
+            std::env::consts::OS,
+            std::env::consts::ARCH,
+            self.driver,
+            gpu.description(),
+            versions.join(", "),
+            command.join(" "),
+            self.scale.seed,
+            self.effort.rounds,
+            self.scale.pairs,
+            number(Clock::get().own),
+            if cfg!(debug_assertions) {
+                "\n- **Built without --release: the figures mean nothing**"
+            } else {
+                ""
+            },
+        ))
+    }
+
+    /// Measures a workload with the peers that are asked for.
+    fn measure(&mut self, mut workload: Workload, driver: &Driver) -> Result<bool, String> {
+        workload.peers.retain(|entry| self.options.wants_peer(entry.kind));
+        if !self.options.wants(&workload.id) || workload.peers.is_empty() {
+            return Ok(false);
+        }
+        if !matches!(driver, Driver::Null(_)) {
+            // Memory is real there.
+            let heap = Gpu::new(driver, None)?.largest_heap();
+            if workload.live_bytes() > heap / HEAP_PART {
+                let needs = bytes(workload.live_bytes() as f64);
+                self.progress.println(format!("{}: skipped, its {needs} are too much here", workload.id));
+                return Ok(false);
+            }
+        }
+        let progress = self.progress.clone();
+        let measured = case::measure(&workload, driver, self.effort, |peer| {
+            progress.set_message(format!("{}: {peer}", workload.id));
+        })?;
+        for (kind, figures) in measured {
+            self.results.add(&workload.id, kind, figures);
+        }
+        Ok(true)
+    }
+
+    /// The ids and titles of what was measured.
+    fn measure_all(&mut self, maker: Maker) -> Result<Vec<(String, String)>, String> {
+        let driver = self.driver.clone();
+        let mut measured = Vec::new();
+        for workload in maker(&self.scale) {
+            let named = (workload.id.clone(), workload.title.clone());
+            if self.measure(workload, &driver)? {
+                measured.push(named);
+            }
+        }
+        Ok(measured)
+    }
+
+    fn single(&mut self, makers: &[Maker]) -> Result<(), String> {
+        let mut rows = Vec::new();
+        for maker in makers {
+            rows.extend(self.measure_all(*maker)?);
+        }
+        self.times("Nanoseconds for each pair of allocate and free", &rows)?;
+        self.print_details(&rows, &WHOLE, true)?;
+        Ok(())
+    }
+
+    fn times(&self, title: &str, rows: &[(String, String)]) -> Result<(), String> {
+        let heads = WHOLE.iter().map(|kind| kind.title());
+        let mut table =
+            Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet", "gpu-alloc/Sublet"]));
+        for (id, title) in rows {
+            let pair = |kind| self.results.pair(id, kind);
+            let mut cells = vec![title.clone()];
+            cells.extend(WHOLE.iter().map(|kind| pair(*kind).map_or("-".to_owned(), number)));
+            cells.push(ratio(pair(PeerKind::Vma), pair(PeerKind::Sublet)));
+            cells.push(ratio(pair(PeerKind::GpuAlloc), pair(PeerKind::Sublet)));
+            table.row(cells);
+        }
+        self.print(
+            title,
+            &[
+                "Medians of interleaved rounds. `loop` is what the measuring itself costs; it is part of all figures. \
+                 gpu-allocator and gpu-alloc are measured without the lock that their users put around them; in the \
+                 linear rows gpu-alloc uses its allocator for transient memory.",
+            ],
+            table,
+        )
+    }
+
+    /// Single calls, memory and calls of the driver.
+    fn print_details(
+        &self,
+        rows: &[(String, String)],
+        kinds: &[PeerKind],
+        whole: bool,
+    ) -> Result<(), String> {
+        let heads = || std::iter::once("").chain(kinds.iter().map(|kind| kind.title()));
+        let table = |cell: &dyn Fn(&Figures) -> Option<String>| {
+            let mut table = Table::new(heads());
+            for (id, title) in rows {
+                let figures = |kind: &PeerKind| self.results.get(id, *kind);
+                let cells: Vec<_> = kinds
+                    .iter()
+                    .map(|kind| if *kind == PeerKind::Nothing { None } else { figures(kind).and_then(cell) })
+                    .collect();
+                if cells.iter().any(Option::is_some) {
+                    let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
+                    table.row(std::iter::once(title.clone()).chain(cells));
+                }
+            }
+            table
+        };
+        let single = "Nanoseconds, p50 / p99 / p99.9 / max, medians of rounds; calls for which the driver had to \
+                      give memory are left out.";
+        self.print(
+            "Single calls of allocate",
+            &[single],
+            table(&|figures| figures.allocate.map(percentiles)),
+        )?;
+        self.print("Single calls of free", &[], table(&|figures| figures.free.map(percentiles)))?;
+        if !whole {
+            return Ok(());
+        }
+        let reserved = |figures: &Figures| {
+            let text = |share: Option<f64>| share.map_or("-".to_owned(), number);
+            figures.reserved_peak.map(|peak| format!("{} / {}", text(Some(peak)), text(figures.reserved_end)))
+        };
+        self.print(
+            "Bytes reserved for each live byte",
+            &["The most that was reserved over the most that was live / in the end. Rows are left out where the caller \
+               says how much is reserved, or where next to nothing is live."],
+            table(&reserved),
+        )?;
+        let calls = |figures: &Figures| {
+            let calls = figures.calls;
+            Some(format!("{} / {} / {}", calls.allocations, calls.frees, calls.maps))
+        };
+        self.print("Calls of vkAllocateMemory / vkFreeMemory / vkMapMemory", &[], table(&calls))?;
+        let blocks = |figures: &Figures| Some(figures.blocks.to_string());
+        if rows.iter().any(|(id, _)| id.starts_with("blocks")) {
+            self.print("Memory objects in the end", &[], table(&blocks))?;
+        }
+        let heap = |figures: &Figures| figures.own_heap.map(number);
+        self.print(
+            "Own host memory, bytes for each live allocation",
+            &["What the empty allocator takes is in it."],
+            table(&heap),
+        )?;
+        let mut handles = Table::new(heads());
+        let size = |kind: &PeerKind| match kind.handle_bytes() {
+            0 => "-".to_owned(),
+            size => size.to_string(),
+        };
+        handles.row(std::iter::once("bytes".to_owned()).chain(kinds.iter().map(size)));
+        self.print("What the caller holds", &[], handles)
+    }
+
+    /// With the system's driver, where the others had another.
+    fn create_on_vulkan(&mut self, print: bool) -> Result<(), String> {
+        let driver = Driver::Vulkan(0);
+        if self.driver == driver {
+            return Ok(());
+        }
+        let description = match Gpu::new(&driver, None) {
+            Ok(gpu) => gpu.description(),
+            Err(error) => {
+                self.progress.println(format!("create-vulkan: skipped, {error}"));
+                return Ok(());
+            }
+        };
+        let mut rows = Vec::new();
+        for mut workload in workloads::create(&self.scale) {
+            workload.id = format!("{}-vulkan", workload.id);
+            let named = (workload.id.clone(), workload.title.clone());
+            if self.measure(workload, &driver)? {
+                rows.push(named);
+            }
+        }
+        if print {
+            self.times(&format!("On the system's driver, nanoseconds for each pair: {description}"), &rows)?;
+        }
+        Ok(())
+    }
+
+    fn engines(&mut self, print: bool) -> Result<(), String> {
+        let rows = self.measure_all(workloads::engines)?;
+        if !print {
+            return Ok(());
+        }
+        let heads = ENGINES.iter().map(|kind| kind.title());
+        let ratios = ["VMA/Sublet", "offset-allocator/Sublet"];
+        let mut table = Table::new(std::iter::once("").chain(heads).chain(ratios));
+        for (id, title) in &rows {
+            let pair = |kind| self.results.pair(id, kind);
+            let mut cells = vec![title.clone()];
+            cells.extend(ENGINES.iter().map(|kind| pair(*kind).map_or("-".to_owned(), number)));
+            cells.push(ratio(pair(PeerKind::VmaVirtual), pair(PeerKind::SubletEngine)));
+            cells.push(ratio(pair(PeerKind::OffsetAllocator), pair(PeerKind::SubletEngine)));
+            table.row(cells);
+        }
+        self.print(
+            "Engines alone, nanoseconds for each pair",
+            &[
+                "The ratios are to Sublet's engine. offset-allocator knows no alignment: it is asked for as much more. \
+                 rlsf writes its headers into the memory that it divides, here 3 GiB of host memory, so that it pays \
+                 for caches and pages that the others do not touch; more than that it is not given.",
+            ],
+            table,
+        )?;
+        self.print_details(&rows, &ENGINES, false)?;
+        Ok(())
+    }
+
+    fn fill(&mut self, print: bool) -> Result<(), String> {
+        let mut table = Table::new(std::iter::once("").chain(WHOLE.iter().map(|kind| kind.title())));
+        for one in &FILLS {
+            if !self.options.wants(one.id) {
+                continue;
+            }
+            let mut cells = vec![one.title.to_owned()];
+            for kind in WHOLE {
+                let measured =
+                    !matches!(kind, PeerKind::Driver | PeerKind::Nothing) && self.options.wants_peer(kind);
+                self.progress.set_message(format!("{}: {}", one.id, kind.title()));
+                let figures = if measured { fill(one, &self.driver, kind, &self.scale)? } else { None };
+                cells.push(figures.as_ref().map_or("-".to_owned(), |figures| {
+                    let share = figures.reserved_peak.map_or("-".to_owned(), number);
+                    format!("{} / {share}", bytes(figures.live_bytes as f64))
+                }));
+                if let Some(figures) = figures {
+                    self.results.add(one.id, kind, figures);
+                }
+            }
+            table.row(cells);
+        }
+        if print {
+            let note = "Bytes live at the first refusal / bytes reserved for each of them.";
+            self.print("Filled until full", &[note], table)?;
+        }
+        Ok(())
+    }
+
+    fn threads(&mut self, print: bool) -> Result<(), String> {
+        let rounds = if self.options.quick { 1 } else { self.effort.rounds.min(5) };
+        let milliseconds = if self.options.quick { 20 } else { 100 };
+        self.results.busy = is_busy();
+        for remote in [false, true] {
+            let name = if remote { "threads-remote" } else { "threads-local" };
+            if !self.options.wants(name) {
+                continue;
+            }
+            let heads = SHARED.iter().map(|kind| kind.title());
+            let mut table = Table::new(std::iter::once("threads").chain(heads).chain(["Sublet/VMA"]));
+            let mut memory =
+                Table::new(std::iter::once("threads").chain(SHARED.iter().map(|kind| kind.title())));
+            for count in self.options.thread_counts() {
+                let mut found: Vec<(PeerKind, Vec<ThreadFigures>)> = Vec::new();
+                for round in 0..rounds {
+                    let plan = Plan {
+                        threads: count,
+                        remote,
+                        warm_up: Duration::from_millis(milliseconds / 2),
+                        duration: Duration::from_millis(milliseconds),
+                        scale: self.scale,
+                        round,
+                    };
+                    for kind in SHARED.into_iter().filter(|kind| self.options.wants_peer(*kind)) {
+                        self.progress.set_message(format!("{name}, {count}: {}", kind.title()));
+                        let Some(figures) = threads(plan, &self.driver, kind)? else { continue };
+                        match found.iter_mut().find(|(known, _)| *known == kind) {
+                            Some((_, all)) => all.push(figures),
+                            None => found.push((kind, vec![figures])),
+                        }
+                    }
+                }
+                for (kind, all) in found {
+                    let rates: Vec<f64> = all.iter().map(|figures| figures.throughput).collect();
+                    let reserved = all.iter().map(|figures| figures.reserved).max().unwrap_or(0);
+                    if let (Some(throughput), Some(one)) = (median(&rates), all.first()) {
+                        let figures = ThreadFigures { throughput, reserved, live: one.live };
+                        self.results.add_threads(kind, count, remote, figures);
+                    }
+                }
+                let of = |kind| self.results.threads(kind, count, remote);
+                let rate = |kind| of(kind).map(|figures| figures.throughput);
+                let rates = SHARED.iter().map(|kind| rate(*kind).map_or("-".to_owned(), number));
+                let versus = ratio(rate(PeerKind::Sublet), rate(PeerKind::Vma));
+                table.row(std::iter::once(count.to_string()).chain(rates).chain([versus]));
+                let reserved = SHARED.iter().map(|kind| match of(*kind) {
+                    Some(figures) if *kind != PeerKind::Nothing => {
+                        let share = figures.reserved as f64 / figures.live.max(1) as f64;
+                        format!("{} / {}", bytes(figures.reserved as f64), number(share))
+                    }
+                    _ => "-".to_owned(),
+                });
+                memory.row(std::iter::once(count.to_string()).chain(reserved));
+            }
+            if !print {
+                continue;
+            }
+            let busy = "**Others were at work on the machine: these figures say little of scaling.**";
+            let (who, note) = if remote {
+                let note = "15 of 16 allocations are handed to the next thread, which frees them. `loop` is the \
+                            handing over without any allocator.";
+                ("frees mostly on another thread", note)
+            } else {
+                ("frees on the same thread", "")
+            };
+            let notes: Vec<&str> = [note, if self.results.busy { busy } else { "" }]
+                .into_iter()
+                .filter(|note| !note.is_empty())
+                .collect();
+            self.print(&format!("Threads, million pairs a second in all, {who}"), &notes, table)?;
+            self.print("Reserved at the peak / for each live byte", &[], memory)?;
+        }
+        Ok(())
+    }
+
+    fn growth(&mut self, print: bool) -> Result<(), String> {
+        if !self.options.wants("growth") {
+            return Ok(());
+        }
+        let times = if self.options.quick { 4 } else { 50 };
+        let mut table = Table::new(["", "p50", "p99", "p99.9", "max"]);
+        for kind in SHARED {
+            if kind == PeerKind::Nothing || !self.options.wants_peer(kind) {
+                continue;
+            }
+            self.progress.set_message(format!("growth: {}", kind.title()));
+            let Some(found) = growth(&self.driver, kind, &self.scale, times)? else { continue };
+            let cells = [found.p50, found.p99, found.p999, found.max].map(number);
+            table.row(std::iter::once(kind.title().to_owned()).chain(cells));
+            self.results.add_growth(kind, found);
+        }
+        if print {
+            let slow = match self.driver {
+                Driver::Vulkan(_) => "as long as the driver takes".to_owned(),
+                _ => format!("{} ms", growth::DELAY.as_millis()),
+            };
+            let note = "Nanoseconds of single calls of allocate and free that need no new memory, 100 pairs each \
+                        time that the other thread has entered the driver. The system's own breaks are in them.";
+            self.print(&format!("While another thread is in vkAllocateMemory ({slow})"), &[note], table)?;
+        }
+        Ok(())
+    }
+
+    fn targets(&self) -> Result<(), String> {
+        self.print("Targets", &[], targets::table(&self.results))
+    }
+
+    /// One workload and one peer under valgrind: see `instructions`.
+    fn counted(&mut self, id: &str) -> Result<(), String> {
+        let kind = *self.options.peers.first().ok_or("one peer is counted at a time")?;
+        let found = instructions::workloads(&self.scale).into_iter().find(|workload| workload.id == id);
+        let workload = found.ok_or_else(|| format!("no workload {id} is counted"))?;
+        let pairs = instructions::child(&workload, &self.driver, kind)?;
+        say(&format!("{pairs}\n"))
+    }
+
+    fn instructions(&mut self) -> Result<(), String> {
+        if !instructions::available() {
+            self.progress.println("instructions: skipped, there is no valgrind");
+            return Ok(());
+        }
+        for (title, kinds) in [
+            ("Instructions for each pair", &WHOLE[..]),
+            ("Instructions for each pair, engines", &ENGINES[..]),
+        ] {
+            let heads = kinds.iter().map(|kind| kind.title());
+            let mut table = Table::new(std::iter::once("").chain(heads).chain(["VMA/Sublet"]));
+            for workload in instructions::workloads(&self.scale) {
+                let takes_part: Vec<_> = workload.peers.iter().map(|entry| entry.kind).collect();
+                let engine = workload.id.starts_with("engine");
+                let wanted = self.options.wants(&workload.id)
+                    && (!self.options.quick || instructions::QUICK.contains(&workload.id.as_str()));
+                let skipped = !wanted || engine != title.ends_with("engines");
+                if skipped {
+                    continue;
+                }
+                let mut cells = vec![workload.title.clone()];
+                let (mut own, mut vma) = (None, None);
+                for kind in kinds {
+                    // It would take the time of all others together, and is known to be slow.
+                    let counted = takes_part.contains(kind)
+                        && self.options.wants_peer(*kind)
+                        && !matches!(kind, PeerKind::GpuAllocator | PeerKind::Rlsf);
+                    self.progress.set_message(format!("instructions, {}: {}", workload.id, kind.title()));
+                    let found =
+                        if counted { instructions::count(&workload.id, *kind, &self.options)? } else { None };
+                    cells.push(found.map_or("-".to_owned(), number));
+                    match kind {
+                        PeerKind::Sublet | PeerKind::SubletEngine => own = found,
+                        PeerKind::Vma | PeerKind::VmaVirtual => vma = found,
+                        _ => {}
+                    }
+                }
+                cells.push(ratio(vma, own));
+                table.row(cells);
+            }
+            let note = "Counted by valgrind, the same on every run of the same build.";
+            self.print(title, &[note], table)?;
+        }
+        Ok(())
+    }
+}

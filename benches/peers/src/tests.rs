@@ -1,0 +1,143 @@
+//! Every workload with every peer, at a size that a test has time for: each run checks its own end state.
+#![forbid(unsafe_code)]
+
+use clap::Parser as _;
+
+use crate::cli::{Arguments, Command};
+use crate::peers::PeerKind;
+use crate::session::Session;
+use crate::workloads::{self, Scale};
+
+fn session(options: &str) -> Session {
+    let arguments =
+        Arguments::try_parse_from(["peers", "all", "--quick"].into_iter().chain(options.split_whitespace()));
+    Session::tiny(&arguments.unwrap().options).unwrap()
+}
+
+fn run(options: &str, commands: &[Command]) -> Session {
+    let mut session = session(options);
+    for command in commands {
+        session.run(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    }
+    session
+}
+
+const SINGLE: [Command; 7] = [
+    Command::Churn,
+    Command::Order,
+    Command::Frame,
+    Command::Level,
+    Command::Granularity,
+    Command::Blocks,
+    Command::Create,
+];
+
+#[test]
+fn every_workload_with_every_peer() {
+    let mut commands = SINGLE.to_vec();
+    commands.push(Command::Engines);
+    let session = run("", &commands);
+    let scale = Scale { seed: 1, pairs: 10, smaller: 100 };
+    let makers = [
+        workloads::churn,
+        workloads::order,
+        workloads::frame,
+        workloads::level,
+        workloads::granularity,
+        workloads::blocks,
+        workloads::create,
+        workloads::engines,
+    ];
+    let mut seen = 0;
+    for workload in makers.iter().flat_map(|maker| maker(&scale)) {
+        for entry in &workload.peers {
+            let figures = session.results().get(&workload.id, entry.kind);
+            let without = match entry.kind {
+                PeerKind::GpuAllocator => ["frame-linear", "ring-linear"].contains(&workload.id.as_str()),
+                PeerKind::OffsetAllocator => workload.id == "engine-linear",
+                PeerKind::Rlsf => workload.id == "engine-linear" || workload.id.contains("100k"),
+                _ => false,
+            };
+            assert_eq!(figures.is_none(), without, "{}, {}", workload.id, entry.kind.title());
+            let Some(figures) = figures else { continue };
+            assert!(figures.pair.is_some_and(|pair| pair > 0.0), "{}", workload.id);
+            if workload.thorough && entry.kind != PeerKind::Nothing {
+                assert!(figures.allocate.is_some() && figures.free.is_some(), "{}", workload.id);
+                assert!(figures.own_heap.is_some(), "{}", workload.id);
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen > 150, "only {seen}");
+}
+
+#[test]
+fn everything_in_full_heaps() {
+    let session = run("--only heap-mixed --only pool-mixed", &[Command::Fill]);
+    for kind in
+        [PeerKind::Sublet, PeerKind::SubletLocal, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc]
+    {
+        let figures = session.results().get("fill-heap-mixed", kind).unwrap();
+        assert!(figures.live_bytes < 4 << 30 && figures.live_bytes > 2 << 30, "{}", kind.title());
+        assert!(figures.reserved_peak.is_some_and(|share| (1.0..2.0).contains(&share)), "{}", kind.title());
+    }
+    assert!(session.results().get("fill-pool-mixed", PeerKind::Vma).is_some());
+    assert!(session.results().get("fill-pool-mixed", PeerKind::GpuAlloc).is_none());
+}
+
+#[test]
+fn every_peer_with_threads() {
+    let session = run("--threads 1,3", &[Command::Threads]);
+    for kind in
+        [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc, PeerKind::Nothing]
+    {
+        for (threads, remote) in [(1, false), (3, false), (1, true), (3, true)] {
+            let figures = session.results().threads(kind, threads, remote);
+            let figures = figures.unwrap_or_else(|| panic!("{}, {threads}, {remote}", kind.title()));
+            assert!(figures.throughput > 0.0 && figures.live > 0);
+            assert!(kind == PeerKind::Nothing || figures.reserved > figures.live);
+        }
+    }
+}
+
+#[test]
+fn growth_with_every_peer() {
+    let session = run("", &[Command::Growth]);
+    for kind in [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc] {
+        assert!(session.results().growth(kind).is_some_and(|found| found.max > 0.0), "{}", kind.title());
+    }
+}
+
+/// The simulated driver checks every call, and a run fails if it has anything to say.
+#[test]
+fn a_driver_that_checks_is_content() {
+    run(
+        "--driver sim:nvidia-h200 --only churn-1k --only frame --only granularity --only create",
+        &[Command::Churn, Command::Frame, Command::Granularity, Command::Create],
+    );
+}
+
+/// What a run is for: it must not be content with a wrong end.
+#[test]
+fn a_wrong_end_is_an_error() {
+    use crate::case::{Place, case};
+    use crate::gpu::Driver;
+    use crate::peers::Shape;
+    use crate::script::{Kind, Phase, Request};
+
+    let driver = Driver::parse("null", 0).unwrap();
+    let request = Request { size: 1 << 20, alignment: 16, kind: Kind::Memory };
+    for kind in [PeerKind::Sublet, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc] {
+        let place = Place { driver: &driver, granularity: 1, kind, shape: Shape::Default };
+        // Refused.
+        let mut refused = case(place, 2).unwrap().unwrap();
+        refused.limit(0);
+        refused.prepare(&[Phase::Allocate(vec![(0, request)])], 1);
+        assert!(refused.finish().is_err_and(|error| error.contains("refused")), "{}", kind.title());
+        // Two in one slot: the first is lost.
+        let mut lost = case(place, 2).unwrap().unwrap();
+        lost.prepare(&[Phase::Allocate(vec![(0, request), (0, request)])], 1);
+        assert!(lost.finish().is_err(), "{}", kind.title());
+    }
+    assert!(session("--only churn-1k-usual --peer sublet").run(&Command::Churn).is_ok());
+}

@@ -1,0 +1,51 @@
+//! The same allocations in one large block, or in thousands of small ones.
+#![forbid(unsafe_code)]
+
+use super::Scale;
+use crate::case::{Entry, Workload};
+use crate::peers::{PeerKind, Shape};
+use crate::script::{self, Alignments, Random, Shapes};
+
+/// Bytes of all blocks together.
+const TOTAL: u64 = 512 << 20;
+/// 4 to 32 KiB, 12 on average: three quarters of the bytes.
+const SHAPES: Shapes = Shapes { alignments: Alignments::Fixed, octaves: (12, 15) };
+const LIVE: usize = 32_000;
+
+/// 1, 100, 1,000 and 4,000 blocks in one pool.
+pub(crate) fn blocks(scale: &Scale) -> Vec<Workload> {
+    let one = |count: usize| {
+        let scale = *scale;
+        let live = scale.live(LIVE);
+        // Fewer blocks if there is less to fill them.
+        let blocks = count.min(live / 8).max(1);
+        let block_size = (TOTAL / scale.smaller as u64 / blocks as u64).next_multiple_of(4096);
+        let shape = Shape::Pool { block_size, min: blocks, max: 0 };
+        let entry = |kind: PeerKind| Entry {
+            kind,
+            shape,
+            share: if kind == PeerKind::Vma { (count / 40).max(1) } else { 1 },
+        };
+        let pairs = scale.pairs;
+        let mut random = Random::new(scale.seed(600, 0));
+        Workload {
+            id: format!("blocks-{count}"),
+            title: format!("{count} blocks in one pool"),
+            peers: [PeerKind::Sublet, PeerKind::SubletLocal, PeerKind::Vma].map(entry).into(),
+            granularity: 1,
+            slots: live,
+            before: vec![
+                script::fill(&mut random, SHAPES, live),
+                script::churn(&mut random, SHAPES, live, live),
+            ],
+            warm_up: None,
+            fewer_rounds: 1,
+            round: Box::new(move |round| {
+                vec![script::churn(&mut Random::new(scale.seed(601, round)), SHAPES, live, pairs)]
+            }),
+            thorough: false,
+            reserves: true,
+        }
+    };
+    [1, 100, 1_000, 4_000].map(one).into()
+}

@@ -1,0 +1,56 @@
+//! Allocations that come and go at random, with as many live as before.
+#![forbid(unsafe_code)]
+
+use super::{Scale, short, whole};
+use crate::case::{Rounds, Workload};
+use crate::peers::Shape;
+use crate::script::{self, Alignments, Random, Shapes};
+
+/// 1k, 10k, 100k live, with three distributions of alignments; and large sizes.
+pub(crate) fn churn(scale: &Scale) -> Vec<Workload> {
+    let mut all = Vec::new();
+    for count in [1_000, 10_000, 100_000] {
+        for (alignments, name) in
+            [(Alignments::Usual, "usual"), (Alignments::Mixed, "mixed"), (Alignments::Fixed, "256")]
+        {
+            let id = format!("churn-{}-{name}", short(count));
+            let title = format!("churn, {} live, {name}", short(count));
+            all.push(one(scale, id, title, Shapes::common(alignments), count));
+        }
+    }
+    let shapes = Shapes { alignments: Alignments::Mixed, octaves: (20, 26) };
+    all.push(one(scale, "churn-large".to_owned(), "churn, 200 live, 1 to 64 MiB".to_owned(), shapes, 200));
+    all
+}
+
+fn one(scale: &Scale, id: String, title: String, shapes: Shapes, count: usize) -> Workload {
+    let live = scale.live(count);
+    let pairs = scale.pairs;
+    let many = count > 20_000;
+    let salt = id.bytes().fold(0, |salt: u64, byte| salt * 31 % 65_521 + u64::from(byte));
+    let scale = *scale;
+    let mut random = Random::new(scale.seed(salt, 0));
+    let mut before = vec![script::fill(&mut random, shapes, live)];
+    // So that the holes are where they will be in the end.
+    before.push(script::churn(&mut random, shapes, live, 2 * live));
+    Workload {
+        id,
+        title,
+        peers: whole(Shape::Default, live),
+        granularity: 1,
+        slots: live,
+        before,
+        // With so many live a round touches few of them: only a longer one warms what the next needs.
+        warm_up: many.then(|| -> Rounds {
+            Box::new(move |round| {
+                vec![script::churn(&mut Random::new(scale.seed(salt, round)), shapes, live, 3 * pairs)]
+            })
+        }),
+        fewer_rounds: if many { 3 } else { 1 },
+        round: Box::new(move |round| {
+            vec![script::churn(&mut Random::new(scale.seed(salt, round + 1)), shapes, live, pairs)]
+        }),
+        thorough: true,
+        reserves: true,
+    }
+}

@@ -1,0 +1,46 @@
+//! Buffers and images side by side, where linear and optimal resources may share pages, and where they may not.
+#![forbid(unsafe_code)]
+
+use super::{Scale, whole};
+use crate::case::Workload;
+use crate::peers::Shape;
+use crate::script::{Kind, Phase, Random, Request};
+
+const LIVE: usize = 5_000;
+
+/// Every third one is an image of 16 to 271 texels a side.
+fn draw(random: &mut Random) -> Request {
+    if random.below(3) == 0 {
+        Request { size: 16 + random.below(256), alignment: 1, kind: Kind::Image }
+    } else {
+        Request { size: random.log_uniform(8, 18), alignment: 1, kind: Kind::Buffer }
+    }
+}
+
+/// Buffers and images that come and go, with their memory, at `bufferImageGranularity` 1 and 1024.
+pub(crate) fn granularity(scale: &Scale) -> Vec<Workload> {
+    let one = |granularity: u64| {
+        let scale = *scale;
+        let live = scale.live(LIVE);
+        let pairs = scale.pairs / 2;
+        let churn = move |random: &mut Random, count: usize| {
+            Phase::Replace((0..count).map(|_| (random.below(live as u64) as u32, draw(random))).collect())
+        };
+        let mut random = Random::new(scale.seed(500, 0));
+        let fill = Phase::Allocate((0..live as u32).map(|slot| (slot, draw(&mut random))).collect());
+        Workload {
+            id: format!("granularity-{granularity}"),
+            title: format!("buffers and images, granularity {granularity}"),
+            peers: whole(Shape::Created, live),
+            granularity,
+            slots: live,
+            before: vec![fill, churn(&mut random, 2 * live)],
+            warm_up: None,
+            fewer_rounds: 1,
+            round: Box::new(move |round| vec![churn(&mut Random::new(scale.seed(501, round)), pairs)]),
+            thorough: false,
+            reserves: true,
+        }
+    };
+    vec![one(1), one(1024)]
+}

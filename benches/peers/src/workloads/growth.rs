@@ -1,0 +1,125 @@
+//! `vkAllocateMemory` is slow: what do threads notice that need no new memory?
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::Scale;
+use crate::clock::{self, Clock};
+use crate::gpu::{Driver, Gpu};
+use crate::peers::{self, PeerKind, SharedPeer, VisitShared};
+use crate::script::{Kind, Random, Request};
+use crate::statistics::Percentiles;
+
+/// How long `vkAllocateMemory` takes where the driver is not a real one.
+pub(crate) const DELAY: Duration = Duration::from_millis(20);
+/// Small allocations: twice as many are made as stay, so that there are holes for those that come.
+const LIVE: usize = 1_000;
+/// Not so large that it is given memory of its own, and large enough that each few of them need a block.
+const LARGE: Request = Request { size: 48 << 20, alignment: 256, kind: Kind::Memory };
+/// Pairs that are made each time that the other thread has entered `vkAllocateMemory`. So whoever waits for it waits once
+/// in twice as many calls, however fast the others are.
+const PAIRS: usize = 100;
+
+/// Single calls of one thread, while another makes the allocator grow so many times. `None` if the peer has no form for
+/// threads.
+pub(crate) fn growth(
+    driver: &Driver,
+    kind: PeerKind,
+    scale: &Scale,
+    times: u64,
+) -> Result<Option<Percentiles>, String> {
+    struct Run<'a> {
+        gpu: &'a Gpu,
+        seed: u64,
+        times: u64,
+    }
+
+    impl VisitShared for Run<'_> {
+        type Output = Result<Percentiles, String>;
+
+        fn visit<P: SharedPeer>(self, peer: P) -> Self::Output {
+            run(self.gpu, self.seed, self.times, peer)
+        }
+    }
+    let gpu = Gpu::new(driver, Some(1))?;
+    let said = |error| format!("growth, {}: {error}", kind.title());
+    let visit = Run { gpu: &gpu, seed: scale.seed(1_000, 0), times };
+    let Some(ran) = peers::make_shared(kind, &gpu, visit).map_err(said)? else { return Ok(None) };
+    let found = ran.map_err(said)?;
+    gpu.finish().map_err(said)?;
+    Ok(Some(found))
+}
+
+fn small(random: &mut Random) -> Request {
+    Request { size: 256 + random.below(3840), alignment: 256, kind: Kind::Memory }
+}
+
+fn run<P: SharedPeer>(gpu: &Gpu, seed: u64, times: u64, peer: P) -> Result<Percentiles, String> {
+    let mut random = Random::new(seed);
+    let mut slots: Vec<_> = (0..2 * LIVE).map(|_| peer.allocate(&small(&mut random))).collect();
+    let extra = slots.split_off(LIVE);
+    // Every second one, so that the holes are apart.
+    let mut between = extra.into_iter();
+    for slot in slots.iter_mut().step_by(2) {
+        let other = between.next().flatten();
+        if let Some(allocation) = std::mem::replace(slot, other) {
+            peer.free(allocation);
+        }
+    }
+    between.flatten().for_each(|allocation| peer.free(allocation));
+    let list: Vec<(usize, Request)> =
+        (0..4 * LIVE).map(|_| (random.below(LIVE as u64) as usize, small(&mut random))).collect();
+    gpu.slow(DELAY);
+    let growing = AtomicBool::new(true);
+    let clock = Clock::get();
+    let mut samples: Vec<f32> = Vec::new();
+    let mut refused = 0;
+    let mut list = list.iter().cycle();
+    let mut entered = gpu.counters().entered();
+    let (large, grown) = std::thread::scope(|scope| {
+        let grower = scope.spawn(|| {
+            let start = gpu.counters().allocations();
+            let mut large = Vec::new();
+            let mut refused = false;
+            while gpu.counters().allocations() < start + times && !refused {
+                let allocation = peer.allocate(&LARGE);
+                refused = allocation.is_none();
+                large.extend(allocation);
+            }
+            growing.store(false, Ordering::Relaxed);
+            (large, gpu.counters().allocations() - start)
+        });
+        while growing.load(Ordering::Relaxed) {
+            let now = gpu.counters().entered();
+            if now == entered {
+                std::thread::yield_now();
+                continue;
+            }
+            entered = now;
+            for (slot, request) in list.by_ref().take(PAIRS) {
+                let allocation = slots[*slot].take();
+                let before = clock::now();
+                if let Some(allocation) = allocation {
+                    peer.free(allocation);
+                }
+                let between = clock::now();
+                let allocation = peer.allocate(request);
+                let after = clock::now();
+                refused += u64::from(allocation.is_none());
+                slots[*slot] = allocation;
+                samples.push(clock.single(before, between) as f32);
+                samples.push(clock.single(between, after) as f32);
+            }
+        }
+        grower.join().map_err(|_| "a thread panicked".to_owned())
+    })?;
+    gpu.slow(Duration::ZERO);
+    slots.into_iter().flatten().chain(large).for_each(|allocation| peer.free(allocation));
+    let left = peer.live().unwrap_or(0);
+    peer.finish()?;
+    if left > 0 || refused > 0 || grown < times {
+        return Err(format!("grew {grown} of {times} times, {refused} were refused, {left} were left"));
+    }
+    Percentiles::of(&mut samples).ok_or_else(|| "no call was made".to_owned())
+}

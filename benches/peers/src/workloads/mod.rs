@@ -1,0 +1,71 @@
+//! What is done to the peers. Each group of workloads is a file.
+#![forbid(unsafe_code)]
+
+mod blocks;
+mod churn;
+mod create;
+mod engines;
+mod frame;
+mod granularity;
+mod level;
+mod order;
+
+pub(crate) mod fill;
+pub(crate) mod growth;
+pub(crate) mod threads;
+
+pub(crate) use self::blocks::blocks;
+pub(crate) use self::churn::churn;
+pub(crate) use self::create::create;
+pub(crate) use self::engines::engines;
+pub(crate) use self::frame::frame;
+pub(crate) use self::granularity::granularity;
+pub(crate) use self::level::level;
+pub(crate) use self::order::order;
+
+use crate::case::{Entry, Workload};
+use crate::peers::{PeerKind, Shape};
+
+/// How large the workloads are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    pub(crate) seed: u64,
+    /// Pairs of a round.
+    pub(crate) pairs: usize,
+    /// What numbers of live allocations are divided by.
+    pub(crate) smaller: usize,
+}
+
+impl Scale {
+    fn live(&self, count: usize) -> usize {
+        (count / self.smaller).max(10)
+    }
+
+    /// A seed of one workload's own, and one of each round's.
+    fn seed(&self, salt: u64, round: u64) -> u64 {
+        self.seed ^ (salt << 40) ^ (round + 1)
+    }
+}
+
+/// Workloads that make rows of one table.
+pub(crate) type Maker = fn(&Scale) -> Vec<Workload>;
+
+/// The allocators that a program would choose from.
+const WHOLE: [PeerKind; 6] = [
+    PeerKind::Sublet,
+    PeerKind::SubletLocal,
+    PeerKind::Vma,
+    PeerKind::GpuAllocator,
+    PeerKind::GpuAlloc,
+    PeerKind::Nothing,
+];
+
+/// All of them in the same shape; slow ones do their share of the replacements.
+fn whole(shape: Shape, live: usize) -> Vec<Entry> {
+    WHOLE.iter().map(|&kind| Entry { kind, shape, share: kind.patience(live) }).collect()
+}
+
+/// 1,000 as `1k`.
+fn short(count: usize) -> String {
+    if count >= 1_000 && count % 1_000 == 0 { format!("{}k", count / 1_000) } else { count.to_string() }
+}

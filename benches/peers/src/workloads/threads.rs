@@ -1,0 +1,250 @@
+//! Threads that share one allocator, and free what they have allocated themselves, or what their neighbour has.
+#![forbid(unsafe_code)]
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use super::Scale;
+use crate::clock::{self, Clock, Tick};
+use crate::gpu::{Driver, Gpu};
+use crate::peers::{self, PeerKind, SharedPeer, VisitShared};
+use crate::results::ThreadFigures;
+use crate::ring::{Consumer, Producer, Ring};
+use crate::script::{Alignments, Random, Request, Shapes};
+
+/// Live allocations of each thread.
+const LIVE: usize = 2_000;
+/// Operations that each thread goes through again and again.
+const LIST: usize = 4_096;
+/// Allocations on the way from a thread to the next.
+const ON_THE_WAY: usize = 256;
+/// Pairs between two looks at what time it is.
+const BATCH: usize = 16;
+/// Of so many frees one is done by the thread that allocated.
+const OWN: usize = 16;
+
+/// What the threads are to do now.
+const WARM_UP: u8 = 0;
+const MEASURE: u8 = 1;
+const STOP: u8 = 2;
+
+/// One run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) threads: usize,
+    /// Whether frees are mostly on another thread.
+    pub(crate) remote: bool,
+    pub(crate) warm_up: Duration,
+    pub(crate) duration: Duration,
+    pub(crate) scale: Scale,
+    pub(crate) round: u64,
+}
+
+/// What one thread does.
+struct Thread {
+    /// Live in the beginning.
+    fill: Vec<Request>,
+    list: Vec<(usize, Request)>,
+}
+
+/// Where a thread gives its allocations to, and where it takes others' from.
+type Exchange<'a, A> = (Producer<'a, A>, Consumer<'a, A>);
+
+/// What one thread has done.
+struct Done<A> {
+    pairs: u64,
+    from: Tick,
+    to: Tick,
+    refused: u64,
+    left: Vec<Option<A>>,
+}
+
+impl Plan {
+    fn thread(&self, number: usize) -> Thread {
+        let shapes = Shapes::common(Alignments::Usual);
+        let mut random = Random::new(self.scale.seed(900 + number as u64, self.round));
+        let live = self.scale.live(LIVE);
+        let fill = (0..live).map(|_| shapes.draw(&mut random)).collect();
+        let list =
+            (0..LIST).map(|_| (random.below(live as u64) as usize, shapes.draw(&mut random))).collect();
+        Thread { fill, list }
+    }
+}
+
+/// Runs the plan with that peer. `None` if it has no form for threads.
+pub(crate) fn threads(plan: Plan, driver: &Driver, kind: PeerKind) -> Result<Option<ThreadFigures>, String> {
+    struct Run<'a>(Plan, &'a Gpu);
+
+    impl VisitShared for Run<'_> {
+        type Output = Result<ThreadFigures, String>;
+
+        fn visit<P: SharedPeer>(self, peer: P) -> Self::Output {
+            run(self.0, peer, self.1)
+        }
+    }
+    let gpu = Gpu::new(driver, Some(1))?;
+    let said = |error| format!("{} threads, {}: {error}", plan.threads, kind.title());
+    let ran = peers::make_shared(kind, &gpu, Run(plan, &gpu)).map_err(said)?;
+    let Some(ran) = ran else { return Ok(None) };
+    let figures = ran.map_err(said)?;
+    gpu.finish().map_err(said)?;
+    Ok(Some(figures))
+}
+
+fn run<P: SharedPeer>(plan: Plan, peer: P, gpu: &Gpu) -> Result<ThreadFigures, String> {
+    let scripts: Vec<Thread> = (0..plan.threads).map(|number| plan.thread(number)).collect();
+    let live: u64 = scripts.iter().flat_map(|thread| &thread.fill).map(|request| request.size).sum();
+    let mut rings: Vec<Ring<P::Allocation>> = (0..plan.threads).map(|_| Ring::new(ON_THE_WAY)).collect();
+    let (producers, mut consumers): (Vec<_>, Vec<_>) = rings.iter_mut().map(Ring::ends).unzip();
+    // Each takes what the one before it gives.
+    consumers.rotate_right(1);
+    let stage = AtomicU8::new(WARM_UP);
+    let barrier = Barrier::new(plan.threads + 1);
+    let done: Vec<Done<P::Allocation>> = std::thread::scope(|scope| {
+        let ends = producers.into_iter().zip(consumers);
+        let handles: Vec<_> = scripts
+            .iter()
+            .zip(ends)
+            .map(|(thread, (producer, consumer))| {
+                let (peer, stage, barrier) = (&peer, &stage, &barrier);
+                let exchange = plan.remote.then_some((producer, consumer));
+                scope.spawn(move || work(peer, thread, exchange, stage, barrier))
+            })
+            .collect();
+        barrier.wait();
+        std::thread::sleep(plan.warm_up);
+        stage.store(MEASURE, Ordering::Relaxed);
+        std::thread::sleep(plan.duration);
+        stage.store(STOP, Ordering::Relaxed);
+        barrier.wait();
+        let join = |handle: std::thread::ScopedJoinHandle<'_, _>| handle.join();
+        handles.into_iter().map(join).collect::<Result<_, _>>().map_err(|_| "a thread panicked".to_owned())
+    })?;
+    drop(rings);
+    let reserved = gpu.counters().peak();
+    let clock = Clock::get();
+    let pairs: u64 = done.iter().map(|thread| thread.pairs).sum();
+    let rate: f64 =
+        done.iter().map(|thread| thread.pairs as f64 / clock.between(thread.from, thread.to)).sum();
+    let refused: u64 = done.iter().map(|thread| thread.refused).sum();
+    let left: u64 = done.iter().map(|thread| thread.left.iter().flatten().count() as u64).sum();
+    let counted = peer.live().unwrap_or(left);
+    done.into_iter().flat_map(|thread| thread.left).flatten().for_each(|allocation| peer.free(allocation));
+    let remaining = peer.live().unwrap_or(0);
+    peer.finish()?;
+    let expected = (plan.threads * plan.scale.live(LIVE)) as u64;
+    if (left, counted, remaining, refused) != (expected, expected, 0, 0) || pairs == 0 {
+        return Err(format!(
+            "{expected} allocations should be live in the end: {left} are, the peer counts {counted}; \
+             {remaining} were left when all were freed, {refused} were refused, {pairs} pairs were done"
+        ));
+    }
+    // Pairs in a nanosecond are thousand million pairs in a second.
+    Ok(ThreadFigures { throughput: rate * 1_000.0, reserved, live })
+}
+
+fn work<P: SharedPeer>(
+    peer: &P,
+    thread: &Thread,
+    exchange: Option<Exchange<'_, P::Allocation>>,
+    stage: &AtomicU8,
+    barrier: &Barrier,
+) -> Done<P::Allocation> {
+    let mut slots: Vec<_> = thread.fill.iter().map(|request| peer.allocate(request)).collect();
+    let mut refused = slots.iter().filter(|slot| slot.is_none()).count() as u64;
+    barrier.wait();
+    let (mut pairs, mut from) = (0, clock::now());
+    let mut at = 0;
+    let mut seen = WARM_UP;
+    let mut exchange = exchange;
+    loop {
+        let now = stage.load(Ordering::Relaxed);
+        if now != seen {
+            if now == STOP {
+                break;
+            }
+            (seen, pairs, from) = (now, 0, clock::now());
+        }
+        let batch = &thread.list[at..at + BATCH];
+        at = (at + BATCH) % LIST;
+        refused += match &mut exchange {
+            None => own(peer, &mut slots, batch),
+            Some((producer, consumer)) => handed(peer, &mut slots, batch, producer, consumer, stage),
+        };
+        pairs += BATCH as u64;
+    }
+    let to = clock::now();
+    // Nobody gives anything any more.
+    barrier.wait();
+    if let Some((_, consumer)) = &mut exchange {
+        while let Some(allocation) = consumer.pop() {
+            peer.free(allocation);
+        }
+    }
+    Done { pairs, from, to, refused, left: slots }
+}
+
+#[inline]
+fn own<P: SharedPeer>(peer: &P, slots: &mut [Option<P::Allocation>], batch: &[(usize, Request)]) -> u64 {
+    let mut refused = 0;
+    for (slot, request) in batch {
+        if let Some(allocation) = slots[*slot].take() {
+            peer.free(allocation);
+        }
+        let allocation = peer.allocate(request);
+        refused += u64::from(allocation.is_none());
+        slots[*slot] = allocation;
+    }
+    refused
+}
+
+#[inline]
+fn handed<P: SharedPeer>(
+    peer: &P,
+    slots: &mut [Option<P::Allocation>],
+    batch: &[(usize, Request)],
+    producer: &mut Producer<'_, P::Allocation>,
+    consumer: &mut Consumer<'_, P::Allocation>,
+    stage: &AtomicU8,
+) -> u64 {
+    let mut refused = 0;
+    for (number, (slot, request)) in batch.iter().enumerate() {
+        if let Some(allocation) = slots[*slot].take() {
+            if number % OWN == 0 {
+                peer.free(allocation);
+            } else {
+                hand_over(peer, allocation, producer, consumer, stage);
+            }
+        }
+        let allocation = peer.allocate(request);
+        refused += u64::from(allocation.is_none());
+        slots[*slot] = allocation;
+        if let Some(allocation) = consumer.pop() {
+            peer.free(allocation);
+        }
+    }
+    refused
+}
+
+fn hand_over<P: SharedPeer>(
+    peer: &P,
+    allocation: P::Allocation,
+    producer: &mut Producer<'_, P::Allocation>,
+    consumer: &mut Consumer<'_, P::Allocation>,
+    stage: &AtomicU8,
+) {
+    let mut given = producer.push(allocation);
+    while let Err(back) = given {
+        if stage.load(Ordering::Relaxed) == STOP {
+            peer.free(back);
+            return;
+        }
+        // The other thread waits for its own neighbour, or does not run: some work of this one's, then its turn.
+        match consumer.pop() {
+            Some(other) => peer.free(other),
+            None => std::thread::yield_now(),
+        }
+        given = producer.push(back);
+    }
+}

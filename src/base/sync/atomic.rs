@@ -1,0 +1,43 @@
+//! What a model checker has to see: the standard library's in every build, loom's in the tests that `.ci/loom` runs.
+//!
+//! Code that threads share without a lock takes its atomics from here and from nowhere else. Add what is missing to both
+//! halves. loom's types cannot be made in a `const`, so neither can what is built of them.
+#![forbid(unsafe_code)]
+#![allow(unused_imports, reason = "one set for all; not every build uses the whole of it")]
+
+#[cfg(not(all(loom, test)))]
+pub(crate) use std::{
+    hint::spin_loop,
+    sync::OnceLock,
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    thread::yield_now,
+};
+
+#[cfg(all(loom, test))]
+pub(crate) use loom::{
+    hint::spin_loop,
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence},
+    thread::yield_now,
+};
+
+#[cfg(all(loom, test))]
+pub(crate) use super::model::{OnceLock, Turn, Wait};
+#[cfg(not(all(loom, test)))]
+pub(crate) use super::wait::Wait;
+
+/// Says that it is the caller's turn to have something for itself, which only an order of atomics sees to. Nothing, but in
+/// a model: that fails if another thread's turn is not known to be over.
+#[cfg(not(all(loom, test)))]
+#[derive(Debug)]
+pub(crate) struct Turn;
+
+#[cfg(not(all(loom, test)))]
+impl Turn {
+    #[inline]
+    pub(crate) const fn new() -> Self {
+        Self
+    }
+
+    #[inline]
+    pub(crate) const fn touch(&self) {}
+}

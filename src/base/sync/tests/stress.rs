@@ -1,0 +1,176 @@
+//! More threads than processors, each in short sections: counts must be exact and everybody must get done.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::base::append_table::AppendTable;
+use crate::base::sync::{CoreMutex, Local, Shared};
+
+const THREADS: u64 = 8;
+const ROUNDS: u64 = 20_000;
+/// One in so many sections loses its processor while it is inside.
+const LOSES: u64 = 64;
+/// Far more than any of these tests takes on a machine that is busy with other things.
+const PROMPTLY: Duration = Duration::from_secs(60);
+
+/// What only the lock keeps right: a plain count, and a flag that says when the lock has failed.
+#[derive(Default)]
+struct Books {
+    count: u64,
+    occupied: AtomicBool,
+}
+
+impl Books {
+    fn enter(&mut self) {
+        assert!(!self.occupied.swap(true, Ordering::Relaxed), "two threads are inside at once");
+        self.count += 1;
+        if self.count % LOSES == 0 {
+            thread::yield_now();
+        }
+        self.occupied.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Runs `run` on all threads at once.
+fn on_all_threads(run: impl Fn(u64) + Sync) {
+    let all_are_there = Barrier::new(usize::try_from(THREADS).unwrap());
+    let started = Instant::now();
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (run, all_are_there) = (&run, &all_are_there);
+            scope.spawn(move || {
+                all_are_there.wait();
+                run(thread);
+            });
+        }
+    });
+    assert!(started.elapsed() < PROMPTLY, "{:?}", started.elapsed());
+}
+
+type Lock = CoreMutex<Shared, Books>;
+
+#[test]
+fn counts_are_exact_with_more_threads_than_processors() {
+    let lock = Lock::new(Books::default());
+    on_all_threads(|_| (0..ROUNDS).for_each(|_| lock.lock().enter()));
+    assert_eq!(lock.lock().count, THREADS * ROUNDS);
+}
+
+#[test]
+fn tries_and_waits_mix() {
+    let lock = Lock::new(Books::default());
+    let entered = AtomicU64::new(0);
+    on_all_threads(|thread| {
+        for round in 0..ROUNDS {
+            let guard = if (thread + round) % 2 == 0 { Some(lock.lock()) } else { lock.try_lock() };
+            if let Some(mut books) = guard {
+                books.enter();
+                entered.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    });
+    let count = lock.lock().count;
+    assert_eq!(count, entered.load(Ordering::Relaxed));
+    assert!(count >= THREADS * ROUNDS / 2);
+}
+
+/// Who holds the lock for longer than anybody spins must not be starved by those who wait, and they must all get it.
+#[test]
+fn a_holder_that_sleeps_stops_nobody_for_good() {
+    let lock = Lock::new(Books::default());
+    let holding = Barrier::new(2);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut books = lock.lock();
+            holding.wait();
+            thread::sleep(Duration::from_millis(20));
+            books.enter();
+        });
+        holding.wait();
+        let started = Instant::now();
+        let waiters: Vec<_> = (0..THREADS).map(|_| scope.spawn(|| lock.lock().enter())).collect();
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+        assert!(started.elapsed() < PROMPTLY);
+    });
+    assert_eq!(lock.lock().count, THREADS + 1);
+}
+
+#[test]
+fn a_lock_is_free_after_a_panic_under_it() {
+    let lock = Lock::new(Books::default());
+    thread::scope(|scope| {
+        let panicked = scope.spawn(|| {
+            let _guard = lock.lock();
+            panic!("under the lock");
+        });
+        assert!(panicked.join().is_err());
+    });
+    assert!(lock.try_lock().is_some());
+}
+
+#[test]
+fn a_held_lock_refuses() {
+    let shared = Lock::new(Books::default());
+    let guard = shared.lock();
+    assert!(shared.try_lock().is_none());
+    drop(guard);
+    shared.try_lock().unwrap().enter();
+    shared.lock().enter();
+    assert_eq!(shared.lock().count, 2);
+
+    let local = CoreMutex::<Local, _>::new(0_u32);
+    let guard = local.lock();
+    assert!(local.try_lock().is_none());
+    drop(guard);
+    *local.try_lock().unwrap() += 1;
+    assert_eq!(*local.lock(), 1);
+}
+
+#[test]
+#[should_panic(expected = "entered again")]
+fn a_lock_without_a_lock_does_not_wait_for_itself() {
+    let local = CoreMutex::<Local, _>::new(());
+    let _guard = local.lock();
+    let _second = local.lock();
+}
+
+#[test]
+fn one_thread_makes_a_segment_and_all_see_it() {
+    let table = AppendTable::new();
+    let made: [AtomicU64; 1000] = std::array::from_fn(|_| AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                for at in 0..500 {
+                    assert!(table.get(at).is_none_or(|element| *element == at));
+                }
+                assert!((0..).zip(table.iter()).all(|(at, element)| at == *element));
+                thread::yield_now();
+            }
+        });
+        let makers: Vec<_> = (0..THREADS)
+            .map(|_| {
+                scope.spawn(|| {
+                    for at in 0..500 {
+                        let element = table.get_or_make(at, |at| {
+                            made[usize::try_from(at).unwrap()].fetch_add(1, Ordering::Relaxed);
+                            at
+                        });
+                        assert_eq!(element, Some(&at));
+                    }
+                })
+            })
+            .collect();
+        let results: Vec<_> = makers.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        // Before anything panics here, or the reader reads for ever.
+        stop.store(true, Ordering::Relaxed);
+        results.into_iter().for_each(|result| result.unwrap());
+        reader.join().unwrap();
+    });
+    // Segments end at 8, 24, 56, 120, 248, 504.
+    assert!(made[..504].iter().all(|times| times.load(Ordering::Relaxed) == 1));
+    assert!(made[504..].iter().all(|times| times.load(Ordering::Relaxed) == 0));
+}

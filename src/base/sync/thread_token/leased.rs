@@ -1,0 +1,87 @@
+//! The tokens of real threads: each has one from its first question to its end.
+#![forbid(unsafe_code)]
+
+use std::cell::Cell;
+
+use super::TOKENS;
+use super::taken::{IN_A_WORD, Taken};
+use crate::base::cast::index;
+use crate::base::sync::atomic::{AtomicU32, Ordering};
+
+/// The thread has not asked yet.
+const UNKNOWN: u32 = u32::MAX;
+/// Of a thread that can have no token any more.
+const LAST: u32 = 0;
+
+thread_local! {
+    // Without a destructor: it can be read at any time, and the compiler knows its address.
+    static TOKEN: Cell<u32> = const { Cell::new(UNKNOWN) };
+    // Only touched once in a thread's life, which is when its destructor is registered.
+    static LEASE: Lease = const { Lease { token: Cell::new(UNKNOWN) } };
+}
+
+static TAKEN: Taken<{ index(TOKENS / IN_A_WORD) }> = Taken::new();
+/// How many threads found all tokens taken.
+static SHARED: AtomicU32 = AtomicU32::new(0);
+
+/// The calling thread's token, less than [`TOKENS`].
+///
+/// Panics never, not even while the thread's locals are destroyed: then the answer may be another thread's token.
+#[inline]
+pub(crate) fn current() -> u32 {
+    let token = TOKEN.try_with(Cell::get).unwrap_or(LAST);
+    if token == UNKNOWN { first() } else { token }
+}
+
+#[cold]
+#[inline(never)]
+fn first() -> u32 {
+    let token = LEASE.try_with(|lease| {
+        let token = TAKEN.take();
+        lease.token.set(token.unwrap_or(UNKNOWN));
+        // All are taken. Threads that share are spread as well as those that need not.
+        token.unwrap_or_else(shared)
+    });
+    let token = token.unwrap_or(LAST);
+    // Fails only where every local of a thread has a destructor, and this one's has run.
+    let _ = TOKEN.try_with(|known| known.set(token));
+    token
+}
+
+/// A token that another thread has as well: each in turn.
+fn shared() -> u32 {
+    SHARED.fetch_add(1, Ordering::Relaxed) % TOKENS
+}
+
+/// Lets the calling thread pass for the one with that token.
+#[cfg(test)]
+pub(crate) fn pose_as(token: u32) {
+    let _ = TOKEN.try_with(|known| known.set(token));
+}
+
+/// Gives the token back when the thread ends.
+struct Lease {
+    token: Cell<u32>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Destructors that run after this one are still told this token: it does for a hint.
+        let token = self.token.replace(UNKNOWN);
+        if token != UNKNOWN {
+            TAKEN.give_back(token);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_finds_none_shares_with_each_in_turn() {
+        // No other test has as many threads as there are tokens.
+        SHARED.store(u32::MAX, Ordering::Relaxed);
+        assert_eq!([shared(), shared(), shared()], [TOKENS - 1, 0, 1]);
+    }
+}

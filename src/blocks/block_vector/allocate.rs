@@ -1,0 +1,253 @@
+//! Getting memory out of a vector: out of the core or a shard, out of a new block, or dedicated.
+#![forbid(unsafe_code)]
+
+use super::super::dedicated::Dedicated;
+use super::super::device_block::{DeviceBlock, DeviceContext};
+use super::{BlockVector, Grant, Live, VectorRequest};
+use crate::base::sync::Threading;
+use crate::device::DriverAllocation;
+use crate::error::{AllocationError, MapError};
+use crate::metadata::Tag;
+
+impl<T: Threading> BlockVector<T> {
+    /// The calling thread's shard, or 0 for the core.
+    #[inline(always)]
+    pub(crate) fn home(&self) -> u8 {
+        self.shards.home()
+    }
+
+    /// Grants memory out of the calling thread's shard. If it is to be mapped the caller sees to it that it is. `None` changes
+    /// nothing.
+    #[inline(always)]
+    pub(crate) fn allocate_in_shard(
+        &self,
+        home: u8,
+        size: u64,
+        alignment: u64,
+        tag: Tag,
+        whole_pages: bool,
+        mapped: bool,
+    ) -> Option<Grant> {
+        self.shards.get(home)?.grant(size, alignment, tag, whole_pages, mapped, home)
+    }
+
+    /// Grants memory out of the core, if nobody else is there. If it is to be mapped the caller sees to it that it is. `None`
+    /// changes nothing.
+    #[inline(always)]
+    pub(crate) fn allocate_in_core(
+        &self,
+        size: u64,
+        alignment: u64,
+        tag: Tag,
+        whole_pages: bool,
+        mapped: bool,
+    ) -> Option<Grant> {
+        self.core.try_lock()?.grant(size, alignment, tag, whole_pages, mapped)
+    }
+
+    /// Grants memory out of a block that there is. `None` changes nothing.
+    #[inline(never)]
+    pub(crate) fn allocate_at_once(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
+        let home = self.shards.home();
+        let grant = if home == 0 {
+            match self.core.try_lock() {
+                Some(mut core) => core.try_allocate(request).ok()??,
+                None => self.allocate_in_company(context, request)?,
+            }
+        } else {
+            self.allocate_at(context, home, request)?
+        };
+        self.finish(context, grant, request).ok()
+    }
+
+    /// Somebody else has the core. Waits for it, or moves away from it if that happens often.
+    #[cold]
+    #[inline(never)]
+    fn allocate_in_company(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
+        {
+            let mut core = self.core.lock();
+            if !core.note_meeting() || !core.lending().is_some_and(|lending| lending.serves(request)) {
+                return core.try_allocate(request).ok()?;
+            }
+        }
+        let home = self.shards.settle();
+        self.allocate_at(context, home, request)
+    }
+
+    /// Grants memory out of a shard.
+    #[inline]
+    fn allocate_at(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
+        let mut surplus = Vec::new();
+        let granted = self.shards.get(home)?.try_allocate(request, home, &mut surplus);
+        if !surplus.is_empty() {
+            self.give_surplus_back(context, &surplus);
+        }
+        granted.or_else(|| self.allocate_by_loan(context, home, request))
+    }
+
+    /// Gets a shard another loan and grants memory out of that; what no shard serves, out of the core.
+    #[cold]
+    fn allocate_by_loan(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
+        let lending = {
+            let mut core = self.core.lock();
+            match core.lending().filter(|lending| lending.serves(request)) {
+                Some(lending) => lending,
+                None => return core.try_allocate(request).ok()?,
+            }
+        };
+        self.look_for_quiet_shard(context);
+        let shard = self.shards.get(home)?;
+        let mut sizes = shard.lock().next_loans(&lending, request);
+        let loan = {
+            let mut core = self.core.lock();
+            // Rather a small loan than the one allocation out of the core: who comes once comes again, and every visit costs
+            // the core's own thread as much as this one.
+            match sizes.find_map(|size| core.lend(size)) {
+                Some(loan) => loan,
+                None => return core.try_allocate(request).ok()?,
+            }
+        };
+        match shard.add_loan(&lending, loan) {
+            // What is too much is given back another time.
+            Ok(()) => shard.lock().try_allocate_any(request, home),
+            Err(loan) => {
+                self.give_back(context, &loan);
+                None
+            }
+        }
+    }
+
+    /// Grants memory out of wherever there is some, out of a new block if need be.
+    pub(crate) fn allocate(
+        &self,
+        context: &DeviceContext,
+        request: &VectorRequest,
+    ) -> Result<Grant, AllocationError> {
+        match self.allocate_or_grow(context, request) {
+            // Better a place in another thread's shard than none.
+            Err(error) if error.is_shortage() => match self.allocate_in_any_shard(request) {
+                Some(grant) => self.finish(context, grant, request),
+                None => Err(self.with_shards(error)),
+            },
+            answer => answer,
+        }
+    }
+
+    fn allocate_or_grow(
+        &self,
+        context: &DeviceContext,
+        request: &VectorRequest,
+    ) -> Result<Grant, AllocationError> {
+        let home = self.shards.home();
+        if home != 0 {
+            if let Some(grant) = self.allocate_at(context, home, request) {
+                return self.finish(context, grant, request);
+            }
+        }
+        let mut granted = self.core.lock().try_allocate(request)?;
+        if granted.is_none() && self.reclaim(context).is_some() {
+            granted = self.core.lock().try_allocate(request)?;
+        }
+        if let Some(grant) = granted {
+            return self.finish(context, grant, request);
+        }
+        // Who may not grow the vector learns it here, and does not wait for one who does.
+        self.core.lock().check_growth(request)?;
+        self.grow(context, request)
+    }
+
+    /// Takes a block from the driver.
+    #[cold]
+    fn grow(&self, context: &DeviceContext, request: &VectorRequest) -> Result<Grant, AllocationError> {
+        let growth_lock = self.growth.lock();
+        let growth = {
+            let mut core = self.core.lock();
+            // Another thread may have grown the vector, or freed something, since.
+            if let Some(grant) = core.try_allocate(request)? {
+                drop(core);
+                drop(growth_lock);
+                return self.finish(context, grant, request);
+            }
+            core.plan_growth(request)?
+        };
+        let block = growth.allocate(context)?;
+        let (granted, unwanted) = self.core.lock().allocate_with(block, request);
+        drop(growth_lock);
+        if let Some(block) = unwanted {
+            block.destroy(context);
+        }
+        self.finish(context, granted?, request)
+    }
+
+    #[cold]
+    fn allocate_in_any_shard(&self, request: &VectorRequest) -> Option<Grant> {
+        self.shards.iter().find_map(|(number, shard)| shard.lock().try_allocate_any(request, number))
+    }
+
+    /// Adds what is free in shards to the figures of an error.
+    fn with_shards(&self, mut error: AllocationError) -> AllocationError {
+        if let AllocationError::Full { free, largest_free, .. } = &mut error {
+            for (_, shard) in self.shards.iter() {
+                let shard = shard.lock();
+                let usage = shard.usage();
+                *free += usage.capacity - usage.used;
+                *largest_free = shard.largest_free().max(*largest_free);
+            }
+        }
+        error
+    }
+
+    /// Maps the block if the allocation is to be mapped and the block is not.
+    pub(crate) fn finish(
+        &self,
+        context: &DeviceContext,
+        grant: Grant,
+        request: &VectorRequest,
+    ) -> Result<Grant, AllocationError> {
+        if !request.mapped || grant.mapped.is_mapped() {
+            return Ok(grant);
+        }
+        let Grant { generation, key, shard, .. } = grant;
+        let live = Live { generation, key, dedicated: false, shard };
+        let mapped =
+            if shard == 0 { self.map_memory(context, live) } else { self.map_for_shard(context, live) };
+        match mapped {
+            Ok(mapped) => Ok(Grant { mapped: mapped.at(grant.offset), ..grant }),
+            Err(error) => {
+                // The key was granted a moment ago and nobody else has it.
+                let freed = self.free(context, live, true);
+                debug_assert!(freed.is_ok());
+                match error {
+                    MapError::Driver(error) => Err(AllocationError::Map(error)),
+                    _ => Err(AllocationError::ForeignPool),
+                }
+            }
+        }
+    }
+
+    /// Makes a dedicated allocation. `None` in `priority` is the vector's own.
+    pub(crate) fn allocate_dedicated(
+        &self,
+        context: &DeviceContext,
+        what: &DriverAllocation,
+        request: &VectorRequest,
+    ) -> Result<Grant, AllocationError> {
+        let (generation, config) = {
+            let core = self.core.lock();
+            (core.generation, core.active.as_ref().ok_or(AllocationError::ForeignPool)?.config)
+        };
+        let next = if what.next.is_null() { config.next.get() } else { what.next };
+        let what = DriverAllocation { next, priority: what.priority.or(Some(config.priority)), ..*what };
+        let mut block = DeviceBlock::allocate(context, &what, request.within_budget)?;
+        if request.mapped {
+            if let Err(error) = block.map(context) {
+                block.destroy(context);
+                return Err(AllocationError::Map(error));
+            }
+        }
+        let (memory, mapped) = (block.memory, block.mapped());
+        let map_count = u64::from(request.mapped);
+        let key = self.dedicated.lock().insert(Dedicated { block, map_count, tag: request.tag, name: None });
+        Ok(Grant { memory, offset: 0, mapped, key, generation, shard: 0 })
+    }
+}

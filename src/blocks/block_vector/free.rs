@@ -1,0 +1,140 @@
+//! Giving memory back: allocations to the vector, loans to the core, blocks to the driver.
+#![forbid(unsafe_code)]
+
+use super::super::device_block::{DeviceBlock, DeviceContext, unmap_memory};
+use super::shard::{Loan, Shard};
+use super::{BlockVector, FOREIGN, Live};
+use crate::base::sync::Threading;
+use crate::error::ForeignHandle;
+
+impl<T: Threading> BlockVector<T> {
+    /// Takes an allocation back. A block that is empty now may go back to the driver.
+    #[inline(always)]
+    pub(crate) fn free(
+        &self,
+        context: &DeviceContext,
+        live: Live,
+        mapped: bool,
+    ) -> Result<(), ForeignHandle> {
+        if live.dedicated {
+            return self.free_dedicated(context, live);
+        }
+        if live.shard != 0 {
+            return self.free_in_shard(context, live);
+        }
+        let emptied = {
+            let mut core = self.core.lock();
+            let active = core.use_of(live.generation)?;
+            let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
+            if !active.names.is_empty() {
+                active.names.remove(&live.key);
+            }
+            if mapped {
+                let block = active.block_mut(region);
+                // A program that unmapped once too often must not take the allocator down with it.
+                block.map_count = block.map_count.saturating_sub(1);
+            }
+            if is_empty { active.on_empty(context, region) } else { None }
+        };
+        if let Some(block) = emptied {
+            self.destroy_block(context, block);
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn free_in_shard(&self, context: &DeviceContext, live: Live) -> Result<(), ForeignHandle> {
+        let Some(shard) = self.shard_of(live)? else { return Err(FOREIGN) };
+        let mut surplus = Vec::new();
+        let has_emptied = shard.free(live, self.shards.home() == live.shard, &mut surplus)?;
+        if has_emptied || !surplus.is_empty() {
+            self.give_surplus_back(context, &surplus);
+        }
+        Ok(())
+    }
+
+    /// Gives back the loans that a shard does not keep, and looks whether another has such.
+    #[cold]
+    pub(super) fn give_surplus_back(&self, context: &DeviceContext, surplus: &[Loan]) {
+        for loan in surplus {
+            self.give_back(context, loan);
+        }
+        self.look_for_quiet_shard(context);
+    }
+
+    /// The shard that a live allocation is in; `None`: the core.
+    #[inline]
+    pub(super) fn shard_of(&self, live: Live) -> Result<Option<&Shard<T>>, ForeignHandle> {
+        if live.shard == 0 {
+            return Ok(None);
+        }
+        self.shards.get(live.shard).map(Some).ok_or(FOREIGN)
+    }
+
+    /// Gives the core a loan back in which nothing is allocated. Returns the bytes that the driver got back.
+    pub(super) fn give_back(&self, context: &DeviceContext, loan: &Loan) -> u64 {
+        // Bound first: the driver must not be called with the guard alive.
+        let emptied = self.core.lock().take_back(context, loan);
+        let Some(block) = emptied else { return 0 };
+        let bytes = block.size;
+        self.destroy_block(context, block);
+        bytes
+    }
+
+    /// Takes empty loans from one shard, another each time, if nobody has used it since the last look. So what a thread
+    /// leaves behind when it turns to something else comes back, at the price of one look now and then.
+    pub(super) fn look_for_quiet_shard(&self, context: &DeviceContext) {
+        let mut loans = Vec::new();
+        if let Some(mut shard) = self.shards.next_to_look_at().and_then(Shard::try_lock) {
+            if shard.is_quiet() {
+                shard.take_empty(&mut loans);
+            }
+        }
+        for loan in &loans {
+            self.give_back(context, loan);
+        }
+    }
+
+    /// Takes all empty loans from all shards. `None` if there were none, else the bytes that the driver got back.
+    pub(super) fn reclaim(&self, context: &DeviceContext) -> Option<u64> {
+        let mut loans = Vec::new();
+        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut loans));
+        (!loans.is_empty()).then(|| loans.iter().map(|loan| self.give_back(context, loan)).sum())
+    }
+
+    #[cold]
+    fn free_dedicated(&self, context: &DeviceContext, live: Live) -> Result<(), ForeignHandle> {
+        // Bound first: a guard in the scrutinee would be held across the driver's call.
+        let removed = self.dedicated.lock().remove(live.key);
+        self.destroy_block(context, removed.map_err(|_| FOREIGN)?.block);
+        Ok(())
+    }
+
+    /// Gives back memory that was taken out of the books.
+    #[cold]
+    fn destroy_block(&self, context: &DeviceContext, block: DeviceBlock) {
+        // `trim` may be about to unmap it. It cannot begin to any more, so that waiting once is enough, and others may
+        // map while the driver frees.
+        drop(self.mappings.lock());
+        block.destroy(context);
+    }
+
+    /// Gives empty blocks back and unmaps what nobody has mapped. Returns the bytes given back.
+    pub(crate) fn trim(&self, context: &DeviceContext) -> u64 {
+        let reclaimed = self.reclaim(context).unwrap_or(0);
+        let mappings = self.mappings.lock();
+        let (emptied, unmapped) = {
+            let mut core = self.core.lock();
+            let Some(active) = core.active.as_mut() else {
+                return reclaimed;
+            };
+            (active.take_empty_blocks(0), active.take_idle_mappings())
+        };
+        let dedicated = self.dedicated.lock().take_idle_mappings();
+        unmapped.into_iter().chain(dedicated).for_each(|memory| unmap_memory(context, memory));
+        drop(mappings);
+        let bytes: u64 = emptied.iter().map(|block| block.size).sum();
+        emptied.into_iter().for_each(|block| block.destroy(context));
+        reclaimed + bytes
+    }
+}

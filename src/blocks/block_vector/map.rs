@@ -1,0 +1,157 @@
+//! Mappings, names and sizes: what is asked about one live allocation.
+#![forbid(unsafe_code)]
+
+use super::super::device_block::{DeviceBlock, DeviceContext, map_memory};
+use super::super::mapping::MappedPointer;
+use super::{BlockVector, FOREIGN, Live};
+use crate::base::sync::Threading;
+use crate::error::{ForeignHandle, MapError};
+use crate::metadata::Metadata;
+
+impl<T: Threading> BlockVector<T> {
+    /// Counts one more user of the mapping of the memory of `live`, and maps it if it is not mapped.
+    ///
+    /// The answer is where the **memory** begins, not the allocation.
+    pub(crate) fn map(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
+        let mapped = self.with_memory(live, |memory, map_count| {
+            *map_count += 1;
+            memory.mapped()
+        })?;
+        if mapped.is_mapped() {
+            return Ok(mapped);
+        }
+        self.map_memory(context, live).inspect_err(|_| {
+            let uncounted = self.unmap(live);
+            debug_assert!(uncounted.is_ok());
+        })
+    }
+
+    /// Counts one user of the mapping less. The memory stays mapped until it is freed or trimmed.
+    pub(crate) fn unmap(&self, live: Live) -> Result<(), MapError> {
+        self.with_memory(live, |_, map_count| {
+            *map_count = map_count.checked_sub(1).ok_or(MapError::NotMapped)?;
+            Ok(())
+        })?
+    }
+
+    /// Maps the memory of an allocation in a shard for as long as it and its neighbours in the shard live.
+    ///
+    /// The answer is where the **memory** begins.
+    #[cold]
+    pub(super) fn map_for_shard(
+        &self,
+        context: &DeviceContext,
+        live: Live,
+    ) -> Result<MappedPointer, MapError> {
+        let mapped = self.map(context, live)?;
+        let Some(shard) = self.shard_of(live)? else { return Ok(mapped) };
+        let is_news = shard.lock().set_mapped(live, mapped)?;
+        if !is_news {
+            // Another thread has done the same; the loan counts as one user.
+            self.unmap(live)?;
+        }
+        Ok(mapped)
+    }
+
+    /// Maps the memory of `live`, whose map count says already that it is in use.
+    #[cold]
+    pub(super) fn map_memory(&self, context: &DeviceContext, live: Live) -> Result<MappedPointer, MapError> {
+        let _mappings = self.mappings.lock();
+        let (memory, mapped) = self.with_memory(live, |memory, _| (memory.memory, memory.mapped()))?;
+        if mapped.is_mapped() {
+            return Ok(mapped);
+        }
+        let mapped = map_memory(context, memory)?;
+        self.with_memory(live, |memory, _| memory.set_mapped(mapped))?;
+        Ok(mapped)
+    }
+
+    /// Bytes of the `VkDeviceMemory` that the allocation is in.
+    pub(crate) fn memory_size(&self, live: Live) -> Result<u64, ForeignHandle> {
+        self.with_memory(live, |memory, _| memory.size)
+    }
+
+    /// Counts one more user of a mapping that there is, so that nobody ends it. Gives the bytes of the `VkDeviceMemory`
+    /// that the allocation is in. Paired with [`Self::unmap`].
+    pub(crate) fn pin_mapping(&self, live: Live) -> Result<u64, MapError> {
+        self.with_memory(live, |memory, map_count| {
+            if !memory.mapped().is_mapped() {
+                return Err(MapError::NotMapped);
+            }
+            *map_count += 1;
+            Ok(memory.size)
+        })?
+    }
+
+    /// Calls `look` with the memory of a live allocation and the number of users of its mapping.
+    fn with_memory<R>(
+        &self,
+        live: Live,
+        look: impl FnOnce(&mut DeviceBlock, &mut u64) -> R,
+    ) -> Result<R, ForeignHandle> {
+        if live.dedicated {
+            let mut list = self.dedicated.lock();
+            let dedicated = list.get_mut(live.key).map_err(|_| FOREIGN)?;
+            return Ok(look(&mut dedicated.block, &mut dedicated.map_count));
+        }
+        // Not both locks at once: a live allocation stays in its block, of whomever the locks are.
+        let in_shard = match self.shard_of(live)? {
+            Some(shard) => Some(shard.lock().block_of(live)?),
+            None => None,
+        };
+        let mut core = self.core.lock();
+        let active = core.use_of(live.generation)?;
+        let region = match in_shard {
+            Some(block) => block,
+            None => active.engine.span(live.key).map_err(|_| FOREIGN)?.region,
+        };
+        let block = active.block_of(region).ok_or(FOREIGN)?;
+        Ok(look(&mut block.memory, &mut block.map_count))
+    }
+
+    /// Names an allocation, or takes its name away.
+    pub(crate) fn set_name(&self, live: Live, name: Option<&str>) -> Result<(), ForeignHandle> {
+        let name = name.map(Box::from);
+        if live.dedicated {
+            self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.name = name;
+            return Ok(());
+        }
+        if let Some(shard) = self.shard_of(live)? {
+            return shard.lock().set_name(live, name);
+        }
+        let mut core = self.core.lock();
+        let active = core.use_of(live.generation)?;
+        active.engine.span(live.key).map_err(|_| FOREIGN)?;
+        match name {
+            Some(name) => active.names.insert(live.key, name),
+            None => active.names.remove(&live.key),
+        };
+        Ok(())
+    }
+
+    /// The name of an allocation.
+    pub(crate) fn name(&self, live: Live) -> Result<Option<Box<str>>, ForeignHandle> {
+        if live.dedicated {
+            return Ok(self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.name.clone());
+        }
+        if let Some(shard) = self.shard_of(live)? {
+            return shard.lock().name(live);
+        }
+        let mut core = self.core.lock();
+        let active = core.use_of(live.generation)?;
+        active.engine.span(live.key).map_err(|_| FOREIGN)?;
+        Ok(active.names.get(&live.key).cloned())
+    }
+
+    /// Names the pool that this vector is, or takes its name away.
+    pub(crate) fn set_pool_name(&self, generation: u32, name: Option<&str>) -> Result<(), ForeignHandle> {
+        let mut core = self.core.lock();
+        core.use_of(generation).map_err(|_| ForeignHandle::Pool)?.name = name.map(Box::from);
+        Ok(())
+    }
+
+    /// The name of the pool that this vector is.
+    pub(crate) fn pool_name(&self) -> Option<Box<str>> {
+        self.core.lock().active.as_ref().and_then(|active| active.name.clone())
+    }
+}

@@ -1,0 +1,169 @@
+//! A shard whose allocations are freed by its own thread and by others at once. When all is freed, nothing is waiting, without
+//! anybody else having to come.
+#![forbid(unsafe_code)]
+
+use std::num::NonZeroU64;
+
+use ash::vk;
+
+use super::super::shard::{Lending, Loan, Shard};
+use super::*;
+use crate::metadata::RegionId;
+
+const NUMBER: u8 = 1;
+
+/// A shard with that many allocations, in a loan that it does not keep when it has nothing else.
+fn shard(allocations: usize) -> (Arc<Shard<Shared>>, Vec<Live>) {
+    let shard = Shard::new();
+    let loan = Loan {
+        key: Key(NonZeroU64::MIN),
+        generation: 1,
+        block: RegionId(0),
+        memory: vk::DeviceMemory::null(),
+        base: 0,
+        size: 2 * MIB,
+        mapped: MappedPointer::UNMAPPED,
+    };
+    let lending = Lending::of(&config()).unwrap();
+    assert!(shard.add_loan(&lending, loan).is_ok());
+    let lives = (0..allocations).map(|_| allocate(&shard)).collect();
+    (Arc::new(shard), lives)
+}
+
+fn allocate(shard: &Shard<Shared>) -> Live {
+    let mut surplus = Vec::new();
+    let granted = shard.try_allocate(&request(KIB), NUMBER, &mut surplus);
+    assert!(surplus.is_empty());
+    live(granted.unwrap())
+}
+
+/// Frees them. Whether the loan is not needed any more.
+fn free(shard: &Shard<Shared>, lives: impl IntoIterator<Item = Live>, is_home: bool) -> bool {
+    let mut surplus = Vec::new();
+    for live in lives {
+        shard.free(live, is_home, &mut surplus).unwrap();
+    }
+    assert!(surplus.len() <= 1);
+    !surplus.is_empty()
+}
+
+fn spawn_free(shard: &Arc<Shard<Shared>>, lives: Vec<Live>) -> JoinHandle<bool> {
+    spawn(shard, move |shard| free(shard, lives, false))
+}
+
+/// Nothing waits at the door, and the one loan was given away once.
+fn check_empty(shard: &Shard<Shared>, given: &[bool]) {
+    let state = shard.lock_as_it_is();
+    assert_eq!(state.usage().used_chunks, 0, "a key that nobody takes");
+    state.validate();
+    assert_eq!(given.iter().filter(|&&given| given).count(), 1, "who came last had the loan: {given:?}");
+    assert_eq!(state.loans().count(), 0);
+}
+
+/// `own`: freed by the shard's own thread; the others by a thread for each list. Counts who came last.
+fn free_at_once(own: usize, others: &'static [usize]) -> Outcomes {
+    let outcomes = Outcomes::default();
+    let outcome = outcomes.clone();
+    check_deep(move || {
+        let (shard, mut lives) = shard(own + others.iter().sum::<usize>());
+        let others: Vec<_> = others
+            .iter()
+            .map(|&count| {
+                let theirs = lives.split_off(lives.len() - count);
+                spawn_free(&shard, theirs)
+            })
+            .collect();
+        let mut given = vec![free(&shard, lives, true)];
+        given.extend(others.into_iter().map(|other| other.join().unwrap()));
+        check_empty(&shard, &given);
+        outcome.happened(given.iter().position(|&given| given).unwrap() as u32);
+    });
+    outcomes
+}
+
+/// While more are live, a key waits for the own thread, which looks for it once in a while.
+#[test]
+fn loom_a_key_waits_for_the_own_thread() {
+    check_deep(|| {
+        let (shard, mut lives) = shard(3);
+        let used = |shard: &Shard<Shared>| shard.lock_as_it_is().usage().used_chunks;
+        assert!(!free(&shard, lives.pop(), false));
+        assert_eq!(used(&shard), 3);
+        let looked = (0..16).find(|_| {
+            let before = used(&shard);
+            allocate(&shard);
+            used(&shard) == before
+        });
+        assert!(looked.is_some());
+    });
+}
+
+/// Of one that leaves the last key but one and one that frees the last allocation, one sees the other.
+#[test]
+fn loom_the_last_two_are_freed_at_once() {
+    free_at_once(1, &[1]).expect(&[0, 1]);
+}
+
+/// As above; but it is not known how many are live before there are few.
+#[test]
+fn loom_many_become_few() {
+    free_at_once(3, &[2]).expect(&[0, 1]);
+}
+
+/// More than the ring holds without somebody going in.
+#[test]
+fn loom_more_are_left_than_may_wait() {
+    free_at_once(1, &[5]).expect(&[0, 1]);
+}
+
+/// One has its place in the ring before the other, but may be the last to write its key.
+#[test]
+fn loom_two_others_free_the_last_two() {
+    free_at_once(0, &[1, 1]).expect(&[1, 2]);
+}
+
+#[test]
+fn loom_two_others_and_the_own_thread_free_the_last_three() {
+    free_at_once(1, &[1, 1]).expect(&[0, 1, 2]);
+}
+
+#[test]
+fn loom_two_others_free_the_last_four() {
+    free_at_once(0, &[2, 2]).expect(&[1, 2]);
+}
+
+/// The own thread goes on allocating, and gets what the other left.
+#[test]
+fn loom_the_own_thread_goes_on() {
+    let outcomes = Outcomes::default();
+    let outcome = outcomes.clone();
+    check_deep(move || {
+        let (shard, mut lives) = shard(3);
+        // It keeps the loan in use.
+        let mine = lives.remove(0);
+        let other = spawn_free(&shard, lives);
+        let next = allocate(&shard);
+        let given = [free(&shard, [mine, next], true), other.join().unwrap()];
+        check_empty(&shard, &given);
+        outcome.happened(u32::from(given[1]));
+    });
+    outcomes.expect(&[0, 1]);
+}
+
+/// A visitor may take what was left last, and cannot give the loan away: then who left it does.
+#[test]
+fn loom_a_visitor_takes_the_last() {
+    for own in 0..2 {
+        let outcomes = Outcomes::default();
+        let outcome = outcomes.clone();
+        check_deep(move || {
+            let (shard, mut lives) = shard(2);
+            let mine: Vec<Live> = lives.drain(..own).collect();
+            let other = spawn_free(&shard, lives);
+            let given = free(&shard, mine, true);
+            outcome.happened(u32::try_from(shard.lock().usage().used_chunks).unwrap());
+            check_empty(&shard, &[given, other.join().unwrap()]);
+        });
+        outcomes.expect(if own == 0 { &[0, 1, 2] } else { &[0, 1] });
+    }
+}

@@ -1,0 +1,65 @@
+//! Shards in every order of their atomic operations: the ring of keys, the table of shards, a shard, and a whole vector. See
+//! `base::sync::model`.
+#![forbid(unsafe_code)]
+
+mod door;
+mod ring;
+mod table;
+mod vector;
+
+use loom::sync::Arc;
+use loom::thread::JoinHandle;
+
+use super::*;
+use crate::base::sync::model::{Outcomes, check, check_deep, spawn_deep};
+use crate::base::sync::{Shared, thread_token};
+use crate::blocks::ChainPointer;
+use crate::metadata::Algorithm;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// A vector with one block, of which a loan may have 2 MiB.
+fn config() -> VectorConfig {
+    VectorConfig {
+        memory_type: 0,
+        algorithm: Algorithm::Tlsf,
+        block_size: 32 * MIB,
+        fixed_block_size: true,
+        min_blocks: 1,
+        max_blocks: 1,
+        empty_blocks_kept: 1,
+        granularity: 1,
+        min_alignment: 1,
+        priority: 0.5,
+        next: ChainPointer::NULL,
+    }
+}
+
+fn request(size: u64) -> VectorRequest {
+    VectorRequest {
+        size,
+        alignment: 1,
+        strategy: Strategy::Balanced,
+        upper: false,
+        tag: Tag(7),
+        whole_pages: false,
+        mapped: false,
+        never_allocate: true,
+        within_budget: false,
+    }
+}
+
+fn live(grant: Grant) -> Live {
+    let Grant { generation, key, shard, .. } = grant;
+    Live { generation, key, dedicated: false, shard }
+}
+
+/// Starts a thread that shares `what`.
+fn spawn<V: Send + Sync + 'static, R: Send + 'static>(
+    what: &Arc<V>,
+    run: impl FnOnce(&V) -> R + Send + 'static,
+) -> JoinHandle<R> {
+    let what = Arc::clone(what);
+    spawn_deep(move || run(&what))
+}

@@ -1,0 +1,132 @@
+//! Who lives where.
+#![forbid(unsafe_code)]
+
+use super::super::shards::{SHARDS, Shards};
+use super::*;
+
+fn shards() -> Arc<Shards<Shared>> {
+    Arc::new(Shards::none())
+}
+
+/// Each of two threads that settle at once has a shard of its own, and both know it.
+#[test]
+fn loom_two_settle_at_once() {
+    check(|| {
+        let shards = shards();
+        let settle = |shards: &Shards<Shared>, token| {
+            thread_token::pretend(token);
+            assert_eq!(shards.home(), 0);
+            let number = shards.settle();
+            assert_eq!(shards.home(), number);
+            // A lock of loom's cannot be touched before it was made.
+            assert!(shards.get(number).unwrap().try_lock().is_some(), "nobody else is there");
+            number
+        };
+        let other = spawn(&shards, move |shards| settle(shards, 2));
+        assert_eq!(settle(&shards, 0), 1);
+        assert_eq!(other.join().unwrap(), 3);
+        let numbers: Vec<u8> = shards.iter().map(|(number, _)| number).collect();
+        assert_eq!(numbers, [1, 3]);
+        assert!(shards.get(0).is_none() && shards.get(2).is_none() && shards.get(4).is_none());
+        shards.unsettle();
+        assert_eq!(shards.home(), 0);
+    });
+}
+
+/// Threads beyond the number of shards share one. It is made once: what is locked for one is locked for the other.
+#[test]
+fn loom_two_that_share_settle_at_once() {
+    let outcomes = Outcomes::default();
+    let outcome = outcomes.clone();
+    check(move || {
+        let shards = shards();
+        let enter = |shards: &Shards<Shared>| {
+            let mut state = shards.get(shards.settle())?.try_lock()?;
+            state.is_quiet();
+            Some(())
+        };
+        let other = spawn(&shards, move |shards| {
+            thread_token::pretend(SHARDS + 1);
+            enter(shards)
+        });
+        thread_token::pretend(1);
+        let entered = enter(&shards).is_some();
+        let other_entered = other.join().unwrap().is_some();
+        assert!(entered || other_entered);
+        assert_eq!(shards.iter().count(), 1);
+        outcome.happened(u32::from(entered) + u32::from(other_entered));
+    });
+    outcomes.expect(&[1, 2]);
+}
+
+/// A shard is seen whole or not at all. Who shares it may learn that it is settled before it can see the shard.
+#[test]
+fn loom_others_see_who_has_settled() {
+    const NO_HOME: u32 = 0;
+    const HOME_WITHOUT_SHARD: u32 = 1;
+    const HOME: u32 = 2;
+    let outcomes = Outcomes::default();
+    let outcome = outcomes.clone();
+    check(move || {
+        let shards = shards();
+        // The table is there.
+        assert_eq!(shards.settle(), 1);
+        let other = spawn(&shards, |shards| {
+            thread_token::pretend(SHARDS + 1);
+            shards.settle()
+        });
+        thread_token::pretend(1);
+        let home = shards.home();
+        let shard = shards.get(home);
+        // A lock of loom's cannot be touched before it was made.
+        let is_open = shard.map(|shard| shard.try_lock().is_some());
+        outcome.happened(match (home, is_open) {
+            (0, None) => NO_HOME,
+            (2, None) => HOME_WITHOUT_SHARD,
+            (2, Some(true)) => HOME,
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(other.join().unwrap(), 2);
+        assert_eq!(shards.home(), 2);
+        assert!(shards.get(2).is_some());
+    });
+    outcomes.expect(&[NO_HOME, HOME_WITHOUT_SHARD, HOME]);
+}
+
+/// Each in turn, and only such as are there.
+#[test]
+fn loom_each_shard_is_looked_at_in_turn() {
+    let outcomes = Outcomes::default();
+    let outcome = outcomes.clone();
+    check(move || {
+        let shards = shards();
+        assert!(shards.next_to_look_at().is_none(), "there is none");
+        thread_token::pretend(2);
+        shards.settle();
+        let at = |number| std::ptr::from_ref(shards.get(number).unwrap());
+        let next = |shards: &Shards<Shared>| shards.next_to_look_at().map(std::ptr::from_ref);
+        assert_eq!([next(&shards), next(&shards)], [Some(at(3)); 2]);
+        let other = spawn(&shards, move |shards| {
+            thread_token::pretend(0);
+            shards.settle();
+            // The other thread may just have looked there.
+            next(shards).is_some()
+        });
+        let looked_at = shards.next_to_look_at();
+        outcome.happened(match looked_at.map(std::ptr::from_ref) {
+            None => 0,
+            Some(shard) if shard == at(3) => 3,
+            Some(shard) => {
+                assert_eq!(shard, at(1));
+                1
+            }
+        });
+        assert!(other.join().unwrap());
+        let both = [next(&shards), next(&shards)];
+        assert!(both == [Some(at(1)), Some(at(3))] || both == [Some(at(3)), Some(at(1))]);
+        assert_eq!([next(&shards), next(&shards)], both);
+        shards.unsettle();
+        assert!(shards.next_to_look_at().is_none(), "nobody has settled");
+    });
+    outcomes.expect(&[0, 1, 3]);
+}

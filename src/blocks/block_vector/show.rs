@@ -1,0 +1,125 @@
+//! What there is in a vector: sums, a walk over everything, and the check of the books.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+
+use super::shard::ShardState;
+use super::state::is_loan;
+use super::{BlockVector, Totals, Visited};
+use crate::base::cast::index;
+use crate::base::sync::Threading;
+use crate::metadata::{Chunk, Metadata, RegionId};
+
+impl<T: Threading> BlockVector<T> {
+    /// Sums over blocks, shards and dedicated allocations. O(shards).
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        if let Some(active) = self.core.lock().active.as_ref() {
+            let usage = active.engine.usage();
+            totals = Totals {
+                block_count: u64::from(active.block_count),
+                block_bytes: active.block_bytes,
+                allocation_count: usage.used_chunks - active.loan_count,
+                allocation_bytes: usage.used - active.loan_bytes,
+            };
+        }
+        for (_, shard) in self.shards.iter() {
+            let usage = shard.lock().usage();
+            totals.allocation_count += usage.used_chunks;
+            totals.allocation_bytes += usage.used;
+        }
+        let (count, bytes) = self.dedicated.lock().totals();
+        totals.block_count += count;
+        totals.block_bytes += bytes;
+        totals.allocation_count += count;
+        totals.allocation_bytes += bytes;
+        totals
+    }
+
+    /// Shows every block with its chunks, then every dedicated allocation. The locks are held meanwhile: `visit` must not
+    /// call into the allocator.
+    pub(crate) fn visit(&self, visit: &mut dyn FnMut(Visited<'_>)) {
+        let shards: Vec<_> = self.shards.iter().map(|(_, shard)| shard.lock()).collect();
+        // By the key that the core has for it: which shard's loan, and which of its regions.
+        let mut loans = HashMap::new();
+        for (shard, at) in shards.iter().zip(0..) {
+            loans.extend(shard.loans().map(|(key, region)| (key, (at, region))));
+        }
+        if let Some(active) = self.core.lock().active.as_ref() {
+            for (id, block) in (0..).zip(&active.blocks) {
+                let Some(block) = block else { continue };
+                visit(Visited::Block { size: block.memory.size });
+                active.engine.walk(RegionId(id), &mut |chunk| match chunk.used {
+                    Some((key, tag)) if is_loan(tag) => match loans.get(&key) {
+                        Some(&(at, region)) => {
+                            let shard: &ShardState = &shards[index(at)];
+                            shard.walk(region, &mut |chunk, name| visit(Visited::Chunk { chunk, name }));
+                        }
+                        // On its way from the core to a shard, or back.
+                        None => visit(Visited::Chunk { chunk: Chunk { used: None, ..chunk }, name: None }),
+                    },
+                    used => {
+                        let name = used.and_then(|(key, _)| active.names.get(&key)).map(AsRef::as_ref);
+                        visit(Visited::Chunk { chunk, name });
+                    }
+                });
+            }
+        }
+        drop(shards);
+        for dedicated in self.dedicated.lock().iter() {
+            let name = dedicated.name.as_deref();
+            visit(Visited::Dedicated { size: dedicated.block.size, tag: dedicated.tag, name });
+        }
+    }
+
+    /// Checks the books of this vector against its engine.
+    ///
+    /// # Panics
+    /// Names what does not agree.
+    pub(crate) fn validate(&self) {
+        let shards: Vec<_> = self.shards.iter().map(|(_, shard)| shard.lock()).collect();
+        shards.iter().for_each(|shard| shard.validate());
+        let core = self.core.lock();
+        let Some(active) = core.active.as_ref() else {
+            return;
+        };
+        active.engine.validate();
+        let mut in_shards = 0;
+        for (key, _) in shards.iter().flat_map(|shard| shard.loans()) {
+            assert_eq!(active.engine.tag(key).map(is_loan), Ok(true), "V9: a loan is a chunk of the core");
+            in_shards += 1;
+        }
+        // More while threads are at work: loans on their way.
+        assert!(in_shards <= active.loan_count, "V10: the core knows of every loan");
+        let (mut loan_count, mut loan_bytes) = (0, 0);
+        for (id, _) in (0..).zip(&active.blocks).filter(|(_, block)| block.is_some()) {
+            active.engine.walk(RegionId(id), &mut |chunk| {
+                if chunk.used.is_some_and(|(_, tag)| is_loan(tag)) {
+                    loan_count += 1;
+                    loan_bytes += chunk.size;
+                }
+            });
+        }
+        let counted = (active.loan_count, active.loan_bytes);
+        assert_eq!((loan_count, loan_bytes), counted, "V11: the number of loans, and their bytes");
+        let live = || active.blocks.iter().flatten();
+        assert_eq!(live().count(), index(active.block_count), "V1: the block count is the number of blocks");
+        assert_eq!(live().map(|block| block.memory.size).sum::<u64>(), active.block_bytes, "V2: block bytes");
+        assert_eq!(
+            live().filter(|block| block.empty).count(),
+            index(active.empty_blocks),
+            "V3: empty blocks"
+        );
+        for (id, block) in (0..).zip(&active.blocks) {
+            if let Some(block) = block {
+                let usage = active.engine.region_usage(RegionId(id));
+                assert_eq!(usage.capacity, block.memory.size, "V4: a region is as large as its block");
+                assert_eq!(usage.used_chunks == 0, block.empty, "V5: a block is empty when its region is");
+            }
+        }
+        assert!(active.block_count >= active.config.min_blocks, "V6: the first blocks stay");
+        assert!(active.block_count <= active.config.max_blocks, "V7: there are not too many blocks");
+        let named = active.names.keys().all(|&key| active.engine.span(key).is_ok());
+        assert!(named, "V8: only live allocations have names");
+    }
+}

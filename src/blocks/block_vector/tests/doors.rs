@@ -1,0 +1,127 @@
+//! What is left at the doors of shards: keys that other threads give back.
+#![forbid(unsafe_code)]
+
+use std::num::NonZeroU64;
+
+use super::super::returns::{Left, Returns};
+use super::*;
+
+fn key(number: u64) -> Key {
+    Key(NonZeroU64::new(number + 1).unwrap())
+}
+
+/// As the holder of the lock does, of a shard with many allocations.
+fn take(returns: &Returns) -> Option<Key> {
+    let key = returns.first()?;
+    returns.pass(1000);
+    Some(key)
+}
+
+/// Keys come out in the order in which they were left, all that there is room for, and not one more.
+#[test]
+fn a_ring_takes_what_it_has_room_for() {
+    let returns = Returns::new();
+    returns.open_for(5);
+    assert!(!returns.tell_live(1000));
+    for round in 0..3 {
+        assert_eq!(returns.leave(key(0), 4), Left::No, "of another use");
+        for number in 0..64 {
+            let left = if number < 31 { Left::There } else { Left::Now };
+            assert_eq!(returns.leave(key(number), 5), left, "key {number} of round {round}");
+        }
+        assert_eq!(returns.leave(key(64), 5), Left::No, "it is full");
+        for number in 0..64 {
+            assert_eq!(take(&returns), Some(key(number)));
+            // Moves the places of the next round.
+            if number == 0 {
+                assert_eq!(returns.leave(key(64), 5), Left::Now);
+            }
+        }
+        assert_eq!((take(&returns), take(&returns)), (Some(key(64)), None));
+    }
+    // With few live, whoever leaves the last of them is told.
+    assert!(!returns.tell_live(3));
+    let left = [0, 1, 2].map(|number| returns.leave(key(number), 5));
+    assert_eq!(left, [Left::There, Left::There, Left::Now]);
+    assert!(returns.tell_live(3) && returns.tell_live(2) && !returns.tell_live(4));
+}
+
+/// Of a shard with 128 allocations of 16 KiB.
+fn large_shard(rig: &Rig) -> Vec<Held> {
+    rig.settle(1);
+    let held: Vec<_> = (0..128).map(|_| rig.get(16 * KIB, 1)).collect();
+    assert!(held.iter().all(|it| it.grant.shard == shard_of(1)));
+    assert!(rig.lent().1 >= 2 * MIB);
+    held
+}
+
+/// The last free takes all that lies at the door with it, whether it is the shard's own thread's or another's: else the loans of
+/// a shard that nobody uses would stay.
+#[test]
+fn whoever_frees_last_empties_the_ring() {
+    for (own, foreign) in [(20, 108), (108, 20), (0, 128), (127, 1), (64, 64)] {
+        for own_first in [false, true] {
+            let rig = Rig::new(config());
+            let first = rig.get(64, 1);
+            let held = large_shard(&rig);
+            let (by_own, by_other) = held.split_at(own);
+            assert_eq!(by_other.len(), foreign);
+            let mut turns = [(1, by_own), (2, by_other)];
+            if !own_first {
+                turns.reverse();
+            }
+            for (thread, part) in turns {
+                rig.thread(thread);
+                rig.free_all(part.iter().copied());
+            }
+            // Nobody has looked into the shard since.
+            assert!(rig.lent().1 <= MIB, "{own} and {foreign}: {} bytes for nothing", rig.lent().1);
+            rig.check();
+            rig.free(first);
+            rig.finish();
+        }
+    }
+}
+
+/// A shard's own thread finds what was left for it within 16 allocations, long before it needs another loan.
+#[test]
+fn what_is_left_is_used_again_soon() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    let mut held = large_shard(&rig);
+    // A third loan, with room enough for what follows.
+    held.push(rig.get(16 * KIB, 1));
+    rig.thread(2);
+    let freed: Vec<_> = held.drain(40..60).collect();
+    let places: Vec<_> = freed.iter().map(|it| it.grant.offset).collect();
+    rig.free_all(freed);
+    rig.thread(1);
+    let more: Vec<_> = (0..17).map(|_| rig.get(16 * KIB, 1)).collect();
+    assert!(more.iter().any(|it| places.contains(&it.grant.offset)), "nothing of {places:?} is used again");
+    rig.free_all(held);
+    rig.free_all(more);
+    rig.free(first);
+    rig.finish();
+}
+
+/// A statistic does not count what was given back, although it was only left at the door; nor is it told as a leak.
+#[test]
+fn figures_know_what_was_left() {
+    let rig = Rig::new(VectorConfig { min_blocks: 1, ..config() });
+    let mut held = large_shard(&rig);
+    rig.thread(2);
+    for count in (100..held.len()).rev() {
+        rig.free(held.pop().unwrap());
+        assert_eq!(rig.vector.totals().allocation_count, widen(count));
+    }
+    let freed = held.pop().unwrap();
+    rig.vector.set_name(freed.live(), Some("given back")).unwrap();
+    rig.free(freed);
+    let mut leaks = 0;
+    rig.vector.deactivate(&rig.context, &mut |visited| {
+        leaks += 1;
+        assert!(matches!(visited, Visited::Chunk { name: None, .. }), "{visited:?}");
+    });
+    assert_eq!(leaks, held.len());
+    assert!(rig.gpu.live().is_empty());
+}

@@ -1,0 +1,280 @@
+//! Memory that nobody uses comes back: from shards to the core, from the core to the driver.
+#![forbid(unsafe_code)]
+
+use super::*;
+
+/// Takes one allocation and gives it back, again and again, in its own shard: one small loan, and no driver.
+#[test]
+fn a_shard_keeps_one_small_loan_for_the_next_call() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    rig.settle(1);
+    rig.gpu.reset_calls();
+    let place = rig.get(64, 1);
+    rig.free(place);
+    for _ in 0..100 {
+        assert_eq!(rig.lent(), (1, MIB));
+        let it = rig.get(64, 1);
+        assert_eq!((it.grant.offset, it.grant.shard), (place.grant.offset, place.grant.shard));
+        rig.free(it);
+    }
+    assert_eq!(rig.gpu.call_counts(), []);
+    rig.check();
+    rig.free(first);
+    rig.finish();
+}
+
+/// A shard that has been large and has nothing to do holds nothing; one that is in use holds one empty loan at most.
+#[test]
+fn an_idle_shard_holds_no_large_loan() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    rig.settle(1);
+    for backwards in [false, true] {
+        let mut held: Vec<_> = (0..1000).map(|_| rig.get(16 * KIB, 1)).collect();
+        assert!(rig.lent().0 > 8);
+        if backwards {
+            held.reverse();
+        }
+        while let Some(it) = held.pop() {
+            rig.free(it);
+            let shard = rig.vector.shards.get(shard_of(1)).unwrap().lock();
+            let used = shard.usage();
+            drop(shard);
+            let empty = (used.capacity - used.used) / (2 * MIB);
+            assert!(!held.is_empty() || used.capacity <= MIB, "an idle shard holds {} bytes", used.capacity);
+            assert!(empty <= 2 + widen(held.len()), "{empty} loans of which nothing is used");
+        }
+        assert!(rig.lent().1 <= MIB);
+        rig.check();
+    }
+    rig.free(first);
+    rig.finish();
+}
+
+/// Works in a shard in such a way that a loan is emptied, so that the shard looks at another one.
+fn empty_a_loan(rig: &Rig, thread: u32) {
+    rig.thread(thread);
+    rig.free(rig.get(64, 1));
+}
+
+/// What a thread leaves behind when it stops comes back while others go on.
+#[test]
+fn a_quiet_shard_gives_its_empty_loan_back() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    let quiet = [3, 17, 63, 64 + 5];
+    for thread in quiet {
+        rig.settle(thread);
+        rig.free(rig.get(64, 1));
+    }
+    // Those that came first may have been found quiet already.
+    assert!(rig.lent().0 >= 1);
+    rig.settle(9);
+    // Each shard is looked at twice: once to learn that it was busy, once to find it quiet.
+    for _ in 0..2 * (quiet.len() + 1) {
+        empty_a_loan(&rig, 9);
+        rig.check();
+    }
+    assert_eq!(rig.lent(), (1, MIB), "only the busy one's is left");
+    // Those that come back go on as before.
+    for thread in quiet {
+        empty_a_loan(&rig, thread);
+    }
+    rig.free(first);
+    rig.finish();
+}
+
+/// What is in use stays, of a quiet shard too, and is where it was.
+#[test]
+fn a_quiet_shard_keeps_what_is_used() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    rig.settle(1);
+    // Two loans; all of the second is freed, and it is kept because the first is in use.
+    let mut held: Vec<_> = (0..65).map(|_| rig.get(16 * KIB, 1)).collect();
+    rig.free(held.pop().unwrap());
+    assert_eq!(rig.lent(), (2, 2 * MIB));
+    rig.settle(2);
+    let other = rig.get(64, 1);
+    for _ in 0..6 {
+        empty_a_loan(&rig, 2);
+        let busy = rig.get(64, 1);
+        rig.free(busy);
+    }
+    assert_eq!(rig.lent().0, 3, "nothing was emptied, so nobody looked");
+    rig.free(other);
+    for _ in 0..6 {
+        empty_a_loan(&rig, 2);
+    }
+    assert_eq!(rig.lent(), (2, 2 * MIB), "the quiet shard's full loan, and the busy one's");
+    rig.check();
+    held.iter().for_each(|it| assert_eq!(rig.vector.memory_size(it.live()), Ok(32 * MIB)));
+    rig.free_all(held);
+    rig.free(first);
+    rig.finish();
+}
+
+/// A thread that only ever takes more makes quiet shards give back too.
+#[test]
+fn a_growing_shard_looks_at_quiet_ones() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    rig.settle(1);
+    rig.free(rig.get(64, 1));
+    assert_eq!(rig.lent(), (1, MIB));
+    rig.settle(2);
+    let quiet = rig.vector.shards.get(shard_of(1)).unwrap();
+    let mut held = Vec::new();
+    while quiet.lock().usage().capacity > 0 {
+        held.push(rig.get(64 * KIB, 1));
+        assert!(rig.lent().0 <= 6, "the quiet shard keeps its loan");
+    }
+    rig.free_all(held);
+    rig.free(first);
+    rig.finish();
+}
+
+/// A shard that works between two looks is not quiet.
+#[test]
+fn a_busy_shard_keeps_its_empty_loan() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    for thread in [1, 2] {
+        rig.settle(thread);
+        empty_a_loan(&rig, thread);
+    }
+    rig.thread(1);
+    let place = rig.get(64, 1);
+    rig.free(place);
+    for _ in 0..20 {
+        empty_a_loan(&rig, 2);
+        assert_eq!(rig.lent(), (2, 2 * MIB));
+        rig.thread(1);
+        let it = rig.get(64, 1);
+        assert_eq!(it.grant.offset, place.grant.offset);
+        rig.free(it);
+    }
+    rig.free(first);
+    rig.finish();
+}
+
+/// A thread that frees what others allocated makes their empty loans come back as well as its own.
+#[test]
+fn frees_from_another_thread_empty_loans_too() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    rig.settle(1);
+    let held: Vec<_> = (0..500).map(|_| rig.get(16 * KIB, 1)).collect();
+    assert!(held.iter().all(|it| it.grant.shard == shard_of(1)));
+    rig.settle(2);
+    rig.free_all(held);
+    assert!(rig.lent().1 <= MIB);
+    for _ in 0..4 {
+        empty_a_loan(&rig, 2);
+    }
+    assert_eq!(rig.lent(), (1, MIB));
+    rig.free(first);
+    rig.finish();
+}
+
+/// Before a block is taken from the driver, what is empty in shards is taken.
+#[test]
+fn empty_loans_come_before_new_blocks() {
+    let rig = Rig::new(config());
+    rig.free(rig.get(64, 1));
+    for thread in 1..9 {
+        rig.settle(thread);
+        rig.free(rig.get(64, 1));
+    }
+    assert!(rig.lent().0 >= 1);
+    rig.thread(0);
+    // All of the block.
+    let large = rig.get(32 * MIB, 1);
+    assert_eq!(rig.vector.totals().block_count, 1);
+    rig.free(large);
+    rig.finish();
+}
+
+/// As above, where it was the only way.
+#[test]
+fn empty_loans_of_a_full_pool() {
+    let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
+    rig.free(rig.get(64, 1));
+    rig.settle(1);
+    rig.free(rig.get(64, 1));
+    rig.settle(2);
+    let never = VectorRequest { never_allocate: true, ..request(32 * MIB, 1) };
+    let large = rig.allocate(&never).unwrap();
+    let error = rig.allocate(&never).unwrap_err();
+    let full = AllocationError::Full {
+        size: 32 * MIB,
+        alignment: 1,
+        free: 0,
+        largest_free: 0,
+        block_count: 1,
+        max_block_count: 0,
+    };
+    assert_eq!(error, full);
+    rig.free(large);
+    rig.finish();
+}
+
+/// A block of which only loans are left goes back as the policy says: at once or on `trim`, which tells its bytes.
+#[test]
+fn a_block_that_only_loans_held() {
+    for (empty_blocks_kept, min_blocks) in [(0, 0), (1, 0), (0, 1), (3, 2)] {
+        let rig = Rig::new(VectorConfig { empty_blocks_kept, min_blocks, ..config() });
+        let first = rig.get(64, 1);
+        for thread in 1..4 {
+            rig.settle(thread);
+            rig.free(rig.get(64, 1));
+        }
+        rig.free(first);
+        assert!(rig.lent().0 >= 1, "loans are kept for a moment, although there is nothing in them");
+        let blocks = rig.vector.totals().block_count;
+        assert_eq!(rig.trim(), (blocks - u64::from(min_blocks)) * 32 * MIB);
+        rig.check();
+        assert_eq!(rig.lent(), (0, 0));
+        assert_eq!(rig.vector.totals().block_count, u64::from(min_blocks));
+        rig.finish();
+    }
+}
+
+/// A large shard that becomes idle empties blocks; as many stay as the policy says.
+#[test]
+fn blocks_emptied_by_loans_go_back() {
+    for empty_blocks_kept in [0, 1, 2] {
+        let rig = Rig::new(VectorConfig { empty_blocks_kept, ..config() });
+        rig.settle(1);
+        let held: Vec<_> = (0..600).map(|_| rig.get(256 * KIB, 1)).collect();
+        let blocks = rig.vector.totals().block_count;
+        assert!(blocks >= 5);
+        rig.free_all(held);
+        // What was granted by the core directly is freed too, so at most one small loan holds a block.
+        let left = rig.vector.totals().block_count;
+        let loans = rig.lent().0;
+        assert!(loans <= 1);
+        assert_eq!(left, u64::from(empty_blocks_kept) + loans, "{empty_blocks_kept} empty blocks kept");
+        rig.finish();
+    }
+}
+
+/// Where the heap is over its budget no empty block is kept, of loans neither.
+#[test]
+fn over_budget_no_block_that_loans_held_is_kept() {
+    let rig = Rig::new(VectorConfig { block_size: 512 * MIB, ..config() });
+    let first = rig.get(64, 1);
+    rig.settle(1);
+    let held: Vec<_> = (0..4).map(|_| rig.get(2 * MIB, 1)).collect();
+    assert!(held.iter().all(|it| it.grant.shard != 0));
+    // 80 % of 2 GiB is the budget.
+    rig.thread(0);
+    let more: Vec<_> = (0..3).map(|_| rig.get(512 * MIB, 1)).collect();
+    rig.free(first);
+    rig.free_all(held);
+    assert_eq!(rig.lent(), (0, 0), "an idle shard holds no large loan");
+    assert_eq!(rig.vector.totals().block_count, 3);
+    rig.free_all(more);
+    rig.finish();
+}

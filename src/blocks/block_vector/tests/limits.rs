@@ -1,0 +1,180 @@
+//! Vectors that are full, and drivers that refuse.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::*;
+use crate::error::MemoryError;
+
+/// A full pool uses the room that another thread's shard has; only then is it full, and the error counts all of it.
+#[test]
+fn a_full_pool_has_room_in_a_shard() {
+    for never_allocate in [false, true] {
+        let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
+        let mut held = vec![rig.get(64, 1)];
+        rig.settle(1);
+        held.push(rig.get(100 * KIB, 1));
+        assert_eq!(held[1].grant.shard, shard_of(1));
+        for thread in [0, 5] {
+            rig.thread(thread);
+            let wanted = VectorRequest { never_allocate, ..request(100 * KIB, 64) };
+            let mut shards = Vec::new();
+            let error = loop {
+                match rig.allocate(&wanted) {
+                    Ok(it) => {
+                        shards.push(it.grant.shard);
+                        held.push(it);
+                    }
+                    Err(error) => break error,
+                }
+            };
+            if thread == 0 {
+                // 31 MiB in the core, then the rest of the loan.
+                let in_core = shards.iter().filter(|&&shard| shard == 0).count();
+                assert!(in_core > 300 && shards[..in_core].iter().all(|&shard| shard == 0));
+                assert_eq!(shards[in_core..], [shard_of(1); 9]);
+            } else {
+                assert_eq!(shards, [], "there was room after all");
+            }
+            let Totals { block_bytes, allocation_bytes, .. } = rig.vector.totals();
+            let walked = rig.walk();
+            let largest = walked[0].1.iter().filter(|chunk| chunk.2.is_none()).map(|chunk| chunk.1).max();
+            let expected = AllocationError::Full {
+                size: 100 * KIB,
+                alignment: 64,
+                free: block_bytes - allocation_bytes,
+                largest_free: largest.unwrap(),
+                block_count: 1,
+                max_block_count: if never_allocate { 0 } else { 1 },
+            };
+            assert_eq!(error, expected);
+            rig.check();
+        }
+        // Small ones still find room, and it does not matter where.
+        held.extend((0..10).map(|_| rig.get(KIB, 1)));
+        rig.check();
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// The room in a shard is found by its size alone: by its own thread, by others, by those who want the lowest place.
+#[test]
+fn the_last_room_is_for_everybody() {
+    for strategy in [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset] {
+        let rig = Rig::new(VectorConfig { max_blocks: 1, ..config() });
+        let first = rig.get(64, 1);
+        rig.settle(1);
+        let own = rig.get(64, 1);
+        rig.thread(0);
+        let mut held: Vec<_> = std::iter::from_fn(|| {
+            let it = rig.allocate(&request(64 * KIB, 64 * KIB)).ok();
+            it.filter(|it| {
+                it.grant.shard == 0 || {
+                    rig.free(*it);
+                    false
+                }
+            })
+        })
+        .collect();
+        assert!(held.len() > 400);
+        // Larger than a shard serves while there is another place.
+        let wanted = VectorRequest { strategy, ..request(512 * KIB, 64 * KIB) };
+        let it = rig.allocate(&wanted).unwrap();
+        assert_eq!(it.grant.shard, shard_of(1));
+        assert_eq!(it.grant.offset % (64 * KIB), 0);
+        rig.free(it);
+        // But no alignment that a loan does not have.
+        let error = rig.allocate(&request(64, 128 * KIB)).unwrap_err();
+        let AllocationError::Full { free, largest_free, .. } = error else { panic!("{error:?}") };
+        assert!(largest_free > 512 * KIB && largest_free <= free, "the largest range is in the shard");
+        rig.check();
+        held.extend([first, own]);
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// Where the driver refuses, shards help out; where they cannot, nothing has changed.
+#[test]
+fn a_driver_that_refuses() {
+    let rig = Rig::new(config());
+    let mut held = vec![rig.get(64, 1)];
+    rig.settle(1);
+    held.push(rig.get(64, 1));
+    rig.thread(0);
+    rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let mut in_shard = 0;
+    let error = loop {
+        let before = rig.vector.totals();
+        match rig.allocate(&request(60 * KIB, 4)) {
+            Ok(it) => {
+                in_shard += u32::from(it.grant.shard != 0);
+                assert_eq!(it.grant.shard != 0, in_shard > 0, "first the core, then the shard");
+                held.push(it);
+            }
+            Err(error) => {
+                let after = rig.vector.totals();
+                assert_eq!(after.allocation_bytes, before.allocation_bytes);
+                break error;
+            }
+        }
+    };
+    assert_eq!(in_shard, 17);
+    let AllocationError::Memory(MemoryError::Driver(error)) = error else { panic!("{error:?}") };
+    assert_eq!(error.result, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    rig.check();
+    // Of a settled thread as well.
+    rig.settle(2);
+    assert!(rig.allocate(&request(60 * KIB, 4)).is_err());
+    rig.check();
+    rig.gpu.faults().clear();
+    held.push(rig.get(60 * KIB, 4));
+    assert_eq!(rig.vector.totals().block_count, 2);
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// Over the budget, an allocation that is to stay within it is given what shards have, and no block.
+#[test]
+fn within_the_budget() {
+    let rig = Rig::new(VectorConfig { block_size: 512 * MIB, ..config() });
+    let mut held: Vec<_> = (0..3).map(|_| rig.get(512 * MIB - 8 * MIB, 1)).collect();
+    rig.settle(1);
+    held.push(rig.get(64, 1));
+    assert_eq!(held[3].grant.shard, shard_of(1));
+    rig.thread(0);
+    let wanted = VectorRequest { within_budget: true, ..request(256 * KIB, 1) };
+    let error = loop {
+        match rig.allocate(&wanted) {
+            Ok(it) => held.push(it),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, AllocationError::Memory(MemoryError::OverBudget { .. })), "{error:?}");
+    let Totals { block_count, block_bytes, allocation_bytes, .. } = rig.vector.totals();
+    assert_eq!(block_count, 3);
+    assert!(block_bytes - allocation_bytes < 4 * 256 * KIB, "all that there was is used");
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// A block that did not help, because another request took its place, is not kept against the policy; shards or not.
+#[test]
+fn too_large_for_any_block() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    rig.settle(1);
+    let own = rig.get(64, 1);
+    for thread in [0, 1] {
+        rig.thread(thread);
+        let error = rig.allocate(&request(32 * MIB + 1, 1)).unwrap_err();
+        assert_eq!(error, AllocationError::BlockTooSmall { size: 32 * MIB + 1, block_size: 32 * MIB });
+        assert!(rig.allocate(&request(u64::MAX, 1)).is_err());
+        let pages = VectorRequest { whole_pages: true, ..request(u64::MAX - 3, 1) };
+        assert!(rig.allocate(&pages).is_err());
+    }
+    rig.check();
+    rig.free_all([first, own]);
+    rig.finish();
+}

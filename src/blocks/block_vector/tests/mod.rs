@@ -1,0 +1,252 @@
+//! Vectors with shards, on a simulated GPU. One thread passes for many, a step at a time, so that every run is the same;
+//! only the module `stress` has real ones.
+#![forbid(unsafe_code)]
+
+mod damage;
+mod doors;
+mod empties;
+mod events;
+mod limits;
+mod mapping;
+mod model;
+mod placement;
+mod pools;
+mod stress;
+
+use super::*;
+use crate::base::cast::{index, widen};
+use crate::base::sync::{Local, Shared, thread_token};
+use crate::blocks::ChainPointer;
+use crate::device::sim::{Gpu, profiles::Profile};
+use crate::error::{AllocationError, MapError};
+use crate::metadata::{Algorithm, Metadata};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+/// A vector with blocks of 32 MiB, of which a loan may have 2 MiB, and of that one request 256 KiB.
+fn config() -> VectorConfig {
+    VectorConfig {
+        memory_type: 0,
+        algorithm: Algorithm::Tlsf,
+        block_size: 32 * MIB,
+        fixed_block_size: true,
+        min_blocks: 0,
+        max_blocks: u32::MAX,
+        empty_blocks_kept: 1,
+        granularity: 1,
+        min_alignment: 1,
+        priority: 0.5,
+        next: ChainPointer::NULL,
+    }
+}
+
+fn request(size: u64, alignment: u64) -> VectorRequest {
+    VectorRequest {
+        size,
+        alignment,
+        strategy: Strategy::Balanced,
+        upper: false,
+        tag: Tag(7),
+        whole_pages: false,
+        mapped: false,
+        never_allocate: false,
+        within_budget: false,
+    }
+}
+
+/// An allocation and what was asked for it.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    grant: Grant,
+    request: VectorRequest,
+}
+
+impl Held {
+    fn live(&self) -> Live {
+        let Grant { generation, key, shard, .. } = self.grant;
+        Live { generation, key, dedicated: false, shard }
+    }
+
+    /// The bytes that its chunk has.
+    fn bytes(&self, config: &VectorConfig) -> u64 {
+        state::wanted(&self.request, config.granularity, config.min_alignment).size
+    }
+}
+
+/// A vector on a simulated GPU.
+struct Rig<T: Threading = Shared> {
+    vector: BlockVector<T>,
+    context: DeviceContext,
+    gpu: Gpu,
+    config: VectorConfig,
+    generation: u32,
+}
+
+impl Rig {
+    fn new(config: VectorConfig) -> Self {
+        Rig::<Shared>::of_form(config)
+    }
+}
+
+impl<T: Threading> Rig<T> {
+    /// All its memory is visible to the host.
+    fn of_form(config: VectorConfig) -> Self {
+        let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+        let context = DeviceContext::of(&gpu);
+        let vector = BlockVector::<T>::unused();
+        let generation = vector.activate(&context, config, None).unwrap();
+        thread_token::pose_as(0);
+        Self { vector, context, gpu, config, generation }
+    }
+
+    /// Lets the calling thread pass for `thread`, and settles it.
+    fn settle(&self, thread: u32) -> u8 {
+        thread_token::pose_as(thread);
+        self.vector.shards.settle()
+    }
+
+    /// Lets the calling thread pass for `thread`.
+    fn thread(&self, thread: u32) {
+        thread_token::pose_as(thread);
+    }
+
+    /// As the allocator does it: at once, or else with care.
+    fn allocate(&self, request: &VectorRequest) -> Result<Held, AllocationError> {
+        let grant = match self.vector.allocate_at_once(&self.context, request) {
+            Some(grant) => grant,
+            None => self.vector.allocate(&self.context, request)?,
+        };
+        Ok(Held { grant, request: *request })
+    }
+
+    fn get(&self, size: u64, alignment: u64) -> Held {
+        self.allocate(&request(size, alignment)).unwrap()
+    }
+
+    fn free(&self, held: Held) {
+        self.vector.free(&self.context, held.live(), held.request.mapped).unwrap();
+    }
+
+    fn free_all(&self, held: impl IntoIterator<Item = Held>) {
+        held.into_iter().for_each(|held| self.free(held));
+    }
+
+    fn trim(&self) -> u64 {
+        self.vector.trim(&self.context)
+    }
+
+    /// Every block's size, and its chunks: offset, size, what they are used for, and their name.
+    #[allow(clippy::type_complexity, reason = "a test's notes")]
+    fn walk(&self) -> Vec<(u64, Vec<(u64, u64, Option<Tag>, Option<String>)>)> {
+        let mut blocks = Vec::new();
+        self.vector.visit(&mut |visited| match visited {
+            Visited::Block { size } => blocks.push((size, Vec::new())),
+            Visited::Chunk { chunk, name } => {
+                let (_, chunks) = blocks.last_mut().unwrap();
+                let tag = chunk.used.map(|(_, tag)| tag);
+                chunks.push((chunk.offset, chunk.size, tag, name.map(str::to_owned)));
+            }
+            Visited::Dedicated { .. } => panic!("nothing is dedicated here"),
+        });
+        blocks
+    }
+
+    /// Loans that the core knows of, and their bytes.
+    fn lent(&self) -> (u64, u64) {
+        let core = self.vector.core.lock();
+        core.active.as_ref().map_or((0, 0), |active| (active.loan_count, active.loan_bytes))
+    }
+
+    /// Checks the books against one another, against the driver's, and for what is true while no thread is at work.
+    fn check(&self) {
+        self.vector.validate();
+        let live = self.gpu.live();
+        let totals = self.vector.totals();
+        assert_eq!(totals.block_count, live.memories, "the vector's blocks are the driver's memories");
+        assert_eq!(totals.block_bytes, live.memory_bytes_by_heap[0], "the vector's bytes are the driver's");
+        assert_eq!(self.context.budgets.level(0).usage, totals.block_bytes, "the budget's bytes");
+        let (mut loans, mut bytes) = (0, 0);
+        for (_, shard) in self.vector.shards.iter() {
+            let shard = shard.lock();
+            loans += widen(shard.loans().count());
+            bytes += shard.usage().capacity;
+        }
+        assert_eq!(self.lent(), (loans, bytes), "no loan is lost");
+        let (mut count, mut used) = (0, 0);
+        for (size, chunks) in self.walk() {
+            let mut end = 0;
+            for (offset, size, tag, name) in chunks {
+                assert_eq!(offset, end, "the chunks tile the block");
+                end = offset + size;
+                if tag.is_some() {
+                    count += 1;
+                    used += size;
+                } else {
+                    assert_eq!(name, None, "only what is used has a name");
+                }
+            }
+            assert_eq!(end, size, "the chunks tile the block");
+        }
+        assert_eq!((count, used), (totals.allocation_count, totals.allocation_bytes), "sums and walk agree");
+        self.gpu.assert_silent();
+    }
+
+    /// Ends a test: the vector is empty, and gives everything back.
+    fn finish(self) {
+        self.check();
+        self.trim();
+        self.check();
+        let Totals { block_count, allocation_count, .. } = self.vector.totals();
+        assert_eq!((block_count, allocation_count), (u64::from(self.config.min_blocks), 0));
+        assert_eq!(self.lent(), (0, 0));
+        self.vector.deactivate(&self.context, &mut |leak| panic!("left in the vector: {leak:?}"));
+        assert!(self.gpu.live().is_empty(), "left on the device: {:?}", self.gpu.live());
+        assert_eq!(self.gpu.finish(), []);
+    }
+}
+
+/// The number of a thread's shard.
+fn shard_of(thread: u32) -> u8 {
+    u8::try_from(thread % 64).unwrap() + 1
+}
+
+/// Numbers that look random and are the same on every run.
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `end`.
+    fn below(&mut self, end: u64) -> u64 {
+        (self.next() >> 16) % end
+    }
+
+    fn one_in(&mut self, end: u64) -> bool {
+        self.below(end) == 0
+    }
+
+    /// A number between 1 and `2^bits`, small ones as likely as large ones.
+    fn size(&mut self, bits: u64) -> u64 {
+        let high = 1 << self.below(bits + 1);
+        high - self.below(high)
+    }
+
+    fn place(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(widen(len))).unwrap()
+    }
+}
+
+/// More work for those who ask for it.
+fn cases(default: u64) -> u64 {
+    std::env::var("SUBLET_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}

@@ -1,0 +1,438 @@
+//! Random programs of several threads against a shadow that knows every byte.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use ash::vk::Handle;
+
+use super::*;
+use crate::base::align::align_up;
+
+const STRATEGIES: [Strategy; 6] = [
+    Strategy::Balanced,
+    Strategy::Balanced,
+    Strategy::Balanced,
+    Strategy::MinTime,
+    Strategy::MinMemory,
+    Strategy::MinOffset,
+];
+
+/// One allocation, as the shadow sees it.
+struct Shadowed {
+    held: Held,
+    name: Option<String>,
+    /// Guards that are open.
+    guards: u64,
+}
+
+struct Shadow {
+    rig: Rig,
+    random: Random,
+    threads: u64,
+    /// The most bytes of an allocation, as a power of two.
+    bits: u64,
+    /// About so many allocations are live.
+    crowd: usize,
+    /// The books are looked at once in so many steps: every look makes shards take back what was left at their doors.
+    every: u64,
+    live: Vec<Shadowed>,
+    /// Handles of which every use is to be refused.
+    stale: Vec<Held>,
+    /// What was granted, in order, to compare runs: the memory by its first appearance, and the offset.
+    placed: Vec<(usize, u64)>,
+    memories: Vec<u64>,
+}
+
+impl Shadow {
+    fn new(config: VectorConfig, seed: u64, threads: u64) -> Self {
+        Self {
+            rig: Rig::new(config),
+            random: Random::new(seed),
+            threads,
+            bits: 22,
+            crowd: 0,
+            every: 1,
+            live: Vec::new(),
+            stale: Vec::new(),
+            placed: Vec::new(),
+            memories: Vec::new(),
+        }
+    }
+
+    /// Any size, mostly with an alignment that is no larger than 64 KiB, mostly balanced.
+    fn request(&mut self) -> VectorRequest {
+        let random = &mut self.random;
+        let alignment = if random.one_in(8) { 1 << random.below(20) } else { 1 << random.below(10) };
+        VectorRequest {
+            strategy: STRATEGIES[random.place(STRATEGIES.len())],
+            tag: Tag(u32::try_from(random.below(1 << 29)).unwrap()),
+            whole_pages: random.one_in(2),
+            mapped: random.one_in(3),
+            never_allocate: random.one_in(8),
+            within_budget: random.one_in(4),
+            ..request(random.size(self.bits), alignment)
+        }
+    }
+
+    fn allocate(&mut self) {
+        let request = self.request();
+        let before = self.rig.vector.totals();
+        match self.rig.allocate(&request) {
+            Ok(held) => {
+                let name = self.random.one_in(4).then(|| format!("{:?}", held.live().key));
+                if name.is_some() {
+                    self.rig.vector.set_name(held.live(), name.as_deref()).unwrap();
+                }
+                let memory = held.grant.memory.as_raw();
+                let at = self.memories.iter().position(|&it| it == memory).unwrap_or_else(|| {
+                    self.memories.push(memory);
+                    self.memories.len() - 1
+                });
+                self.placed.push((at, held.grant.offset));
+                self.live.push(Shadowed { held, name, guards: 0 });
+            }
+            Err(error) => self.check_refusal(&request, &before, &error),
+        }
+    }
+
+    fn check_refusal(&self, request: &VectorRequest, before: &Totals, error: &AllocationError) {
+        let after = self.rig.vector.totals();
+        assert_eq!(after.allocation_count, before.allocation_count, "a failure changes nothing");
+        assert_eq!(after.allocation_bytes, before.allocation_bytes, "a failure changes nothing");
+        assert!(after.block_count <= before.block_count, "a failure takes no block");
+        let config = &self.rig.config;
+        let wanted = state::wanted(request, config.granularity, config.min_alignment);
+        let &AllocationError::Full { size, alignment, free, largest_free, block_count, max_block_count } =
+            error
+        else {
+            panic!("{request:?} was refused: {error:?}");
+        };
+        assert_eq!((size, alignment), (wanted.size, wanted.alignment));
+        assert_eq!(u64::from(block_count), after.block_count);
+        assert_eq!(free, after.block_bytes - after.allocation_bytes, "free bytes, in shards and out of them");
+        let limit = if request.never_allocate { 0 } else { config.max_blocks };
+        assert_eq!(max_block_count, limit);
+        let walked = self.rig.walk();
+        let chunks = walked.iter().flat_map(|(_, chunks)| chunks).filter(|chunk| chunk.2.is_none());
+        let largest = chunks.map(|chunk| chunk.1).max().unwrap_or(0);
+        assert!(largest_free <= largest && largest_free >= largest / 64 * 63, "{largest_free} of {largest}");
+        assert!(alignment > 1 || size > largest_free, "there is room for {request:?}: {error:?}");
+    }
+
+    fn free(&mut self) {
+        if self.live.is_empty() {
+            return;
+        }
+        let at = self.random.place(self.live.len());
+        let Shadowed { held, guards, .. } = self.live.swap_remove(at);
+        for _ in 0..guards {
+            self.rig.vector.unmap(held.live()).unwrap();
+        }
+        self.rig.free(held);
+        self.stale.push(held);
+    }
+
+    /// What was freed, or was in a vector that is no more, is refused everything.
+    fn use_stale(&mut self) {
+        if self.stale.is_empty() {
+            return;
+        }
+        let at = self.random.place(self.stale.len());
+        let Rig { vector, context, .. } = &self.rig;
+        let held = self.stale[at];
+        let live = held.live();
+        // What is left at another shard's door is looked at later; that it comes once is what its type is for.
+        if live.shard == 0 || live.shard == vector.shards.home() {
+            assert_eq!(vector.free(context, live, held.request.mapped), Err(FOREIGN));
+        }
+        assert_eq!(vector.set_name(live, Some("stale")), Err(FOREIGN));
+        assert_eq!(vector.name(live), Err(FOREIGN));
+        assert_eq!(vector.memory_size(live), Err(FOREIGN));
+        assert!(vector.map(context, live).is_err() && vector.unmap(live).is_err());
+    }
+
+    fn map(&mut self) {
+        if self.live.is_empty() {
+            return;
+        }
+        let at = self.random.place(self.live.len());
+        let it = &mut self.live[at];
+        if it.guards == 0 || self.random.one_in(2) {
+            let base = self.rig.vector.map(&self.rig.context, it.held.live()).unwrap();
+            assert!(base.is_mapped());
+            it.guards += 1;
+        } else {
+            self.rig.vector.unmap(it.held.live()).unwrap();
+            it.guards -= 1;
+        }
+    }
+
+    fn rename(&mut self) {
+        if self.live.is_empty() {
+            return;
+        }
+        let at = self.random.place(self.live.len());
+        let name = self.random.one_in(2).then(|| format!("renamed {at}"));
+        self.rig.vector.set_name(self.live[at].held.live(), name.as_deref()).unwrap();
+        self.live[at].name = name;
+    }
+
+    fn trim(&mut self) {
+        let before = self.rig.vector.totals().block_bytes;
+        let returned = self.rig.trim();
+        let after = self.rig.vector.totals();
+        assert_eq!(returned, before - after.block_bytes, "the bytes that trim says it gave back");
+        let config = &self.rig.config;
+        let used = self.live.iter().map(|it| it.held.grant.memory.as_raw()).collect::<BTreeSet<_>>();
+        let left = widen(used.len()).max(u64::from(config.min_blocks));
+        assert_eq!(after.block_count, left, "blocks stay for what is in them, or as the minimum");
+        // Nobody works now, so a loan that was lent is one that something is in.
+        assert!(self.rig.lent().0 <= widen(self.live.len()));
+    }
+
+    /// The driver refuses one block.
+    fn fail(&mut self) {
+        let result = ash::vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+        // Smaller ones too, where sizes are managed.
+        self.rig.gpu.faults().fail_always("vkAllocateMemory", result);
+        let request = self.request();
+        let before = self.rig.vector.totals();
+        match self.rig.allocate(&request) {
+            Ok(held) => {
+                self.live.push(Shadowed { held, name: None, guards: 0 });
+                self.placed.push((usize::MAX, held.grant.offset));
+            }
+            Err(AllocationError::Memory(_)) => {
+                let after = self.rig.vector.totals();
+                assert_eq!(after.allocation_bytes, before.allocation_bytes, "a failure changes nothing");
+                assert!(after.block_count <= before.block_count, "a failure takes no block");
+            }
+            Err(error) => self.check_refusal(&request, &before, &error),
+        }
+        self.rig.gpu.faults().clear();
+    }
+
+    /// Ends this use of the vector with everything in it, and begins another.
+    fn restart(&mut self) {
+        let Self { rig, live, stale, .. } = self;
+        let mut leaks = Vec::new();
+        let offset_and_name = |visited: Visited<'_>| match visited {
+            Visited::Chunk { chunk, name } => {
+                (chunk.used.unwrap().1.0, chunk.offset, chunk.size, name.map(str::to_owned))
+            }
+            _ => panic!("{visited:?} was told as a leak"),
+        };
+        rig.vector.deactivate(&rig.context, &mut |leak| leaks.push(offset_and_name(leak)));
+        let expected = live.iter().map(|it| {
+            (it.held.request.tag.0, it.held.grant.offset, it.held.bytes(&rig.config), it.name.clone())
+        });
+        let mut expected: Vec<_> = expected.collect();
+        expected.sort_unstable();
+        leaks.sort_unstable();
+        assert_eq!(leaks, expected);
+        assert!(rig.gpu.live().is_empty());
+        stale.extend(live.drain(..).map(|it| it.held));
+        rig.generation = rig.vector.activate(&rig.context, rig.config, None).unwrap();
+        assert!((0..self.threads).all(|thread| {
+            thread_token::pose_as(narrowed(thread));
+            rig.vector.shards.home() == 0
+        }));
+    }
+
+    fn step(&mut self) {
+        let thread = narrowed(self.random.below(self.threads));
+        thread_token::pose_as(thread);
+        match self.random.below(100) {
+            0..=44 => self.allocate(),
+            // Once there are enough of them, not so often.
+            45..=79 if self.live.len() < self.crowd => self.allocate(),
+            45..=79 => self.free(),
+            80..=84 => self.map(),
+            85..=88 => self.rename(),
+            89..=91 => self.use_stale(),
+            92..=93 => self.trim(),
+            94..=95 => self.fail(),
+            96 if self.random.one_in(8) => self.restart(),
+            // Thread 0 stays at the core.
+            _ if thread != 0 => drop(self.rig.settle(thread)),
+            _ => {}
+        }
+    }
+
+    fn check(&self) {
+        let Self { rig, live, .. } = self;
+        rig.check();
+        let config = &rig.config;
+        let totals = rig.vector.totals();
+        assert_eq!(totals.allocation_count, widen(live.len()));
+        let bytes = live.iter().map(|it| it.held.bytes(config)).sum::<u64>();
+        assert_eq!(totals.allocation_bytes, bytes);
+
+        let mut by_memory: BTreeMap<_, Vec<&Held>> = BTreeMap::new();
+        for it in live {
+            by_memory.entry(it.held.grant.memory.as_raw()).or_default().push(&it.held);
+        }
+        for held in by_memory.values_mut() {
+            held.sort_unstable_by_key(|held| held.grant.offset);
+            for pair in held.windows(2) {
+                let [one, other] = pair else { continue };
+                let end = one.grant.offset + one.request.size;
+                assert!(end <= other.grant.offset, "{one:?} and {other:?} overlap");
+                if one.request.whole_pages || other.request.whole_pages {
+                    let pages = align_up(end, config.granularity).unwrap();
+                    assert!(pages <= other.grant.offset, "{one:?} and {other:?} share a page");
+                }
+            }
+            let last = held.last().unwrap();
+            let size = rig.gpu.memory_info(last.grant.memory).expect("the memory is live").size;
+            assert!(last.grant.offset + last.request.size <= size, "{last:?} reaches over the end");
+        }
+
+        let mut walked: Vec<_> = rig.walk().into_iter().flat_map(|(_, chunks)| chunks).collect();
+        walked.retain(|chunk| chunk.2.is_some());
+        let expected = live.iter().map(|it| {
+            (it.held.grant.offset, it.held.bytes(config), Some(it.held.request.tag), it.name.clone())
+        });
+        let mut expected: Vec<_> = expected.collect();
+        let key =
+            |chunk: &(u64, u64, Option<Tag>, Option<String>)| (chunk.0, chunk.1, chunk.2.map(|tag| tag.0));
+        walked.sort_unstable_by_key(key);
+        expected.sort_unstable_by_key(key);
+        assert_eq!(walked, expected, "what is walked is what was granted");
+
+        for it in live {
+            let Grant { memory, offset, mapped, shard, .. } = it.held.grant;
+            let live = it.held.live();
+            let alignment = it.held.request.alignment.max(config.min_alignment);
+            assert_eq!(offset % alignment, 0, "{it:?} is misaligned", it = it.held);
+            assert_eq!(mapped.is_mapped(), it.held.request.mapped);
+            assert_eq!(rig.vector.name(live).unwrap().as_deref(), it.name.as_deref());
+            let size = rig.gpu.memory_info(memory).unwrap().size;
+            assert_eq!(rig.vector.memory_size(live), Ok(size));
+            // A pin says whether there is a mapping, and a map where it is: without a call of the driver.
+            let needed = it.guards > 0 || mapped.is_mapped();
+            match rig.vector.pin_mapping(live) {
+                Ok(_) => {
+                    let maps = rig.gpu.calls("vkMapMemory");
+                    let base = rig.vector.map(&rig.context, live).unwrap();
+                    assert!(!mapped.is_mapped() || mapped == base.at(offset), "a mapping that was moved");
+                    assert_eq!(rig.gpu.calls("vkMapMemory"), maps);
+                    rig.vector.unmap(live).unwrap();
+                    rig.vector.unmap(live).unwrap();
+                }
+                Err(error) => {
+                    assert_eq!(error, MapError::NotMapped);
+                    assert!(!needed, "{:?} is to be mapped", it.held);
+                }
+            }
+            assert!(u64::from(shard) <= 64);
+        }
+        self.check_map_counts();
+    }
+
+    /// Guards, mapped allocations of the core, and loans with mapped allocations: nobody else holds a mapping.
+    fn check_map_counts(&self) {
+        let mut users: BTreeMap<u64, u64> = BTreeMap::new();
+        for it in &self.live {
+            let in_core = it.held.grant.shard == 0 && it.held.request.mapped;
+            *users.entry(it.held.grant.memory.as_raw()).or_default() += it.guards + u64::from(in_core);
+        }
+        for (_, shard) in self.rig.vector.shards.iter() {
+            for memory in shard.lock().mapped_loans() {
+                *users.entry(memory.as_raw()).or_default() += 1;
+            }
+        }
+        let core = self.rig.vector.core.lock();
+        for block in core.active.iter().flat_map(|active| &active.blocks).flatten() {
+            let expected = users.get(&block.memory.memory.as_raw()).copied().unwrap_or(0);
+            assert_eq!(block.map_count, expected, "users of the mapping of {block:?}");
+            assert!(expected == 0 || block.memory.mapped().is_mapped());
+        }
+    }
+
+    fn run(mut self, steps: u64) -> Vec<(usize, u64)> {
+        for step in 0..steps {
+            self.step();
+            if step % self.every == 0 {
+                self.check();
+            }
+        }
+        self.check();
+        while !self.live.is_empty() {
+            thread_token::pose_as(narrowed(self.random.below(self.threads)));
+            self.free();
+            if widen(self.live.len()) % self.every == 0 {
+                self.rig.check();
+            }
+        }
+        // Empty as it is, the vector keeps what one call may need, and no more: a small loan for each thread.
+        let Totals { block_count, .. } = self.rig.vector.totals();
+        let config = &self.rig.config;
+        let kept = u64::from(config.empty_blocks_kept.max(config.min_blocks));
+        assert!(self.rig.lent().0 <= self.threads && self.rig.lent().1 <= self.threads * MIB);
+        assert!(block_count <= kept.max(1) + self.rig.lent().0, "{block_count} blocks for nothing");
+        self.rig.finish();
+        self.placed
+    }
+}
+
+fn narrowed(thread: u64) -> u32 {
+    u32::try_from(thread).unwrap()
+}
+
+/// The vectors that programs run on, one after the other.
+fn configs() -> Vec<VectorConfig> {
+    let large = VectorConfig { block_size: 64 * MIB, ..config() };
+    vec![
+        large,
+        VectorConfig { granularity: 1024, min_alignment: 64, ..config() },
+        VectorConfig { granularity: 64 * KIB, fixed_block_size: false, ..large },
+        VectorConfig { max_blocks: 2, empty_blocks_kept: 0, block_size: 16 * MIB + 4711, ..config() },
+        VectorConfig { min_blocks: 1, max_blocks: 3, granularity: 256, block_size: 24 * MIB + 1, ..config() },
+        VectorConfig { empty_blocks_kept: 0, granularity: 4096, fixed_block_size: false, ..config() },
+    ]
+}
+
+#[test]
+fn programs_agree_with_the_shadow() {
+    for seed in 0..cases(30) {
+        let configs = configs();
+        let config = configs[usize::try_from(seed).unwrap() % configs.len()];
+        let threads = 2 + seed % 7;
+        let bits = if seed % 2 == 0 { 22 } else { 18 };
+        let run = std::panic::catch_unwind(|| {
+            let mut shadow = Shadow::new(config, seed, threads);
+            shadow.bits = bits;
+            drop(shadow.run(200));
+        });
+        if let Err(payload) = run {
+            eprintln!("seed {seed}, {threads} threads, {config:?}");
+            std::panic::resume_unwind(payload);
+        }
+    }
+}
+
+/// So many small allocations that most of what other threads free is left at a shard's door.
+#[test]
+fn programs_of_small_allocations() {
+    for seed in 0..cases(30) / 5 {
+        let configs = configs();
+        let mut shadow = Shadow::new(configs[usize::try_from(seed).unwrap() % configs.len()], seed, 4);
+        (shadow.bits, shadow.crowd, shadow.every) = (12, 600, 50);
+        for thread in 0..4 {
+            shadow.rig.settle(thread);
+        }
+        drop(shadow.run(2500));
+    }
+}
+
+/// The same steps of the same threads are placed the same.
+#[test]
+fn placement_is_deterministic() {
+    for seed in 1000..1003 {
+        let run = || Shadow::new(configs()[1], seed, 4).run(300);
+        let placed = run();
+        assert!(placed.len() > 50);
+        assert_eq!(placed, run());
+    }
+}

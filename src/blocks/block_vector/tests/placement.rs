@@ -1,0 +1,302 @@
+//! Where shards put things, and who gets a shard.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ash::vk::Handle;
+
+use super::*;
+use crate::metadata::{Engine, Request};
+
+#[test]
+fn an_alignment_above_that_of_loans_is_met() {
+    let rig = Rig::new(config());
+    rig.settle(1);
+    let mut held = vec![rig.get(64 * KIB, 1)];
+    for thread in 1..6 {
+        rig.settle(thread);
+        held.push(rig.get(100, 1));
+        assert_eq!(held.last().unwrap().grant.shard, shard_of(thread));
+        for log2 in 0..24 {
+            let it = rig.get(100, 1 << log2);
+            assert_eq!(it.grant.offset % (1 << log2), 0, "an alignment of 2^{log2}");
+            assert_eq!(it.grant.shard, if log2 <= 16 { shard_of(thread) } else { 0 });
+            held.push(it);
+        }
+        // The next loan does not begin at a multiple of 128 KiB.
+        rig.thread(0);
+        held.push(rig.get(64 * KIB, 1));
+    }
+    rig.check();
+    rig.free_all(held);
+    rig.finish();
+}
+
+#[test]
+fn what_is_none_for_a_shard_goes_to_the_core() {
+    let rig = Rig::new(config());
+    let mut held = vec![rig.get(100, 1)];
+    rig.settle(1);
+    let own = shard_of(1);
+    for (wanted, shard) in [
+        (request(100, 1), own),
+        (request(256 * KIB, 64 * KIB), own),
+        (request(256 * KIB + 1, 1), 0),
+        (request(4 * MIB, 1), 0),
+        (VectorRequest { strategy: Strategy::MinTime, ..request(100, 1) }, own),
+        (VectorRequest { strategy: Strategy::MinMemory, ..request(100, 1) }, 0),
+        (VectorRequest { strategy: Strategy::MinOffset, ..request(100, 1) }, 0),
+        (VectorRequest { whole_pages: true, ..request(100, 1) }, own),
+        (VectorRequest { mapped: true, ..request(100, 1) }, own),
+    ] {
+        // Also when the shard has room for it.
+        for _ in 0..3 {
+            let it = rig.allocate(&wanted).unwrap();
+            assert_eq!(it.grant.shard, shard, "{wanted:?}");
+            held.push(it);
+        }
+    }
+    rig.check();
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// Threads of which the tokens are 64 apart have one shard together, and come to no harm.
+#[test]
+fn more_threads_than_shards() {
+    let rig = Rig::new(VectorConfig { block_size: 128 * MIB, ..config() });
+    let mut held = vec![rig.get(1, 1)];
+    for round in 0..3 {
+        for thread in 0..200 {
+            assert_eq!(rig.settle(thread), shard_of(thread));
+            let it = rig.get(1000 + u64::from(thread), 1 << round);
+            assert_eq!(it.grant.shard, shard_of(thread));
+            held.push(it);
+        }
+        rig.check();
+    }
+    assert_eq!(rig.vector.shards.iter().count(), 64);
+    assert_eq!(rig.lent().0, 64, "nobody needs a second loan");
+    // By other threads than those that allocated.
+    for (at, it) in (0..).zip(held) {
+        rig.thread(at % 77);
+        rig.free(it);
+    }
+    rig.finish();
+}
+
+/// What an engine alone would do: where each step of a fixed program is placed, by block and offset.
+fn placed_by_an_engine(steps: &[Step]) -> Vec<(usize, u64)> {
+    let mut engine = Engine::new(Algorithm::Tlsf, config().block_size, true);
+    let mut keys = Vec::new();
+    let mut placed = Vec::new();
+    for &step in steps {
+        match step {
+            Step::Allocate(size, alignment) => {
+                let wanted = Request { tag: Tag(7), ..Request::new(size, alignment) };
+                let (key, span) = engine.allocate(&wanted).unwrap_or_else(|_| {
+                    engine.add_region(&config().block_size).unwrap();
+                    engine.allocate(&wanted).unwrap()
+                });
+                keys.push(key);
+                placed.push((index(span.region.0), span.offset));
+            }
+            Step::Free(at) => drop(engine.free(keys.swap_remove(at)).unwrap()),
+        }
+    }
+    placed
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Allocate(u64, u64),
+    Free(usize),
+}
+
+fn steps() -> Vec<Step> {
+    let mut random = Random::new(5);
+    let mut live = 0;
+    (0..3000)
+        .map(|_| {
+            if live > 0 && random.below(5) < 2 {
+                live -= 1;
+                Step::Free(random.place(live + 1))
+            } else {
+                live += 1;
+                Step::Allocate(random.size(21), 1 << random.below(12))
+            }
+        })
+        .collect()
+}
+
+/// A program with one thread gets no shards: its placements, and so its blocks, are those of an engine alone.
+fn alone_is_as_without_shards<T: Threading>() {
+    let steps = steps();
+    let expected = placed_by_an_engine(&steps);
+    let rig = Rig::<T>::of_form(VectorConfig { empty_blocks_kept: u32::MAX, ..config() });
+    let mut memories = BTreeMap::new();
+    let mut held = Vec::new();
+    let mut placed = Vec::new();
+    for step in steps {
+        match step {
+            Step::Allocate(size, alignment) => {
+                let it = rig.get(size, alignment);
+                let next = memories.len();
+                placed.push((*memories.entry(it.grant.memory.as_raw()).or_insert(next), it.grant.offset));
+                held.push(it);
+            }
+            Step::Free(at) => rig.free(held.swap_remove(at)),
+        }
+    }
+    assert_eq!(placed, expected);
+    let blocks = expected.iter().map(|&(block, _)| block).max().unwrap() + 1;
+    assert!(blocks > 1);
+    assert_eq!(rig.vector.totals().block_count, widen(blocks));
+    assert_eq!((rig.vector.shards.iter().count(), rig.lent()), (0, (0, 0)));
+    rig.free_all(held);
+    rig.finish();
+}
+
+#[test]
+fn one_thread_gets_no_shard() {
+    alone_is_as_without_shards::<Shared>();
+    alone_is_as_without_shards::<Local>();
+}
+
+/// A thread settles when threads met at the core eight times within 1024 allocations.
+#[test]
+fn a_habit_is_eight_meetings_in_a_thousand() {
+    let rig = Rig::new(config());
+    let meet = || rig.vector.core.lock().note_meeting();
+    let work = |times| (0..times).for_each(|_| rig.free(rig.get(64, 1)));
+    work(1);
+    assert_eq!(
+        (0..8).map(|_| meet()).collect::<Vec<_>>(),
+        [false, false, false, false, false, false, false, true]
+    );
+    assert!(meet(), "and from then on at every meeting");
+    // Longer than the window: it begins anew.
+    work(1025);
+    assert!((0..7).all(|_| !meet()));
+    // Just not longer.
+    work(1024);
+    assert!(meet());
+    rig.finish();
+}
+
+/// Threads that wait for the core while another has it settle, and then never wait for it again.
+#[test]
+fn threads_that_meet_settle() {
+    let rig = Rig::new(config());
+    let kept = rig.get(64, 1);
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(|| {
+            let mut shards = Vec::new();
+            for _ in 0..12 {
+                let it = rig.get(64, 1);
+                shards.push(it.grant.shard);
+                rig.free(it);
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            shards
+        });
+        while !worker.is_finished() {
+            let core = rig.vector.core.lock();
+            std::thread::sleep(Duration::from_millis(1));
+            drop(core);
+            // The lock is not fair: who sleeps for it needs a gap as long as a sleep.
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let shards = worker.join().unwrap();
+        // How often they met depends on the scheduler; if often enough, the thread settled once and for good.
+        let settled = shards.iter().position(|&shard| shard != 0).unwrap_or(shards.len());
+        assert!(settled >= 7, "{shards:?}");
+        assert!(shards[settled..].iter().all(|&shard| shard == shards[settled]), "{shards:?}");
+    });
+    rig.free(kept);
+    rig.finish();
+}
+
+/// No shard for what must be placed in order, nor where a loan would be too large a part, nor where loans would not be aligned.
+#[test]
+fn some_vectors_have_no_shards() {
+    let none = [
+        VectorConfig { algorithm: Algorithm::Linear, ..config() },
+        VectorConfig { algorithm: Algorithm::Buddy, ..config() },
+        VectorConfig { block_size: 16 * MIB - 1, ..config() },
+        VectorConfig { granularity: 128 * KIB, ..config() },
+        VectorConfig { min_alignment: 128 * KIB, ..config() },
+    ];
+    let some = [
+        config(),
+        VectorConfig { block_size: 16 * MIB, ..config() },
+        VectorConfig { granularity: 64 * KIB, ..config() },
+        VectorConfig { min_alignment: 64 * KIB, ..config() },
+    ];
+    for (configs, has) in [(&none[..], false), (&some[..], true)] {
+        for &config in configs {
+            let rig = Rig::new(config);
+            let first = rig.get(64, 1);
+            rig.settle(1);
+            let second = rig.get(64, 1);
+            assert_eq!((second.grant.shard != 0, rig.lent().0 != 0), (has, has), "{config:?}");
+            rig.check();
+            rig.free_all([first, second]);
+            rig.finish();
+        }
+    }
+}
+
+/// Loans grow with what a shard holds: first a megabyte, in the end 2 MiB here, and never much more than is used.
+#[test]
+fn loans_grow_with_use() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    rig.settle(1);
+    let mut held = Vec::new();
+    let mut loans = vec![0];
+    while rig.lent().0 < 10 {
+        let it = rig.get(16 * KIB, 1);
+        assert_eq!(it.grant.shard, shard_of(1));
+        held.push(it);
+        let (_, bytes) = rig.lent();
+        if bytes != *loans.last().unwrap() {
+            loans.push(bytes);
+        }
+        let used = 16 * KIB * widen(held.len());
+        assert!(bytes <= MIB.max(used / 2 * 3) + MIB, "{bytes} lent for {used}");
+    }
+    let sizes: Vec<_> = loans.windows(2).map(|pair| (pair[1] - pair[0]) / MIB).collect();
+    assert_eq!(sizes, [1, 1, 1, 1, 1, 2, 2, 2, 2, 2]);
+    // What needs more gets it at once, four times its own size as far as may be.
+    rig.settle(2);
+    held.push(rig.get(256 * KIB, 1));
+    assert_eq!(rig.lent().1, loans.last().unwrap() + MIB);
+    rig.settle(3);
+    held.push(rig.get(256 * KIB - 100, 64 * KIB));
+    assert_eq!(rig.lent().1, loans.last().unwrap() + 2 * MIB);
+    rig.check();
+    rig.free_all(held);
+    rig.free(first);
+    rig.finish();
+}
+
+/// Where no block has room for a loan the core serves the request itself, and only when it cannot either a block is taken.
+#[test]
+fn a_request_that_no_loan_can_be_had_for() {
+    let rig = Rig::new(config());
+    let mut held = vec![rig.get(32 * MIB - 512 * KIB, 1)];
+    rig.settle(1);
+    while rig.vector.totals().block_count == 1 {
+        held.push(rig.get(32 * KIB, 1));
+        assert_eq!(held.last().unwrap().grant.shard, 0);
+        assert!(held.len() <= 1 + 17);
+    }
+    assert_eq!(held.len(), 1 + 17, "the block was filled to the end");
+    held.push(rig.get(32 * KIB, 1));
+    assert_eq!(held.last().unwrap().grant.shard, shard_of(1), "the new block has room for a loan");
+    rig.check();
+    rig.free_all(held);
+    rig.finish();
+}

@@ -1,0 +1,199 @@
+//! Real threads. What they hold is stamped in the device's memory, so that two that were given the same bytes find out.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::*;
+
+const THREADS: u64 = 8;
+
+/// Stamps both ends of an allocation.
+fn stamp(rig: &Rig, it: &Held, stamp: u64) {
+    let Grant { memory, offset, .. } = it.grant;
+    let last = offset + it.request.size - 8;
+    assert!(rig.gpu.write_memory(memory, offset, &stamp.to_le_bytes()));
+    assert!(rig.gpu.write_memory(memory, last, &stamp.to_le_bytes()));
+}
+
+/// Finds the stamp at both ends.
+fn verify(rig: &Rig, it: &Held, stamp: u64) {
+    let Grant { memory, offset, .. } = it.grant;
+    let last = offset + it.request.size - 8;
+    for at in [offset, last] {
+        assert_eq!(rig.gpu.read_memory(memory, at, 8).unwrap(), stamp.to_le_bytes(), "{it:?} at {at}");
+    }
+}
+
+struct Worker<'a> {
+    rig: &'a Rig,
+    random: Random,
+    number: u64,
+    rounds: u64,
+    held: Vec<(Held, u64)>,
+    next: Sender<(Held, u64)>,
+    inbox: Receiver<(Held, u64)>,
+}
+
+impl Worker<'_> {
+    fn run(mut self) {
+        for round in 0..self.rounds {
+            match self.random.below(10) {
+                0..=4 => self.allocate(round),
+                5..=6 => self.free_own(),
+                7 => self.pass_on(),
+                8 => self.free_foreign(),
+                _ => self.look(),
+            }
+        }
+        drop(self.next);
+        for (it, stamp) in self.held.drain(..).chain(self.inbox.iter()) {
+            verify(self.rig, &it, stamp);
+            self.rig.free(it);
+        }
+    }
+
+    fn allocate(&mut self, round: u64) {
+        let bits = if self.random.one_in(8) { 20 } else { 13 };
+        // The two stamps must not overlap.
+        let size = 16 + self.random.size(bits);
+        let mapped = self.random.one_in(4);
+        let wanted = VectorRequest { mapped, ..request(size, 8 << self.random.below(8)) };
+        let it = self.rig.allocate(&wanted).unwrap();
+        let mark = self.number << 32 | round;
+        stamp(self.rig, &it, mark);
+        self.held.push((it, mark));
+        if self.held.len() > 300 {
+            self.free_own();
+        }
+    }
+
+    fn take(&mut self) -> Option<(Held, u64)> {
+        let at = (!self.held.is_empty()).then(|| self.random.place(self.held.len()))?;
+        Some(self.held.swap_remove(at))
+    }
+
+    fn free_own(&mut self) {
+        if let Some((it, stamp)) = self.take() {
+            verify(self.rig, &it, stamp);
+            self.rig.free(it);
+        }
+    }
+
+    /// Hands an allocation to the neighbour, who frees it.
+    fn pass_on(&mut self) {
+        if let Some(it) = self.take() {
+            self.next.send(it).unwrap();
+        }
+    }
+
+    fn free_foreign(&mut self) {
+        while let Ok((it, stamp)) = self.inbox.try_recv() {
+            verify(self.rig, &it, stamp);
+            self.rig.free(it);
+        }
+    }
+
+    fn look(&mut self) {
+        let Rig { vector, context, .. } = self.rig;
+        let Some(&(it, _)) = self.held.last() else { return };
+        match self.random.below(4) {
+            0 => {
+                let base = vector.map(context, it.live()).unwrap();
+                assert!(!it.request.mapped || it.grant.mapped == base.at(it.grant.offset));
+                vector.unmap(it.live()).unwrap();
+            }
+            1 => {
+                vector.set_name(it.live(), Some("seen")).unwrap();
+                assert_eq!(vector.name(it.live()).unwrap().as_deref(), Some("seen"));
+            }
+            2 => assert!(vector.memory_size(it.live()).unwrap() >= it.grant.offset + it.request.size),
+            _ => assert!(vector.totals().allocation_count <= THREADS * 1000),
+        }
+    }
+}
+
+/// `settled`: all threads have a shard from the start; else those that meet at the core get one.
+fn work(config: VectorConfig, settled: bool, rounds: u64) {
+    let rig = Rig::new(config);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (senders, inboxes): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| channel()).unzip();
+        let mut senders: Vec<_> = senders.into_iter().map(Some).collect();
+        senders.rotate_left(1);
+        let workers: Vec<_> = (0..)
+            .zip(senders.iter_mut().zip(inboxes))
+            .map(|(number, (next, inbox))| {
+                let (rig, next) = (&rig, next.take().unwrap());
+                scope.spawn(move || {
+                    if settled {
+                        rig.vector.shards.settle();
+                    }
+                    let random = Random::new(number + 1);
+                    Worker { rig, random, number, rounds, held: Vec::new(), next, inbox }.run();
+                })
+            })
+            .collect();
+        scope.spawn(|| {
+            while !stop.load(Ordering::Acquire) {
+                rig.trim();
+                rig.vector.validate();
+                let mut used = 0;
+                rig.vector.visit(&mut |visited| match visited {
+                    Visited::Chunk { chunk, .. } => used += u64::from(chunk.used.is_some()),
+                    Visited::Block { size } => assert!(size > 0),
+                    Visited::Dedicated { .. } => panic!("nothing is dedicated here"),
+                });
+                assert!(used <= THREADS * 1000);
+                std::thread::yield_now();
+            }
+        });
+        let results: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+        stop.store(true, Ordering::Release);
+        assert!(results.iter().all(Result::is_ok));
+    });
+    rig.finish();
+}
+
+#[test]
+fn threads_that_have_settled() {
+    work(config(), true, cases(30) * 50);
+    work(VectorConfig { empty_blocks_kept: 0, granularity: 1024, ..config() }, true, cases(30) * 20);
+}
+
+#[test]
+fn threads_that_may_settle() {
+    work(config(), false, cases(30) * 50);
+}
+
+/// Of threads that all find the vector full one grows it, settled or not.
+#[test]
+fn one_grows_for_all() {
+    for settled in [false, true] {
+        for _ in 0..3 {
+            let rig = Rig::new(config());
+            rig.gpu.faults().delay("vkAllocateMemory", std::time::Duration::from_millis(20));
+            let barrier = std::sync::Barrier::new(8);
+            let held: Vec<_> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..8)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            if settled {
+                                rig.vector.shards.settle();
+                            }
+                            barrier.wait();
+                            let one = rig.get(64, 1);
+                            [one, rig.get(KIB, 1), rig.get(64 * KIB, 256)]
+                        })
+                    })
+                    .collect();
+                threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+            });
+            assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1, "settled: {settled}");
+            rig.gpu.faults().clear();
+            rig.check();
+            rig.free_all(held);
+            rig.finish();
+        }
+    }
+}

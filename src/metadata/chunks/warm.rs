@@ -1,0 +1,135 @@
+//! Several nodes at once: the steps that an ordinary allocation and an ordinary free are made of.
+//!
+//! They do what the operations of one chunk do one after another, with each node loaded and stored once.
+#![forbid(unsafe_code)]
+
+use super::slots::{FREE, Node, STATE_SHIFT, USED};
+use super::{BadKey, Chunks, Key, NONE, Span, Tag, halves};
+use crate::base::cast::index;
+
+/// A used chunk that was freed, and is neither in a list nor dead yet.
+#[derive(Clone, Copy)]
+pub(in crate::metadata) struct Vacated {
+    pub(in crate::metadata) chunk: u32,
+    pub(in crate::metadata) prev: u32,
+    pub(in crate::metadata) next: u32,
+}
+
+/// What [`Chunks::split`] made.
+#[derive(Clone, Copy)]
+pub(in crate::metadata) struct Split {
+    /// The chunk to be used.
+    pub(in crate::metadata) used: u32,
+    /// The free chunk in front of it, in no list yet, or [`NONE`].
+    pub(in crate::metadata) front: u32,
+}
+
+impl Chunks {
+    /// All nodes, and the first dead slot.
+    #[inline]
+    pub(in crate::metadata) fn parts_mut(&mut self) -> (&mut [Node], &mut u32) {
+        self.slots.parts_mut()
+    }
+
+    /// Makes what was vacated a free chunk in no list, from where the chunk before ends to where the one behind starts.
+    pub(in crate::metadata) fn settle(&mut self, vacated: &Vacated) {
+        let (before, behind) = (self.slots.get(vacated.prev), self.slots.get(vacated.next));
+        // A header's end is its region's start, and its start is the region's end.
+        let addr = before.addr.wrapping_add(before.size);
+        let size = behind.addr.wrapping_sub(addr);
+        let node = self.slots.get_mut(vacated.chunk);
+        node.addr = addr;
+        node.size = size;
+        node.a = FREE;
+        node.b = NONE;
+    }
+
+    /// Cuts `size` units off a free chunk, `gap` units behind its start and `rest` before its end, for a used chunk.
+    /// `gap` and `rest` are not both 0. If there is a rest it keeps the chunk's name and its list, else what is in front
+    /// of the used chunk does. `None`, and nothing is changed, if there are not two dead slots.
+    #[inline]
+    pub(in crate::metadata) fn split(
+        &mut self,
+        chunk: u32,
+        gap: u64,
+        size: u64,
+        rest: u64,
+        used_addr: u64,
+    ) -> Option<Split> {
+        let (nodes, dead) = self.slots.parts_mut();
+        let used = *dead;
+        let spare = nodes[index(used)].b;
+        if spare == NONE {
+            return None;
+        }
+        let node = &mut nodes[index(chunk)];
+        debug_assert!(node.state() == FREE && gap + size + rest <= node.size && gap + rest != 0);
+        let (addr, end, prev, next) = (node.addr, node.addr.wrapping_add(node.size), node.prev, node.next);
+        let mut front = NONE;
+        if rest == 0 {
+            node.size = gap;
+            node.next = used;
+            let node = &mut nodes[index(used)];
+            (node.addr, node.size, node.prev, node.next) = (used_addr, size, chunk, next);
+            nodes[index(next)].prev = used;
+            *dead = spare;
+        } else {
+            // The last region may end at 2^64.
+            node.addr = end.wrapping_sub(rest);
+            node.size = rest;
+            node.prev = used;
+            let node = &mut nodes[index(used)];
+            (node.addr, node.size, node.prev, node.next) = (used_addr, size, prev, chunk);
+            if gap == 0 {
+                nodes[index(prev)].next = used;
+                *dead = spare;
+            } else {
+                node.prev = spare;
+                front = spare;
+                let node = &mut nodes[index(spare)];
+                let next_dead = node.b;
+                (node.addr, node.size, node.prev, node.next) = (addr, gap, prev, used);
+                nodes[index(prev)].next = spare;
+                *dead = next_dead;
+            }
+        }
+        Some(Split { used, front })
+    }
+
+    /// As [`Chunks::occupy`], of a chunk whose place and size are known.
+    #[inline(always)]
+    pub(in crate::metadata) fn occupy_known(&mut self, chunk: u32, addr: u64, size: u64, tag: Tag) -> Key {
+        let generation = self.generation;
+        let node = self.slots.get_mut(chunk);
+        node.addr = addr;
+        node.size = size;
+        node.a = (USED << STATE_SHIFT) | (tag.0 & Tag::MASK);
+        node.b = generation;
+        self.count_used(chunk, addr, size)
+    }
+
+    /// Takes a key back: what was freed, where it starts, its units, and whether its region is empty now. The node is as
+    /// it was: the caller settles or joins it.
+    #[inline(always)]
+    pub(in crate::metadata) fn release(&mut self, key: Key) -> Result<(Vacated, u64, u64, bool), BadKey> {
+        let (chunk, generation) = halves(key);
+        let node = match self.slots.nodes.get(index(chunk)) {
+            Some(node) if node.state() == USED && node.b == generation => node,
+            _ => return Err(BadKey),
+        };
+        let &Node { addr, size, prev, next, .. } = node;
+        let id = self.region_index(addr);
+        let region = &mut self.regions[id];
+        region.used -= size;
+        region.used_chunks -= 1;
+        self.used -= size;
+        self.used_chunks -= 1;
+        Ok((Vacated { chunk, prev, next }, addr, size, region.used_chunks == 0))
+    }
+
+    /// The span of `size` units at `addr`.
+    #[inline]
+    pub(in crate::metadata) fn span_at(&self, addr: u64, size: u64) -> Span {
+        Span { region: self.region_of(addr), offset: addr & self.offset_mask, size }
+    }
+}

@@ -1,0 +1,367 @@
+//! The records of live allocations, in pages, and the keys that name them.
+#![forbid(unsafe_code)]
+
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::base::cast::{index, narrow};
+use crate::metadata::{Key, Tag};
+
+/// No page: the end of a list.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Records in a page, one for each bit of [`Page::live`].
+pub(super) const PAGE: u32 = u32::BITS;
+
+/// Slots are below this.
+const SLOTS: u32 = 1 << 30;
+
+/// Of a key: no slot, so that a key is not zero.
+const NOT_ZERO: NonZeroU64 = match NonZeroU64::new(1 << 30) {
+    Some(bit) => bit,
+    None => NonZeroU64::MIN,
+};
+
+/// What is kept of an allocation. Dead ones are overwritten when their turn comes.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Record {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    generation: u32,
+    tag: u32,
+}
+
+impl Record {
+    /// The unit behind the last one. A record lies in its region, so this cannot overflow.
+    #[inline]
+    pub(super) const fn end(&self) -> u64 {
+        self.offset + self.size
+    }
+
+    pub(super) const fn tag(&self) -> Tag {
+        Tag(self.tag)
+    }
+}
+
+/// Records of one side of a region, in the order in which they were made.
+#[derive(Clone, Debug)]
+struct Page {
+    /// Bit `k`: record `k` is live.
+    live: u32,
+    /// The page before it on its side.
+    prev: u32,
+    /// The page behind it on its side, or in the list of free pages.
+    next: u32,
+    upper: bool,
+    region: u32,
+    records: [Record; index(PAGE)],
+}
+
+/// The position of a record: page and bit.
+#[inline]
+const fn split(slot: u32) -> (usize, u32) {
+    (index(slot / PAGE), 1 << (slot % PAGE))
+}
+
+#[inline]
+fn key(slot: u32, generation: u32) -> Key {
+    Key(NOT_ZERO | (u64::from(generation) << 32) | u64::from(slot))
+}
+
+/// Where an engine starts to count generations: each engine elsewhere, so that a key of one is hardly ever good in
+/// another.
+fn first_generation() -> u32 {
+    static ENGINES: AtomicU32 = AtomicU32::new(0);
+    // Multiples of 2^32 divided by the golden ratio lie as far apart as they can, however many there are.
+    ENGINES.fetch_add(0x9e37_79b9, Ordering::Relaxed)
+}
+
+/// A live record that [`Pages::find`] found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) slot: u32,
+    pub(super) region: u32,
+    pub(super) record: Record,
+}
+
+/// All pages of an engine.
+#[derive(Clone, Debug)]
+pub(super) struct Pages {
+    pages: Vec<Page>,
+    /// First of the free pages.
+    free: u32,
+    /// Of the next record: counts all that there were.
+    generation: u32,
+    /// How many there may be; less only in tests.
+    max: u32,
+}
+
+impl Pages {
+    pub(super) fn new() -> Self {
+        Self { pages: Vec::new(), free: NONE, generation: first_generation(), max: SLOTS / PAGE }
+    }
+
+    #[inline]
+    pub(super) fn record(&self, slot: u32) -> &Record {
+        &self.pages[index(slot / PAGE)].records[index(slot % PAGE)]
+    }
+
+    pub(super) fn key(&self, slot: u32) -> Key {
+        key(slot, self.record(slot).generation)
+    }
+
+    /// The live record that a key names.
+    #[inline(always)]
+    pub(super) fn find(&self, key: Key) -> Option<Found> {
+        let bits = key.0.get() ^ NOT_ZERO.get();
+        #[allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "two halves of 32 bits")]
+        let (slot, generation) = (bits as u32, (bits >> 32) as u32);
+        let (page, bit) = split(slot);
+        let page = self.pages.get(page)?;
+        let record = page.records[index(slot % PAGE)];
+        let is_live = page.live & bit != 0 && record.generation == generation;
+        is_live.then_some(Found { slot, region: page.region, record })
+    }
+
+    /// Whether there may be one page more in use.
+    pub(super) fn has_page(&self) -> bool {
+        self.free != NONE || self.pages.len() < index(self.max)
+    }
+
+    /// Adds a page to a side that has no slot; `false` if there may not be one. A record has to be pushed next.
+    pub(super) fn add_page(&mut self, side: &mut Side, region: u32, upper: bool) -> bool {
+        if !self.has_page() {
+            return false;
+        }
+        let id = if self.free == NONE { self.grow() } else { self.free };
+        let prev = side.last();
+        let page = &mut self.pages[index(id)];
+        self.free = page.next;
+        (page.prev, page.next, page.upper, page.region) = (prev, NONE, upper, region);
+        match self.pages.get_mut(index(prev)) {
+            Some(prev) => prev.next = id,
+            None => side.first = id,
+        }
+        side.next = id * PAGE;
+        true
+    }
+
+    fn grow(&mut self) -> u32 {
+        let len = self.pages.len();
+        if len == self.pages.capacity() {
+            // By a quarter: doubling would leave half of the memory unused, and the copies of growing by a quarter
+            // come to five for each page in all.
+            self.pages.reserve_exact(1.max(len / 4));
+        }
+        let records = [Record::default(); index(PAGE)];
+        self.pages.push(Page { live: 0, prev: NONE, next: NONE, upper: false, region: 0, records });
+        narrow(len)
+    }
+
+    /// Puts a record behind the others of a side, which has [`Side::has_slot`].
+    #[inline(always)]
+    pub(super) fn push(&mut self, side: &mut Side, offset: u64, size: u64, tag: Tag) -> Key {
+        let (slot, generation) = (side.next, self.generation);
+        let (page, bit) = split(slot);
+        let page = &mut self.pages[page];
+        page.live |= bit;
+        page.records[index(slot % PAGE)] = Record { offset, size, generation, tag: tag.0 & Tag::MASK };
+        self.generation = generation.wrapping_add(1);
+        side.next = slot + 1;
+        key(slot, generation)
+    }
+
+    /// Marks a live record dead. `Some` if it was the newest of its page: then the side has to be brought back to the
+    /// newest record of all. With the slot of the one that is now the newest of the page, if there is one.
+    #[inline(always)]
+    pub(super) fn kill(&mut self, slot: u32) -> Option<Option<u32>> {
+        let (page, bit) = split(slot);
+        let page = &mut self.pages[page];
+        page.live ^= bit;
+        (page.live < bit).then(|| page.live.checked_ilog2().map(|newest| slot / PAGE * PAGE + newest))
+    }
+
+    /// Whether a record is of an upper side.
+    #[inline]
+    pub(super) fn is_upper(&self, slot: u32) -> bool {
+        self.pages[index(slot / PAGE)].upper
+    }
+
+    /// After the newest record of a page was killed: takes the page out of its side if nothing in it is live, and brings
+    /// the side back to its newest record, `Some` if that is another one now.
+    pub(super) fn settle(&mut self, side: &mut Side, slot: u32) -> Option<Record> {
+        let was_newest = side.is_newest(slot);
+        let mut id = slot / PAGE;
+        if self.pages[index(id)].live == 0 {
+            id = self.take_out(side, id);
+        }
+        if !was_newest {
+            return None;
+        }
+        let Some(page) = self.pages.get(index(id)) else {
+            side.next = 0;
+            return Some(Record::default());
+        };
+        let newest = page.live.ilog2();
+        side.next = id * PAGE + newest + 1;
+        Some(page.records[index(newest)])
+    }
+
+    /// Makes a page of a side a free one and gives the page before it.
+    #[inline(never)]
+    fn take_out(&mut self, side: &mut Side, page: u32) -> u32 {
+        let free = std::mem::replace(&mut self.free, page);
+        let gone = &mut self.pages[index(page)];
+        let (prev, next) = (gone.prev, std::mem::replace(&mut gone.next, free));
+        match self.pages.get_mut(index(prev)) {
+            Some(prev) => prev.next = next,
+            None => side.first = next,
+        }
+        if let Some(next) = self.pages.get_mut(index(next)) {
+            next.prev = prev;
+        }
+        prev
+    }
+
+    /// Forgets all records of a side: one step for each page.
+    pub(super) fn clear(&mut self, side: &mut Side) {
+        let Side { first: mut id, .. } = std::mem::take(side);
+        while let Some(page) = self.pages.get_mut(index(id)) {
+            page.live = 0;
+            let next = std::mem::replace(&mut page.next, self.free);
+            self.free = std::mem::replace(&mut id, next);
+        }
+    }
+
+    /// The oldest live record of a side.
+    pub(super) fn front(&self, side: Side) -> Option<&Record> {
+        let page = self.pages.get(index(side.first))?;
+        page.records.get(index(page.live.trailing_zeros()))
+    }
+
+    /// The newest live record of a side.
+    pub(super) fn back(&self, side: Side) -> Option<&Record> {
+        let slot = side.next.checked_sub(1)?;
+        Some(self.record(slot))
+    }
+
+    /// The pages of a side, oldest first.
+    pub(super) fn ids(&self, side: Side) -> impl Iterator<Item = u32> + Clone {
+        self.chain(side.first, |page| page.next)
+    }
+
+    /// The live records of a side with their slots, oldest first.
+    pub(super) fn records(&self, side: Side) -> impl Iterator<Item = (u32, &Record)> + Clone {
+        self.ids(side).flat_map(|page| self.live(page))
+    }
+
+    /// The live records of a side with their slots, newest first.
+    pub(super) fn records_back(&self, side: Side) -> impl Iterator<Item = (u32, &Record)> + Clone {
+        self.chain(side.last(), |page| page.prev).flat_map(|page| self.live(page).rev())
+    }
+
+    fn live(&self, id: u32) -> impl DoubleEndedIterator<Item = (u32, &Record)> + Clone {
+        let page = &self.pages[index(id)];
+        let live = (0..PAGE).filter(|bit| page.live >> bit & 1 == 1);
+        live.map(move |bit| (id * PAGE + bit, &page.records[index(bit)]))
+    }
+
+    fn chain(&self, first: u32, next: fn(&Page) -> u32) -> impl Iterator<Item = u32> + Clone {
+        let there = |id: u32| (id != NONE).then_some(id);
+        std::iter::successors(there(first), move |&id| there(next(&self.pages[index(id)])))
+    }
+
+    /// Bytes of host memory held.
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.pages.capacity() * size_of::<Page>()
+    }
+
+    /// Asserts L1 and L2 of the engine for one side.
+    pub(super) fn validate_side(&self, side: Side, region: u32, upper: bool) {
+        let mut before = NONE;
+        for id in self.ids(side) {
+            let page = &self.pages[index(id)];
+            assert_eq!(page.prev, before, "L1: the link backwards of page {id}");
+            assert_eq!((page.region, page.upper), (region, upper), "L1: page {id} is of another side");
+            assert_ne!(page.live, 0, "L2: page {id} has no live record");
+            before = id;
+        }
+        assert_eq!(side.last(), before, "L1: the last page");
+        let newest = self.records(side).last().map_or(0, |(slot, _)| slot + 1);
+        assert_eq!(side.next, newest, "L2: the next slot is not behind the newest record");
+    }
+
+    /// Asserts L1 of the engine for the free pages, where so many are in use.
+    pub(super) fn validate_free(&self, in_use: usize) {
+        let mut count = in_use;
+        for id in self.chain(self.free, |page| page.next) {
+            assert_eq!(self.pages[index(id)].live, 0, "L1: free page {id} has live records");
+            count += 1;
+            assert!(count <= self.pages.len(), "L1: the free pages go round");
+        }
+        assert_eq!(count, self.pages.len(), "L1: a page is lost");
+    }
+
+    /// Brings the limit within reach of a test.
+    #[cfg(test)]
+    pub(super) fn set_max(&mut self, max: u32) {
+        self.max = max;
+    }
+
+    #[cfg(test)]
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Brings the last generation within reach of a test.
+    #[cfg(test)]
+    pub(super) fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+}
+
+/// The pages of one side of a region.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Side {
+    /// The page of the oldest record.
+    first: u32,
+    /// The slot of the next record, behind that of the newest one: 0 without one, and the first of the page behind where
+    /// there may be no such page yet.
+    next: u32,
+}
+
+impl Default for Side {
+    fn default() -> Self {
+        Self { first: NONE, next: 0 }
+    }
+}
+
+impl Side {
+    /// Whether the newest record, live or just killed, is in that slot.
+    #[inline]
+    pub(super) const fn is_newest(self, slot: u32) -> bool {
+        self.next == slot + 1
+    }
+
+    /// Goes back to a record in the page of the newest one, of which the live ones behind it have gone.
+    #[inline]
+    pub(super) const fn go_back(&mut self, newest: u32) {
+        self.next = newest + 1;
+    }
+
+    #[inline]
+    pub(super) const fn is_empty(self) -> bool {
+        self.first == NONE
+    }
+
+    /// Whether there is a slot for the next record.
+    #[inline]
+    pub(super) const fn has_slot(self) -> bool {
+        self.next % PAGE != 0
+    }
+
+    /// The page of the newest record.
+    const fn last(self) -> u32 {
+        if self.is_empty() { NONE } else { (self.next - 1) / PAGE }
+    }
+}

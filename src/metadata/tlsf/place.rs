@@ -1,0 +1,222 @@
+//! Making a free chunk a used one, and a used one a free one.
+//!
+//! What the next request is, and whether the neighbours of a freed chunk are free, is anybody's guess, and a guess that goes
+//! wrong costs a processor as much as dozens of instructions. So the warm paths ask little: whether anything is left behind the
+//! used chunk, and which neighbours are free. Beyond that, a link to a node that may be missing is written into slot 0, see C1
+//! of [`Chunks`], and a chunk whose class stays the same stays where it is in its list. They take the nodes as one slice, so
+//! that each is loaded and stored once. The hard paths do the same step by step, and keep up the index of offsets.
+#![forbid(unsafe_code)]
+
+use super::Tlsf;
+use super::bins::{class_and_step, class_of};
+use super::search::Find;
+use crate::base::cast::index;
+use crate::metadata::chunks::{Chunks, DEAD_A, NONE, Vacated};
+use crate::metadata::{Freed, Key, Span, Tag};
+
+/// What of the `rest` behind a used chunk of `size` units, rounded up by at most `rounding`, becomes a free chunk.
+#[inline]
+fn without_slack(rest: u64, size: u64, rounding: u64) -> u64 {
+    if rest <= Chunks::slack_behind(rounding) { 0 } else { rest - (size.wrapping_neg() & rounding) }
+}
+
+impl Tlsf {
+    /// Makes what was found, the first of its list, a used chunk, where there is no index. Its key, and where it starts,
+    /// counted over all regions. `None`, and nothing is changed, if slots have to be made first.
+    #[inline(always)]
+    pub(super) fn take_warm(
+        &mut self,
+        find: Find,
+        mask: u64,
+        step: u64,
+        size: u64,
+        tag: Tag,
+    ) -> Option<(Key, u64)> {
+        let Self { chunks, bins, .. } = self;
+        let Find { chunk, class, addr, have, gap } = find;
+        let rounding = chunks.rounding(step);
+        // In this order because the first is nearly always enough.
+        if gap > Chunks::slack_behind(rounding) && gap > chunks.slack_before(size, rounding) {
+            return self.take_behind(chunk, class, mask, size, tag);
+        }
+        let used_addr = addr + gap;
+        let rest = have - gap - size;
+        let (nodes, dead) = chunks.parts_mut();
+        let mut used = chunk;
+        if rest <= Chunks::slack_behind(rounding) {
+            bins.pop(nodes, class);
+        } else {
+            // The used chunk keeps what fills its size up to a round one: what is freed then fits the next of its class.
+            let rest = rest - (size.wrapping_neg() & rounding);
+            used = *dead;
+            let spare = nodes[index(used)].b;
+            if spare == NONE {
+                return None;
+            }
+            *dead = spare;
+            let node = &mut nodes[index(chunk)];
+            let prev = node.prev;
+            node.addr = addr + (have - rest);
+            node.size = rest;
+            node.prev = used;
+            let node = &mut nodes[index(used)];
+            node.prev = prev;
+            node.next = chunk;
+            nodes[index(prev)].next = used;
+            // The chunk goes on as what is left behind. If that is in the same class it stays where it is in the list: a
+            // large chunk that much is cut from costs nothing here.
+            let rest_class = class_of(rest);
+            if rest_class != class {
+                bins.pop(nodes, class);
+                bins.insert(nodes, chunk, rest_class);
+            }
+        }
+        Some((chunks.occupy_known(used, used_addr, size, tag), used_addr))
+    }
+
+    /// As [`Tlsf::take_warm`], where alignment leaves a free chunk in front.
+    #[inline(never)]
+    fn take_behind(&mut self, chunk: u32, class: u32, mask: u64, size: u64, tag: Tag) -> Option<(Key, u64)> {
+        let Self { chunks, bins, .. } = self;
+        let (addr, have) = chunks.extent(chunk);
+        let gap = addr.wrapping_neg() & mask;
+        let used_addr = addr + gap;
+        let rest = without_slack(have - gap - size, size, chunks.rounding(class_and_step(size).1));
+        let split = chunks.split(chunk, gap, size, rest, used_addr)?;
+        let (nodes, _) = chunks.parts_mut();
+        let kept_class = class_of(if rest == 0 { gap } else { rest });
+        if kept_class != class {
+            bins.pop(nodes, class);
+            bins.insert(nodes, chunk, kept_class);
+        }
+        if split.front != NONE {
+            bins.insert(nodes, split.front, class_of(gap));
+        }
+        Some((chunks.occupy_known(split.used, used_addr, size, tag), used_addr))
+    }
+
+    /// Joins a chunk that was vacated with its neighbours, and lists what that makes. There is no index, and the region
+    /// has other used chunks.
+    #[inline(always)]
+    pub(super) fn give_warm(&mut self, vacated: Vacated) {
+        let Self { chunks, bins, .. } = self;
+        let (nodes, dead) = chunks.parts_mut();
+        let Vacated { chunk, prev, next } = vacated;
+        let (before, behind) = (&nodes[index(prev)], &nodes[index(next)]);
+        // A header's end is its region's start, and its start is the region's end.
+        let end_before = before.addr.wrapping_add(before.size);
+        let between = behind.addr.wrapping_sub(end_before);
+        let (is_before, is_behind) = (before.is_free(), behind.is_free());
+        // A neighbour that is free goes on as the whole, and stays in its list if its class is the same.
+        if is_before {
+            let have = before.size;
+            let mut now = have + between;
+            let mut end = next;
+            let last_dead = *dead;
+            *dead = chunk;
+            if is_behind {
+                let more = behind.size;
+                now += more;
+                end = behind.next;
+                bins.remove(nodes, next, class_of(more));
+                let node = &mut nodes[index(next)];
+                node.a = DEAD_A;
+                node.b = chunk;
+                *dead = next;
+            }
+            let node = &mut nodes[index(chunk)];
+            node.a = DEAD_A;
+            node.b = last_dead;
+            let node = &mut nodes[index(prev)];
+            node.size = now;
+            node.next = end;
+            nodes[index(end)].prev = prev;
+            bins.resize(nodes, prev, have, now);
+        } else if is_behind {
+            let have = behind.size;
+            let now = have + between;
+            let node = &mut nodes[index(chunk)];
+            node.a = DEAD_A;
+            node.b = *dead;
+            *dead = chunk;
+            let node = &mut nodes[index(next)];
+            node.addr = end_before;
+            node.size = now;
+            node.prev = prev;
+            nodes[index(prev)].next = next;
+            bins.resize(nodes, next, have, now);
+        } else {
+            let node = &mut nodes[index(chunk)];
+            node.addr = end_before;
+            node.size = between;
+            bins.insert(nodes, chunk, class_of(between));
+        }
+    }
+
+    /// As [`Tlsf::take_warm`], of any chunk of its list, and where there may be an index. Slots have been reserved.
+    pub(super) fn take_hard(&mut self, find: Find, size: u64, tag: Tag, exact: bool) -> Option<(Key, Span)> {
+        let Self { chunks, bins, index, .. } = self;
+        let Find { chunk, class, addr, have, gap } = find;
+        let used_addr = addr + gap;
+        let rounding = if exact { 0 } else { chunks.rounding(class_and_step(size).1) };
+        let rest = without_slack(have - gap - size, size, rounding);
+        let gap = if !exact && gap <= chunks.slack_before(size, rounding) { 0 } else { gap };
+        if gap + rest == 0 {
+            bins.remove(chunks.parts_mut().0, chunk, class);
+            if let Some(index) = index {
+                index.remove(chunks, chunk);
+            }
+            let key = chunks.occupy_known(chunk, used_addr, size, tag);
+            return Some((key, chunks.span_at(used_addr, size)));
+        }
+        let split = chunks.split(chunk, gap, size, rest, used_addr)?;
+        let (nodes, _) = chunks.parts_mut();
+        let kept_class = class_of(if rest == 0 { gap } else { rest });
+        bins.reclass(nodes, chunk, class, kept_class);
+        if split.front != NONE {
+            bins.insert(nodes, split.front, class_of(gap));
+        }
+        let key = chunks.occupy_known(split.used, used_addr, size, tag);
+        if let Some(index) = index {
+            index.update(chunks, chunk);
+            if split.front != NONE {
+                index.insert(chunks, split.front);
+            }
+        }
+        Some((key, chunks.span_at(used_addr, size)))
+    }
+
+    /// The rest of [`Metadata::free`](crate::metadata::Metadata::free), where there may be an index, or where the region
+    /// has no other used chunk.
+    #[inline(never)]
+    pub(super) fn give_hard(&mut self, vacated: Vacated, span: Span) -> Freed {
+        let region_empty = self.chunks.check_empty(span.region).is_ok();
+        let Self { chunks, bins, empties, index: offsets, .. } = self;
+        let Vacated { chunk, prev, next } = vacated;
+        chunks.settle(&vacated);
+        for (neighbour, is_before) in [(prev, true), (next, false)] {
+            if chunks.is_free(neighbour) {
+                let class = class_of(chunks.size(neighbour));
+                bins.remove(chunks.parts_mut().0, neighbour, class);
+                if let Some(offsets) = offsets {
+                    offsets.remove(chunks, neighbour);
+                }
+                if is_before {
+                    chunks.absorb_prev(chunk);
+                } else {
+                    chunks.absorb_next(chunk);
+                }
+            }
+        }
+        if region_empty {
+            empties.insert(chunks, chunk);
+        } else {
+            let class = class_of(chunks.size(chunk));
+            bins.insert(chunks.parts_mut().0, chunk, class);
+        }
+        if let Some(offsets) = offsets {
+            offsets.insert(chunks, chunk);
+        }
+        Freed { span, region_empty }
+    }
+}

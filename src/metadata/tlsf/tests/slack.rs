@@ -1,0 +1,195 @@
+//! What is left out beside used chunks: how much, by whom, and that it comes back.
+#![forbid(unsafe_code)]
+
+use super::*;
+
+/// 256 MiB: sizes are rounded up by 4095 units at most, and 256 units before a small chunk may be left out.
+const BLOCK: u64 = 1 << 28;
+
+fn engine() -> Tlsf {
+    let mut tlsf = Tlsf::new(BLOCK);
+    tlsf.add_region(&BLOCK).unwrap();
+    tlsf
+}
+
+#[test]
+fn small_engines_leave_out_nothing() {
+    let capacity = (1 << 17) - 1;
+    for strategy in STRATEGIES {
+        let mut tlsf = Tlsf::new(capacity);
+        tlsf.add_region(&capacity).unwrap();
+        let (large, span) = tlsf.allocate(&request(capacity - 1, 1, strategy)).unwrap();
+        assert_eq!(tlsf.largest_free(), 1);
+        assert_eq!(
+            (span.offset, tlsf.allocate(&request(1, 1, strategy)).unwrap().1.offset),
+            (0, capacity - 1)
+        );
+        tlsf.free(large).unwrap();
+        assert_eq!(tlsf.allocate(&request(capacity - 1, 1, strategy)).unwrap().1.offset, 0);
+        tlsf.validate();
+    }
+}
+
+#[test]
+fn exact_strategies_leave_out_nothing() {
+    for strategy in [Strategy::MinMemory, Strategy::MinOffset] {
+        let mut tlsf = engine();
+        let mut end = 0;
+        for size in [1_000_001, 130_001, 77, 4097] {
+            let (_, span) = tlsf.allocate(&request(size, 1, strategy)).unwrap();
+            assert_eq!(span.offset, end, "{strategy:?}");
+            end += size;
+            assert_eq!(tlsf.largest_free(), BLOCK - end);
+        }
+        let (_, span) = tlsf.allocate(&request(BLOCK - end - 1, 1, strategy)).unwrap();
+        assert_eq!((span.offset, tlsf.largest_free()), (end, 1));
+        tlsf.validate();
+    }
+}
+
+#[test]
+fn exact_strategies_leave_out_no_sliver_before_a_chunk() {
+    for strategy in [Strategy::MinMemory, Strategy::MinOffset] {
+        let mut tlsf = engine();
+        let offsets = [(156, 1), (2048, 256), (100, 1)]
+            .map(|(size, alignment)| tlsf.allocate(&request(size, alignment, strategy)).unwrap().1.offset);
+        assert_eq!(offsets, [0, 256, 156], "{strategy:?}");
+        tlsf.validate();
+    }
+}
+
+/// A used chunk is rounded up to one of 64 sizes to a power of two, while that is 4096 units at most.
+#[test]
+fn what_one_leaves_fits_the_next_of_its_class() {
+    for (size, rounded) in [(130_000, 130_048), (66_049, 66_560), (100, 100), (1_000_001, 1_003_520)] {
+        let mut tlsf = engine();
+        // The first chunk of a region is cut elsewhere.
+        for start in [0, rounded] {
+            let (first, span) = tlsf.allocate(&Request::new(size, 1)).unwrap();
+            let (behind_key, behind) = tlsf.allocate(&Request::new(5, 1)).unwrap();
+            assert_eq!((span.offset, behind.offset), (start, start + rounded));
+            let shown: Vec<_> = walked(&tlsf, RegionId(0)).iter().rev().map(|chunk| chunk.size).collect();
+            assert_eq!(shown[1], 5);
+            assert_eq!(shown[2], if rounded == size { size } else { rounded - size });
+            tlsf.free(first).unwrap();
+            let (_, again) = tlsf.allocate(&Request::new(rounded, 1)).unwrap();
+            assert_eq!(again.offset, start, "the hole of {size} units");
+            tlsf.validate();
+            // The next round starts where this one's last chunk was.
+            tlsf.free(behind_key).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_rest_is_left_out_up_to_a_thirty_second() {
+    // Twice 127: a used chunk of 8192 to 16,383 units leaves out so many.
+    for (rest, is_left_out) in [(254, true), (255, false)] {
+        let mut tlsf = engine();
+        let (hole, _) = tlsf.allocate(&request(8192 + rest, 1, Strategy::MinMemory)).unwrap();
+        tlsf.allocate(&request(1, 1, Strategy::MinMemory)).unwrap();
+        tlsf.free(hole).unwrap();
+        let (_, span) = tlsf.allocate(&Request::new(8192, 1)).unwrap();
+        assert_eq!(span, Span { region: RegionId(0), offset: 0, size: 8192 });
+        let (_, next) = tlsf.allocate(&request(100, 1, Strategy::MinMemory)).unwrap();
+        assert_eq!(next.offset != 8192, is_left_out, "{rest}");
+        tlsf.validate();
+    }
+}
+
+#[test]
+fn a_sliver_before_a_small_chunk_is_left_out() {
+    for (before, size, is_left_out) in [(1, 2048, true), (1, 1024, false), (0, 2048, false)] {
+        let mut tlsf = engine();
+        tlsf.allocate(&Request::new(768 + before, 1)).unwrap();
+        let used = tlsf.usage().used;
+        let (_, span) = tlsf.allocate(&Request::new(size, 256)).unwrap();
+        assert_eq!((span.offset, tlsf.usage().used), (if before == 0 { 768 } else { 1024 }, used + size));
+        let (_, next) = tlsf.allocate(&request(64, 1, Strategy::MinMemory)).unwrap();
+        assert_eq!(next.offset > span.offset, is_left_out || before == 0, "{before} {size}");
+        tlsf.validate();
+    }
+}
+
+/// In whatever order chunks are freed, what they left out is free then, and all of it in the end.
+#[test]
+fn what_was_left_out_comes_back() {
+    let mut random = Random(17);
+    for strategy in [Strategy::Balanced, Strategy::MinTime] {
+        let mut tlsf = engine();
+        for round in 0..20 {
+            let mut live = Vec::new();
+            for turn in 0..600 {
+                if turn % 3 == 2 {
+                    let place = random.place(live.len());
+                    tlsf.free(live.swap_remove(place)).unwrap();
+                }
+                let (size, alignment) = (random.size(6, 18), random.usual_alignment());
+                live.push(tlsf.allocate(&request(size, alignment, strategy)).unwrap().0);
+            }
+            tlsf.validate();
+            let free: u64 = free_chunks(&tlsf).iter().map(|&(_, _, size)| size).sum();
+            assert_eq!(free, BLOCK - tlsf.usage().used);
+            // Of what is between used chunks, no more than a 16th of them is in no chunk.
+            let mut in_chunks = 0;
+            tlsf.chunks.validate(&mut |chunk| in_chunks += tlsf.chunks.size(chunk));
+            assert!((free - in_chunks) * 16 < tlsf.usage().used, "round {round}");
+            assert!(free > in_chunks, "nothing is left out: this tests nothing");
+            while !live.is_empty() {
+                let place = random.place(live.len());
+                let freed = tlsf.free(live.swap_remove(place)).unwrap();
+                assert_eq!(freed.region_empty, live.is_empty());
+            }
+            assert_eq!(tlsf.largest_free(), BLOCK);
+            assert_eq!(walked(&tlsf, RegionId(0)), [Chunk { offset: 0, size: BLOCK, used: None }]);
+        }
+    }
+}
+
+/// Sizes that are too large to be rounded are found again by the chunk they leave.
+#[test]
+fn large_sizes_find_their_own_hole() {
+    let mut tlsf = engine();
+    let holes: Vec<_> = (0..4)
+        .map(|_| {
+            let hole = tlsf.allocate(&Request::new(3_000_123, 1)).unwrap();
+            tlsf.allocate(&Request::new(1 << 16, 1)).unwrap();
+            hole
+        })
+        .collect();
+    for (key, _) in &holes {
+        tlsf.free(*key).unwrap();
+    }
+    for (_, span) in holes.iter().rev() {
+        assert_eq!(tlsf.allocate(&Request::new(3_000_123, 1)).unwrap().1, *span);
+    }
+}
+
+fn damaged(damage: impl FnOnce(&mut Tlsf, u32)) {
+    let mut tlsf = engine();
+    tlsf.allocate(&Request::new(8192, 1)).unwrap();
+    tlsf.allocate(&Request::new(8192, 1)).unwrap();
+    let second = tlsf.chunks.next(tlsf.chunks.first(RegionId(0)));
+    damage(&mut tlsf, second);
+    tlsf.validate();
+}
+
+/// Moves the start of a used chunk up by so many units.
+fn shrink(tlsf: &mut Tlsf, chunk: u32, units: u64) {
+    let node = &mut tlsf.chunks.parts_mut().0[crate::base::cast::index(chunk)];
+    node.addr += units;
+    node.size -= units;
+    tlsf.chunks.uncount(RegionId(0), units);
+}
+
+#[test]
+fn as_much_may_be_left_out_as_both_neighbours_may() {
+    // Twice 127 behind the one, and less than 8192, and so 256, before the other.
+    damaged(|tlsf, second| shrink(tlsf, second, 254 + 256));
+}
+
+#[test]
+#[should_panic(expected = "C3: chunk")]
+fn more_is_damage() {
+    damaged(|tlsf, second| shrink(tlsf, second, 254 + 257));
+}

@@ -1,0 +1,581 @@
+//! Threads that have shards of their own in a vector, as a program sees them.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use ash::vk;
+use sublet::sim::profiles::Profile;
+use sublet::{
+    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, MapError, Pool, PoolCreateInfo,
+};
+
+use crate::common::*;
+
+/// Where granularities are larger nothing is divided by shards.
+const LOAN_ALIGNMENT: u64 = 64 * KIB;
+/// Long enough to see who waits for it.
+const SLOW: Duration = Duration::from_millis(120);
+/// What a thread has to get done meanwhile.
+const ROUNDS: u32 = 500;
+
+fn fast_profiles(profile: &Profile) -> bool {
+    ["nvidia-h200", "lavapipe"].contains(&profile.name)
+}
+
+fn host_visible(rig: &Rig) -> u32 {
+    rig.types_with(HOST_VISIBLE, PROTECTED)[0]
+}
+
+/// Keeps a vector's core busy, so that threads that want it meet there.
+struct Crowd<'a> {
+    rig: &'a Rig,
+    pads: Vec<Allocation>,
+    info: AllocationCreateInfo<'a>,
+    walking: AtomicBool,
+    /// Tries to get a shard, and those that had one.
+    tries: AtomicU64,
+    settled: AtomicU64,
+}
+
+impl<'a> Crowd<'a> {
+    /// Many small allocations, for a walk to take long.
+    fn new(rig: &'a Rig, info: AllocationCreateInfo<'a>) -> Self {
+        let pads = (0..20_000).map(|_| rig.memory(64, 64, &info).unwrap()).collect();
+        Self {
+            rig,
+            pads,
+            info,
+            walking: AtomicBool::new(false),
+            tries: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
+        }
+    }
+
+    /// Runs `threads` threads at once, each of which has a shard when it begins.
+    fn settle<R: Send>(&self, threads: u64, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
+        // No thread is left waiting when another one fails: the walk goes on for as long as any thread is there.
+        std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads)
+                .map(|thread| {
+                    let run = &run;
+                    scope.spawn(move || {
+                        self.wait_for_shard();
+                        self.settled.fetch_add(1, Ordering::AcqRel);
+                        run(thread)
+                    })
+                })
+                .collect();
+            while self.settled.load(Ordering::Acquire) < threads
+                && !workers.iter().all(|worker| worker.is_finished())
+            {
+                self.walk();
+                // Lets somebody have the lock: it is not fair.
+                let tries = self.tries.load(Ordering::Acquire);
+                let start = Instant::now();
+                while self.tries.load(Ordering::Acquire) == tries
+                    && start.elapsed() < Duration::from_millis(2)
+                {
+                    std::thread::yield_now();
+                }
+            }
+            self.settled.store(0, Ordering::Release);
+            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+        })
+    }
+
+    /// Looks at everything in the vector, with its lock held.
+    fn walk(&self) {
+        self.walking.store(true, Ordering::Release);
+        let _ = match self.info.pool {
+            Some(pool) => self.rig.allocator.calculate_pool_statistics(pool).unwrap(),
+            None => self.rig.allocator.calculate_statistics(),
+        };
+        self.walking.store(false, Ordering::Release);
+    }
+
+    /// Allocates and frees until it is done in a shard, which is soon, because the core is mostly taken.
+    fn wait_for_shard(&self) {
+        let start = Instant::now();
+        loop {
+            while !self.walking.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            let it = self.rig.memory(64, 64, &self.info).unwrap();
+            let settled = !format!("{it:?}").contains("shard: 0,");
+            self.rig.free(it);
+            self.tries.fetch_add(1, Ordering::AcqRel);
+            if settled {
+                return;
+            }
+            assert!(start.elapsed() < Duration::from_secs(300), "no shard in all that time");
+        }
+    }
+
+    fn disperse(self) {
+        self.rig.free_all(self.pads);
+    }
+}
+
+/// Lets the slow thread begin, also when the test has failed before.
+struct Begin<'a>(&'a AtomicBool);
+
+impl Drop for Begin<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// One thread is in a slow call of the driver; another allocates and frees, in the core and in its shard, and looks at the
+/// figures, and none of it waits.
+fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: impl FnOnce() + Send) {
+    let crowd = Crowd::new(rig, info);
+    let (begun, finished) = (AtomicBool::new(false), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let begin = Begin(&begun);
+        scope.spawn(|| {
+            while !begun.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            slow();
+            finished.store(true, Ordering::Release);
+        });
+        let rounds = crowd.settle(1, |_| {
+            rig.gpu.faults().delay(call, SLOW);
+            rig.gpu.reset_calls();
+            begun.store(true, Ordering::Release);
+            while rig.gpu.calls(call) == 0 {
+                assert!(!finished.load(Ordering::Acquire), "{call} was never called");
+                std::thread::yield_now();
+            }
+            // A shard's, and the core's: shards do not look for the best place.
+            let best = AllocationCreateInfo { flags: info.flags | Flags::STRATEGY_MIN_MEMORY, ..info };
+            let mut rounds = 0;
+            while rounds < ROUNDS && !finished.load(Ordering::Acquire) {
+                rig.free_all([rig.memory(256, 64, &info).unwrap(), rig.memory(256, 64, &best).unwrap()]);
+                let _ = rig.allocator.memory_type_statistics();
+                rounds += 1;
+            }
+            let rounds = if finished.load(Ordering::Acquire) { rounds.min(ROUNDS - 1) } else { rounds };
+            rig.gpu.faults().clear();
+            rounds
+        });
+        drop(begin);
+        assert_eq!(rounds, [ROUNDS], "rounds while the driver was in {call}");
+    });
+    crowd.disperse();
+}
+
+/// No lock that an allocation or a free of another thread needs is held during any call of the driver, whoever makes it.
+#[test]
+fn no_call_of_the_driver_holds_up_others() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = host_visible(&rig);
+        let block_size = 64 * MIB;
+        let pool = rig.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(memory_type) }).unwrap();
+        let in_pool = AllocationCreateInfo::in_pool(&pool);
+        let vectors = [in_type(memory_type), in_pool];
+        for info in vectors {
+            let with = |flags| AllocationCreateInfo { flags, ..info };
+            let kept = rig.memory(KIB, 1, &info).unwrap();
+            // Another block, which is given back again.
+            let large = match info.pool {
+                Some(_) => block_size,
+                None => rig.block_size(memory_type) / 2,
+            };
+            let grown = std::sync::Mutex::new(Vec::new());
+            holds_up_nobody(&rig, info, "vkAllocateMemory", || {
+                grown.lock().unwrap().push(rig.memory(large, 1, &info).unwrap());
+            });
+            rig.free_all(grown.into_inner().unwrap());
+            holds_up_nobody(&rig, info, "vkFreeMemory", || {
+                rig.allocator.trim();
+            });
+
+            // Mappings.
+            let mut mine = rig.memory(KIB, 64, &info).unwrap();
+            rig.allocator.trim();
+            holds_up_nobody(&rig, info, "vkMapMemory", || drop(rig.allocator.map(&mut mine).unwrap()));
+            holds_up_nobody(&rig, info, "vkUnmapMemory", || {
+                rig.allocator.trim();
+            });
+            let mapped = std::sync::Mutex::new(Vec::new());
+            holds_up_nobody(&rig, info, "vkMapMemory", || {
+                mapped.lock().unwrap().push(rig.memory(KIB, 64, &with(Flags::MAPPED)).unwrap());
+            });
+            rig.free_all(mapped.into_inner().unwrap());
+            rig.free_all([kept, mine]);
+            rig.allocator.trim();
+        }
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// As above, for the calls that have to do with resources, and with memory of its own.
+#[test]
+fn no_call_about_a_resource_holds_up_others() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = host_visible(&rig);
+        let info = in_type(memory_type);
+        let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
+        let kept = rig.memory(KIB, 1, &info).unwrap();
+        let used = vk::BufferUsageFlags::STORAGE_BUFFER;
+
+        for (call, create_info) in [
+            ("vkCreateBuffer", info),
+            ("vkBindBufferMemory", info),
+            ("vkGetBufferMemoryRequirements2", info),
+            ("vkDestroyBuffer", info),
+            ("vkAllocateMemory", own),
+            ("vkFreeMemory", own),
+        ] {
+            holds_up_nobody(&rig, info, call, || {
+                rig.destroy_buffer(rig.buffer(KIB, used, &create_info).unwrap());
+            });
+        }
+        let anywhere = AllocationCreateInfo::default();
+        let texture = square(16, vk::ImageUsageFlags::SAMPLED);
+        for call in ["vkCreateImage", "vkBindImageMemory", "vkGetImageMemoryRequirements2", "vkDestroyImage"]
+        {
+            holds_up_nobody(&rig, info, call, || {
+                rig.destroy_image(rig.image(&texture, &anywhere).unwrap());
+            });
+        }
+        let mut dedicated = rig.memory(KIB, 1, &own).unwrap();
+        holds_up_nobody(&rig, info, "vkMapMemory", || drop(rig.allocator.map(&mut dedicated).unwrap()));
+        holds_up_nobody(&rig, info, "vkUnmapMemory", || {
+            rig.allocator.trim();
+        });
+        rig.free_all([kept, dedicated]);
+        rig.finish();
+    });
+}
+
+/// Flushing and invalidating, where memory needs it; and asking for the budget, where there is one to ask for.
+#[test]
+fn no_other_call_holds_up_others() {
+    let needs_flush = |profile: &Profile| {
+        profile.types.iter().any(|kind| {
+            kind.flags.contains(HOST_VISIBLE)
+                && !kind.flags.intersects(HOST_COHERENT | PROTECTED | AMD_COHERENT)
+        })
+    };
+    on_profiles(
+        |profile| {
+            needs_flush(profile)
+                && profile.limits.buffer_image_granularity <= LOAN_ALIGNMENT
+                && large(profile)
+        },
+        |profile| {
+            let rig = Rig::new(profile);
+            let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED | HOST_COHERENT)[0];
+            let info = in_type(memory_type);
+            let mapped = rig.memory(KIB, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
+            holds_up_nobody(&rig, info, "vkFlushMappedMemoryRanges", || {
+                rig.allocator.flush(&mapped, 0, 64).unwrap();
+            });
+            holds_up_nobody(&rig, info, "vkInvalidateMappedMemoryRanges", || {
+                rig.allocator.invalidate(&mapped, 0, 64).unwrap();
+            });
+            rig.free(mapped);
+            rig.finish();
+        },
+    );
+    on_profiles(
+        |profile| profile.features.memory_budget && profile.name.starts_with("nvidia"),
+        |profile| {
+            let rig = Rig::new(profile);
+            let kept = rig.memory(KIB, 1, &in_type(0)).unwrap();
+            holds_up_nobody(&rig, in_type(0), "vkGetPhysicalDeviceMemoryProperties2", || {
+                rig.allocator.set_current_frame_index(1);
+            });
+            rig.free(kept);
+            rig.finish();
+        },
+    );
+}
+
+/// Whether all of its default vectors have blocks that are large enough for shards.
+fn large(profile: &Profile) -> bool {
+    profile.heaps.iter().all(|heap| heap.size >= 256 * MIB)
+}
+
+/// Eight threads with shards find the vector full, all of their shards included. One of them takes a block, for all.
+#[test]
+fn one_thread_grows_for_all_shards() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = host_visible(&rig);
+        let block_size = 32 * MIB;
+        let pool = rig.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(memory_type) }).unwrap();
+        let info = AllocationCreateInfo::in_pool(&pool);
+        let crowd = Crowd::new(&rig, info);
+        let barrier = Barrier::new(8);
+        let held = crowd.settle(8, |thread| {
+            let mut held = vec![rig.memory(KIB, 1, &info).unwrap()];
+            barrier.wait();
+            if thread == 0 {
+                let never = AllocationCreateInfo { flags: Flags::NEVER_ALLOCATE, ..info };
+                for size in [256 * KIB, 16 * KIB] {
+                    held.extend(std::iter::from_fn(|| rig.memory(size, 1, &never).ok()));
+                }
+                assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().block_count, 1);
+                rig.gpu.reset_calls();
+                rig.gpu.faults().delay("vkAllocateMemory", Duration::from_millis(20));
+            }
+            barrier.wait();
+            held.extend((0..10).map(|_| rig.memory(200 * KIB, 1, &info).unwrap()));
+            held
+        });
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
+        assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().block_count, 2);
+        rig.gpu.faults().clear();
+        rig.validate();
+        held.into_iter().for_each(|held| rig.free_all(held));
+        crowd.disperse();
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// Eight threads allocate, write, hand over, compare and free; a ninth trims and looks on. Bytes that two of them were given
+/// would differ from what was written.
+#[test]
+fn bytes_of_many_threads() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = host_visible(&rig);
+        let info = in_type_with(memory_type, Flags::MAPPED);
+        let crowd = Crowd::new(&rig, info);
+        let rounds = from_environment("SUBLET_OPERATIONS", 2000);
+        let (senders, inboxes): (Vec<_>, Vec<_>) = (0..8).map(|_| channel::<(Allocation, u8)>()).unzip();
+        let ends: Vec<_> = (0..8)
+            .zip(inboxes)
+            .map(|(at, inbox)| std::sync::Mutex::new(Some((senders[(at + 1) % 8].clone(), inbox))))
+            .collect();
+        drop(senders);
+        crowd.settle(8, |thread| {
+            let (next, inbox) = ends[thread as usize].lock().unwrap().take().unwrap();
+            let mut random = Random::new(thread + 7);
+            let mut held: Vec<(Allocation, u8)> = Vec::new();
+            let check_and_free = |(it, stamp): (Allocation, u8)| {
+                let mut bytes = vec![0; it.size() as usize];
+                rig.allocator.copy_from_allocation(&it, 0, &mut bytes).unwrap();
+                assert!(bytes.iter().all(|&byte| byte == stamp), "somebody wrote into {it:?}");
+                rig.free(it);
+            };
+            for round in 0..rounds {
+                match random.below(8) {
+                    0..=3 => {
+                        let bits = if random.below(16) == 0 { 20 } else { 12 };
+                        let mapped = random.pick(&[Flags::empty(), Flags::MAPPED]);
+                        let info = in_type_with(memory_type, mapped);
+                        let mut it = rig.memory(random.size(bits), 1 << random.below(9), &info).unwrap();
+                        let stamp = (thread * 31 + round) as u8;
+                        let bytes = vec![stamp; it.size() as usize];
+                        rig.allocator.copy_to_allocation(&bytes, &mut it, 0).unwrap();
+                        held.push((it, stamp));
+                    }
+                    4..=5 if !held.is_empty() => {
+                        let at = random.below(held.len() as u64) as usize;
+                        check_and_free(held.swap_remove(at));
+                    }
+                    6 if !held.is_empty() => {
+                        let at = random.below(held.len() as u64) as usize;
+                        next.send(held.swap_remove(at)).unwrap();
+                    }
+                    _ => inbox.try_iter().for_each(check_and_free),
+                }
+                if round % 256 == thread * 32 {
+                    rig.allocator.trim();
+                    let _ = rig.allocator.calculate_statistics();
+                }
+            }
+            drop(next);
+            held.into_iter().for_each(check_and_free);
+            inbox.iter().for_each(check_and_free);
+        });
+        crowd.disperse();
+        rig.allocator.trim();
+        assert_eq!(rig.gpu.live().memories, 0, "everything came back");
+        rig.finish();
+    });
+}
+
+/// Buffers and images of many threads, as the simulated driver sees them: it tells of overlaps, and of pages that a linear and
+/// an optimal resource share.
+#[test]
+fn resources_of_many_threads() {
+    let with_pages = |profile: &Profile| {
+        (2..=LOAN_ALIGNMENT).contains(&profile.limits.buffer_image_granularity) && large(profile)
+    };
+    on_profiles(with_pages, |profile| {
+        let rig = Rig::new(profile);
+        let crowd = Crowd::new(&rig, in_type(0));
+        crowd.settle(4, |thread| {
+            let mut random = Random::new(thread + 20);
+            let (mut buffers, mut images) = (Vec::new(), Vec::new());
+            let anywhere = AllocationCreateInfo::default();
+            for _ in 0..150 {
+                let used = vk::BufferUsageFlags::STORAGE_BUFFER;
+                match random.below(5) {
+                    0..=1 => buffers.push(rig.buffer(random.size(12), used, &anywhere).unwrap()),
+                    2 => {
+                        let side = 1 << random.below(6);
+                        let texture = square(side, vk::ImageUsageFlags::SAMPLED);
+                        images.push(rig.image(&texture, &anywhere).unwrap());
+                    }
+                    3 if buffers.len() > 10 => {
+                        let at = random.below(buffers.len() as u64) as usize;
+                        rig.destroy_buffer(buffers.swap_remove(at));
+                    }
+                    _ if images.len() > 10 => {
+                        let at = random.below(images.len() as u64) as usize;
+                        rig.destroy_image(images.swap_remove(at));
+                    }
+                    _ => {}
+                }
+            }
+            rig.gpu.assert_silent();
+            buffers.into_iter().for_each(|it| rig.destroy_buffer(it));
+            images.into_iter().for_each(|it| rig.destroy_image(it));
+        });
+        crowd.disperse();
+        rig.finish();
+    });
+}
+
+/// What threads reserved goes back when they are done: all of it on `trim`, nearly all of it before.
+#[test]
+fn memory_comes_back() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let info = in_type(host_visible(&rig));
+        let crowd = Crowd::new(&rig, info);
+        let peak = AtomicU64::new(0);
+        crowd.settle(8, |_| {
+            let held: Vec<_> = (0..2000).map(|_| rig.memory(8 * KIB, 64, &info).unwrap()).collect();
+            peak.fetch_max(rig.gpu.live().memory_bytes_by_heap.iter().sum(), Ordering::Relaxed);
+            rig.free_all(held);
+        });
+        assert!(peak.into_inner() >= 16 * MIB);
+        crowd.disperse();
+        let statistics = rig.statistics(host_visible(&rig));
+        assert_eq!((statistics.allocation_count, statistics.allocation_bytes), (0, 0));
+        // One empty block is kept, and at most one more because of what shards keep of it.
+        assert!(statistics.block_count <= 2, "{} blocks for nothing", statistics.block_count);
+        assert_eq!(rig.allocator.trim(), statistics.block_bytes);
+        assert_eq!(rig.gpu.live().memories, 0);
+        rig.finish();
+    });
+}
+
+/// A program with one thread reserves what one without locks does, at the same places, whatever other threads do elsewhere.
+#[test]
+fn one_thread_reserves_as_without_shards() {
+    fn run<T: Form>(profile: &'static Profile) -> (Vec<(u64, u64)>, u64, u64) {
+        let rig = Rig::<T>::of_form(sublet::sim::Gpu::new(profile), &Options::default());
+        let mut random = Random::new(77);
+        let mut held: Vec<Allocation> = Vec::new();
+        let mut placed = Vec::new();
+        let mut memories = Vec::new();
+        for _ in 0..4000 {
+            if random.below(5) < 3 || held.is_empty() {
+                let it = rig.memory(random.size(20), 1 << random.below(10), &in_type(0)).unwrap();
+                let memory = it.memory();
+                let known = memories.iter().position(|&known| known == memory);
+                let at = known.unwrap_or_else(|| {
+                    memories.push(memory);
+                    memories.len() - 1
+                });
+                placed.push((at as u64, it.offset()));
+                held.push(it);
+            } else {
+                let at = random.below(held.len() as u64) as usize;
+                rig.free(held.swap_remove(at));
+            }
+        }
+        let live = rig.gpu.live();
+        let result = (placed, live.memories, live.memory_bytes_by_heap.iter().sum());
+        rig.free_all(held);
+        rig.finish();
+        result
+    }
+    on_profiles(fast_profiles, |profile| {
+        let shared = run::<sublet::Shared>(profile);
+        assert!(shared.1 > 1);
+        assert_eq!(shared, run::<sublet::Local>(profile));
+    });
+}
+
+fn in_shards(rig: &Rig, pool: &Pool, threads: u64) -> Vec<Allocation> {
+    let info = AllocationCreateInfo::in_pool(pool);
+    let crowd = Crowd::new(rig, info);
+    let held = crowd.settle(threads, |_| rig.memory(3000, 64, &info).unwrap());
+    crowd.disperse();
+    held
+}
+
+/// A pool is destroyed while threads have shards in it. Its number goes to the next pool, which knows nothing of them.
+#[test]
+fn a_pool_is_destroyed_with_shards_in_use() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = host_visible(&rig);
+        let create = || {
+            let info = PoolCreateInfo {
+                block_size: 32 * MIB,
+                name: Some("doomed"),
+                ..PoolCreateInfo::new(memory_type)
+            };
+            rig.pool(&info).unwrap()
+        };
+        // Where a page may hold nothing else, all of it is taken.
+        let bytes = 3000_u64.next_multiple_of(profile.limits.buffer_image_granularity);
+        let mut stale = Vec::new();
+        for _ in 0..3 {
+            let pool = create();
+            let mut held = in_shards(&rig, &pool, 4);
+            for (at, it) in held.iter().enumerate() {
+                rig.allocator.set_allocation_name(it, Some(&at.to_string())).unwrap();
+            }
+            for it in &mut stale {
+                assert!(matches!(rig.allocator.map(it).map(drop), Err(MapError::Foreign(_))));
+                assert!(rig.allocator.set_allocation_name(it, Some("stale")).is_err());
+                assert!(rig.allocator.allocation_info(it).is_err());
+            }
+            for it in std::mem::take(&mut stale) {
+                // SAFETY: nothing was ever bound to it.
+                let refused = unsafe { rig.allocator.free_memory(it) };
+                assert!(refused.is_err(), "an allocation of a pool that is no more");
+            }
+            assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().allocation_count, 4);
+            rig.validate();
+            let freed = held.remove(1);
+            rig.free(freed);
+            // SAFETY: the device uses none of it.
+            let leaks = unsafe { rig.allocator.destroy_pool(pool) }.unwrap();
+            let mut told: Vec<_> = leaks
+                .iter()
+                .map(|leak| (leak.offset, leak.size, leak.name.as_deref().map(str::to_owned)))
+                .collect();
+            let mut expected: Vec<_> = [0, 2, 3]
+                .iter()
+                .zip(&held)
+                .map(|(at, it)| (it.offset(), bytes, Some(at.to_string())))
+                .collect();
+            told.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(told, expected);
+            assert!(leaks.iter().all(|leak| leak.pool.as_deref() == Some("doomed") && !leak.dedicated));
+            assert_eq!(rig.gpu.live().memories, 0);
+            stale = held;
+        }
+        std::mem::forget(stale);
+        rig.finish();
+    });
+}
