@@ -19,4 +19,5 @@ pub(crate) use self::leased::pose_as;
 pub(crate) use self::pretended::{current, pretend};
 
 /// All tokens are less than this.
+#[cfg_attr(all(loom, test), allow(dead_code, reason = "tokens are given by hand in a model"))]
 pub(crate) const TOKENS: u32 = 4096;
