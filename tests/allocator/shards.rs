@@ -33,44 +33,44 @@ struct Crowd<'a> {
     rig: &'a Rig,
     pads: Vec<Allocation>,
     info: AllocationCreateInfo<'a>,
-    walking: AtomicBool,
-    /// Tries to get a shard, and those that had one.
+    /// The core is being kept busy just now.
+    is_held: AtomicBool,
+    /// Tries to get a shard.
     tries: AtomicU64,
-    settled: AtomicU64,
 }
 
 impl<'a> Crowd<'a> {
-    /// Many small allocations, for a walk to take long.
+    /// Many small allocations, for the check of the books to take long.
     fn new(rig: &'a Rig, info: AllocationCreateInfo<'a>) -> Self {
         let pads = (0..20_000).map(|_| rig.memory(64, 64, &info).unwrap()).collect();
-        Self {
-            rig,
-            pads,
-            info,
-            walking: AtomicBool::new(false),
-            tries: AtomicU64::new(0),
-            settled: AtomicU64::new(0),
-        }
+        Self { rig, pads, info, is_held: AtomicBool::new(false), tries: AtomicU64::new(0) }
     }
 
-    /// Runs `threads` threads at once, each of which has a shard when it begins.
+    /// Runs `threads` threads at once, when all of them have shards.
     fn settle<R: Send>(&self, threads: u64, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
-        // No thread is left waiting when another one fails: the walk goes on for as long as any thread is there.
+        let (settled, failed) = (AtomicU64::new(0), AtomicBool::new(false));
+        let is_everyone_there = || settled.load(Ordering::Acquire) == threads;
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads)
                 .map(|thread| {
-                    let run = &run;
+                    let (run, settled, failed) = (&run, &settled, &failed);
                     scope.spawn(move || {
-                        self.wait_for_shard();
-                        self.settled.fetch_add(1, Ordering::AcqRel);
+                        if self.wait_for_shard() {
+                            settled.fetch_add(1, Ordering::AcqRel);
+                        } else {
+                            failed.store(true, Ordering::Release);
+                        }
+                        // None begins before all can: what a thread waits for from another must not stay away.
+                        while !is_everyone_there() {
+                            assert!(!failed.load(Ordering::Acquire), "no shard in all that time");
+                            std::thread::sleep(Duration::from_micros(200));
+                        }
                         run(thread)
                     })
                 })
                 .collect();
-            while self.settled.load(Ordering::Acquire) < threads
-                && !workers.iter().all(|worker| worker.is_finished())
-            {
-                self.walk();
+            while !is_everyone_there() && !failed.load(Ordering::Acquire) {
+                self.hold_core();
                 // Lets somebody have the lock: it is not fair.
                 let tries = self.tries.load(Ordering::Acquire);
                 let start = Instant::now();
@@ -80,26 +80,24 @@ impl<'a> Crowd<'a> {
                     std::thread::yield_now();
                 }
             }
-            self.settled.store(0, Ordering::Release);
             workers.into_iter().map(|worker| worker.join().unwrap()).collect()
         })
     }
 
-    /// Looks at everything in the vector, with its lock held.
-    fn walk(&self) {
-        self.walking.store(true, Ordering::Release);
-        let _ = match self.info.pool {
-            Some(pool) => self.rig.allocator.calculate_pool_statistics(pool).unwrap(),
-            None => self.rig.allocator.calculate_statistics(),
-        };
-        self.walking.store(false, Ordering::Release);
+    /// Has the books checked, with the lock of the core held: of all calls the one that holds it longest, so long that others
+    /// get to run meanwhile, also on one processor.
+    fn hold_core(&self) {
+        self.is_held.store(true, Ordering::Release);
+        self.rig.allocator.validate();
+        self.is_held.store(false, Ordering::Release);
     }
 
-    /// Allocates and frees until it is done in a shard, which is soon, because the core is mostly taken.
-    fn wait_for_shard(&self) {
+    /// Allocates and frees until it is done in a shard, which is soon, because the core is mostly taken. `false` if it never
+    /// is.
+    fn wait_for_shard(&self) -> bool {
         let start = Instant::now();
-        loop {
-            while !self.walking.load(Ordering::Acquire) {
+        while start.elapsed() < Duration::from_secs(60) {
+            while !self.is_held.load(Ordering::Acquire) && start.elapsed() < Duration::from_secs(60) {
                 std::thread::yield_now();
             }
             let it = self.rig.memory(64, 64, &self.info).unwrap();
@@ -107,10 +105,10 @@ impl<'a> Crowd<'a> {
             self.rig.free(it);
             self.tries.fetch_add(1, Ordering::AcqRel);
             if settled {
-                return;
+                return true;
             }
-            assert!(start.elapsed() < Duration::from_secs(300), "no shard in all that time");
         }
+        false
     }
 
     fn disperse(self) {

@@ -25,7 +25,6 @@ fn told(damage: impl FnOnce(&Rig, &[Held])) -> String {
     let (rig, held) = rig();
     damage(&rig, &held);
     let caught = catch_unwind(AssertUnwindSafe(|| rig.vector.validate()));
-    std::mem::forget(rig.vector);
     drop(rig.gpu.finish());
     let payload = caught.expect_err("the damage was not found");
     payload
