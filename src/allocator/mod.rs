@@ -7,6 +7,7 @@ mod map;
 mod pools;
 mod route;
 mod statistics;
+mod vectors;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,46 +16,22 @@ use ash::vk;
 
 use crate::allocation::{Allocation, AllocationInfo, FreeError, Leak, allocation_flags};
 use crate::base::append_table::AppendTable;
-use crate::base::cast::{index, narrow};
 use crate::base::sync::{Local, Mutex, Shared, Threading};
-use crate::blocks::{BlockVector, Budgets, ChainPointer, DeviceContext, VectorConfig};
+use crate::blocks::{BlockVector, Budgets, DeviceContext};
 use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags};
 use crate::device::{BufferOrImage, Device, DeviceSettings, Requirements};
 use crate::error::{AllocatePagesError, AllocationError, CreateAllocatorError, ForeignHandle};
 use crate::memory_type::{self, MemoryTypeTable};
-use crate::metadata::Algorithm;
 
 pub use create_info::AllocatorCreateInfo;
 pub use map::Mapping;
 pub(crate) use route::Resource;
 pub use statistics::HeapBudget;
+use vectors::DefaultVector;
+pub(crate) use vectors::VectorFacts;
 
 /// `ash` has no name for it yet.
 const API_VERSION_1_4: u32 = vk::make_api_version(0, 1, 4, 0);
-/// Heaps up to this size have blocks of an eighth of it.
-const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;
-/// The block size in larger heaps, if the program does not say another.
-const DEFAULT_LARGE_HEAP_BLOCK_SIZE: u64 = 256 << 20;
-/// Managed block sizes are multiples of this.
-const BLOCK_SIZE_STEP: u64 = 32;
-
-/// What is fixed for a default vector, read without its lock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct VectorFacts {
-    pub(crate) vector: u32,
-    pub(crate) memory_type: u32,
-    pub(crate) block_size: u64,
-    /// The most bytes that always share a block; what is larger may get memory of its own.
-    pub(crate) largest_shared: u64,
-    pub(crate) fixed_block_size: bool,
-    pub(crate) algorithm: Algorithm,
-    /// 0 for no limit.
-    pub(crate) max_block_count: u32,
-    /// [`HOST_VISIBLE`](allocation_flags::HOST_VISIBLE) and [`NON_COHERENT`](allocation_flags::NON_COHERENT), as the
-    /// memory type has them.
-    pub(crate) host: u8,
-}
-
 /// Numbers of pools: which are free, and which was never used.
 #[derive(Debug)]
 struct PoolNumbers {
@@ -73,12 +50,6 @@ struct Inner<T: Threading> {
     /// The vectors of pools. They are numbered on from the default ones.
     pool_vectors: AppendTable<BlockVector<T>>,
     pools: Mutex<T, PoolNumbers>,
-}
-
-/// The vector of a memory type.
-struct DefaultVector<T: Threading> {
-    facts: VectorFacts,
-    vector: BlockVector<T>,
 }
 
 /// Sublets device memory: from default vectors, one for each memory type, and from custom pools.
@@ -533,82 +504,6 @@ impl<T: Threading> Allocator<T> {
 }
 
 impl<T: Threading> Inner<T> {
-    /// Puts one vector for each memory type to use.
-    fn activate_defaults(&mut self, info: &AllocatorCreateInfo<'_>) {
-        let large = match info.preferred_large_heap_block_size {
-            0 => DEFAULT_LARGE_HEAP_BLOCK_SIZE,
-            size => size,
-        };
-        let default = |memory_type| {
-            let heap_size = self.context.budgets.heap_size(self.context.heap_of(memory_type));
-            let block_size = default_block_size(heap_size, large);
-            let config = VectorConfig {
-                memory_type,
-                algorithm: Algorithm::Tlsf,
-                block_size,
-                fixed_block_size: false,
-                min_blocks: 0,
-                max_blocks: u32::MAX,
-                empty_blocks_kept: info.empty_blocks_kept,
-                granularity: self.context.device.granularity,
-                min_alignment: self.least_alignment(memory_type),
-                priority: 0.5,
-                next: ChainPointer::NULL,
-            };
-            let vector = BlockVector::unused();
-            let active = vector.activate(&self.context, config, None);
-            debug_assert!(active.is_ok(), "a vector without blocks asks nothing of the driver");
-            let facts = VectorFacts {
-                vector: memory_type,
-                memory_type,
-                block_size,
-                largest_shared: block_size / 2,
-                fixed_block_size: false,
-                algorithm: Algorithm::Tlsf,
-                max_block_count: 0,
-                host: self.host_flags(memory_type),
-            };
-            DefaultVector { facts, vector }
-        };
-        self.defaults = (0..narrow(self.context.device.memory_types().len())).map(default).collect();
-    }
-
-    /// The vector with that number.
-    #[inline]
-    fn vector(&self, number: u32) -> Option<&BlockVector<T>> {
-        match self.defaults.get(index(number)) {
-            Some(default) => Some(&default.vector),
-            None => self.pool_vectors.get(self.pool_number(number)),
-        }
-    }
-
-    /// Where in the table of pools a vector with that number is.
-    #[inline]
-    fn pool_number(&self, number: u32) -> u32 {
-        number.wrapping_sub(narrow(self.defaults.len()))
-    }
-
-    /// All vectors: first one for each memory type, then the pools.
-    fn vectors(&self) -> impl Iterator<Item = &BlockVector<T>> {
-        self.defaults.iter().map(|default| &default.vector).chain(self.pool_vectors.iter())
-    }
-
-    /// What every allocation of a memory type has in its flags.
-    fn host_flags(&self, memory_type: u32) -> u8 {
-        let device = &self.context.device;
-        match (device.is_host_visible(memory_type), device.is_coherent(memory_type)) {
-            (false, _) => 0,
-            (true, true) => allocation_flags::HOST_VISIBLE,
-            (true, false) => allocation_flags::HOST_VISIBLE | allocation_flags::NON_COHERENT,
-        }
-    }
-
-    /// Allocations in memory that has to be flushed begin at an atom, so that no two share one.
-    fn least_alignment(&self, memory_type: u32) -> u64 {
-        let flushed = self.host_flags(memory_type) & allocation_flags::NON_COHERENT != 0;
-        if flushed { self.context.device.atom } else { 1 }
-    }
-
     /// Frees everything, and says what was still allocated. A second call finds nothing.
     fn shut_down(&self) -> Vec<Leak> {
         let mut leaks = Vec::new();
@@ -623,18 +518,6 @@ impl<T: Threading> Drop for Inner<T> {
     fn drop(&mut self) {
         self.shut_down();
     }
-}
-
-/// A heap's preferred block size: an eighth of a small heap, else `large`; a multiple of [`BLOCK_SIZE_STEP`].
-fn default_block_size(heap_size: u64, large: u64) -> u64 {
-    let size = if heap_size <= SMALL_HEAP_MAX_SIZE {
-        heap_size / 8
-    } else {
-        // A block that the heap, or an engine, cannot hold would make every allocation a dedicated one.
-        large.min(heap_size - heap_size % BLOCK_SIZE_STEP).min(pools::MAX_BLOCK_SIZE)
-    };
-    // Cannot overflow: the sizes above are below 2^63, or multiples already.
-    size.max(1).next_multiple_of(BLOCK_SIZE_STEP)
 }
 
 impl<T: Threading> fmt::Debug for Allocator<T> {

@@ -1,6 +1,9 @@
 //! What the tests share: an allocator on a simulated GPU, and short ways to ask it.
 
 use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use ash::vk;
 use sublet::sim::profiles::{self, Profile};
@@ -152,6 +155,50 @@ impl<T: Form> Rig<T> {
         let allocator = T::make(&info).unwrap();
         gpu.reset_calls();
         Self { allocator, gpu }
+    }
+}
+
+/// Longer than anything takes that does not wait for the driver, on any machine.
+const FAR_TOO_LONG: Duration = Duration::from_secs(120);
+
+impl Rig {
+    /// Does `meanwhile` while another thread, in `slow`, is in the driver's `call`, which does not return before that is done.
+    /// Who waits for the driver therefore waits for good, and is found out.
+    pub fn while_in<R>(&self, call: &str, slow: impl FnOnce() + Send, meanwhile: impl FnOnce() -> R) -> R {
+        struct Release<'a>(&'a Gpu, &'a str);
+        impl Drop for Release<'_> {
+            fn drop(&mut self) {
+                self.0.faults().release(self.1);
+            }
+        }
+
+        self.gpu.reset_calls();
+        self.gpu.faults().hold(call);
+        let (finished, waited) = (AtomicBool::new(false), AtomicBool::new(false));
+        let done = std::thread::scope(|scope| {
+            let release = Release(&self.gpu, call);
+            scope.spawn(|| {
+                slow();
+                finished.store(true, Ordering::Release);
+            });
+            let (end, ended) = mpsc::channel::<()>();
+            let (gpu, waited) = (&self.gpu, &waited);
+            scope.spawn(move || {
+                if ended.recv_timeout(FAR_TOO_LONG) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    waited.store(true, Ordering::Release);
+                    drop(Release(gpu, call));
+                }
+            });
+            while self.gpu.calls(call) == 0 {
+                assert!(!finished.load(Ordering::Acquire), "{call} was never called");
+                std::thread::yield_now();
+            }
+            let done = meanwhile();
+            drop((end, release));
+            done
+        });
+        assert!(!waited.load(Ordering::Acquire), "somebody waited for the {call} of another thread");
+        done
     }
 }
 

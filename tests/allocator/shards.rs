@@ -15,9 +15,7 @@ use crate::common::*;
 
 /// Where granularities are larger nothing is divided by shards.
 const LOAN_ALIGNMENT: u64 = 64 * KIB;
-/// Long enough to see who waits for it.
-const SLOW: Duration = Duration::from_millis(120);
-/// What a thread has to get done meanwhile.
+/// What a thread has to get done while another one is in the driver.
 const ROUNDS: u32 = 500;
 
 fn fast_profiles(profile: &Profile) -> bool {
@@ -116,51 +114,21 @@ impl<'a> Crowd<'a> {
     }
 }
 
-/// Lets the slow thread begin, also when the test has failed before.
-struct Begin<'a>(&'a AtomicBool);
-
-impl Drop for Begin<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
-}
-
-/// One thread is in a slow call of the driver; another allocates and frees, in the core and in its shard, and looks at the
+/// While one thread is in a call of the driver, another allocates and frees, in the core and in its shard, and looks at the
 /// figures, and none of it waits.
 fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: impl FnOnce() + Send) {
     let crowd = Crowd::new(rig, info);
-    let (begun, finished) = (AtomicBool::new(false), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        let begin = Begin(&begun);
-        scope.spawn(|| {
-            while !begun.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
-            slow();
-            finished.store(true, Ordering::Release);
-        });
-        let rounds = crowd.settle(1, |_| {
-            rig.gpu.faults().delay(call, SLOW);
-            rig.gpu.reset_calls();
-            begun.store(true, Ordering::Release);
-            while rig.gpu.calls(call) == 0 {
-                assert!(!finished.load(Ordering::Acquire), "{call} was never called");
-                std::thread::yield_now();
-            }
+    let slow = std::sync::Mutex::new(Some(slow));
+    crowd.settle(1, |_| {
+        let slow = slow.lock().unwrap().take().unwrap();
+        rig.while_in(call, slow, || {
             // A shard's, and the core's: shards do not look for the best place.
             let best = AllocationCreateInfo { flags: info.flags | Flags::STRATEGY_MIN_MEMORY, ..info };
-            let mut rounds = 0;
-            while rounds < ROUNDS && !finished.load(Ordering::Acquire) {
+            for _ in 0..ROUNDS {
                 rig.free_all([rig.memory(256, 64, &info).unwrap(), rig.memory(256, 64, &best).unwrap()]);
                 let _ = rig.allocator.memory_type_statistics();
-                rounds += 1;
             }
-            let rounds = if finished.load(Ordering::Acquire) { rounds.min(ROUNDS - 1) } else { rounds };
-            rig.gpu.faults().clear();
-            rounds
         });
-        drop(begin);
-        assert_eq!(rounds, [ROUNDS], "rounds while the driver was in {call}");
     });
     crowd.disperse();
 }
@@ -573,7 +541,7 @@ fn a_pool_is_destroyed_with_shards_in_use() {
             assert_eq!(rig.gpu.live().memories, 0);
             stale = held;
         }
-        std::mem::forget(stale);
+        drop(stale);
         rig.finish();
     });
 }

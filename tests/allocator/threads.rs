@@ -2,7 +2,7 @@
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ash::vk;
 use sublet::sim::Gpu;
@@ -13,8 +13,8 @@ use sublet::{
 
 use crate::common::*;
 
-/// Long enough to see who waits for it.
-const SLOW: Duration = Duration::from_millis(200);
+/// What a thread has to get done while another one is in the driver.
+const ROUNDS: u32 = 1000;
 
 fn fast_profiles(profile: &sublet::sim::profiles::Profile) -> bool {
     // Enough kinds for what is about time and not about memory types.
@@ -103,48 +103,22 @@ fn one_thread_grows_for_all() {
     });
 }
 
-/// While a thread waits for the driver, `work` is done by another again and again; says how often.
-fn done_meanwhile(slow: impl FnOnce() + Send, work: impl Fn() + Sync) -> u64 {
-    let mut count = 0;
-    std::thread::scope(|scope| {
-        let start = Instant::now();
-        scope.spawn(slow);
-        // The slow thread is in the driver soon, and what is done after it left does not count.
-        std::thread::sleep(SLOW / 4);
-        loop {
-            work();
-            if start.elapsed() >= SLOW {
-                break;
-            }
-            count += 1;
-        }
-    });
-    count
-}
-
 #[test]
 fn a_slow_driver_holds_up_only_who_needs_it() {
     on_profiles(fast_profiles, |profile| {
         let rig = Rig::new(profile);
         let eighth = rig.block_size(0) / 8;
         let kept = rig.memory(KIB, 1, &in_type(0)).unwrap();
-        rig.gpu.faults().delay("vkAllocateMemory", SLOW);
-        rig.gpu.reset_calls();
+        let work = || (0..ROUNDS).for_each(|_| rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap()));
         let grown = std::sync::Mutex::new(None);
-        let count = done_meanwhile(
-            || *grown.lock().unwrap() = Some(rig.memory(eighth, 1, &in_type(0)).unwrap()),
-            || rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap()),
-        );
-        assert!(count >= 1000, "only {count} allocations while the driver slept");
+        let grow = || *grown.lock().unwrap() = Some(rig.memory(eighth, 1, &in_type(0)).unwrap());
+        rig.while_in("vkAllocateMemory", grow, work);
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
         rig.free_all(grown.into_inner().unwrap());
 
         // Dedicated memory holds up nobody either.
-        let count = done_meanwhile(
-            || rig.free(rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap()),
-            || rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap()),
-        );
-        assert!(count >= 1000, "only {count} allocations while the driver slept");
+        let own = in_type_with(0, Flags::DEDICATED_MEMORY);
+        rig.while_in("vkAllocateMemory", || rig.free(rig.memory(KIB, 1, &own).unwrap()), work);
         rig.free(kept);
         rig.finish();
     });
@@ -154,21 +128,10 @@ fn a_slow_driver_holds_up_only_who_needs_it() {
 fn who_may_not_grow_does_not_wait() {
     on_profiles(fast_profiles, |profile| {
         let rig = Rig::new(profile);
-        rig.gpu.faults().delay("vkAllocateMemory", SLOW);
-        let finished = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
-                finished.store(true, Ordering::Release);
-            });
-            std::thread::sleep(SLOW / 4);
-            let start = Instant::now();
-            let error = rig.memory(KIB, 1, &in_type_with(0, Flags::NEVER_ALLOCATE)).unwrap_err();
-            let waited = start.elapsed();
-            assert!(matches!(error, AllocationError::Full { .. }), "{error:?}");
-            assert!(waited < SLOW / 2 || finished.load(Ordering::Acquire), "waited for {waited:?}");
-        });
-        rig.gpu.faults().clear();
+        let grow = || rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
+        let never = in_type_with(0, Flags::NEVER_ALLOCATE);
+        let error = rig.while_in("vkAllocateMemory", grow, || rig.memory(KIB, 1, &never).unwrap_err());
+        assert!(matches!(error, AllocationError::Full { .. }), "{error:?}");
         rig.finish();
     });
 }
@@ -179,18 +142,12 @@ fn slow_maps_and_frees_hold_up_nobody() {
         let rig = Rig::new(profile);
         let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
         let mut kept = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
-        let work = || rig.free(rig.memory(KIB, 1, &in_type(memory_type)).unwrap());
+        let work = || (0..ROUNDS).for_each(|_| rig.free(rig.memory(KIB, 1, &in_type(memory_type)).unwrap()));
 
-        rig.gpu.faults().delay("vkMapMemory", SLOW);
-        let count = done_meanwhile(|| drop(rig.allocator.map(&mut kept).unwrap()), work);
-        assert!(count >= 1000, "only {count} allocations while the driver mapped");
-        rig.gpu.faults().clear();
-
+        rig.while_in("vkMapMemory", || drop(rig.allocator.map(&mut kept).unwrap()), work);
         let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
-        let mut dedicated = Some(rig.memory(KIB, 1, &own).unwrap());
-        rig.gpu.faults().delay("vkFreeMemory", SLOW);
-        let count = done_meanwhile(|| rig.free_all(dedicated.take()), work);
-        assert!(count >= 1000, "only {count} allocations while the driver freed");
+        let dedicated = rig.memory(KIB, 1, &own).unwrap();
+        rig.while_in("vkFreeMemory", || rig.free(dedicated), work);
 
         // An empty block on its way back keeps nobody from mapping another.
         let info =
@@ -200,17 +157,7 @@ fn slow_maps_and_frees_hold_up_nobody() {
         let first = rig.memory(MIB, 1, &in_pool).unwrap();
         let mut other = rig.memory(MIB, 1, &in_pool).unwrap();
         assert_ne!(first.memory(), other.memory());
-        let finished = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                rig.free(first);
-                finished.store(true, Ordering::Release);
-            });
-            std::thread::sleep(SLOW / 4);
-            drop(rig.allocator.map(&mut other).unwrap());
-            assert!(!finished.load(Ordering::Acquire), "mapping waited for the driver to free");
-        });
-        rig.gpu.faults().clear();
+        rig.while_in("vkFreeMemory", || rig.free(first), || drop(rig.allocator.map(&mut other).unwrap()));
         rig.free_all([kept, other]);
         rig.destroy_pool(pool);
         rig.finish();
@@ -303,14 +250,10 @@ fn a_block_that_came_too_late_goes_back() {
             };
             let large = rig.memory(768 * KIB, 1, &lowest).unwrap();
             let small = rig.memory(256 * KIB, 1, &lowest).unwrap();
-            rig.gpu.faults().delay("vkAllocateMemory", SLOW);
-            let late = std::thread::scope(|scope| {
-                let grows = scope.spawn(|| rig.memory(512 * KIB, 1, &lowest).unwrap());
-                std::thread::sleep(SLOW / 4);
-                rig.free(large);
-                grows.join().unwrap()
-            });
-            rig.gpu.faults().clear();
+            let late = std::sync::Mutex::new(None);
+            let grow = || *late.lock().unwrap() = Some(rig.memory(512 * KIB, 1, &lowest).unwrap());
+            rig.while_in("vkAllocateMemory", grow, || rig.free(large));
+            let late = late.into_inner().unwrap().unwrap();
             assert_eq!(
                 late.memory(),
                 small.memory(),

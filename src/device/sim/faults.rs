@@ -1,12 +1,12 @@
 //! Faults to order: failures, delays and budgets; and the counts of calls.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ash::vk;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::entry::{self, CALLS, Call};
 
@@ -17,6 +17,8 @@ pub(super) struct FaultState {
     /// Whether `orders` holds anything that [`FaultState::enter`] has to look at: most runs order nothing.
     armed: AtomicBool,
     orders: Mutex<Orders>,
+    /// Told when calls that were held may go on.
+    released: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -25,6 +27,7 @@ struct Orders {
     nth: BTreeMap<Call, Vec<(u64, vk::Result)>>,
     always: BTreeMap<Call, vk::Result>,
     delays: BTreeMap<Call, Duration>,
+    held: BTreeSet<Call>,
     above: Option<u64>,
     budgets: BTreeMap<u32, Budget>,
 }
@@ -42,12 +45,13 @@ impl Default for FaultState {
             counts: [const { AtomicU64::new(0) }; CALLS],
             armed: AtomicBool::new(false),
             orders: Mutex::default(),
+            released: Condvar::new(),
         }
     }
 }
 
 impl FaultState {
-    /// Counts a call, waits out its delay, and says how it is to fail, if it is.
+    /// Counts a call, waits while it is held, waits out its delay, and says how it is to fail, if it is.
     pub(super) fn enter(&self, call: Call) -> Option<vk::Result> {
         self.counts[call.index()].fetch_add(1, Ordering::Relaxed);
         if !self.armed.load(Ordering::Acquire) {
@@ -55,6 +59,9 @@ impl FaultState {
         }
         let (delay, fault) = {
             let mut orders = self.orders.lock();
+            while orders.held.contains(&call) {
+                self.released.wait(&mut orders);
+            }
             (orders.delays.get(&call).copied(), orders.fault(call))
         };
         // Outside of every lock: a slow call must not slow the calls of other threads.
@@ -99,8 +106,10 @@ impl FaultState {
         let idle = orders.nth.is_empty()
             && orders.always.is_empty()
             && orders.delays.is_empty()
+            && orders.held.is_empty()
             && orders.above.is_none();
         self.armed.store(!idle, Ordering::Release);
+        self.released.notify_all();
     }
 }
 
@@ -220,6 +229,55 @@ impl Faults<'_> {
         let call = known(call);
         self.0.order(|orders| {
             orders.delays.insert(call, delay);
+        });
+        self
+    }
+
+    /// Lets no call of a function return before [`Self::release`] or [`Self::clear`] is called by another thread. It is counted
+    /// when it begins. So a test can do what it likes while a call is under way, however fast the machine is.
+    ///
+    /// # Panics
+    ///
+    /// If the driver has no function `call`.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.faults().hold("vkFreeMemory");
+    /// std::thread::scope(|scope| {
+    ///     let slow = scope.spawn(|| unsafe { gpu.device().free_memory(vk::DeviceMemory::null(), None) });
+    ///     while gpu.calls("vkFreeMemory") == 0 {
+    ///         std::thread::yield_now();
+    ///     }
+    ///     assert!(!slow.is_finished());
+    ///     gpu.faults().release("vkFreeMemory");
+    /// });
+    /// ```
+    pub fn hold(&self, call: &str) -> &Self {
+        let call = known(call);
+        self.0.order(|orders| {
+            orders.held.insert(call);
+        });
+        self
+    }
+
+    /// Lets the calls of a function that is held go on, and does not hold it any more.
+    ///
+    /// # Panics
+    ///
+    /// If the driver has no function `call`.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.faults().hold("vkFreeMemory").release("vkFreeMemory");
+    /// unsafe { gpu.device().free_memory(ash::vk::DeviceMemory::null(), None) };
+    /// ```
+    pub fn release(&self, call: &str) -> &Self {
+        let call = known(call);
+        self.0.order(|orders| {
+            orders.held.remove(&call);
         });
         self
     }
