@@ -7,7 +7,7 @@ use super::{Allocator, VectorFacts};
 use crate::allocation::{Allocation, ResourceKind, allocation_flags};
 use crate::base::cast::index;
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, Grant, VectorRequest};
+use crate::blocks::{BlockVector, Grant, PlainRequest, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{BufferOrImage, DriverAllocation, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
@@ -164,6 +164,14 @@ impl<'a> Wanted<'a> {
         self.info.flags.contains(Flags::MAPPED) && facts.host & allocation_flags::HOST_VISIBLE != 0
     }
 
+    /// What is asked of the vector, if it is nothing out of the ordinary.
+    #[inline(always)]
+    fn plain(&self, mapped: bool) -> PlainRequest {
+        let Self { resource, alignment, .. } = *self;
+        let whole_pages = resource.kind.needs_whole_pages();
+        PlainRequest { size: resource.requirements.size, alignment, tag: resource.tag, whole_pages, mapped }
+    }
+
     /// What is asked of the vector.
     #[inline]
     fn request(&self, facts: &VectorFacts) -> VectorRequest {
@@ -201,8 +209,6 @@ impl<T: Threading> Allocator<T> {
         };
         let wanted = Wanted::new(&described, info);
         let mapped = wanted.is_mapped(facts);
-        let whole_pages = described.kind.needs_whole_pages();
-        let size = described.requirements.size;
         if info.flags.intersects(Flags::STRATEGY_MASK) {
             return self.allocate_elsewhere(&resource(), info);
         }
@@ -210,7 +216,7 @@ impl<T: Threading> Allocator<T> {
         if home != 0 {
             return self.allocate_at_home(resource, info, facts, vector, home);
         }
-        match vector.allocate_in_core(size, wanted.alignment, described.tag, whole_pages, mapped) {
+        match vector.allocate_in_core(wanted.plain(mapped)) {
             Some(grant) if !mapped || grant.mapped.is_mapped() => {
                 Ok(self.allocation(&wanted, facts, grant, mapped, 0))
             }
@@ -271,9 +277,7 @@ impl<T: Threading> Allocator<T> {
         let described = resource();
         let wanted = Wanted::new(&described, info);
         let mapped = wanted.is_mapped(facts);
-        let whole_pages = described.kind.needs_whole_pages();
-        let size = described.requirements.size;
-        match vector.allocate_in_shard(home, size, wanted.alignment, described.tag, whole_pages, mapped) {
+        match vector.allocate_in_shard(home, wanted.plain(mapped)) {
             Some(grant) if !mapped || grant.mapped.is_mapped() => {
                 Ok(self.allocation(&wanted, facts, grant, mapped, 0))
             }

@@ -3,11 +3,10 @@
 
 use super::super::dedicated::Dedicated;
 use super::super::device_block::{DeviceBlock, DeviceContext};
-use super::{BlockVector, Grant, Live, VectorRequest};
+use super::{BlockVector, Grant, Live, PlainRequest, VectorRequest};
 use crate::base::sync::Threading;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, MapError};
-use crate::metadata::Tag;
 
 impl<T: Threading> BlockVector<T> {
     /// The calling thread's shard, or 0 for the core.
@@ -19,30 +18,15 @@ impl<T: Threading> BlockVector<T> {
     /// Grants memory out of the calling thread's shard. If it is to be mapped the caller sees to it that it is. `None` changes
     /// nothing.
     #[inline(always)]
-    pub(crate) fn allocate_in_shard(
-        &self,
-        home: u8,
-        size: u64,
-        alignment: u64,
-        tag: Tag,
-        whole_pages: bool,
-        mapped: bool,
-    ) -> Option<Grant> {
-        self.shards.get(home)?.grant(size, alignment, tag, whole_pages, mapped, home)
+    pub(crate) fn allocate_in_shard(&self, home: u8, plain: PlainRequest) -> Option<Grant> {
+        self.shards.get(home)?.grant(plain, home)
     }
 
     /// Grants memory out of the core, if nobody else is there. If it is to be mapped the caller sees to it that it is. `None`
     /// changes nothing.
     #[inline(always)]
-    pub(crate) fn allocate_in_core(
-        &self,
-        size: u64,
-        alignment: u64,
-        tag: Tag,
-        whole_pages: bool,
-        mapped: bool,
-    ) -> Option<Grant> {
-        self.core.try_lock()?.grant(size, alignment, tag, whole_pages, mapped)
+    pub(crate) fn allocate_in_core(&self, plain: PlainRequest) -> Option<Grant> {
+        self.core.try_lock()?.grant(plain)
     }
 
     /// Grants memory out of a block that there is. `None` changes nothing.

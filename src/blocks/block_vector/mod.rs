@@ -52,6 +52,7 @@ use super::dedicated::DedicatedList;
 use super::device_block::DeviceContext;
 use super::growth::{Growth, VectorConfig};
 use super::mapping::MappedPointer;
+use crate::base::align::align_up;
 use crate::base::sync::{CoreMutex, Mutex, Threading};
 use crate::error::{ForeignHandle, MemoryError};
 use crate::metadata::{Chunk, Key, Strategy, Tag};
@@ -70,6 +71,40 @@ pub(crate) struct VectorRequest {
     pub(crate) mapped: bool,
     pub(crate) never_allocate: bool,
     pub(crate) within_budget: bool,
+}
+
+/// The usual request: balanced, from below, out of a block that there is. Small, so that it travels in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainRequest {
+    pub(crate) size: u64,
+    pub(crate) alignment: u64,
+    pub(crate) tag: Tag,
+    /// As in [`VectorRequest`].
+    pub(crate) whole_pages: bool,
+    /// As in [`VectorRequest`]; the caller sees to it that the block is mapped.
+    pub(crate) mapped: bool,
+}
+
+impl PlainRequest {
+    /// Size and alignment that an engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
+    #[inline(always)]
+    fn placed(&self, granularity: u64, min_alignment: u64) -> (u64, u64) {
+        let (mut size, mut alignment) = (self.size, self.alignment.max(min_alignment));
+        if granularity > 1 && self.whole_pages {
+            size = align_up(size, granularity).unwrap_or(size);
+            alignment = alignment.max(granularity);
+        }
+        (size, alignment)
+    }
+}
+
+impl VectorRequest {
+    /// What an engine has to know of it, but for how to look.
+    #[inline]
+    pub(crate) fn plain(&self) -> PlainRequest {
+        let Self { size, alignment, tag, whole_pages, mapped, .. } = *self;
+        PlainRequest { size, alignment, tag, whole_pages, mapped }
+    }
 }
 
 /// What a vector granted.

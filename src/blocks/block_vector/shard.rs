@@ -10,12 +10,12 @@ use ash::vk;
 use super::super::growth::VectorConfig;
 use super::super::mapping::MappedPointer;
 use super::returns::{FEW, Left, Returns};
-use super::state::{Names, placed, wanted};
-use super::{FOREIGN, Grant, Live, VectorRequest};
+use super::state::{Names, wanted};
+use super::{FOREIGN, Grant, Live, PlainRequest, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 use crate::error::ForeignHandle;
-use crate::metadata::{Algorithm, Chunk, Key, Metadata, RegionId, Strategy, Tag, Tlsf, Usage};
+use crate::metadata::{Algorithm, Chunk, Key, Metadata, RegionId, Strategy, Tlsf, Usage};
 
 /// Bytes of a shard's first loan.
 const FIRST_LOAN: u64 = 1 << 20;
@@ -139,26 +139,18 @@ impl ShardState {
 
     /// The usual request, as [`Self::try_allocate`] serves it.
     #[inline(always)]
-    fn grant(
-        &mut self,
-        size: u64,
-        alignment: u64,
-        tag: Tag,
-        whole_pages: bool,
-        mapped: bool,
-        shard: u8,
-    ) -> Option<Grant> {
+    fn grant(&mut self, plain: PlainRequest, shard: u8) -> Option<Grant> {
         let open = self.open.as_deref_mut()?;
-        if !open.lending.serves_plain(size, alignment) {
+        if !open.lending.serves_plain(plain.size, plain.alignment) {
             return None;
         }
         let Lending { granularity, min_alignment, .. } = open.lending;
-        let (size, alignment) = placed(size, alignment, whole_pages, granularity, min_alignment);
-        let (key, addr) = open.engine.grant(size, alignment, tag)?;
+        let (size, alignment) = plain.placed(granularity, min_alignment);
+        let (key, addr) = open.engine.grant(size, alignment, plain.tag)?;
         let (region, offset) = open.engine.locate(addr);
         self.uses += 1;
         self.live += 1;
-        Some(open.granted(key, region, offset, mapped, self.generation, shard))
+        Some(open.granted(key, region, offset, plain.mapped, self.generation, shard))
     }
 
     /// `None`: no loan has room, or the request is none for a shard.
@@ -471,20 +463,12 @@ impl<T: Threading> Shard<T> {
 
     /// Allocates for the shard's own thread what is usual. `None` changes nothing, and says nothing.
     #[inline(always)]
-    pub(super) fn grant(
-        &self,
-        size: u64,
-        alignment: u64,
-        tag: Tag,
-        whole_pages: bool,
-        mapped: bool,
-        number: u8,
-    ) -> Option<Grant> {
+    pub(super) fn grant(&self, plain: PlainRequest, number: u8) -> Option<Grant> {
         let mut state = self.state.lock();
         if state.uses % LOOK_EVERY == 0 {
             return None;
         }
-        let granted = state.grant(size, alignment, tag, whole_pages, mapped, number);
+        let granted = state.grant(plain, number);
         if state.told_few {
             self.tell(&mut state);
         }

@@ -9,8 +9,7 @@ use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::growth::{Growth, VectorConfig};
 use super::super::mapping::MappedPointer;
 use super::shard::{Lending, Loan};
-use super::{FOREIGN, Grant, VectorRequest};
-use crate::base::align::align_up;
+use super::{FOREIGN, Grant, PlainRequest, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::metadata::{AllocateError, Engine, Key, Metadata, RegionId, Request, Tag};
@@ -124,21 +123,14 @@ impl Core {
 
     /// The usual request: balanced, and from below. `None` changes nothing.
     #[inline(always)]
-    pub(super) fn grant(
-        &mut self,
-        size: u64,
-        alignment: u64,
-        tag: Tag,
-        whole_pages: bool,
-        mapped: bool,
-    ) -> Option<Grant> {
+    pub(super) fn grant(&mut self, plain: PlainRequest) -> Option<Grant> {
         let generation = self.generation;
         let active = self.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
-        let (size, alignment) = placed(size, alignment, whole_pages, granularity, min_alignment);
-        let (key, region, offset) = active.engine.grant(size, alignment, tag)?;
+        let (size, alignment) = plain.placed(granularity, min_alignment);
+        let (key, region, offset) = active.engine.grant(size, alignment, plain.tag)?;
         self.uses = self.uses.wrapping_add(1);
-        Some(active.granted(key, region, offset, mapped, generation))
+        Some(active.granted(key, region, offset, plain.mapped, generation))
     }
 
     /// `Ok(None)`: no block has room.
@@ -377,26 +369,8 @@ impl Active {
 #[inline]
 pub(super) fn wanted(request: &VectorRequest, granularity: u64, min_alignment: u64) -> Request {
     let VectorRequest { strategy, upper, tag, .. } = *request;
-    let (size, alignment) =
-        placed(request.size, request.alignment, request.whole_pages, granularity, min_alignment);
+    let (size, alignment) = request.plain().placed(granularity, min_alignment);
     Request { size, alignment, strategy, upper, tag }
-}
-
-/// Size and alignment that an engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
-#[inline(always)]
-pub(super) fn placed(
-    mut size: u64,
-    alignment: u64,
-    whole_pages: bool,
-    granularity: u64,
-    min_alignment: u64,
-) -> (u64, u64) {
-    let mut alignment = alignment.max(min_alignment);
-    if granularity > 1 && whole_pages {
-        size = align_up(size, granularity).unwrap_or(size);
-        alignment = alignment.max(granularity);
-    }
-    (size, alignment)
 }
 
 /// Whether a chunk of the core is a loan.
