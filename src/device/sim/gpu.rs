@@ -8,6 +8,7 @@ use ash::vk;
 use super::builder::{GpuBuilder, create_device, create_instance, expect};
 use super::entry::get_instance_proc_addr;
 use super::faults::{self, Faults};
+use super::log::AllocateCall;
 use super::memory::MemoryInfo;
 use super::messages::Message;
 use super::print;
@@ -317,6 +318,35 @@ impl Gpu {
     /// ```
     pub fn reset_calls(&self) {
         self.hub.faults.reset_counts();
+    }
+
+    /// Whether every call of `vkAllocateMemory` is written down from now on. It is not at first: a long run makes a long list.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.log_allocations(true);
+    /// # let _ = gpu.take_log();
+    /// ```
+    pub fn log_allocations(&self, on: bool) {
+        self.hub.log.switch(on);
+    }
+
+    /// The calls of `vkAllocateMemory` in their order, since [`log_allocations`](Self::log_allocations) or since the last call
+    /// of this; the list is empty afterwards.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.log_allocations(true);
+    /// let info = ash::vk::MemoryAllocateInfo::default().allocation_size(1);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// unsafe { gpu.device().free_memory(memory, None) };
+    /// assert_eq!(gpu.take_log().len(), 1);
+    /// assert!(gpu.take_log().is_empty());
+    /// ```
+    pub fn take_log(&self) -> Vec<AllocateCall> {
+        self.hub.log.take()
     }
 
     /// Whether resources may share bytes without a report.

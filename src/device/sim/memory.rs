@@ -8,7 +8,7 @@ use ash::vk::Handle as _;
 
 use super::chain;
 use super::entry::{call, entries, on_device};
-use super::state::{Device, DeviceState};
+use super::state::{Device, DeviceState, registry};
 use super::store::Store;
 use crate::base::cast::{index, widen};
 
@@ -79,6 +79,30 @@ pub struct MemoryInfo {
     pub chain: Vec<vk::StructureType>,
 }
 
+impl MemoryInfo {
+    /// What the memory is dedicated to: [`BUFFER`](vk::ObjectType::BUFFER), [`IMAGE`](vk::ObjectType::IMAGE), or
+    /// [`UNKNOWN`](vk::ObjectType::UNKNOWN) for nothing.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// assert_eq!(gpu.memory_info(memory).unwrap().dedicated_kind(), vk::ObjectType::UNKNOWN);
+    /// # unsafe { gpu.device().free_memory(memory, None) };
+    /// ```
+    pub fn dedicated_kind(&self) -> vk::ObjectType {
+        if !self.dedicated_buffer.is_null() {
+            vk::ObjectType::BUFFER
+        } else if !self.dedicated_image.is_null() {
+            vk::ObjectType::IMAGE
+        } else {
+            vk::ObjectType::UNKNOWN
+        }
+    }
+}
+
 impl std::fmt::Debug for MemoryInfo {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MemoryInfo")
@@ -118,7 +142,7 @@ unsafe extern "system" fn allocate(
     _: *const vk::AllocationCallbacks<'_>,
     p_memory: *mut vk::DeviceMemory,
 ) -> vk::Result {
-    on_device(device, call!("vkAllocateMemory"), |device| {
+    let result = on_device(device, call!("vkAllocateMemory"), |device| {
         // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
             device
@@ -138,7 +162,16 @@ unsafe extern "system" fn allocate(
         // SAFETY: VUID-vkAllocateMemory-pMemory-parameter.
         unsafe { chain::output(p_memory, memory) };
         vk::Result::SUCCESS
-    })
+    });
+    // Here and not above: calls that a fault answers are to be in the log too.
+    if let Some(device) = registry::device(device).filter(|device| device.hub.log.is_on()) {
+        // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
+        if let Some(info) = unsafe { chain::input(p_info) } {
+            // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
+            device.hub.log.push(unsafe { asked(info) }, result);
+        }
+    }
+    result
 }
 
 /// What an allocate-info asks for, chain included.

@@ -13,6 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::commands::CommandState;
 use super::faults::FaultState;
+use super::log::Log;
 use super::memory::Memory;
 use super::messages::Messages;
 use super::messenger::{self, Messenger};
@@ -51,6 +52,7 @@ pub(super) struct Hub {
     pub(super) extensions: Vec<String>,
     pub(super) messages: Messages,
     pub(super) faults: FaultState,
+    pub(super) log: Log,
     /// Whether resources may overlap without a report.
     pub(super) aliasing: AtomicBool,
     /// Ranges of memories where resources may overlap: memory, start and end.
@@ -82,6 +84,7 @@ impl Hub {
             extensions,
             messages: Messages::default(),
             faults: FaultState::default(),
+            log: Log::default(),
             aliasing: AtomicBool::new(false),
             aliases: Mutex::default(),
             messengers: Mutex::default(),

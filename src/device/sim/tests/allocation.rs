@@ -151,3 +151,42 @@ fn commitment_of_memory_that_is_not_lazy() {
     assert_eq!(reports(&gpu), ["VUID-vkGetDeviceMemoryCommitment-memory-00690"]);
     unsafe { gpu.device().free_memory(memory, None) };
 }
+
+#[test]
+fn the_log_has_every_call_with_its_chain_and_its_answer() {
+    let gpu = simple();
+    let first = allocate(&gpu, 1, 0);
+    assert_eq!(gpu.take_log(), [], "nobody asked for a log");
+    gpu.log_allocations(true);
+    let buffer = storage(&gpu, 1000);
+    let mut priority = vk::MemoryPriorityAllocateInfoEXT::default().priority(0.25);
+    let mut dedicated = vk::MemoryDedicatedAllocateInfo::default().buffer(buffer);
+    let info = vk::MemoryAllocateInfo::default()
+        .allocation_size(needs(&gpu, buffer).size)
+        .push_next(&mut dedicated)
+        .push_next(&mut priority);
+    let second = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let plain = vk::MemoryAllocateInfo::default().allocation_size(64);
+    assert!(unsafe { gpu.device().allocate_memory(&plain, None) }.is_err());
+    let calls = gpu.take_log();
+    assert_eq!(calls.len(), 2);
+    assert_eq!(calls[0].result, vk::Result::SUCCESS);
+    assert_eq!(Some(&calls[0].asked), gpu.memory_info(second).as_ref());
+    assert_eq!(calls[0].asked.dedicated_kind(), vk::ObjectType::BUFFER);
+    let chain = [
+        vk::StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT,
+        vk::StructureType::MEMORY_DEDICATED_ALLOCATE_INFO,
+    ];
+    assert_eq!(calls[0].asked.chain, chain);
+    assert_eq!((calls[1].asked.size, calls[1].asked.dedicated_kind()), (64, vk::ObjectType::UNKNOWN));
+    assert_eq!(calls[1].result, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    gpu.log_allocations(false);
+    let third = allocate(&gpu, 1, 0);
+    assert_eq!(gpu.take_log(), []);
+    unsafe { gpu.device().destroy_buffer(buffer, None) };
+    for memory in [first, second, third] {
+        unsafe { gpu.device().free_memory(memory, None) };
+    }
+    assert_eq!(gpu.finish(), []);
+}
