@@ -25,17 +25,16 @@ fn main() {
 const SEED: u64 = 0x5eed;
 const PAIRS: usize = 100_000;
 
-/// Multiplicative congruence by Steele and Vigna's constants: small, seeded, the same everywhere.
-struct Random(u64);
+/// Seeded, so that every run has the same.
+struct Random(fastrand::Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(0xd134_2543_de82_ef95).wrapping_add(1);
-        self.0 >> 32
+    fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+        self.0.u64(..limit)
     }
 }
 
@@ -92,7 +91,7 @@ fn churn<T: Threading>(
     live: usize,
     alignments: Alignments,
 ) {
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let create = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     let mut held: Vec<Option<Allocation>> = (0..live)
         .map(|_| allocator.allocate_memory(&requirements(&mut random, alignments), &create).ok())
@@ -142,7 +141,7 @@ fn frame_in_pool(bencher: Bencher<'_, '_>, algorithm: Algorithm) {
         PoolCreateInfo { block_size: 64 << 20, max_block_count: 1, algorithm, ..PoolCreateInfo::new(0) };
     let pool = allocator.create_pool(&pool_info).expect("the null device has memory");
     let create = AllocationCreateInfo::in_pool(&pool);
-    let mut random = Random(SEED);
+    let mut random = Random::new(SEED);
     let sizes: Vec<vk::MemoryRequirements> = (0..COUNT)
         .map(|_| vk::MemoryRequirements {
             size: 256 + random.below(4096),

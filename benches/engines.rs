@@ -21,24 +21,20 @@ use sublet::metadata::{Key, Metadata, Request, Strategy, Tlsf};
 
 const MIB: u64 = 1 << 20;
 
-/// SplitMix64.
-struct Random(u64);
+/// Seeded, so that every run has the same.
+struct Random(fastrand::Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+    fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.0.u64(..bound)
     }
 
     fn index(&mut self, bound: usize) -> usize {
-        usize::try_from(self.next()).unwrap_or(usize::MAX) % bound
+        self.0.usize(..bound)
     }
 
     /// Each power of two is as likely as the others, and within one all sizes are.
@@ -111,7 +107,7 @@ impl Churn {
 
     /// Warmed up with ten times as many pairs as there are allocations.
     fn warm(&self, region: u64, pairs: usize) -> Play {
-        let mut random = Random(42);
+        let mut random = Random::new(42);
         let mut tlsf = Tlsf::new(region);
         let mut requests: Vec<_> = (0..self.live).map(|_| self.request(&mut random)).collect();
         let mut keys: Vec<_> = requests.iter().map(|request| allocate(&mut tlsf, region, request)).collect();
@@ -184,7 +180,7 @@ enum Order {
 
 /// Allocates all of `requests`, in regions of `region` units that are there already, and frees them in an order.
 fn all(bencher: Bencher<'_, '_>, region: u64, requests: &[Request], order: Order) {
-    let mut random = Random(11);
+    let mut random = Random::new(11);
     let mut places: Vec<_> = (0..requests.len()).collect();
     match order {
         Order::Lifo => places.reverse(),
@@ -212,7 +208,7 @@ fn all(bencher: Bencher<'_, '_>, region: u64, requests: &[Request], order: Order
 /// A thousand small buffers, freed in the order in which they were made.
 #[divan::bench(sample_count = 100, sample_size = 10)]
 fn frame(bencher: Bencher<'_, '_>) {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let requests: Vec<_> =
         (0..1000).map(|_| Request::new((256 + random.below(4097)).next_multiple_of(256), 256)).collect();
     all(bencher, 64 * MIB, &requests, Order::Fifo);
@@ -221,7 +217,7 @@ fn frame(bencher: Bencher<'_, '_>) {
 /// Ten thousand of the usual ones into empty regions, and out again.
 #[divan::bench(args = [Order::Lifo, Order::Fifo, Order::Random], sample_count = 100, sample_size = 1)]
 fn level(bencher: Bencher<'_, '_>, order: Order) {
-    let mut random = Random(7);
+    let mut random = Random::new(7);
     let case = churn(10_000, Alignments::Usual, Strategy::Balanced);
     let requests: Vec<_> = (0..case.live).map(|_| case.request(&mut random)).collect();
     all(bencher, 256 * MIB, &requests, order);
@@ -231,7 +227,7 @@ fn level(bencher: Bencher<'_, '_>, order: Order) {
 #[divan::bench(args = [8192, 64, 16], sample_count = 100, sample_size = 1)]
 fn regions(bencher: Bencher<'_, '_>, region_kib: u64) {
     const LIVE: usize = 20_000;
-    let mut random = Random(13);
+    let mut random = Random::new(13);
     let region = region_kib << 10;
     let mut tlsf = Tlsf::new(region);
     let request = |random: &mut Random| Request::new((64 + random.below(641)).next_multiple_of(16), 16);

@@ -22,18 +22,17 @@ fn main() {
 
 const N: usize = 1000;
 
-/// A generator of numbers, the same on every run.
+/// Seeded, so that every run has the same.
 #[derive(Clone)]
-struct Random(u64);
+struct Random(fastrand::Rng);
 
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
+    fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     fn below(&mut self, limit: usize) -> usize {
-        (self.next() as usize) % limit
+        self.0.usize(..limit)
     }
 }
 
@@ -111,7 +110,7 @@ mod linear {
     #[divan::bench(args = REGIONS)]
     fn frame_random(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 64 << 20);
-        let mut random = Random(1);
+        let mut random = Random::new(1);
         let mut order: Vec<usize> = (0..N).collect();
         (1..N).rev().for_each(|n| order.swap(n, random.below(n + 1)));
         let mut keys = Vec::with_capacity(N);
@@ -207,7 +206,7 @@ impl Sizes {
             }
             Self::AnyBytes => {
                 let size = 1 << (8 + random.below(12));
-                (size + random.next() % size, 256)
+                (size + random.0.u64(..size), 256)
             }
         }
     }
@@ -235,7 +234,7 @@ struct Churn<M> {
 
 impl<M: RangeMetadata> Churn<M> {
     fn new(engine: M, sizes: Sizes, live: usize) -> Self {
-        let mut churn = Self { engine, sizes, random: Random(1), live: Vec::new() };
+        let mut churn = Self { engine, sizes, random: Random::new(1), live: Vec::new() };
         for _ in 0..live {
             let granted = churn.allocate();
             churn.live.push(granted);
@@ -292,7 +291,7 @@ fn churn_10k_tlsf(bencher: Bencher<'_, '_>, sizes: Sizes) {
 /// What the workload itself costs: to be taken off the others.
 #[divan::bench(args = SIZES)]
 fn churn_10k_no_engine(bencher: Bencher<'_, '_>, sizes: Sizes) {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut live = vec![(0_u64, 0_u64); 10_000];
     bencher.counter(ItemsCount::new(N)).bench_local(|| {
         for _ in 0..N {

@@ -41,19 +41,9 @@ fn count() -> u64 {
     COUNT.with(Cell::get)
 }
 
-/// A generator of numbers, the same on every run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) % limit
-    }
-}
-
 /// Adds and removes regions, fills them, frees in three orders, and resets. `keys` has room for all keys.
 fn work(engine: &mut impl RangeMetadata, regions: u32, upper: bool, keys: &mut Vec<Key>) {
-    let mut random = Random(7);
+    let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..regions {
         engine.add_region(&(1 << 16)).expect("few regions");
     }
@@ -61,15 +51,15 @@ fn work(engine: &mut impl RangeMetadata, regions: u32, upper: bool, keys: &mut V
     for round in 0..12 {
         for n in 0..400 {
             let request = Request {
-                strategy: strategies[random.below(4).min(3) as usize],
+                strategy: strategies[random.u64(..4).min(3) as usize],
                 upper: upper && n % 5 == 0,
-                ..Request::new(1 + random.below(900), 1 << random.below(9))
+                ..Request::new(1 + random.u64(..900), 1 << random.u64(..9))
             };
             if let Ok((key, _)) = engine.allocate(&request) {
                 keys.push(key);
             }
-            if random.below(3) == 0 && !keys.is_empty() {
-                let at = random.below(keys.len() as u64) as usize;
+            if random.u64(..3) == 0 && !keys.is_empty() {
+                let at = random.u64(..keys.len() as u64) as usize;
                 let key = keys.swap_remove(at);
                 engine.free(key).expect("a live key");
                 assert!(engine.free(key).is_err());

@@ -60,15 +60,6 @@ fn counted(work: impl FnOnce()) -> u64 {
     COUNT.with(Cell::get) - before
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (self.0 >> 33) % limit
-    }
-}
-
 /// Runs `test` on every profile; the allocator lives for as long as the GPU.
 fn on_every_profile(test: impl Fn(&str, &Allocator, &ash::Device)) {
     for &profile in profiles::ALL {
@@ -88,12 +79,12 @@ fn churn(
     free: impl Fn(Allocation),
     held: &mut Vec<Allocation>,
 ) {
-    let mut random = Random(5);
+    let mut random = fastrand::Rng::with_seed(5);
     for _ in 0..2000 {
-        if random.below(5) < 3 {
-            held.extend(make(1 + random.below(20_000), 1 << random.below(9)));
+        if random.u64(..5) < 3 {
+            held.extend(make(1 + random.u64(..20_000), 1 << random.u64(..9)));
         } else if !held.is_empty() {
-            let at = usize::try_from(random.below(u64::try_from(held.len()).unwrap())).unwrap();
+            let at = usize::try_from(random.u64(..u64::try_from(held.len()).unwrap())).unwrap();
             free(held.swap_remove(at));
         }
     }

@@ -6,6 +6,7 @@ mod find;
 mod map;
 mod pools;
 mod route;
+mod settle;
 mod statistics;
 mod vectors;
 

@@ -399,25 +399,22 @@ pub fn driver_result(error: &(dyn Error + 'static)) -> Option<vk::Result> {
     None
 }
 
-/// Numbers that look random and are the same on every run.
+/// Seeded, so that every run has the same.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(fastrand::Rng);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+        self.0.u64(..)
     }
 
     /// A number below `end`.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
+        self.0.u64(..end)
     }
 
     /// A number between 1 and `2^bits`, small ones as likely as large ones.
@@ -427,7 +424,7 @@ impl Random {
     }
 
     pub fn pick<V: Copy>(&mut self, from: &[V]) -> V {
-        from[self.below(from.len() as u64) as usize]
+        from[self.0.usize(..from.len())]
     }
 }
 

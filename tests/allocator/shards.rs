@@ -1,9 +1,9 @@
 //! Threads that have shards of their own in a vector, as a program sees them.
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ash::vk;
 use sublet::sim::profiles::Profile;
@@ -26,100 +26,46 @@ fn host_visible(rig: &Rig) -> u32 {
     rig.types_with(HOST_VISIBLE, PROTECTED)[0]
 }
 
-/// Keeps a vector's core busy, so that threads that want it meet there.
-struct Crowd<'a> {
-    rig: &'a Rig,
-    pads: Vec<Allocation>,
-    info: AllocationCreateInfo<'a>,
-    /// The core is being kept busy just now.
-    is_held: AtomicBool,
-    /// Tries to get a shard.
-    tries: AtomicU64,
-}
-
-impl<'a> Crowd<'a> {
-    /// Many small allocations, for the check of the books to take long.
-    fn new(rig: &'a Rig, info: AllocationCreateInfo<'a>) -> Self {
-        let pads = (0..20_000).map(|_| rig.memory(64, 64, &info).unwrap()).collect();
-        Self { rig, pads, info, is_held: AtomicBool::new(false), tries: AtomicU64::new(0) }
-    }
-
-    /// Runs `threads` threads at once, when all of them have shards.
-    fn settle<R: Send>(&self, threads: u64, run: impl Fn(u64) -> R + Sync) -> Vec<R> {
-        let (settled, failed) = (AtomicU64::new(0), AtomicBool::new(false));
-        let is_everyone_there = || settled.load(Ordering::Acquire) == threads;
-        std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads)
-                .map(|thread| {
-                    let (run, settled, failed) = (&run, &settled, &failed);
-                    scope.spawn(move || {
-                        if self.wait_for_shard() {
-                            settled.fetch_add(1, Ordering::AcqRel);
-                        } else {
-                            failed.store(true, Ordering::Release);
-                        }
-                        // None begins before all can: what a thread waits for from another must not stay away.
-                        while !is_everyone_there() {
-                            assert!(!failed.load(Ordering::Acquire), "no shard in all that time");
-                            std::thread::sleep(Duration::from_micros(200));
-                        }
-                        run(thread)
-                    })
+/// Runs `threads` threads at once, when all of them have shards where `info` allocates.
+fn settled<R: Send>(
+    rig: &Rig,
+    info: &AllocationCreateInfo<'_>,
+    threads: u64,
+    run: impl Fn(u64) -> R + Sync,
+) -> Vec<R> {
+    // Without a block there is nothing to lend.
+    let kept = rig.memory(64, 64, info).unwrap();
+    let barrier = Barrier::new(threads as usize);
+    let elsewhere = AtomicU64::new(0);
+    let results = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|thread| {
+                let (barrier, elsewhere, run) = (&barrier, &elsewhere, &run);
+                scope.spawn(move || {
+                    match info.pool {
+                        Some(pool) => rig.allocator.settle_in_pool(pool).unwrap(),
+                        None => rig.allocator.settle_in_memory_type(info.memory_type_bits.trailing_zeros()),
+                    };
+                    let it = rig.memory(64, 64, info).unwrap();
+                    elsewhere.fetch_add(u64::from(format!("{it:?}").contains("shard: 0")), Ordering::Relaxed);
+                    rig.free(it);
+                    // None begins alone: what others wait for must not be missing.
+                    barrier.wait();
+                    (elsewhere.load(Ordering::Relaxed) == 0).then(|| run(thread))
                 })
-                .collect();
-            while !is_everyone_there() && !failed.load(Ordering::Acquire) {
-                self.hold_core();
-                // Lets somebody have the lock: it is not fair.
-                let tries = self.tries.load(Ordering::Acquire);
-                let start = Instant::now();
-                while self.tries.load(Ordering::Acquire) == tries
-                    && start.elapsed() < Duration::from_millis(2)
-                {
-                    std::thread::yield_now();
-                }
-            }
-            workers.into_iter().map(|worker| worker.join().unwrap()).collect()
-        })
-    }
-
-    /// Has the books checked, with the lock of the core held: of all calls the one that holds it longest, so long that others
-    /// get to run meanwhile, also on one processor.
-    fn hold_core(&self) {
-        self.is_held.store(true, Ordering::Release);
-        self.rig.allocator.validate();
-        self.is_held.store(false, Ordering::Release);
-    }
-
-    /// Allocates and frees until it is done in a shard, which is soon, because the core is mostly taken. `false` if it never
-    /// is.
-    fn wait_for_shard(&self) -> bool {
-        let start = Instant::now();
-        while start.elapsed() < Duration::from_secs(60) {
-            while !self.is_held.load(Ordering::Acquire) && start.elapsed() < Duration::from_secs(60) {
-                std::thread::yield_now();
-            }
-            let it = self.rig.memory(64, 64, &self.info).unwrap();
-            let settled = !format!("{it:?}").contains("shard: 0,");
-            self.rig.free(it);
-            self.tries.fetch_add(1, Ordering::AcqRel);
-            if settled {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn disperse(self) {
-        self.rig.free_all(self.pads);
-    }
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().unwrap().expect("a thread has no shard")).collect()
+    });
+    rig.free(kept);
+    results
 }
 
 /// While one thread is in a call of the driver, another allocates and frees, in the core and in its shard, and looks at the
 /// figures, and none of it waits.
 fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: impl FnOnce() + Send) {
-    let crowd = Crowd::new(rig, info);
     let slow = std::sync::Mutex::new(Some(slow));
-    crowd.settle(1, |_| {
+    settled(rig, &info, 1, |_| {
         let slow = slow.lock().unwrap().take().unwrap();
         rig.while_in(call, slow, || {
             // A shard's, and the core's: shards do not look for the best place.
@@ -130,7 +76,6 @@ fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: 
             }
         });
     });
-    crowd.disperse();
 }
 
 /// No lock that an allocation or a free of another thread needs is held during any call of the driver, whoever makes it.
@@ -279,9 +224,8 @@ fn one_thread_grows_for_all_shards() {
         let block_size = 32 * MIB;
         let pool = rig.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(memory_type) }).unwrap();
         let info = AllocationCreateInfo::in_pool(&pool);
-        let crowd = Crowd::new(&rig, info);
         let barrier = Barrier::new(8);
-        let held = crowd.settle(8, |thread| {
+        let held = settled(&rig, &info, 8, |thread| {
             let mut held = vec![rig.memory(KIB, 1, &info).unwrap()];
             barrier.wait();
             if thread == 0 {
@@ -302,7 +246,6 @@ fn one_thread_grows_for_all_shards() {
         rig.gpu.faults().clear();
         rig.validate();
         held.into_iter().for_each(|held| rig.free_all(held));
-        crowd.disperse();
         rig.destroy_pool(pool);
         rig.finish();
     });
@@ -316,7 +259,6 @@ fn bytes_of_many_threads() {
         let rig = Rig::new(profile);
         let memory_type = host_visible(&rig);
         let info = in_type_with(memory_type, Flags::MAPPED);
-        let crowd = Crowd::new(&rig, info);
         let rounds = from_environment("SUBLET_OPERATIONS", 2000);
         let (senders, inboxes): (Vec<_>, Vec<_>) = (0..8).map(|_| channel::<(Allocation, u8)>()).unzip();
         let ends: Vec<_> = (0..8)
@@ -324,7 +266,7 @@ fn bytes_of_many_threads() {
             .map(|(at, inbox)| std::sync::Mutex::new(Some((senders[(at + 1) % 8].clone(), inbox))))
             .collect();
         drop(senders);
-        crowd.settle(8, |thread| {
+        settled(&rig, &info, 8, |thread| {
             let (next, inbox) = ends[thread as usize].lock().unwrap().take().unwrap();
             let mut random = Random::new(thread + 7);
             let mut held: Vec<(Allocation, u8)> = Vec::new();
@@ -365,7 +307,6 @@ fn bytes_of_many_threads() {
             held.into_iter().for_each(check_and_free);
             inbox.iter().for_each(check_and_free);
         });
-        crowd.disperse();
         rig.allocator.trim();
         assert_eq!(rig.gpu.live().memories, 0, "everything came back");
         rig.finish();
@@ -381,8 +322,7 @@ fn resources_of_many_threads() {
     };
     on_profiles(with_pages, |profile| {
         let rig = Rig::new(profile);
-        let crowd = Crowd::new(&rig, in_type(0));
-        crowd.settle(4, |thread| {
+        settled(&rig, &in_type(0), 4, |thread| {
             let mut random = Random::new(thread + 20);
             let (mut buffers, mut images) = (Vec::new(), Vec::new());
             let anywhere = AllocationCreateInfo::default();
@@ -410,7 +350,6 @@ fn resources_of_many_threads() {
             buffers.into_iter().for_each(|it| rig.destroy_buffer(it));
             images.into_iter().for_each(|it| rig.destroy_image(it));
         });
-        crowd.disperse();
         rig.finish();
     });
 }
@@ -421,15 +360,13 @@ fn memory_comes_back() {
     on_profiles(fast_profiles, |profile| {
         let rig = Rig::new(profile);
         let info = in_type(host_visible(&rig));
-        let crowd = Crowd::new(&rig, info);
         let peak = AtomicU64::new(0);
-        crowd.settle(8, |_| {
+        settled(&rig, &info, 8, |_| {
             let held: Vec<_> = (0..2000).map(|_| rig.memory(8 * KIB, 64, &info).unwrap()).collect();
             peak.fetch_max(rig.gpu.live().memory_bytes_by_heap.iter().sum(), Ordering::Relaxed);
             rig.free_all(held);
         });
         assert!(peak.into_inner() >= 16 * MIB);
-        crowd.disperse();
         let statistics = rig.statistics(host_visible(&rig));
         assert_eq!((statistics.allocation_count, statistics.allocation_bytes), (0, 0));
         // One empty block is kept, and at most one more because of what shards keep of it.
@@ -480,10 +417,7 @@ fn one_thread_reserves_as_without_shards() {
 
 fn in_shards(rig: &Rig, pool: &Pool, threads: u64) -> Vec<Allocation> {
     let info = AllocationCreateInfo::in_pool(pool);
-    let crowd = Crowd::new(rig, info);
-    let held = crowd.settle(threads, |_| rig.memory(3000, 64, &info).unwrap());
-    crowd.disperse();
-    held
+    settled(rig, &info, threads, |_| rig.memory(3000, 64, &info).unwrap())
 }
 
 /// A pool is destroyed while threads have shards in it. Its number goes to the next pool, which knows nothing of them.

@@ -1,25 +1,17 @@
 //! What is to be done, made beforehand from fixed seeds: the same for every peer.
 #![forbid(unsafe_code)]
 
-/// SplitMix64.
+/// Seeded, so that every run has the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct Random(fastrand::Rng);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        bits ^ (bits >> 31)
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        self.0.u64(..bound)
     }
 
     /// Log-uniform, octave by octave: each power of two from `1 << from` to `1 << (to - 1)` is as likely, and within
@@ -30,9 +22,7 @@ impl Random {
     }
 
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for at in (1..items.len()).rev() {
-            items.swap(at, self.below(at as u64 + 1) as usize);
-        }
+        self.0.shuffle(items);
     }
 }
 

@@ -15,6 +15,12 @@ impl<T: Threading> BlockVector<T> {
         self.shards.home()
     }
 
+    /// Gives the calling thread a shard, if this vector lends. Says whether it does.
+    pub(crate) fn settle(&self) -> bool {
+        let lends = self.core.lock().lending().is_some();
+        lends && self.shards.settle() != 0
+    }
+
     /// Grants memory out of the calling thread's shard. If it is to be mapped the caller sees to it that it is. `None` changes
     /// nothing.
     #[inline(always)]

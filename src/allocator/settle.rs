@@ -1,0 +1,54 @@
+//! Threads that say beforehand that they will be many.
+#![forbid(unsafe_code)]
+
+use super::Allocator;
+use crate::base::cast::index;
+use crate::base::sync::Threading;
+use crate::error::ForeignHandle;
+use crate::pool::Pool;
+
+impl<T: Threading> Allocator<T> {
+    /// Lets the calling thread have a part of the blocks of a memory type to itself from now on, as if it had met other
+    /// threads there often. Nobody has to call it: threads that keep meeting settle by themselves. It is for workers that are
+    /// to be fast from the first allocation on, and for tests that are to be the same on every machine.
+    ///
+    /// Says whether there is such a part: there is none in blocks that are too small to divide further, none where
+    /// `bufferImageGranularity` is above 64 KiB, and none for a number that no memory type has. Memory is taken when the thread
+    /// allocates; what it does not use is given back as for all threads.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// std::thread::scope(|scope| {
+    ///     for _ in 0..4 {
+    ///         scope.spawn(|| {
+    ///             assert!(allocator.settle_in_memory_type(0));
+    ///             // ... allocate, without waiting for the others ...
+    ///         });
+    ///     }
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn settle_in_memory_type(&self, memory_type_index: u32) -> bool {
+        self.inner.defaults.get(index(memory_type_index)).is_some_and(|default| default.vector.settle())
+    }
+
+    /// As [`Self::settle_in_memory_type`], in the blocks of a pool. Linear and buddy pools are not divided.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if the pool is another allocator's.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 32 << 20, ..PoolCreateInfo::new(0) })?;
+    /// assert!(allocator.settle_in_pool(&pool)?);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn settle_in_pool(&self, pool: &Pool) -> Result<bool, ForeignHandle> {
+        Ok(self.pool_vector(pool)?.settle())
+    }
+}
