@@ -2,7 +2,7 @@
 
 mod bind;
 mod create_info;
-mod defragment;
+pub(crate) mod defragment;
 mod find;
 mod map;
 mod pools;

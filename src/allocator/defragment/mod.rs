@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-use self::open::{OpenDefragmentation, PlannedMove};
+pub(crate) use self::open::{OpenDefragmentation, PlannedMove};
 use super::Allocator;
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
 use crate::base::sync::{Shared, Threading};
