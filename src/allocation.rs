@@ -4,11 +4,12 @@
 use std::error::Error;
 use std::ffi::c_void;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ptr::NonNull;
 
 use ash::vk;
 
-use crate::blocks::{Live, MappedPointer};
+use crate::blocks::{Live, MappedPointer, kind_of, tag_of};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Tag};
 
@@ -120,6 +121,34 @@ impl Allocation {
         self.size
     }
 
+    /// Names the allocation, for who keeps a table of them. Of all allocations of a program, live or freed, no other has this
+    /// name (until 2^32 more were made in the same place). It stays the same for the whole life of the allocation, except that
+    /// [`Move::complete`](crate::Move::complete) gives it another: the one of its new place.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let info = AllocationCreateInfo::new(MemoryUsage::CpuOnly);
+    /// let (one, other) = (allocator.allocate_memory(&requirements, &info)?, allocator.allocate_memory(&requirements, &info)?);
+    /// assert_ne!(one.id(), other.id());
+    /// # unsafe { allocator.free_memory(one) }?;
+    /// # unsafe { allocator.free_memory(other) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn id(&self) -> AllocationId {
+        AllocationId {
+            allocator: self.allocator,
+            vector: self.vector,
+            generation: self.generation,
+            shard: self.shard,
+            dedicated: self.is_dedicated(),
+            key: self.key.0,
+        }
+    }
+
     /// Index of the memory type.
     ///
     /// ```
@@ -219,6 +248,29 @@ impl Allocation {
     pub(crate) fn live(&self) -> Live {
         Live { generation: self.generation, key: self.key, dedicated: self.is_dedicated(), shard: self.shard }
     }
+}
+
+/// Names one allocation: see [`Allocation::id`].
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+/// let mut owners = std::collections::BTreeMap::from([(allocation.id(), "shadow atlas")]);
+/// assert_eq!(owners.remove(&allocation.id()), Some("shadow atlas"));
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AllocationId {
+    pub(crate) allocator: u32,
+    pub(crate) vector: u32,
+    pub(crate) generation: u32,
+    pub(crate) shard: u8,
+    pub(crate) dedicated: bool,
+    pub(crate) key: NonZeroU64,
 }
 
 impl fmt::Debug for Allocation {
@@ -341,9 +393,6 @@ impl fmt::Display for ResourceKind {
     }
 }
 
-/// Bits of a tag below the kind: the usage of the buffer or image.
-const USAGE_BITS: u32 = 26;
-
 impl ResourceKind {
     /// Kind and usage in the form that an engine carries.
     #[inline]
@@ -355,12 +404,12 @@ impl ResourceKind {
             Self::ImageLinear => 3,
             Self::ImageOptimal => 4,
         };
-        Tag((kind << USAGE_BITS) | (usage & ((1 << USAGE_BITS) - 1)))
+        tag_of(kind, usage)
     }
 
     /// The kind in a tag.
     pub(crate) fn of(tag: Tag) -> Self {
-        match tag.0 >> USAGE_BITS {
+        match kind_of(tag) {
             1 => Self::Buffer,
             2 => Self::ImageUnknown,
             3 => Self::ImageLinear,

@@ -59,6 +59,7 @@ mod allocator;
 mod base;
 mod blocks;
 mod create_info;
+mod defragment;
 pub mod device;
 mod error;
 pub mod guide;
@@ -69,19 +70,27 @@ mod resource;
 mod statistics;
 mod virtual_block;
 
-pub use allocation::{Allocation, AllocationInfo, FreeError, Leak, ResourceKind};
-pub use allocator::{Allocator, AllocatorCreateInfo, HeapBudget, LocalAllocator, Mapping};
+pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, ResourceKind};
+pub use allocator::{
+    Allocator, AllocatorCreateInfo, CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError,
+    HeapBudget, LocalAllocator, Mapping, Move,
+};
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
     AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags,
     PoolCreateInfo,
 };
+pub use defragment::{
+    DefragmentationAlgorithm, DefragmentationExtent, DefragmentationGain, DefragmentationInfo,
+    DefragmentationStatistics, MoveError,
+};
 pub use device::MemoryAllocateNext;
 #[cfg(feature = "sim")]
 pub use device::sim;
 pub use error::{
-    AllocatePagesError, AllocationError, BindError, Contradiction, CreateAllocatorError, CreateError,
-    CreatePoolError, FindMemoryTypeError, ForeignHandle, MapError, MemoryError,
+    AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
+    CreateAllocatorError, CreateError, CreatePoolError, FindMemoryTypeError, ForeignHandle, MapError,
+    MemoryError,
 };
 pub use memory_type::NoMemoryType;
 pub use metadata::Algorithm;

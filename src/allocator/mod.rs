@@ -2,6 +2,7 @@
 
 mod bind;
 mod create_info;
+pub(crate) mod defragment;
 mod find;
 mod map;
 mod pools;
@@ -25,6 +26,7 @@ use crate::error::{AllocatePagesError, AllocationError, CreateAllocatorError, Fo
 use crate::memory_type::{self, MemoryTypeTable};
 
 pub use create_info::AllocatorCreateInfo;
+pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError, Move};
 pub use map::Mapping;
 pub(crate) use route::Resource;
 pub use statistics::HeapBudget;

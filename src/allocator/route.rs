@@ -7,7 +7,7 @@ use super::{Allocator, VectorFacts};
 use crate::allocation::{Allocation, ResourceKind, allocation_flags};
 use crate::base::cast::index;
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, Grant, PlainRequest, VectorRequest};
+use crate::blocks::{BlockVector, Grant, PlainRequest, VectorRequest, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{BufferOrImage, DriverAllocation, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
@@ -158,6 +158,12 @@ impl<'a> Wanted<'a> {
         Self { resource, info, alignment }
     }
 
+    /// What the engine carries for it.
+    #[inline(always)]
+    fn tag(&self) -> Tag {
+        with_alignment(self.resource.tag, self.alignment)
+    }
+
     /// Whether it is to be mapped for as long as it lives.
     #[inline(always)]
     fn is_mapped(&self, facts: &VectorFacts) -> bool {
@@ -169,7 +175,7 @@ impl<'a> Wanted<'a> {
     fn plain(&self, mapped: bool) -> PlainRequest {
         let Self { resource, alignment, .. } = *self;
         let whole_pages = resource.kind.needs_whole_pages();
-        PlainRequest { size: resource.requirements.size, alignment, tag: resource.tag, whole_pages, mapped }
+        PlainRequest { size: resource.requirements.size, alignment, tag: self.tag(), whole_pages, mapped }
     }
 
     /// What is asked of the vector.
@@ -181,7 +187,7 @@ impl<'a> Wanted<'a> {
             alignment,
             strategy: strategy(info.flags),
             upper: info.flags.contains(Flags::UPPER_ADDRESS),
-            tag: resource.tag,
+            tag: self.tag(),
             whole_pages: resource.kind.needs_whole_pages(),
             mapped: self.is_mapped(facts),
             never_allocate: info.flags.contains(Flags::NEVER_ALLOCATE),

@@ -6,9 +6,16 @@ mod dedicated;
 mod device_block;
 mod growth;
 mod mapping;
+mod tag;
 
-pub(crate) use block_vector::{BlockVector, Grant, Live, PlainRequest, Totals, VectorRequest, Visited};
+pub(crate) use block_vector::{
+    BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget, PlainRequest,
+    Planned, Totals, VectorRequest, Visited,
+};
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::DeviceContext;
 pub(crate) use growth::{ChainPointer, VectorConfig};
 pub(crate) use mapping::MappedPointer;
+#[allow(unused_imports, reason = "for reports")]
+pub(crate) use tag::usage_of;
+pub(crate) use tag::{kind_of, tag_of, with_alignment};

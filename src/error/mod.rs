@@ -5,6 +5,7 @@
 mod access;
 mod allocation;
 mod allocator;
+mod defragment;
 mod memory;
 mod pool;
 mod resource;
@@ -12,6 +13,7 @@ mod resource;
 pub use access::{BindError, ForeignHandle, MapError};
 pub use allocation::{AllocatePagesError, AllocationError, Contradiction};
 pub use allocator::CreateAllocatorError;
+pub use defragment::BeginDefragmentationError;
 pub use memory::MemoryError;
 pub use pool::CreatePoolError;
 pub use resource::{CreateError, FindMemoryTypeError};

@@ -131,6 +131,31 @@ impl Engine {
         }
     }
 
+    /// Shows the chunks of a region as they are: see [`Tlsf::places`]. Nothing of a [`Linear`], where nothing is placed but
+    /// at the ends.
+    pub(crate) fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+        match self {
+            Self::Tlsf(tlsf) => tlsf.places(region, visit),
+            Self::Buddy(buddy) => buddy.walk(region, visit),
+            Self::Linear(_) => {}
+        }
+    }
+
+    /// Grants exactly that place, which is in the free chunk behind `before`: see [`Tlsf::allocate_at`].
+    pub(crate) fn allocate_at(
+        &mut self,
+        before: Option<Key>,
+        region: RegionId,
+        offset: u64,
+        size: u64,
+        tag: Tag,
+    ) -> Option<Key> {
+        match self {
+            Self::Tlsf(tlsf) => tlsf.allocate_at(before, region, offset, size, tag),
+            _ => None,
+        }
+    }
+
     /// Which one it is.
     pub(crate) const fn algorithm(&self) -> Algorithm {
         match self {

@@ -112,7 +112,7 @@ impl<T: Threading> BlockVector<T> {
 
     /// Gives back memory that was taken out of the books.
     #[cold]
-    fn destroy_block(&self, context: &DeviceContext, block: DeviceBlock) {
+    pub(super) fn destroy_block(&self, context: &DeviceContext, block: DeviceBlock) {
         // `trim` may be about to unmap it. It cannot begin to any more, so that waiting once is enough, and others may
         // map while the driver frees.
         drop(self.mappings.lock());

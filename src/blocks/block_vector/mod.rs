@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod allocate;
+mod defragment;
 mod free;
 mod map;
 #[cfg(all(loom, test))]
@@ -41,6 +42,8 @@ mod state;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
+
+pub(crate) use self::defragment::{BeginError, Compaction, Effort, Emptied, Extent, PassBudget, Planned};
 
 use std::ops::Deref;
 

@@ -32,6 +32,8 @@ pub(super) struct Block {
     /// are forgotten; at zero `trim` would unmap under those that live.
     pub(super) map_count: u64,
     pub(super) empty: bool,
+    /// Nothing is to be moved out of it by the context that is at work.
+    pub(super) stays: bool,
 }
 
 #[derive(Debug)]
@@ -48,6 +50,8 @@ pub(super) struct Active {
     /// Ranges that shards divide, and their bytes: used chunks to the engine, but no allocations.
     pub(super) loan_count: u64,
     pub(super) loan_bytes: u64,
+    /// A context for defragmentation works on this vector.
+    pub(super) is_compacted: bool,
     /// The pool's own name.
     pub(super) name: Option<Box<str>>,
 }
@@ -202,6 +206,7 @@ impl Active {
             names: Names::default(),
             loan_count: 0,
             loan_bytes: 0,
+            is_compacted: false,
             name: name.map(Box::from),
         }
     }
@@ -305,25 +310,33 @@ impl Active {
         self.block_count += 1;
         self.block_bytes += memory.size;
         self.empty_blocks += 1;
-        self.blocks[at] = Some(Block { memory, map_count: 0, empty: true });
+        self.blocks[at] = Some(Block { memory, map_count: 0, empty: true, stays: false });
         Ok(region)
     }
 
     /// Decides whether a block that has just been emptied stays.
     #[cold]
     pub(super) fn on_empty(&mut self, context: &DeviceContext, region: RegionId) -> Option<DeviceBlock> {
+        self.mark_empty(region);
+        if self.has_empty_surplus(context) { self.take_empty_block(region) } else { None }
+    }
+
+    pub(super) fn mark_empty(&mut self, region: RegionId) {
         let block = self.block_mut(region);
         block.empty = true;
         // Mappings that were left open ended with the last allocation.
         block.map_count = 0;
         self.empty_blocks += 1;
-        let level = context.budgets.level(context.heap_of(self.config.memory_type));
-        let kept = if level.usage >= level.budget { 0 } else { self.config.empty_blocks_kept };
-        let surplus = self.empty_blocks > kept && self.block_count > self.config.min_blocks;
-        if surplus { self.take_empty_block(region) } else { None }
     }
 
-    fn take_empty_block(&mut self, region: RegionId) -> Option<DeviceBlock> {
+    /// Whether there is an empty block more than there should be.
+    pub(super) fn has_empty_surplus(&self, context: &DeviceContext) -> bool {
+        let level = context.budgets.level(context.heap_of(self.config.memory_type));
+        let kept = if level.usage >= level.budget { 0 } else { self.config.empty_blocks_kept };
+        self.empty_blocks > kept && self.block_count > self.config.min_blocks
+    }
+
+    pub(super) fn take_empty_block(&mut self, region: RegionId) -> Option<DeviceBlock> {
         self.engine.remove_region(region).ok()?;
         let block = self.blocks[index(region.0)].take()?;
         self.block_count -= 1;

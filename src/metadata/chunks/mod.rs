@@ -44,6 +44,7 @@
 #![forbid(unsafe_code)]
 
 mod lists;
+mod places;
 mod slots;
 mod validate;
 mod warm;

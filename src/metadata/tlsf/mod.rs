@@ -3,6 +3,7 @@
 //! See [`Tlsf`].
 #![forbid(unsafe_code)]
 
+mod at;
 mod bins;
 mod empties;
 mod offset_index;

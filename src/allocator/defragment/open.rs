@@ -1,0 +1,317 @@
+//! A context as a plain value: what the C interface holds between its calls, and what [`Defragmentation`](super::Defragmentation)
+//! wraps.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::super::Allocator;
+use crate::allocation::{Allocation, AllocationId, allocation_flags};
+use crate::base::cast::narrow;
+use crate::base::sync::Threading;
+use crate::blocks::{BeginError, BlockVector, Compaction, Effort, Emptied, Extent, PassBudget, Planned};
+use crate::defragment::{
+    DefragmentationAlgorithm, DefragmentationExtent, DefragmentationGain, DefragmentationInfo,
+    DefragmentationStatistics, MoveError,
+};
+use crate::error::{BeginDefragmentationError, ForeignHandle, MapError};
+
+/// One vector of a context.
+#[derive(Debug)]
+struct OpenVector {
+    vector: u32,
+    memory_type: u32,
+    is_pool: bool,
+    before: Extent,
+    compaction: Compaction,
+}
+
+/// What happened so far. Moves are resolved through shared references.
+#[derive(Debug, Default)]
+struct Tally {
+    bytes_moved: AtomicU64,
+    bytes_freed: AtomicU64,
+    allocations_moved: AtomicU64,
+    blocks_freed: AtomicU64,
+    /// Whether a move of the last pass was completed, ignored or freed.
+    has_resolved: AtomicBool,
+}
+
+impl Tally {
+    fn emptied(&self, emptied: Emptied) {
+        self.bytes_freed.fetch_add(emptied.bytes, Ordering::Relaxed);
+        self.blocks_freed.fetch_add(emptied.blocks, Ordering::Relaxed);
+    }
+
+    fn resolved(&self) {
+        self.has_resolved.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A context. It has to be given to [`Allocator::close_defragmentation`].
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct OpenDefragmentation {
+    vectors: Vec<OpenVector>,
+    max_bytes: u64,
+    max_moves: u32,
+    max_time: Option<Duration>,
+    /// Moves of the last pass.
+    planned: usize,
+    tally: Tally,
+}
+
+/// A move, and the vector that it is in. It has to be completed, ignored, freed or rolled back, once.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct PlannedMove {
+    pub(crate) vector: u32,
+    pub(crate) memory_type: u32,
+    pub(crate) allocator: u32,
+    pub(crate) planned: Planned,
+}
+
+impl PlannedMove {
+    /// The allocation that is moved.
+    pub(crate) fn source(&self) -> AllocationId {
+        let source = self.planned.source;
+        AllocationId {
+            allocator: self.allocator,
+            vector: self.vector,
+            generation: source.generation,
+            shard: source.shard,
+            dedicated: false,
+            key: source.key.0,
+        }
+    }
+
+    /// The destination as an allocation like `source`, for who has to bind to it or to map it. It must not be freed, and not be
+    /// used after the move was resolved.
+    #[allow(dead_code, reason = "for the C interface")]
+    pub(crate) fn destination(&self, source: &Allocation) -> Allocation {
+        Allocation {
+            memory: self.planned.memory,
+            offset: self.planned.offset,
+            size: source.size,
+            mapped: self.planned.mapped,
+            user_data: 0,
+            key: self.planned.key,
+            vector: self.vector,
+            generation: self.planned.source.generation,
+            allocator: self.allocator,
+            memory_type: source.memory_type,
+            flags: source.flags,
+            shard: 0,
+        }
+    }
+}
+
+fn effort(algorithm: DefragmentationAlgorithm) -> Effort {
+    match algorithm {
+        DefragmentationAlgorithm::Fast => Effort::Fast,
+        DefragmentationAlgorithm::Balanced => Effort::Balanced,
+        DefragmentationAlgorithm::Full => Effort::Full,
+        DefragmentationAlgorithm::Extensive => Effort::Extensive,
+    }
+}
+
+impl From<Extent> for DefragmentationExtent {
+    fn from(extent: Extent) -> Self {
+        let Extent { blocks, block_bytes, largest_free } = extent;
+        Self { block_count: blocks, block_bytes, largest_free_range: largest_free }
+    }
+}
+
+impl<T: Threading> Allocator<T> {
+    /// Begins a context. The break callback of `info` is not kept: [`Self::plan_moves`] is given one each time.
+    pub(crate) fn open_defragmentation(
+        &self,
+        info: &DefragmentationInfo<'_>,
+    ) -> Result<OpenDefragmentation, BeginDefragmentationError> {
+        let all = info.pools.is_empty() && info.memory_type_bits == 0;
+        let mut open = OpenDefragmentation {
+            vectors: Vec::new(),
+            max_bytes: info.max_bytes_per_pass,
+            max_moves: info.max_allocations_per_pass,
+            max_time: info.max_time_per_pass,
+            planned: 0,
+            tally: Tally::default(),
+        };
+        let types = narrow(self.inner.context.device.memory_types().len());
+        let wanted = |&memory_type: &u32| all || info.memory_type_bits >> memory_type & 1 == 1;
+        let defaults = (0..types).filter(wanted).map(|memory_type| (memory_type, memory_type, None));
+        let pools = info.pools.iter().map(|pool| {
+            let known = pool.allocator == self.inner.id;
+            let vector = if known { pool.facts.vector } else { u32::MAX };
+            (vector, pool.facts.memory_type, Some(pool.generation))
+        });
+        for (vector, memory_type, generation) in defaults.chain(pools) {
+            let is_pool = generation.is_some();
+            let foreign = BeginError::Gone;
+            let begun = self.inner.vector(vector).ok_or(foreign).and_then(|blocks| {
+                let before = blocks.extent();
+                let compaction =
+                    blocks.begin_compaction(&self.inner.context, generation, effort(info.algorithm))?;
+                Ok(OpenVector { vector, memory_type, is_pool, before, compaction })
+            });
+            match begun {
+                Ok(begun) => open.vectors.push(begun),
+                Err(error) => {
+                    self.close_defragmentation(open);
+                    return Err(match error {
+                        BeginError::Gone => BeginDefragmentationError::Foreign(ForeignHandle::Pool),
+                        BeginError::Algorithm(algorithm) => {
+                            BeginDefragmentationError::Algorithm { algorithm }
+                        }
+                        BeginError::InProgress => {
+                            BeginDefragmentationError::InProgress { memory_type, is_pool }
+                        }
+                    });
+                }
+            }
+        }
+        Ok(open)
+    }
+
+    /// Plans the moves of the next pass; none: there is nothing to do, `stop` said so, or nothing came of the last pass. All moves
+    /// of the pass before have to be resolved.
+    pub(crate) fn plan_moves(
+        &self,
+        open: &mut OpenDefragmentation,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Vec<PlannedMove> {
+        self.end_pass(open);
+        let has_resolved = open.tally.has_resolved.swap(false, Ordering::Relaxed);
+        if open.planned != 0 && !has_resolved {
+            return Vec::new();
+        }
+        let mut budget = PassBudget::new(open.max_bytes, open.max_moves, open.max_time, stop);
+        let mut moves = Vec::new();
+        for open in &mut open.vectors {
+            let Some(vector) = self.inner.vector(open.vector) else { continue };
+            let mut planned = Vec::new();
+            vector.plan(&self.inner.context, &mut open.compaction, &mut budget, &mut planned);
+            let (vector, memory_type, allocator) = (open.vector, open.memory_type, self.inner.id);
+            let planned = planned.into_iter();
+            moves.extend(planned.map(|planned| PlannedMove { vector, memory_type, allocator, planned }));
+        }
+        open.planned = moves.len();
+        moves
+    }
+
+    /// What remains to be done when all moves of a pass are resolved: blocks that only idle threads had a part of go back.
+    pub(crate) fn end_pass(&self, open: &OpenDefragmentation) {
+        if open.planned != 0 {
+            for open_vector in &open.vectors {
+                if let Some(vector) = self.inner.vector(open_vector.vector) {
+                    open.tally.emptied(vector.tidy(&self.inner.context, &open_vector.compaction));
+                }
+            }
+        }
+    }
+
+    fn vector_of_move(&self, planned: &PlannedMove) -> Result<&BlockVector<T>, MoveError> {
+        self.inner.vector(planned.vector).ok_or(MoveError::Foreign(ForeignHandle::Allocation))
+    }
+
+    fn check_move(planned: &PlannedMove, allocation: &Allocation) -> Result<(), MoveError> {
+        let (moved, given) = (planned.source(), allocation.id());
+        if moved == given { Ok(()) } else { Err(MoveError::WrongAllocation { moved, given }) }
+    }
+
+    /// Completes a move: `allocation` has its new place, and the old one is free. `users` of its mapping move along, besides the
+    /// persistent one. The memory must not be in use by the device.
+    pub(crate) fn complete_move(
+        &self,
+        open: &OpenDefragmentation,
+        planned: &PlannedMove,
+        allocation: &mut Allocation,
+        users: u64,
+    ) -> Result<(), MoveError> {
+        Self::check_move(planned, allocation)?;
+        let persistent = allocation.has(allocation_flags::MAPPED);
+        let vector = self.vector_of_move(planned)?;
+        let completed = vector.complete(&self.inner.context, &planned.planned, persistent, users);
+        let (grant, emptied) = completed.map_err(|error| match error {
+            MapError::Foreign(error) => MoveError::Foreign(error),
+            error => MoveError::Map(error),
+        })?;
+        allocation.memory = grant.memory;
+        allocation.offset = grant.offset;
+        allocation.mapped = grant.mapped;
+        allocation.key = grant.key;
+        allocation.shard = grant.shard;
+        let tally = &open.tally;
+        tally.emptied(emptied);
+        tally.bytes_moved.fetch_add(planned.planned.size, Ordering::Relaxed);
+        tally.allocations_moved.fetch_add(1, Ordering::Relaxed);
+        tally.resolved();
+        Ok(())
+    }
+
+    /// Gives the destination back, and moves nothing more out of the block of the source in this context.
+    pub(crate) fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+        if let Some(vector) = self.inner.vector(planned.vector) {
+            vector.let_stay(planned.planned.source);
+        }
+        self.roll_back_move(open, planned);
+        open.tally.resolved();
+    }
+
+    /// Gives the destination back.
+    pub(crate) fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+        if let Some(vector) = self.inner.vector(planned.vector) {
+            open.tally.emptied(vector.roll_back(&self.inner.context, &planned.planned));
+        }
+    }
+
+    /// Frees the allocation that was to be moved, and the destination. `users` of its mapping end with it.
+    pub(crate) fn free_move(
+        &self,
+        open: &OpenDefragmentation,
+        planned: &PlannedMove,
+        allocation: &Allocation,
+        users: u64,
+    ) -> Result<(), MoveError> {
+        Self::check_move(planned, allocation)?;
+        let persistent = allocation.has(allocation_flags::MAPPED);
+        let vector = self.vector_of_move(planned)?;
+        let freed = vector.free_moved(&self.inner.context, planned.planned.source, persistent, users);
+        open.tally.emptied(freed.map_err(MoveError::Foreign)?);
+        self.roll_back_move(open, planned);
+        open.tally.resolved();
+        Ok(())
+    }
+
+    /// What happened so far.
+    pub(crate) fn defragmentation_statistics(&self, open: &OpenDefragmentation) -> DefragmentationStatistics {
+        let gain = |open: &OpenVector| {
+            let after = self.inner.vector(open.vector).map(BlockVector::extent).unwrap_or_default();
+            DefragmentationGain {
+                memory_type_index: open.memory_type,
+                is_pool: open.is_pool,
+                before: open.before.into(),
+                after: after.into(),
+            }
+        };
+        DefragmentationStatistics {
+            bytes_moved: open.tally.bytes_moved.load(Ordering::Relaxed),
+            bytes_freed: open.tally.bytes_freed.load(Ordering::Relaxed),
+            allocations_moved: open.tally.allocations_moved.load(Ordering::Relaxed),
+            blocks_freed: open.tally.blocks_freed.load(Ordering::Relaxed),
+            gains: open.vectors.iter().map(gain).collect(),
+        }
+    }
+
+    /// Ends a context, all moves of which are resolved.
+    pub(crate) fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics {
+        self.end_pass(&open);
+        let statistics = self.defragmentation_statistics(&open);
+        for open in &open.vectors {
+            if let Some(vector) = self.inner.vector(open.vector) {
+                vector.end_compaction(&open.compaction);
+            }
+        }
+        statistics
+    }
+}

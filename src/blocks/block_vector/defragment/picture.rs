@@ -1,0 +1,192 @@
+//! One look at a vector: what could be moved, and where there is room.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::super::shard::ShardState;
+use super::super::state::is_loan;
+use super::super::{BlockVector, Live};
+use super::ranges::FreeRange;
+use crate::base::cast::index;
+use crate::base::sync::Threading;
+use crate::metadata::{RegionId, Tag};
+
+/// An allocation that could be moved.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) live: Live,
+    pub(super) tag: Tag,
+    /// Bytes from the start of the block.
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    /// Free bytes of the chunks right before and behind it.
+    pub(super) free_beside: u64,
+    /// How many free ranges of the block are lower.
+    pub(super) ranges_below: u32,
+    pub(super) is_planned: bool,
+}
+
+/// A block that is used.
+#[derive(Clone, Debug)]
+pub(super) struct BlockPicture {
+    pub(super) region: RegionId,
+    pub(super) size: u64,
+    /// Bytes of allocations.
+    pub(super) used: u64,
+    /// Nothing in it may be moved.
+    pub(super) stays: bool,
+    /// Something in it cannot be moved: it will not become empty.
+    pub(super) is_held: bool,
+    /// In the order of offsets.
+    pub(super) candidates: Range<usize>,
+    /// In the order of offsets.
+    pub(super) ranges: Range<usize>,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub(super) struct Picture {
+    /// The fullest first.
+    pub(super) blocks: Vec<BlockPicture>,
+    pub(super) candidates: Vec<Candidate>,
+    pub(super) ranges: Vec<FreeRange>,
+    pub(super) granularity: u64,
+    pub(super) min_alignment: u64,
+}
+
+/// What is being drawn.
+struct Draft {
+    picture: Picture,
+    generation: u32,
+    /// Free bytes right before the next chunk.
+    free_before: u64,
+    /// Whether the last chunk was a candidate.
+    was_candidate: bool,
+    ranges_of_block: u32,
+    used: u64,
+}
+
+impl Draft {
+    fn candidate(&mut self, live: Live, tag: Tag, offset: u64, size: u64) {
+        self.used += size;
+        self.picture.candidates.push(Candidate {
+            live,
+            tag,
+            offset,
+            size,
+            free_beside: self.free_before,
+            ranges_below: self.ranges_of_block,
+            is_planned: false,
+        });
+        self.was_candidate = true;
+        self.free_before = 0;
+    }
+}
+
+impl<T: Threading> BlockVector<T> {
+    /// Looks at the vector. `None`: it is not in that use any more. O(chunks), under the locks.
+    pub(super) fn draw(&self, generation: u32) -> Option<Picture> {
+        let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();
+        let mut loans = HashMap::new();
+        for ((_, shard), at) in shards.iter().zip(0..) {
+            loans.extend(shard.loans().map(|(key, region)| (key, (at, region))));
+        }
+        let mut core = self.core.lock();
+        let active = core.use_of(generation).ok()?;
+        let picture = Picture {
+            blocks: Vec::new(),
+            candidates: Vec::new(),
+            ranges: Vec::new(),
+            granularity: active.config.granularity,
+            min_alignment: active.config.min_alignment,
+        };
+        let mut draft =
+            Draft { picture, generation, free_before: 0, was_candidate: false, ranges_of_block: 0, used: 0 };
+        for (id, block) in (0..).zip(&active.blocks) {
+            let Some(block) = block.as_ref().filter(|block| !block.empty) else { continue };
+            let region = RegionId(id);
+            let (first, first_range) = (draft.picture.candidates.len(), draft.picture.ranges.len());
+            (draft.free_before, draft.was_candidate) = (0, false);
+            (draft.ranges_of_block, draft.used) = (0, 0);
+            let mut before = None;
+            let mut is_held = false;
+            active.engine.places(region, &mut |chunk| {
+                let Some((key, tag)) = chunk.used else {
+                    let (start, end) = (chunk.offset, chunk.offset + chunk.size);
+                    draft.picture.ranges.push(FreeRange { start, end, before });
+                    draft.ranges_of_block += 1;
+                    if draft.was_candidate {
+                        if let Some(last) = draft.picture.candidates.last_mut() {
+                            last.free_beside += chunk.size;
+                        }
+                    }
+                    (draft.free_before, draft.was_candidate) = (chunk.size, false);
+                    return;
+                };
+                before = Some(key);
+                if !is_loan(tag) {
+                    let live = Live { generation, key, dedicated: false, shard: 0 };
+                    draft.candidate(live, tag, chunk.offset, chunk.size);
+                    return;
+                }
+                (draft.free_before, draft.was_candidate) = (0, false);
+                match loans.get(&key) {
+                    Some(&(at, region)) => {
+                        let (number, shard) = &shards[index(at)];
+                        draft.lent(*number, shard, region);
+                    }
+                    // On its way from the core to a shard, or back.
+                    None => is_held = true,
+                }
+                (draft.free_before, draft.was_candidate) = (0, false);
+            });
+            draft.picture.blocks.push(BlockPicture {
+                region,
+                size: block.memory.size,
+                used: draft.used,
+                stays: block.stays,
+                is_held: is_held || draft.used == 0,
+                candidates: first..draft.picture.candidates.len(),
+                ranges: first_range..draft.picture.ranges.len(),
+            });
+        }
+        drop(core);
+        drop(shards);
+        draft.picture.rank();
+        Some(draft.picture)
+    }
+}
+
+impl Draft {
+    /// What a shard has allocated in one of its loans.
+    fn lent(&mut self, shard: u8, state: &ShardState, region: RegionId) {
+        let generation = self.generation;
+        state.walk(region, &mut |chunk, _| {
+            if let Some((key, tag)) = chunk.used {
+                let live = Live { generation, key, dedicated: false, shard };
+                self.candidate(live, tag, chunk.offset, chunk.size);
+            }
+            // Nobody but the shard places anything beside it.
+            self.free_before = 0;
+        });
+    }
+}
+
+impl Picture {
+    /// Orders blocks and their ranges: what stays first, because it cannot become empty, then the fullest.
+    fn rank(&mut self) {
+        let part = |used: u64, size: u64| u128::from(used) * u128::from(size);
+        self.blocks.sort_by(|a, b| {
+            let fuller = part(b.used, a.size).cmp(&part(a.used, b.size));
+            b.stays.cmp(&a.stays).then(fuller).then(a.region.cmp(&b.region))
+        });
+        let mut ranges = Vec::with_capacity(self.ranges.len());
+        for block in &mut self.blocks {
+            let first = ranges.len();
+            ranges.extend_from_slice(&self.ranges[block.ranges.clone()]);
+            block.ranges = first..ranges.len();
+        }
+        self.ranges = ranges;
+    }
+}

@@ -1,0 +1,213 @@
+//! One move: its destination set aside, and what becomes of it.
+#![forbid(unsafe_code)]
+
+use super::super::super::device_block::{DeviceBlock, DeviceContext};
+use super::super::super::mapping::MappedPointer;
+use super::super::{BlockVector, FOREIGN, Grant, Live};
+use super::{Compaction, Emptied, Planned};
+use crate::base::cast::index;
+use crate::base::sync::Threading;
+use crate::error::{ForeignHandle, MapError};
+use crate::metadata::{Key, Metadata, RegionId, Tag};
+
+impl<T: Threading> BlockVector<T> {
+    /// Sets a place aside, if it is free still and what it is for is where it was. The place is mapped if the source's block
+    /// is.
+    #[allow(clippy::too_many_arguments, reason = "what is moved, and to where")]
+    pub(super) fn set_aside(
+        &self,
+        context: &DeviceContext,
+        source: Live,
+        tag: Tag,
+        size: u64,
+        to: RegionId,
+        offset: u64,
+        before: Option<Key>,
+    ) -> Option<Planned> {
+        let from = self.region_of(source).ok()?;
+        let (planned, is_mapped) = {
+            let mut core = self.core.lock();
+            let active = core.use_of(source.generation).ok()?;
+            if active.block_of(to).is_none_or(|block| block.empty) {
+                return None;
+            }
+            let is_mapped = active.block_of(from).is_some_and(|block| block.memory.mapped().is_mapped());
+            let key = active.engine.allocate_at(before, to, offset, size, tag)?;
+            let memory = active.block_mut(to).memory.memory;
+            let mapped = MappedPointer::UNMAPPED;
+            (Planned { source, key, memory, offset, size, tag, mapped, name: None }, is_mapped)
+        };
+        let mut planned = Planned { name: self.name(source).unwrap_or_default(), ..planned };
+        if is_mapped {
+            match self.map(context, planned.destination()) {
+                Ok(mapped) => planned.mapped = mapped.at(offset),
+                // The source may not need it. If it does, completing the move says what is wrong.
+                Err(error) => tracing::debug!(target: "sublet::defragment", %error, "destination not mapped"),
+            }
+        }
+        Some(planned)
+    }
+
+    /// The block that a live allocation is in.
+    fn region_of(&self, live: Live) -> Result<RegionId, ForeignHandle> {
+        if let Some(shard) = self.shard_of(live)? {
+            return shard.lock().block_of(live);
+        }
+        let mut core = self.core.lock();
+        let active = core.use_of(live.generation)?;
+        active.engine.span(live.key).map(|span| span.region).map_err(|_| FOREIGN)
+    }
+
+    /// Lets the source of a move have its destination, and takes its old place back.
+    ///
+    /// `persistent`: it is mapped for as long as it lives; `users`: of its mapping, besides.
+    ///
+    /// # Errors
+    /// Nothing is changed: the source is not live any more, or is to be mapped and cannot be.
+    pub(crate) fn complete(
+        &self,
+        context: &DeviceContext,
+        planned: &Planned,
+        persistent: bool,
+        users: u64,
+    ) -> Result<(Grant, Emptied), MapError> {
+        let Planned { source, key, memory, offset, .. } = *planned;
+        let destination = planned.destination();
+        let name = self.name(source)?;
+        let users_after = users + u64::from(persistent);
+        let mut mapped = planned.mapped;
+        let mut counted = u64::from(mapped.is_mapped());
+        if users_after != 0 && !mapped.is_mapped() {
+            mapped = self.map(context, destination)?.at(offset);
+            counted = 1;
+        }
+        let freed = self.vacate(context, source, persistent, users);
+        let (emptied, freed) = match freed {
+            Ok(emptied) => (emptied, Ok(())),
+            Err(error) => (Vec::new(), Err(error)),
+        };
+        {
+            let mut core = self.core.lock();
+            let active = core.use_of(destination.generation)?;
+            let region = active.engine.span(key).map_err(|_| FOREIGN)?.region;
+            let after = if freed.is_ok() { users_after } else { u64::from(planned.mapped.is_mapped()) };
+            let block = active.block_mut(region);
+            block.map_count = block.map_count.saturating_sub(counted) + after;
+            if let (Some(name), Ok(())) = (name, &freed) {
+                active.names.insert(key, name);
+            }
+        }
+        let emptied = self.destroy_all(context, emptied);
+        freed?;
+        if users_after == 0 || !persistent {
+            mapped = MappedPointer::UNMAPPED;
+        }
+        let generation = source.generation;
+        Ok((Grant { memory, offset, mapped, key, generation, shard: 0 }, emptied))
+    }
+
+    /// Gives a destination back.
+    pub(crate) fn roll_back(&self, context: &DeviceContext, planned: &Planned) -> Emptied {
+        let users = u64::from(planned.mapped.is_mapped());
+        // If the vector was taken out of use meanwhile the place is gone with it.
+        let emptied = self.vacate(context, planned.destination(), false, users).unwrap_or_default();
+        self.destroy_all(context, emptied)
+    }
+
+    /// Frees an allocation of this vector, and says which blocks went back.
+    pub(crate) fn free_moved(
+        &self,
+        context: &DeviceContext,
+        source: Live,
+        persistent: bool,
+        users: u64,
+    ) -> Result<Emptied, ForeignHandle> {
+        let emptied = self.vacate(context, source, persistent, users)?;
+        Ok(self.destroy_all(context, emptied))
+    }
+
+    /// Lets nothing be moved out of the block of `source` by this context.
+    pub(crate) fn let_stay(&self, source: Live) {
+        let Ok(region) = self.region_of(source) else { return };
+        let mut core = self.core.lock();
+        if let Some(block) = core.use_of(source.generation).ok().and_then(|active| active.block_of(region)) {
+            block.stays = true;
+        }
+    }
+
+    /// Gives back what shards hold and do not use, at the end of a pass.
+    pub(crate) fn tidy(&self, context: &DeviceContext, compaction: &Compaction) -> Emptied {
+        if self.core.lock().use_of(compaction.generation).is_err() {
+            return Emptied::default();
+        }
+        let mut loans = Vec::new();
+        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut loans));
+        let mut emptied = Emptied::default();
+        for loan in &loans {
+            let block = self.core.lock().take_back(context, loan);
+            emptied.add(self.destroy_all(context, block.into_iter().collect()));
+        }
+        emptied
+    }
+
+    /// Takes a place back, of a source or of a destination. The blocks that come out are to be destroyed.
+    fn vacate(
+        &self,
+        context: &DeviceContext,
+        live: Live,
+        persistent: bool,
+        users: u64,
+    ) -> Result<Vec<DeviceBlock>, ForeignHandle> {
+        let Some(shard) = self.shard_of(live)? else {
+            let mut core = self.core.lock();
+            let active = core.use_of(live.generation)?;
+            let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
+            active.names.remove(&live.key);
+            let block = active.block_mut(region);
+            block.map_count = block.map_count.saturating_sub(users + u64::from(persistent));
+            let emptied = if is_empty { active.on_emptied_by_move(context, region) } else { None };
+            return Ok(emptied.into_iter().collect());
+        };
+        let region = shard.lock().block_of(live)?;
+        let mut surplus = Vec::new();
+        shard.free(live, true, &mut surplus)?;
+        if users != 0 {
+            // What is mapped for good is counted with the loan.
+            let mut core = self.core.lock();
+            if let Some(block) = core.use_of(live.generation)?.block_of(region) {
+                block.map_count = block.map_count.saturating_sub(users);
+            }
+        }
+        let mut emptied = Vec::new();
+        for loan in &surplus {
+            emptied.extend(self.core.lock().take_back(context, loan));
+        }
+        Ok(emptied)
+    }
+
+    fn destroy_all(&self, context: &DeviceContext, blocks: Vec<DeviceBlock>) -> Emptied {
+        let mut emptied = Emptied::default();
+        for block in blocks {
+            emptied.add(Emptied { blocks: 1, bytes: block.size });
+            self.destroy_block(context, block);
+        }
+        emptied
+    }
+}
+
+impl super::super::state::Active {
+    /// Decides which block goes now that a move has emptied one: as [`Self::on_empty`], but of all that are empty the
+    /// largest.
+    fn on_emptied_by_move(&mut self, context: &DeviceContext, region: RegionId) -> Option<DeviceBlock> {
+        self.mark_empty(region);
+        if !self.has_empty_surplus(context) {
+            return None;
+        }
+        let size = |id: u32| {
+            let block = self.blocks[index(id)].as_ref().filter(|block| block.empty)?;
+            Some((block.memory.size, id))
+        };
+        let (_, largest) = (0..).take(self.blocks.len()).filter_map(size).max()?;
+        self.take_empty_block(RegionId(largest))
+    }
+}

@@ -1,0 +1,219 @@
+//! What goes where.
+//!
+//! First the blocks that can become empty: from the one with the least in it on, each for which all that it holds has room
+//! in the others. Where that is so is found out by placing, the largest first, and undone if something has no room. So
+//! nothing is moved for a block that stays.
+//!
+//! Then, if more than that is asked, each allocation from the emptiest block's end on: into a fuller block, or further down
+//! in its own.
+//!
+//! Each allocation is looked at once or twice, at O(log ranges) a look.
+#![forbid(unsafe_code)]
+
+use std::cmp::Reverse;
+
+use super::super::BlockVector;
+use super::picture::{BlockPicture, Candidate, Picture};
+use super::ranges::{FreeRange, Ranges, Taken, below};
+use super::{Compaction, Effort, PassBudget, Planned};
+use crate::base::sync::Threading;
+use crate::blocks::device_block::DeviceContext;
+use crate::blocks::tag::{alignment_of, kind_of, needs_whole_pages};
+use crate::metadata::{Key, RegionId};
+
+/// One pass over one vector.
+struct Planner<'a, 'b, T: Threading> {
+    vector: &'a BlockVector<T>,
+    context: &'a DeviceContext,
+    compaction: &'a mut Compaction,
+    budget: &'a mut PassBudget<'b>,
+    moves: &'a mut Vec<Planned>,
+    blocks: Vec<BlockPicture>,
+    candidates: Vec<Candidate>,
+    ranges: Ranges,
+    /// Of each range: the chunk that was placed in it last.
+    placed: Vec<Option<Key>>,
+    granularity: u64,
+    min_alignment: u64,
+}
+
+impl<T: Threading> BlockVector<T> {
+    /// Plans moves as far as the budget goes, and adds them to `moves`.
+    pub(crate) fn plan(
+        &self,
+        context: &DeviceContext,
+        compaction: &mut Compaction,
+        budget: &mut PassBudget<'_>,
+        moves: &mut Vec<Planned>,
+    ) {
+        if compaction.is_done || budget.is_over() {
+            return;
+        }
+        let Some(picture) = self.draw(compaction.generation) else {
+            compaction.is_done = true;
+            return;
+        };
+        let begun_with = moves.len();
+        let Picture { blocks, candidates, ranges, granularity, min_alignment } = picture;
+        let mut planner = Planner {
+            vector: self,
+            context,
+            compaction,
+            budget,
+            moves,
+            placed: vec![None; ranges.len()],
+            blocks,
+            candidates,
+            ranges: Ranges::new(ranges),
+            granularity,
+            min_alignment,
+        };
+        planner.run();
+        let is_over = planner.budget.is_over();
+        if moves.len() == begun_with && !is_over || compaction.moves_left == 0 {
+            compaction.is_done = true;
+        }
+    }
+}
+
+impl<T: Threading> Planner<'_, '_, T> {
+    fn run(&mut self) {
+        let emptied = self.empty_blocks();
+        match self.compaction.effort {
+            // Of one block nothing can become empty; what is gained there is room.
+            Effort::Fast if self.blocks.len() > 1 => {}
+            Effort::Extensive => {
+                for kinds in [&[2, 3, 4][..], &[1], &[0, 5, 6, 7]] {
+                    self.pack(&emptied, |candidate| kinds.contains(&kind_of(candidate.tag)));
+                }
+            }
+            _ => self.pack(&emptied, |_| true),
+        }
+    }
+
+    /// Empties blocks. Says of each whether it will be empty.
+    fn empty_blocks(&mut self) -> Vec<bool> {
+        let mut emptied = vec![false; self.blocks.len()];
+        if self.blocks.len() < 2 {
+            return emptied;
+        }
+        for at in (0..self.blocks.len()).rev() {
+            if self.budget.is_over() {
+                break;
+            }
+            let BlockPicture { used, stays, is_held, .. } = self.blocks[at];
+            if stays || is_held {
+                continue;
+            }
+            let ranges = self.blocks[at].ranges.clone();
+            self.ranges.close(ranges.clone());
+            if used <= self.ranges.free() {
+                if let Some(places) = self.place_all(at) {
+                    emptied[at] = true;
+                    for (candidate, taken) in places {
+                        if !self.budget.is_over() {
+                            self.propose(candidate, taken);
+                        }
+                    }
+                    continue;
+                }
+            }
+            self.ranges.open(ranges);
+        }
+        emptied
+    }
+
+    /// Finds a place for each allocation of a block, the largest first, or for none.
+    fn place_all(&mut self, block: usize) -> Option<Vec<(usize, Taken)>> {
+        let mut order: Vec<usize> = self.blocks[block].candidates.clone().collect();
+        // Equal ones from the end, so that what cannot be moved yet is rather at the start.
+        order.sort_by_key(|&at| Reverse((self.candidates[at].size, self.candidates[at].offset)));
+        let mut places = Vec::with_capacity(order.len());
+        for candidate in order {
+            let all = 0..self.ranges.ranges.len();
+            match self.take(candidate, all) {
+                Some(taken) => places.push((candidate, taken)),
+                None => {
+                    places.into_iter().rev().for_each(|(_, taken)| self.ranges.undo(taken));
+                    return None;
+                }
+            }
+        }
+        Some(places)
+    }
+
+    /// Moves what is in no block that becomes empty into fuller blocks, and down in its own.
+    fn pack(&mut self, emptied: &[bool], is_wanted: impl Fn(&Candidate) -> bool) {
+        for block in (0..self.blocks.len()).rev() {
+            if emptied[block] || self.blocks[block].stays {
+                continue;
+            }
+            let ranges = self.blocks[block].ranges.clone();
+            let free: u64 =
+                self.ranges.ranges[ranges.clone()].iter().map(|range| range.end - range.start).sum();
+            let average = free.checked_div(u64::try_from(ranges.len()).unwrap_or(1)).unwrap_or(0);
+            for at in self.blocks[block].candidates.clone().rev() {
+                if self.budget.is_over() {
+                    return;
+                }
+                let candidate = self.candidates[at];
+                if candidate.is_planned || !is_wanted(&candidate) {
+                    continue;
+                }
+                let mut taken = self.take(at, 0..ranges.start);
+                if taken.is_none() && self.is_worth_it(&candidate, average) {
+                    taken = self.take(at, below(&ranges, candidate.ranges_below));
+                }
+                if let Some(taken) = taken {
+                    self.propose(at, taken);
+                }
+            }
+        }
+    }
+
+    /// Whether it pays to move something within its block, of which a free range has so many bytes on average.
+    fn is_worth_it(&self, candidate: &Candidate, average: u64) -> bool {
+        match self.compaction.effort {
+            Effort::Balanced => candidate.free_beside >= candidate.size / 2 || candidate.size <= average,
+            _ => true,
+        }
+    }
+
+    fn take(&mut self, candidate: usize, within: std::ops::Range<usize>) -> Option<Taken> {
+        let Candidate { tag, offset, size, .. } = self.candidates[candidate];
+        if size > self.budget.most_bytes {
+            return None;
+        }
+        let mut alignment = alignment_of(tag, offset).max(self.min_alignment);
+        if self.granularity > 1 && needs_whole_pages(tag) {
+            alignment = alignment.max(self.granularity);
+        }
+        self.ranges.take(within, size, alignment)
+    }
+
+    /// Plans a move, if the budget allows it and the destination is still free.
+    fn propose(&mut self, candidate: usize, taken: Taken) {
+        let Candidate { live, tag, size, .. } = self.candidates[candidate];
+        if self.compaction.moves_left == 0 || !self.budget.admits(size) {
+            return;
+        }
+        let to = self.region_of(taken.range);
+        let FreeRange { before, .. } = self.ranges.ranges[taken.range];
+        let before = self.placed[taken.range].or(before);
+        let Some(planned) = self.vector.set_aside(self.context, live, tag, size, to, taken.offset, before)
+        else {
+            return;
+        };
+        self.candidates[candidate].is_planned = true;
+        self.placed[taken.range] = Some(planned.key);
+        self.compaction.moves_left -= 1;
+        self.budget.spend(size);
+        self.moves.push(planned);
+    }
+
+    /// The block that a range is in. Ranges are in the order of blocks.
+    fn region_of(&self, range: usize) -> RegionId {
+        let at = self.blocks.partition_point(|block| block.ranges.end <= range);
+        self.blocks[at].region
+    }
+}

@@ -1,0 +1,159 @@
+//! Free ranges, and the first of them that has room.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+
+use crate::base::align::align_up;
+use crate::base::cast::index;
+use crate::metadata::Key;
+
+/// Ranges that are large enough but may lie badly are looked at this often, then only those that are large enough wherever
+/// they lie.
+const LOOKS: u32 = 32;
+
+/// A free range of a block.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FreeRange {
+    /// Bytes from the start of the block; what is placed moves it up.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The used chunk that it is behind; `None` at the start of a block.
+    pub(super) before: Option<Key>,
+}
+
+/// A place that was taken, and what the range was before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    /// Which range.
+    pub(super) range: usize,
+    /// Bytes from the start of the block.
+    pub(super) offset: u64,
+    start: u64,
+}
+
+/// Ranges in the order in which they are to be filled, under a tree of the largest sizes.
+///
+/// ```text
+///   tree[1]                 the largest of all
+///   tree[2]     tree[3]     of the first half, of the second
+///   ...
+///   tree[leaves + i]        bytes of range i; 0 if nothing is to be placed there
+/// ```
+#[derive(Debug)]
+pub(super) struct Ranges {
+    pub(super) ranges: Vec<FreeRange>,
+    leaves: usize,
+    tree: Vec<u64>,
+    /// Bytes of all leaves.
+    free: u64,
+}
+
+impl Ranges {
+    pub(super) fn new(ranges: Vec<FreeRange>) -> Self {
+        let leaves = ranges.len().next_power_of_two();
+        let mut tree = vec![0; 2 * leaves];
+        let mut free = 0;
+        for (leaf, range) in tree[leaves..].iter_mut().zip(&ranges) {
+            *leaf = range.end - range.start;
+            free += *leaf;
+        }
+        for at in (1..leaves).rev() {
+            tree[at] = tree[2 * at].max(tree[2 * at + 1]);
+        }
+        Self { ranges, leaves, tree, free }
+    }
+
+    /// Bytes that there are to be filled.
+    pub(super) fn free(&self) -> u64 {
+        self.free
+    }
+
+    fn set(&mut self, range: usize, size: u64) {
+        let mut at = self.leaves + range;
+        self.free = self.free - self.tree[at] + size;
+        self.tree[at] = size;
+        while at > 1 {
+            at /= 2;
+            let largest = self.tree[2 * at].max(self.tree[2 * at + 1]);
+            if self.tree[at] == largest {
+                break;
+            }
+            self.tree[at] = largest;
+        }
+    }
+
+    /// Places nothing more in these.
+    pub(super) fn close(&mut self, ranges: Range<usize>) {
+        ranges.for_each(|range| self.set(range, 0));
+    }
+
+    /// Undoes [`Self::close`].
+    pub(super) fn open(&mut self, ranges: Range<usize>) {
+        for range in ranges {
+            let FreeRange { start, end, .. } = self.ranges[range];
+            self.set(range, end - start);
+        }
+    }
+
+    /// The first range of at least `size` bytes, which is not 0. O(log n).
+    fn first(&self, within: &Range<usize>, size: u64) -> Option<usize> {
+        if within.is_empty() {
+            return None;
+        }
+        let mut at = self.leaves + within.start;
+        loop {
+            if self.tree[at] >= size {
+                while at < self.leaves {
+                    at *= 2;
+                    at += usize::from(self.tree[at] < size);
+                }
+                let found = at - self.leaves;
+                return (found < within.end).then_some(found);
+            }
+            // Up from what is the right half of something, then to its right.
+            while at & 1 == 1 {
+                at /= 2;
+            }
+            if at == 0 {
+                return None;
+            }
+            at += 1;
+        }
+    }
+
+    /// Takes the first place for `size` bytes at a multiple of `alignment`. O(log n).
+    pub(super) fn take(&mut self, within: Range<usize>, size: u64, alignment: u64) -> Option<Taken> {
+        let mut rest = within;
+        for _ in 0..LOOKS {
+            let range = self.first(&rest, size)?;
+            if let Some(taken) = self.take_of(range, size, alignment) {
+                return Some(taken);
+            }
+            rest.start = range + 1;
+        }
+        let range = self.first(&rest, size.checked_add(alignment - 1)?)?;
+        self.take_of(range, size, alignment)
+    }
+
+    fn take_of(&mut self, range: usize, size: u64, alignment: u64) -> Option<Taken> {
+        let FreeRange { start, end, .. } = self.ranges[range];
+        let offset = align_up(start, alignment)?;
+        let behind = offset.checked_add(size).filter(|&behind| behind <= end)?;
+        self.ranges[range].start = behind;
+        self.set(range, end - behind);
+        Some(Taken { range, offset, start })
+    }
+
+    /// Undoes what was taken last and not undone yet.
+    pub(super) fn undo(&mut self, taken: Taken) {
+        let range = &mut self.ranges[taken.range];
+        range.start = taken.start;
+        let size = range.end - range.start;
+        self.set(taken.range, size);
+    }
+}
+
+/// The part of a block's ranges that is lower than the one numbered `before`, counted within the block.
+pub(super) fn below(ranges: &Range<usize>, before: u32) -> Range<usize> {
+    ranges.start..ranges.end.min(ranges.start + index(before))
+}

@@ -1,0 +1,78 @@
+//! Why there is no defragmentation.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use super::access::ForeignHandle;
+use crate::metadata::Algorithm;
+
+/// Why a context for defragmentation was not begun. Nothing was changed.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let info = PoolCreateInfo { algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
+/// let ring = allocator.create_pool(&info)?;
+/// let info = DefragmentationInfo { pools: &[&ring], ..Default::default() };
+/// let error = allocator.begin_defragmentation(&info).unwrap_err();
+/// assert_eq!(error, BeginDefragmentationError::Algorithm { algorithm: Algorithm::Linear });
+/// # unsafe { allocator.destroy_pool(ring) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum BeginDefragmentationError {
+    /// The pool is another allocator's, or was destroyed.
+    Foreign(ForeignHandle),
+    /// In a pool with this algorithm nothing can be moved: in a [`Linear`](Algorithm::Linear) one because the order of the
+    /// allocations is its use, in a [`Buddy`](Algorithm::Buddy) one because each place has neighbours of its size.
+    Algorithm {
+        /// The pool's.
+        algorithm: Algorithm,
+    },
+    /// Another context works on the same memory type or pool, or the pool is in the list twice.
+    InProgress {
+        /// Index of the memory type.
+        memory_type: u32,
+        /// Whether it is a pool.
+        is_pool: bool,
+    },
+}
+
+impl BeginDefragmentationError {
+    /// The Vulkan result that stands for this; that of a linear pool is VMA's.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::{Algorithm, BeginDefragmentationError};
+    /// let error = BeginDefragmentationError::Algorithm { algorithm: Algorithm::Linear };
+    /// assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::Foreign(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
+            Self::Algorithm { .. } => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+            Self::InProgress { .. } => vk::Result::ERROR_INITIALIZATION_FAILED,
+        }
+    }
+}
+
+impl fmt::Display for BeginDefragmentationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Foreign(error) => error.fmt(f),
+            Self::Algorithm { algorithm } => {
+                write!(f, "nothing can be moved in a pool that is {algorithm:?}")
+            }
+            Self::InProgress { memory_type, is_pool } => {
+                let what = if *is_pool { "a pool" } else { "the default memory" };
+                write!(f, "{what} of memory type {memory_type} is being defragmented already")
+            }
+        }
+    }
+}
+
+impl Error for BeginDefragmentationError {}

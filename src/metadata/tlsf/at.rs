@@ -1,0 +1,73 @@
+//! Granting a place that the caller chose.
+#![forbid(unsafe_code)]
+
+use super::Tlsf;
+use super::bins::class_of;
+use super::search::Find;
+use crate::metadata::{Chunk, Key, RegionId, Tag};
+
+impl Tlsf {
+    /// Grants the `size` units at `offset` of a region, which are all free and lie in the chunk right behind the one that
+    /// `before` names; at the start of the region if that is `None`. For owners that move what they hold: [`Tlsf::places`]
+    /// shows where there is room. Nothing is left out, whatever the size.
+    ///
+    /// `None`, and nothing is changed: something there is used, or `before` is not, or is elsewhere.
+    ///
+    /// # Complexity
+    /// O(1); O(log n) once [`Strategy::MinOffset`](crate::metadata::Strategy::MinOffset) was asked for.
+    ///
+    /// # Examples
+    /// ```
+    /// use sublet::metadata::{Metadata, Request, Tag, Tlsf};
+    ///
+    /// let mut tlsf = Tlsf::new(1 << 20);
+    /// let region = tlsf.add_region(&(1 << 20))?;
+    /// let (key, _) = tlsf.allocate(&Request::new(4096, 256)).expect("there is room");
+    /// let at = tlsf.allocate_at(Some(key), region, 65_536, 100, Tag(7)).expect("it is free");
+    /// assert_eq!(tlsf.span(at).expect("a live key").offset, 65_536);
+    /// assert_eq!(tlsf.allocate_at(Some(key), region, 65_500, 100, Tag(7)), None, "some of it is used");
+    /// # Ok::<(), sublet::metadata::RegionError>(())
+    /// ```
+    pub fn allocate_at(
+        &mut self,
+        before: Option<Key>,
+        region: RegionId,
+        offset: u64,
+        size: u64,
+        tag: Tag,
+    ) -> Option<Key> {
+        let (chunk, gap) = self.chunks.free_behind(before, region, offset, size)?;
+        if !self.chunks.reserve_two() {
+            return None;
+        }
+        if self.chunks.is_whole_region(chunk) {
+            self.open_region(chunk);
+        }
+        let (addr, have) = self.chunks.extent(chunk);
+        let find = Find { chunk, class: class_of(have), addr, have, gap };
+        self.take_hard(find, size, tag, true).map(|(key, _)| key)
+    }
+
+    /// Shows the chunks of a region in the order of their offsets, as they are: unlike
+    /// [`Metadata::walk`](crate::metadata::Metadata::walk) it does not show as free what is left out beside used chunks. So
+    /// all of every free one can be had with [`Tlsf::allocate_at`].
+    ///
+    /// # Panics
+    /// If there is no such region.
+    ///
+    /// # Examples
+    /// ```
+    /// use sublet::metadata::{Metadata, Request, Tlsf};
+    ///
+    /// let mut tlsf = Tlsf::new(1 << 20);
+    /// let region = tlsf.add_region(&(1 << 20))?;
+    /// tlsf.allocate(&Request::new(1000, 1)).expect("there is room");
+    /// let mut places = Vec::new();
+    /// tlsf.places(region, &mut |place| places.push((place.offset, place.size, place.used.is_some())));
+    /// assert_eq!(places, [(0, 1000, true), (1000, (1 << 20) - 1000, false)]);
+    /// # Ok::<(), sublet::metadata::RegionError>(())
+    /// ```
+    pub fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
+        self.chunks.places(region, visit);
+    }
+}
