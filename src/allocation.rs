@@ -4,6 +4,8 @@
 use std::error::Error;
 use std::ffi::c_void;
 use std::fmt;
+use std::num::NonZeroU64;
+use std::panic::Location;
 use std::ptr::NonNull;
 
 use ash::vk;
@@ -120,6 +122,34 @@ impl Allocation {
         self.size
     }
 
+    /// Names the allocation, for who keeps a table of them. Of all allocations of a program, live or freed, no other has this
+    /// name (until 2^32 more were made in the same place). It stays the same for as long as the allocation stays in its
+    /// place. A [`MemoryMap`](crate::MemoryMap) shows it.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let info = AllocationCreateInfo::new(MemoryUsage::CpuOnly);
+    /// let (one, other) = (allocator.allocate_memory(&requirements, &info)?, allocator.allocate_memory(&requirements, &info)?);
+    /// assert_ne!(one.id(), other.id());
+    /// # unsafe { allocator.free_memory(one) }?;
+    /// # unsafe { allocator.free_memory(other) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn id(&self) -> AllocationId {
+        AllocationId {
+            allocator: self.allocator,
+            vector: self.vector,
+            generation: self.generation,
+            shard: self.shard,
+            dedicated: self.is_dedicated(),
+            key: self.key.0,
+        }
+    }
+
     /// Index of the memory type.
     ///
     /// ```
@@ -193,7 +223,8 @@ impl Allocation {
         self.user_data
     }
 
-    /// Changes what the caller keeps with the allocation.
+    /// Changes what the caller keeps with the allocation. An allocator that tracks it is told with
+    /// [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data) instead.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -219,6 +250,29 @@ impl Allocation {
     pub(crate) fn live(&self) -> Live {
         Live { generation: self.generation, key: self.key, dedicated: self.is_dedicated(), shard: self.shard }
     }
+}
+
+/// Names one allocation: see [`Allocation::id`].
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+/// let mut owners = std::collections::BTreeMap::from([(allocation.id(), "shadow atlas")]);
+/// assert_eq!(owners.remove(&allocation.id()), Some("shadow atlas"));
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AllocationId {
+    pub(crate) allocator: u32,
+    pub(crate) vector: u32,
+    pub(crate) generation: u32,
+    pub(crate) shard: u8,
+    pub(crate) dedicated: bool,
+    pub(crate) key: NonZeroU64,
 }
 
 impl fmt::Debug for Allocation {
@@ -269,6 +323,8 @@ pub struct AllocationInfo {
     pub user_data: u64,
     /// Its name.
     pub name: Option<Box<str>>,
+    /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
+    pub caller: Option<&'static Location<'static>>,
     /// Bytes of the device memory: those of the block, or of the dedicated memory.
     pub memory_size: u64,
     /// Whether the memory is its own.
@@ -369,6 +425,11 @@ impl ResourceKind {
         }
     }
 
+    /// The usage in a tag.
+    pub(crate) fn usage_in(tag: Tag) -> u32 {
+        tag.0 & ((1 << USAGE_BITS) - 1)
+    }
+
     /// Whether the resource may be one that shares no granularity page with linear ones.
     #[inline]
     pub(crate) fn needs_whole_pages(self) -> bool {
@@ -406,6 +467,10 @@ pub struct Leak {
     pub memory_type_index: u32,
     /// The name of the pool, if it was in one that had a name.
     pub pool: Option<Box<str>>,
+    /// What the caller kept with it, with [`Tracking::USER_DATA`](crate::Tracking::USER_DATA).
+    pub user_data: Option<u64>,
+    /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
+    pub caller: Option<&'static Location<'static>>,
 }
 
 impl fmt::Display for Leak {
@@ -420,6 +485,10 @@ impl fmt::Display for Leak {
             Some(pool) => write!(f, " at {} in the pool \"{pool}\"", self.offset)?,
             None => write!(f, " at {}", self.offset)?,
         }
-        write!(f, ", memory type {}", self.memory_type_index)
+        write!(f, ", memory type {}", self.memory_type_index)?;
+        match self.caller {
+            Some(caller) => write!(f, ", allocated at {}:{}", caller.file(), caller.line()),
+            None => Ok(()),
+        }
     }
 }

@@ -69,8 +69,8 @@ mod resource;
 mod statistics;
 mod virtual_block;
 
-pub use allocation::{Allocation, AllocationInfo, FreeError, Leak, ResourceKind};
-pub use allocator::{Allocator, AllocatorCreateInfo, HeapBudget, LocalAllocator, Mapping};
+pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, ResourceKind};
+pub use allocator::{Allocator, AllocatorCreateInfo, HeapBudget, LocalAllocator, Mapping, Tracking};
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
     AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags,
@@ -86,7 +86,10 @@ pub use error::{
 pub use memory_type::NoMemoryType;
 pub use metadata::Algorithm;
 pub use pool::{DestroyPoolError, Pool};
-pub use statistics::{DetailedStatistics, Statistics};
+pub use statistics::{
+    AllocationEntry, BlockMap, ChunkMap, DedicatedMap, DetailedStatistics, MemoryMap, Statistics,
+    TotalStatistics, VectorMap,
+};
 pub use virtual_block::*;
 
 /// The README's code, compiled and run as a test.

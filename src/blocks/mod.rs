@@ -7,7 +7,9 @@ mod device_block;
 mod growth;
 mod mapping;
 
-pub(crate) use block_vector::{BlockVector, Grant, Live, PlainRequest, Totals, VectorRequest, Visited};
+pub(crate) use block_vector::{
+    BlockVector, Grant, Live, PlainRequest, Record, Totals, VectorRequest, Visited,
+};
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::DeviceContext;
 pub(crate) use growth::{ChainPointer, VectorConfig};
