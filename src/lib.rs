@@ -65,6 +65,8 @@ pub mod guide;
 mod memory_type;
 pub mod metadata;
 mod pool;
+#[cfg(feature = "json")]
+mod report;
 mod resource;
 mod statistics;
 mod virtual_block;

@@ -47,6 +47,12 @@ impl<T: Threading> Allocator<T> {
         &self.inner.context.device
     }
 
+    /// Whether allocations may be in a memory type at all.
+    #[cfg(feature = "json")]
+    pub(crate) fn is_type_allowed(&self, memory_type: u32) -> bool {
+        self.inner.allowed_types & (1 << memory_type) != 0
+    }
+
     pub(crate) fn has_maintenance5(&self) -> bool {
         self.inner.maintenance5
     }

@@ -64,6 +64,28 @@ impl MemoryMap {
         all
     }
 
+    /// As [`Self::allocations`], to enter what the program knows of them.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let mut map = allocator.memory_map();
+    /// map.allocations_mut().for_each(|entry| entry.user_data = Some(7));
+    /// assert_eq!(map.allocations().next().unwrap().user_data, Some(7));
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocations_mut(&mut self) -> impl Iterator<Item = &mut AllocationEntry> {
+        self.vectors.iter_mut().flat_map(|vector| {
+            let chunks = vector.blocks.iter_mut().flat_map(|block| &mut block.chunks);
+            let shared = chunks.filter_map(|chunk| chunk.allocation.as_mut());
+            shared.chain(vector.dedicated.iter_mut().map(|dedicated| &mut dedicated.allocation))
+        })
+    }
+
     /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones last.
     ///
     /// ```
