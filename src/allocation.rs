@@ -5,11 +5,12 @@ use std::error::Error;
 use std::ffi::c_void;
 use std::fmt;
 use std::num::NonZeroU64;
+use std::panic::Location;
 use std::ptr::NonNull;
 
 use ash::vk;
 
-use crate::blocks::{Live, MappedPointer, kind_of, tag_of};
+use crate::blocks::{Live, MappedPointer, kind_of, tag_of, usage_of};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Tag};
 
@@ -123,7 +124,8 @@ impl Allocation {
 
     /// Names the allocation, for who keeps a table of them. Of all allocations of a program, live or freed, no other has this
     /// name (until 2^32 more were made in the same place). It stays the same for the whole life of the allocation, except that
-    /// [`Move::complete`](crate::Move::complete) gives it another: the one of its new place.
+    /// [`Move::complete`](crate::Move::complete) gives it another: the one of its new place. A
+    /// [`MemoryMap`](crate::MemoryMap) shows it.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -222,7 +224,8 @@ impl Allocation {
         self.user_data
     }
 
-    /// Changes what the caller keeps with the allocation.
+    /// Changes what the caller keeps with the allocation. An allocator that tracks it is told with
+    /// [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data) instead.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -321,6 +324,8 @@ pub struct AllocationInfo {
     pub user_data: u64,
     /// Its name.
     pub name: Option<Box<str>>,
+    /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
+    pub caller: Option<&'static Location<'static>>,
     /// Bytes of the device memory: those of the block, or of the dedicated memory.
     pub memory_size: u64,
     /// Whether the memory is its own.
@@ -418,6 +423,11 @@ impl ResourceKind {
         }
     }
 
+    /// The usage in a tag.
+    pub(crate) fn usage_in(tag: Tag) -> u32 {
+        usage_of(tag)
+    }
+
     /// Whether the resource may be one that shares no granularity page with linear ones.
     #[inline]
     pub(crate) fn needs_whole_pages(self) -> bool {
@@ -455,6 +465,10 @@ pub struct Leak {
     pub memory_type_index: u32,
     /// The name of the pool, if it was in one that had a name.
     pub pool: Option<Box<str>>,
+    /// What the caller kept with it, with [`Tracking::USER_DATA`](crate::Tracking::USER_DATA).
+    pub user_data: Option<u64>,
+    /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
+    pub caller: Option<&'static Location<'static>>,
 }
 
 impl fmt::Display for Leak {
@@ -469,6 +483,10 @@ impl fmt::Display for Leak {
             Some(pool) => write!(f, " at {} in the pool \"{pool}\"", self.offset)?,
             None => write!(f, " at {}", self.offset)?,
         }
-        write!(f, ", memory type {}", self.memory_type_index)
+        write!(f, ", memory type {}", self.memory_type_index)?;
+        match self.caller {
+            Some(caller) => write!(f, ", allocated at {}:{}", caller.file(), caller.line()),
+            None => Ok(()),
+        }
     }
 }

@@ -66,6 +66,8 @@ pub mod guide;
 mod memory_type;
 pub mod metadata;
 mod pool;
+#[cfg(feature = "json")]
+mod report;
 mod resource;
 mod statistics;
 mod virtual_block;
@@ -73,7 +75,7 @@ mod virtual_block;
 pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, ResourceKind};
 pub use allocator::{
     Allocator, AllocatorCreateInfo, CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError,
-    HeapBudget, LocalAllocator, Mapping, Move,
+    HeapBudget, LocalAllocator, Mapping, Move, Tracking,
 };
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
@@ -95,7 +97,10 @@ pub use error::{
 pub use memory_type::NoMemoryType;
 pub use metadata::Algorithm;
 pub use pool::{DestroyPoolError, Pool};
-pub use statistics::{DetailedStatistics, Statistics};
+pub use statistics::{
+    AllocationEntry, BlockMap, ChunkMap, DedicatedMap, DetailedStatistics, MemoryMap, Statistics,
+    TotalStatistics, VectorMap,
+};
 pub use virtual_block::*;
 
 /// The README's code, compiled and run as a test.

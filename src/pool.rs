@@ -29,6 +29,7 @@ pub struct Pool {
     pub(crate) allocator: u32,
     /// Tells this use of the vector from earlier ones.
     pub(crate) generation: u32,
+    pub(crate) number: u32,
     pub(crate) facts: VectorFacts,
 }
 
@@ -47,6 +48,24 @@ impl Pool {
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.facts.memory_type
+    }
+
+    /// The number that a [`MemoryMap`](crate::MemoryMap) shows the pool under. Of all pools that live at the same time no
+    /// other has it.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
+    /// let map = allocator.memory_map();
+    /// assert!(map.vectors.iter().any(|vector| vector.pool == Some(pool.number())));
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
     }
 
     /// Bytes of a block; the most of them if the allocator manages the sizes.

@@ -53,6 +53,7 @@ impl<T: Threading> Allocator<T> {
     /// unsafe { allocator.destroy_buffer(buffer, allocation) }?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub unsafe fn create_buffer(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
@@ -103,6 +104,7 @@ impl<T: Threading> Allocator<T> {
     /// unsafe { allocator.destroy_image(image, allocation) }?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub unsafe fn create_image(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
@@ -128,6 +130,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
+    #[track_caller]
     unsafe fn finish_resource(
         &self,
         handle: BufferOrImage,

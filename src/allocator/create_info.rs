@@ -3,6 +3,7 @@
 
 use ash::vk;
 
+use super::Tracking;
 use crate::create_info::AllocatorCreateFlags;
 use crate::device::VulkanFunctions;
 
@@ -35,6 +36,8 @@ pub struct AllocatorCreateInfo<'a> {
     pub heap_size_limits: &'a [u64],
     /// Empty blocks that each memory type keeps for later.
     pub empty_blocks_kept: u32,
+    /// What is kept of every allocation, for leak reports and maps; nothing by default. See [`Tracking`].
+    pub tracking: Tracking,
     /// Functions that the program gives; what it leaves open is looked up.
     pub functions: VulkanFunctions,
 }
@@ -126,6 +129,7 @@ impl<'a> AllocatorCreateInfo<'a> {
             preferred_large_heap_block_size: 0,
             heap_size_limits: &[],
             empty_blocks_kept: 1,
+            tracking: Tracking::empty(),
             functions,
         }
     }

@@ -5,10 +5,13 @@ mod create_info;
 pub(crate) mod defragment;
 mod find;
 mod map;
+mod memory_map;
+mod policy;
 mod pools;
 mod route;
 mod settle;
 mod statistics;
+mod tracking;
 mod vectors;
 
 use std::fmt;
@@ -30,6 +33,7 @@ pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, Fr
 pub use map::Mapping;
 pub(crate) use route::Resource;
 pub use statistics::HeapBudget;
+pub use tracking::Tracking;
 use vectors::DefaultVector;
 pub(crate) use vectors::VectorFacts;
 
@@ -48,6 +52,9 @@ struct Inner<T: Threading> {
     types: MemoryTypeTable,
     allowed_types: u32,
     maintenance5: bool,
+    tracking: Tracking,
+    /// Something is to be done for every allocation that the usual way does not do.
+    all_with_care: bool,
     /// By memory type.
     defaults: Box<[DefaultVector<T>]>,
     /// The vectors of pools. They are numbered on from the default ones.
@@ -202,6 +209,8 @@ impl<T: Threading> Allocator<T> {
             allowed_types,
             maintenance5: core_version >= API_VERSION_1_4
                 || info.flags.contains(AllocatorCreateFlags::KHR_MAINTENANCE5),
+            tracking: info.tracking,
+            all_with_care: !info.tracking.is_empty(),
             defaults: Box::default(),
             pool_vectors: AppendTable::new(),
             pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
@@ -231,6 +240,7 @@ impl<T: Threading> Allocator<T> {
     /// # unsafe { allocator.free_memory(allocation) }?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn allocate_memory(
         &self,
         requirements: &vk::MemoryRequirements,
@@ -260,6 +270,7 @@ impl<T: Threading> Allocator<T> {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn allocate_memory_pages(
         &self,
         requirements: &[vk::MemoryRequirements],
@@ -311,6 +322,7 @@ impl<T: Threading> Allocator<T> {
     /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub unsafe fn allocate_memory_for_buffer(
         &self,
         buffer: vk::Buffer,
@@ -346,6 +358,7 @@ impl<T: Threading> Allocator<T> {
     /// # unsafe { allocator.destroy_image(image, allocation) }?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub unsafe fn allocate_memory_for_image(
         &self,
         image: vk::Image,
@@ -407,6 +420,7 @@ impl<T: Threading> Allocator<T> {
     /// ```
     pub fn allocation_info(&self, allocation: &Allocation) -> Result<AllocationInfo, ForeignHandle> {
         let vector = self.vector_of(allocation)?;
+        let record = vector.record(allocation.live())?;
         Ok(AllocationInfo {
             memory_type_index: allocation.memory_type_index(),
             memory: allocation.memory,
@@ -414,7 +428,8 @@ impl<T: Threading> Allocator<T> {
             size: allocation.size,
             mapped_pointer: allocation.mapped_pointer(),
             user_data: allocation.user_data,
-            name: vector.name(allocation.live())?,
+            name: record.name,
+            caller: record.caller,
             memory_size: vector.memory_size(allocation.live())?,
             dedicated: allocation.is_dedicated(),
         })

@@ -62,6 +62,7 @@ impl<T: Threading> Allocator<T> {
             Ok(generation) => Ok(Pool {
                 allocator: inner.id,
                 generation,
+                number,
                 facts: VectorFacts { vector: defaults + number, ..facts },
             }),
             Err(error) => {
@@ -216,21 +217,24 @@ impl<T: Threading> Inner<T> {
         let pool = vector.pool_name();
         let mut leaks = Vec::new();
         vector.deactivate(&self.context, &mut |visited| {
-            let (name, size, offset, tag, dedicated) = match visited {
-                Visited::Chunk { chunk: Chunk { offset, size, used: Some((_, tag)) }, name } => {
-                    (name, size, offset, tag, false)
+            let (record, size, offset, tag, dedicated) = match visited {
+                Visited::Chunk { chunk: Chunk { offset, size, used: Some((_, tag)) }, record, .. } => {
+                    (record, size, offset, tag, false)
                 }
-                Visited::Dedicated { size, tag, name } => (name, size, 0, tag, true),
+                Visited::Dedicated { size, tag, record, .. } => (Some(record), size, 0, tag, true),
                 _ => return,
             };
+            let record = record.cloned().unwrap_or_default();
             let leak = Leak {
-                name: name.map(Box::from),
+                name: record.name,
                 size,
                 offset,
                 kind: ResourceKind::of(tag),
                 dedicated,
                 memory_type_index: config.memory_type,
                 pool: pool.clone(),
+                user_data: record.user_data,
+                caller: record.caller,
             };
             leaks.push(leak);
         });
@@ -242,6 +246,7 @@ impl<T: Threading> Inner<T> {
                 pool = leak.pool.as_deref().unwrap_or("(none)"),
                 size = leak.size, offset = leak.offset, kind = %leak.kind, dedicated = leak.dedicated,
                 memory_type = config.memory_type,
+                user_data = leak.user_data, caller = leak.caller.map(tracing::field::display),
                 "allocation was never freed"
             );
         }

@@ -1,6 +1,8 @@
 //! Where an allocation comes from: a pool, the default vector of the best memory type, or memory of its own.
 #![forbid(unsafe_code)]
 
+use std::panic::Location;
+
 use ash::vk;
 
 use super::{Allocator, VectorFacts};
@@ -148,6 +150,8 @@ struct Wanted<'a> {
     resource: &'a Resource,
     info: &'a AllocationCreateInfo<'a>,
     alignment: u64,
+    /// Who asked, if that may be kept.
+    caller: Option<&'static Location<'static>>,
 }
 
 impl<'a> Wanted<'a> {
@@ -155,7 +159,7 @@ impl<'a> Wanted<'a> {
     fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
         // Zero stands for one.
         let alignment = resource.requirements.alignment.max(info.min_alignment).max(1);
-        Self { resource, info, alignment }
+        Self { resource, info, alignment, caller: None }
     }
 
     /// What the engine carries for it.
@@ -181,7 +185,7 @@ impl<'a> Wanted<'a> {
     /// What is asked of the vector.
     #[inline]
     fn request(&self, facts: &VectorFacts) -> VectorRequest {
-        let Self { resource, info, alignment } = *self;
+        let Self { resource, info, alignment, .. } = *self;
         VectorRequest {
             size: resource.requirements.size,
             alignment,
@@ -204,6 +208,7 @@ impl<T: Threading> Allocator<T> {
     /// between functions costs as much as the search for a place. The resource is described by a function, and not by
     /// a value, for the same reason: what is needed of it stays in registers.
     #[inline]
+    #[track_caller]
     pub(crate) fn allocate(
         &self,
         resource: impl Fn() -> Resource,
@@ -211,7 +216,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         let described = resource();
         let Some((facts, vector)) = self.usual_place(&described, info) else {
-            return self.allocate_with_care(&resource(), info);
+            return self.allocate_with_care(&resource(), info, Some(Location::caller()));
         };
         let wanted = Wanted::new(&described, info);
         let mapped = wanted.is_mapped(facts);
@@ -243,6 +248,7 @@ impl<T: Threading> Allocator<T> {
         let is_ordinary = !prefers_dedicated
             && !requires_dedicated
             && info.name.is_none()
+            && !self.inner.all_with_care
             && is_zero_or_power_of_two(alignment)
             && is_zero_or_power_of_two(info.min_alignment)
             // So compared, what is negative or not a number is too large.
@@ -306,7 +312,7 @@ impl<T: Threading> Allocator<T> {
                 return Ok(self.allocation(&wanted, facts, grant, request.mapped, 0));
             }
         }
-        self.allocate_with_care(resource, info)
+        self.allocate_with_care(resource, info, None)
     }
 
     /// Maps the block of a grant that is to be mapped, and is not.
@@ -332,6 +338,7 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
+        caller: Option<&'static Location<'static>>,
     ) -> Result<Allocation, AllocationError> {
         if resource.requirements.size == 0 {
             return Err(AllocationError::ZeroSize);
@@ -346,7 +353,7 @@ impl<T: Threading> Allocator<T> {
             return Err(AllocationError::Priority { priority: info.priority });
         }
         check_flags(info)?;
-        let wanted = Wanted::new(resource, info);
+        let wanted = Wanted { caller, ..Wanted::new(resource, info) };
         if let Some(pool) = info.pool {
             let facts = self.pool_facts(pool).map_err(|_| AllocationError::ForeignPool)?;
             let memory_type_bits = resource.requirements.memory_type_bits;
@@ -494,10 +501,10 @@ impl<T: Threading> Allocator<T> {
         flags: u8,
     ) -> Allocation {
         let allocation = self.allocation(wanted, facts, grant, request.mapped, flags);
-        let name = wanted.info.name;
-        if name.is_some() {
-            let named = vector.set_name(allocation.live(), name);
-            debug_assert!(named.is_ok());
+        let record = self.inner.tracking.record(wanted.info, wanted.caller);
+        if !record.is_empty() {
+            let kept = vector.change_record(allocation.live(), |empty| *empty = record);
+            debug_assert!(kept.is_ok());
         }
         allocation
     }

@@ -2,13 +2,13 @@
 #![forbid(unsafe_code)]
 
 use super::Allocator;
-use crate::base::cast::narrow;
+use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, Totals, Visited};
 use crate::device::Device;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
-use crate::statistics::{DetailedStatistics, Statistics};
+use crate::statistics::{DetailedStatistics, Statistics, TotalStatistics};
 
 /// What one heap holds and may hold.
 ///
@@ -45,6 +45,12 @@ impl From<Totals> for Statistics {
 impl<T: Threading> Allocator<T> {
     pub(crate) fn device(&self) -> &Device {
         &self.inner.context.device
+    }
+
+    /// Whether allocations may be in a memory type at all.
+    #[cfg(feature = "json")]
+    pub(crate) fn is_type_allowed(&self, memory_type: u32) -> bool {
+        self.inner.allowed_types & (1 << memory_type) != 0
     }
 
     pub(crate) fn has_maintenance5(&self) -> bool {
@@ -106,7 +112,7 @@ impl<T: Threading> Allocator<T> {
         context.budgets.refresh_if_stale(&context.device);
         let mut heaps = vec![HeapBudget::default(); context.device.memory_heaps().len()];
         self.for_each_vector(|memory_type, vector| {
-            let heap = crate::base::cast::index(context.heap_of(memory_type));
+            let heap = index(context.heap_of(memory_type));
             heaps[heap].statistics.add(&vector.totals().into());
         });
         for (at, heap) in heaps.iter_mut().enumerate() {
@@ -148,29 +154,109 @@ impl<T: Threading> Allocator<T> {
     pub fn memory_type_statistics(&self) -> Vec<Statistics> {
         let mut types = vec![Statistics::default(); self.inner.defaults.len()];
         self.for_each_vector(|memory_type, vector| {
-            types[crate::base::cast::index(memory_type)].add(&vector.totals().into());
+            types[index(memory_type)].add(&vector.totals().into());
         });
         types
     }
 
-    /// Sums over everything, and the extremes of sizes: walks every block.
+    /// Sums for each heap. Quick: nothing is walked. [`Self::heap_budgets`] has them as well, with usage and budget.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// assert_eq!(allocator.heap_statistics(), [Statistics::default()]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn heap_statistics(&self) -> Vec<Statistics> {
+        let context = &self.inner.context;
+        let mut heaps = vec![Statistics::default(); context.device.memory_heaps().len()];
+        self.for_each_vector(|memory_type, vector| {
+            heaps[index(context.heap_of(memory_type))].add(&vector.totals().into());
+        });
+        heaps
+    }
+
+    /// Sums over everything. Quick: nothing is walked.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// assert_eq!(allocator.statistics().allocation_bytes, 4096);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        let mut all = Statistics::default();
+        self.for_each_vector(|_, vector| all.add(&vector.totals().into()));
+        all
+    }
+
+    /// Sums over the default vector of a memory type, that is, without its pools; `None` if there is no such type. Quick: nothing
+    /// is walked.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) })?;
+    /// assert_eq!(allocator.memory_type_statistics()[0].block_count, 1);
+    /// assert_eq!(allocator.default_statistics(0), Some(Statistics::default()));
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn default_statistics(&self, memory_type_index: u32) -> Option<Statistics> {
+        let default = self.inner.defaults.get(index(memory_type_index))?;
+        Some(default.vector.totals().into())
+    }
+
+    /// Sums over everything, by memory type, by heap and in all, and the extremes of sizes: walks every block.
     ///
     /// # Complexity
-    /// O(allocations). The locks of a memory type or pool, and of all its shards, are held while its blocks are walked: other
+    /// O(chunks). The locks of a memory type or pool, and of all its shards, are held while its blocks are walked: other
     /// threads wait. For tools, and not for every frame.
     ///
     /// ```
     /// # use sublet::*;
     /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// assert_eq!(allocator.calculate_statistics().statistics.allocation_count, 0);
+    /// let statistics = allocator.calculate_statistics();
+    /// assert_eq!(statistics.total.statistics.allocation_count, 0);
+    /// assert_eq!(statistics.memory_types[0].unused_range_size_min, u64::MAX);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn calculate_statistics(&self) -> DetailedStatistics {
-        let mut all = DetailedStatistics::default();
-        self.for_each_vector(|_, vector| walk(vector, &mut all));
+    pub fn calculate_statistics(&self) -> TotalStatistics {
+        let context = &self.inner.context;
+        let mut all = TotalStatistics::new(self.inner.defaults.len(), context.device.memory_heaps().len());
+        for vector in self.inner.vectors() {
+            if let Some((memory_type, statistics)) = walk(vector) {
+                all.add(memory_type, context.heap_of(memory_type), &statistics);
+            }
+        }
         all
+    }
+
+    /// As [`Self::default_statistics`], with the extremes of sizes: walks every block of the default vector.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// assert_eq!(allocator.calculate_default_statistics(0), Some(DetailedStatistics::default()));
+    /// assert_eq!(allocator.calculate_default_statistics(1), None, "there is one memory type");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn calculate_default_statistics(&self, memory_type_index: u32) -> Option<DetailedStatistics> {
+        let default = self.inner.defaults.get(index(memory_type_index))?;
+        walk(&default.vector).map(|(_, statistics)| statistics)
     }
 
     /// Sums over a pool. Quick: nothing is walked.
@@ -206,9 +292,7 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn calculate_pool_statistics(&self, pool: &Pool) -> Result<DetailedStatistics, ForeignHandle> {
-        let mut all = DetailedStatistics::default();
-        walk(self.pool_vector(pool)?, &mut all);
-        Ok(all)
+        walk(self.pool_vector(pool)?).map(|(_, statistics)| statistics).ok_or(ForeignHandle::Pool)
     }
 
     fn for_each_vector(&self, mut visit: impl FnMut(u32, &BlockVector<T>)) {
@@ -220,9 +304,13 @@ impl<T: Threading> Allocator<T> {
     }
 }
 
-fn walk<T: Threading>(vector: &BlockVector<T>, all: &mut DetailedStatistics) {
+/// Sums over a vector, and its memory type; `None` if it is not in use.
+fn walk<T: Threading>(vector: &BlockVector<T>) -> Option<(u32, DetailedStatistics)> {
+    let mut memory_type = None;
+    let mut all = DetailedStatistics::default();
     vector.visit(&mut |visited| match visited {
-        Visited::Block { size } => all.add_block(size),
+        Visited::Vector { config, .. } => memory_type = Some(config.memory_type),
+        Visited::Block { size, .. } => all.add_block(size),
         Visited::Chunk { chunk, .. } if chunk.used.is_some() => all.add_allocation(chunk.size),
         Visited::Chunk { chunk, .. } => all.add_unused_range(chunk.size),
         Visited::Dedicated { size, .. } => {
@@ -230,4 +318,5 @@ fn walk<T: Threading>(vector: &BlockVector<T>, all: &mut DetailedStatistics) {
             all.add_allocation(size);
         }
     });
+    memory_type.map(|memory_type| (memory_type, all))
 }

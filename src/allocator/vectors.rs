@@ -96,7 +96,13 @@ impl<T: Threading> Inner<T> {
 
     /// All vectors: first one for each memory type, then the pools.
     pub(super) fn vectors(&self) -> impl Iterator<Item = &BlockVector<T>> {
-        self.defaults.iter().map(|default| &default.vector).chain(self.pool_vectors.iter())
+        self.numbered_vectors().map(|(_, vector)| vector)
+    }
+
+    /// Every vector, with its number.
+    pub(super) fn numbered_vectors(&self) -> impl Iterator<Item = (u32, &BlockVector<T>)> {
+        let defaults = self.defaults.iter().map(|default| &default.vector);
+        (0..).zip(defaults.chain(self.pool_vectors.iter()))
     }
 
     /// What every allocation of a memory type has in its flags.

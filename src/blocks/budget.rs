@@ -50,6 +50,11 @@ pub(crate) struct HeapLevel {
     pub(crate) budget: u64,
 }
 
+/// 80 % of a number of bytes, rounded down. In two parts: a heap may be larger than an eighth of `u64::MAX`.
+const fn eight_tenths(bytes: u64) -> u64 {
+    bytes / 10 * 8 + bytes % 10 * 8 / 10
+}
+
 impl HeapLevel {
     /// What may still be taken.
     pub(crate) fn free(self) -> u64 {
@@ -132,8 +137,7 @@ impl Budgets {
 
     /// The level of a heap if the live `VkDeviceMemory` objects have `bytes`.
     fn level_with(&self, heap: &Heap, bytes: u64) -> HeapLevel {
-        // Divided first: a heap may be larger than `u64::MAX / 4`.
-        let guess = heap.size / 5 * 4;
+        let guess = eight_tenths(heap.size);
         if !self.from_driver {
             return HeapLevel { usage: bytes, budget: guess };
         }
@@ -210,5 +214,18 @@ impl Budgets {
         heap.memory_bytes.fetch_sub(size, Ordering::Relaxed);
         self.live_memory.fetch_sub(1, Ordering::Relaxed);
         self.calls_since_query.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::eight_tenths;
+
+    #[test]
+    fn eight_tenths_are_rounded_down_once() {
+        for bytes in (0..100).chain([1 << 30, (1 << 30) + 7, u64::MAX / 8]) {
+            assert_eq!(eight_tenths(bytes), bytes * 8 / 10);
+        }
+        assert_eq!(eight_tenths(u64::MAX), 14_757_395_258_967_641_292);
     }
 }

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 
 use ash::vk;
 
+use super::block_vector::Record;
 use super::device_block::DeviceBlock;
 use super::mapping::MappedPointer;
 use crate::base::cast::{index, narrow};
@@ -18,7 +19,7 @@ pub(crate) struct Dedicated {
     /// blocks.
     pub(crate) map_count: u64,
     pub(crate) tag: Tag,
-    pub(crate) name: Option<Box<str>>,
+    pub(crate) record: Record,
 }
 
 /// Slots with a generation each, so that a stale key is found out.
@@ -35,6 +36,11 @@ fn split(key: Key) -> Option<(usize, u32)> {
     let low = u32::try_from(key.0.get() & u64::from(u32::MAX)).ok()?;
     let generation = u32::try_from(key.0.get() >> 32).ok()?;
     Some((index(low.checked_sub(1)?), generation))
+}
+
+fn join(at: u32, generation: u32) -> Key {
+    let low = NonZeroU64::MIN.saturating_add(u64::from(at));
+    Key(low | (u64::from(generation) << 32))
 }
 
 impl DedicatedList {
@@ -54,8 +60,7 @@ impl DedicatedList {
                 narrow(self.slots.len() - 1)
             }
         };
-        let low = NonZeroU64::MIN.saturating_add(u64::from(at));
-        Key(low | (u64::from(self.last_generation) << 32))
+        join(at, self.last_generation)
     }
 
     /// Takes it out again.
@@ -94,9 +99,11 @@ impl DedicatedList {
         (self.count, self.bytes)
     }
 
-    /// All of them, in the order of their slots.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Dedicated> {
-        self.slots.iter().filter_map(|(_, dedicated)| dedicated.as_ref())
+    /// All of them with their keys, in the order of their slots.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &Dedicated)> {
+        (0..)
+            .zip(&self.slots)
+            .filter_map(|(at, (generation, dedicated))| Some((join(at, *generation), dedicated.as_ref()?)))
     }
 
     /// Takes all of them out.

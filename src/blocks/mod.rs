@@ -10,7 +10,7 @@ mod tag;
 
 pub(crate) use block_vector::{
     BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget, PlainRequest,
-    Planned, Totals, VectorRequest, Visited,
+    Planned, Record, Totals, VectorRequest, Visited,
 };
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::DeviceContext;

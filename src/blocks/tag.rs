@@ -37,7 +37,6 @@ pub(crate) const fn kind_of(tag: Tag) -> u32 {
 }
 
 /// The usage in a tag: the lowest 23 bits of it.
-#[allow(dead_code, reason = "for reports")]
 pub(crate) const fn usage_of(tag: Tag) -> u32 {
     tag.0 & ((1 << USAGE_BITS) - 1)
 }

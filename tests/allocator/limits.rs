@@ -358,7 +358,7 @@ fn budgets_add_up() {
             assert_eq!(before.len(), profile.heaps.len());
             if !from_driver {
                 for (budget, heap) in before.iter().zip(profile.heaps) {
-                    assert_eq!((budget.usage, budget.budget), (0, heap.size / 5 * 4));
+                    assert_eq!((budget.usage, budget.budget), (0, heap.size * 8 / 10));
                 }
             }
             let own = in_type_with(0, Flags::DEDICATED_MEMORY);
@@ -392,7 +392,7 @@ fn a_limit_limits_the_budget() {
     on_every_profile(|profile| {
         let limits = vec![50 * MIB; profile.heaps.len()];
         let rig = Rig::with(Gpu::new(profile), &Options { heap_size_limits: &limits, ..Options::default() });
-        let expected = if profile.features.memory_budget { 50 * MIB } else { 50 * MIB / 5 * 4 };
+        let expected = if profile.features.memory_budget { 50 * MIB } else { 50 * MIB * 8 / 10 };
         for budget in rig.allocator.heap_budgets() {
             assert_eq!(budget.budget, expected);
         }
@@ -419,7 +419,8 @@ fn over_the_budget_small_allocations_share_small_blocks() {
             } else {
                 let own = in_type_with(memory_type, Flags::DEDICATED_MEMORY);
                 let most = profile.limits.max_memory_allocation_size.min(rig.heap_size(memory_type) / 10);
-                while rig.allocator.heap_budgets()[heap as usize].usage < rig.heap_size(memory_type) / 5 * 4 {
+                while rig.allocator.heap_budgets()[heap as usize].usage < rig.heap_size(memory_type) * 8 / 10
+                {
                     held.push(rig.memory(most, 1, &own).unwrap());
                 }
             }

@@ -329,7 +329,7 @@ fn managed_pools_grow_and_have_dedicated_memory() {
         assert_eq!(statistics, rig.statistics(0), "everything of that type is in the pool");
         let detailed = rig.allocator.calculate_pool_statistics(&pool).unwrap();
         assert_eq!(detailed.statistics, statistics);
-        assert_eq!(rig.allocator.calculate_statistics().statistics, statistics);
+        assert_eq!(rig.allocator.calculate_statistics().total.statistics, statistics);
         rig.free_all([small, large, own, odd]);
         rig.destroy_pool(pool);
         rig.finish();

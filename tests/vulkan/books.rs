@@ -29,7 +29,7 @@ fn budgets_follow_what_is_taken_and_given_back() {
         assert!(during[heap].usage >= before[heap].usage + (16 << 20), "{during:?}");
         let types = bench.allocator.memory_type_statistics();
         assert_eq!(types[memory_type], during[heap].statistics);
-        assert_eq!(bench.allocator.calculate_statistics().statistics, types[memory_type]);
+        assert_eq!(bench.allocator.calculate_statistics().total.statistics, types[memory_type]);
 
         buffers.into_iter().for_each(|buffer| bench.destroy(buffer));
         let kept = bench.allocator.heap_budgets()[heap].statistics;

@@ -3,7 +3,7 @@
 
 use super::super::dedicated::Dedicated;
 use super::super::device_block::{DeviceBlock, DeviceContext};
-use super::{BlockVector, Grant, Live, PlainRequest, VectorRequest};
+use super::{BlockVector, Grant, Live, PlainRequest, Record, VectorRequest};
 use crate::base::sync::Threading;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, MapError};
@@ -237,7 +237,12 @@ impl<T: Threading> BlockVector<T> {
         }
         let (memory, mapped) = (block.memory, block.mapped());
         let map_count = u64::from(request.mapped);
-        let key = self.dedicated.lock().insert(Dedicated { block, map_count, tag: request.tag, name: None });
+        let key = self.dedicated.lock().insert(Dedicated {
+            block,
+            map_count,
+            tag: request.tag,
+            record: Record::default(),
+        });
         Ok(Grant { memory, offset: 0, mapped, key, generation, shard: 0 })
     }
 }

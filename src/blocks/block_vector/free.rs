@@ -26,8 +26,8 @@ impl<T: Threading> BlockVector<T> {
             let mut core = self.core.lock();
             let active = core.use_of(live.generation)?;
             let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
-            if !active.names.is_empty() {
-                active.names.remove(&live.key);
+            if !active.records.is_empty() {
+                active.records.remove(&live.key);
             }
             if mapped {
                 let block = active.block_mut(region);
@@ -136,5 +136,15 @@ impl<T: Threading> BlockVector<T> {
         let bytes: u64 = emptied.iter().map(|block| block.size).sum();
         emptied.into_iter().for_each(|block| block.destroy(context));
         reclaimed + bytes
+    }
+
+    /// Gives empty blocks back until `keep` of them, or the first blocks of a pool, are left. Returns the bytes given back.
+    pub(super) fn give_empty_blocks_back(&self, context: &DeviceContext, keep: u32) -> u64 {
+        // Bound first: the driver must not be called with the guard alive.
+        let emptied =
+            self.core.lock().active.as_mut().map_or_else(Vec::new, |active| active.take_empty_blocks(keep));
+        let bytes = emptied.iter().map(|block| block.size).sum();
+        emptied.into_iter().for_each(|block| self.destroy_block(context, block));
+        bytes
     }
 }

@@ -1,4 +1,4 @@
-//! Mappings, names and sizes: what is asked about one live allocation.
+//! Mappings and sizes: what is asked about the memory of one live allocation.
 #![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceBlock, DeviceContext, map_memory};
@@ -107,51 +107,5 @@ impl<T: Threading> BlockVector<T> {
         };
         let block = active.block_of(region).ok_or(FOREIGN)?;
         Ok(look(&mut block.memory, &mut block.map_count))
-    }
-
-    /// Names an allocation, or takes its name away.
-    pub(crate) fn set_name(&self, live: Live, name: Option<&str>) -> Result<(), ForeignHandle> {
-        let name = name.map(Box::from);
-        if live.dedicated {
-            self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.name = name;
-            return Ok(());
-        }
-        if let Some(shard) = self.shard_of(live)? {
-            return shard.lock().set_name(live, name);
-        }
-        let mut core = self.core.lock();
-        let active = core.use_of(live.generation)?;
-        active.engine.span(live.key).map_err(|_| FOREIGN)?;
-        match name {
-            Some(name) => active.names.insert(live.key, name),
-            None => active.names.remove(&live.key),
-        };
-        Ok(())
-    }
-
-    /// The name of an allocation.
-    pub(crate) fn name(&self, live: Live) -> Result<Option<Box<str>>, ForeignHandle> {
-        if live.dedicated {
-            return Ok(self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.name.clone());
-        }
-        if let Some(shard) = self.shard_of(live)? {
-            return shard.lock().name(live);
-        }
-        let mut core = self.core.lock();
-        let active = core.use_of(live.generation)?;
-        active.engine.span(live.key).map_err(|_| FOREIGN)?;
-        Ok(active.names.get(&live.key).cloned())
-    }
-
-    /// Names the pool that this vector is, or takes its name away.
-    pub(crate) fn set_pool_name(&self, generation: u32, name: Option<&str>) -> Result<(), ForeignHandle> {
-        let mut core = self.core.lock();
-        core.use_of(generation).map_err(|_| ForeignHandle::Pool)?.name = name.map(Box::from);
-        Ok(())
-    }
-
-    /// The name of the pool that this vector is.
-    pub(crate) fn pool_name(&self) -> Option<Box<str>> {
-        self.core.lock().active.as_ref().and_then(|active| active.name.clone())
     }
 }

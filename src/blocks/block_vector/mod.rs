@@ -34,6 +34,7 @@ mod free;
 mod map;
 #[cfg(all(loom, test))]
 mod modelled;
+mod records;
 mod returns;
 mod shard;
 mod shards;
@@ -49,6 +50,7 @@ use std::ops::Deref;
 
 use ash::vk;
 
+pub(crate) use self::records::Record;
 use self::shards::Shards;
 use self::state::{Active, Core};
 use super::dedicated::DedicatedList;
@@ -143,18 +145,34 @@ pub(crate) struct Totals {
 /// What a visitor of a vector is shown.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Visited<'a> {
+    /// Comes first, if the vector is in use.
+    Vector {
+        config: &'a VectorConfig,
+        generation: u32,
+        /// The pool's name.
+        name: Option<&'a str>,
+    },
     /// A block begins; its chunks follow in the order of their offsets.
     Block {
+        /// Counted from the first block of this use of the vector on.
+        id: u32,
+        memory: vk::DeviceMemory,
         size: u64,
+        map_count: u64,
     },
     Chunk {
         chunk: Chunk,
-        name: Option<&'a str>,
+        /// Whose key it is, as in [`Live`].
+        shard: u8,
+        record: Option<&'a Record>,
     },
     Dedicated {
+        key: Key,
+        memory: vk::DeviceMemory,
         size: u64,
+        map_count: u64,
         tag: Tag,
-        name: Option<&'a str>,
+        record: &'a Record,
     },
 }
 

@@ -9,8 +9,9 @@ use ash::vk;
 
 use super::super::growth::VectorConfig;
 use super::super::mapping::MappedPointer;
+use super::records::{Record, Records, change_record};
 use super::returns::{FEW, Left, Returns};
-use super::state::{Names, wanted};
+use super::state::wanted;
 use super::{FOREIGN, Grant, Live, PlainRequest, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::{CoreGuard, CoreMutex, Threading};
@@ -100,7 +101,7 @@ struct Open {
     bytes: u64,
     /// Loans in which nothing is allocated.
     empty: u32,
-    names: Names,
+    records: Records,
 }
 
 /// What the lock of a shard guards.
@@ -125,7 +126,7 @@ pub(super) struct ShardState {
 pub(super) struct Books<'a> {
     pub(super) bytes: &'a mut u64,
     pub(super) empty: &'a mut u32,
-    pub(super) names: &'a mut Names,
+    pub(super) records: &'a mut Records,
     pub(super) generation: &'a mut u32,
 }
 
@@ -192,8 +193,8 @@ impl ShardState {
     fn take_back(&mut self, key: Key) -> Result<bool, ForeignHandle> {
         let open = self.open.as_deref_mut().ok_or(FOREIGN)?;
         let (_, is_empty) = open.engine.take_back(key).ok_or(FOREIGN)?;
-        if !open.names.is_empty() {
-            open.names.remove(&key);
+        if !open.records.is_empty() {
+            open.records.remove(&key);
         }
         open.empty += u32::from(is_empty);
         self.live -= 1;
@@ -241,7 +242,7 @@ impl ShardState {
                 loans: Vec::new(),
                 bytes: 0,
                 empty: 0,
-                names: Names::default(),
+                records: Records::default(),
             })
         });
         let Ok(region) = open.engine.add_region(&loan.size) else {
@@ -290,20 +291,21 @@ impl ShardState {
         Ok(is_news)
     }
 
-    pub(super) fn set_name(&mut self, live: Live, name: Option<Box<str>>) -> Result<(), ForeignHandle> {
+    pub(super) fn change_record(
+        &mut self,
+        live: Live,
+        change: impl FnOnce(&mut Record),
+    ) -> Result<(), ForeignHandle> {
         let open = self.open_of(live)?;
         open.loan_of(live.key)?;
-        match name {
-            Some(name) => open.names.insert(live.key, name),
-            None => open.names.remove(&live.key),
-        };
+        change_record(&mut open.records, live.key, change);
         Ok(())
     }
 
-    pub(super) fn name(&mut self, live: Live) -> Result<Option<Box<str>>, ForeignHandle> {
+    pub(super) fn record(&mut self, live: Live) -> Result<Record, ForeignHandle> {
         let open = self.open_of(live)?;
         open.loan_of(live.key)?;
-        Ok(open.names.get(&live.key).cloned())
+        Ok(open.records.get(&live.key).cloned().unwrap_or_default())
     }
 
     /// Sums over the loans.
@@ -321,13 +323,13 @@ impl ShardState {
         (0..).zip(loans).filter_map(|(id, loan)| loan.as_ref().map(|loan| (loan.key, RegionId(id))))
     }
 
-    /// Shows the chunks of one loan, with offsets in its block, and their names.
-    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk, Option<&str>)) {
+    /// Shows the chunks of one loan, with offsets in its block, and their records.
+    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk, Option<&Record>)) {
         let Some(open) = self.open.as_deref() else { return };
         let Some(loan) = open.loans.get(index(region.0)).and_then(Option::as_ref) else { return };
         open.engine.walk(region, &mut |chunk| {
-            let name = chunk.used.and_then(|(key, _)| open.names.get(&key)).map(AsRef::as_ref);
-            visit(Chunk { offset: loan.base + chunk.offset, ..chunk }, name);
+            let record = chunk.used.and_then(|(key, _)| open.records.get(&key));
+            visit(Chunk { offset: loan.base + chunk.offset, ..chunk }, record);
         });
     }
 
@@ -346,7 +348,7 @@ impl ShardState {
         Books {
             bytes: &mut open.bytes,
             empty: &mut open.empty,
-            names: &mut open.names,
+            records: &mut open.records,
             generation: &mut loan.generation,
         }
     }
@@ -372,8 +374,8 @@ impl ShardState {
         assert_eq!(empty, open.empty, "S4: empty loans");
         let live = open.engine.usage().used_chunks;
         assert_eq!(live, u64::from(self.live), "S6: live allocations");
-        let named = open.names.keys().all(|&key| open.engine.span(key).is_ok());
-        assert!(named, "S5: only live allocations have names");
+        let kept = |(&key, record): (&Key, &Record)| !record.is_empty() && open.engine.span(key).is_ok();
+        assert!(open.records.iter().all(kept), "S5: only live allocations have records, and not empty ones");
     }
 }
 

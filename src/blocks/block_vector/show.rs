@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use super::shard::ShardState;
 use super::state::is_loan;
-use super::{BlockVector, Totals, Visited};
+use super::{BlockVector, Record, Totals, Visited};
 use crate::base::cast::index;
 use crate::base::sync::Threading;
-use crate::metadata::{Chunk, Metadata, RegionId};
+use crate::metadata::{Chunk, Key, Metadata, RegionId};
 
 impl<T: Threading> BlockVector<T> {
     /// Sums over blocks, shards and dedicated allocations. O(shards).
@@ -39,36 +39,58 @@ impl<T: Threading> BlockVector<T> {
     /// Shows every block with its chunks, then every dedicated allocation. The locks are held meanwhile: `visit` must not
     /// call into the allocator.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(Visited<'_>)) {
-        let shards: Vec<_> = self.shards.iter().map(|(_, shard)| shard.lock()).collect();
+        let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();
         // By the key that the core has for it: which shard's loan, and which of its regions.
         let mut loans = HashMap::new();
-        for (shard, at) in shards.iter().zip(0..) {
+        for ((_, shard), at) in shards.iter().zip(0..) {
             loans.extend(shard.loans().map(|(key, region)| (key, (at, region))));
         }
-        if let Some(active) = self.core.lock().active.as_ref() {
+        let core = self.core.lock();
+        let generation = core.generation;
+        if let Some(active) = core.active.as_ref() {
+            visit(Visited::Vector { config: &active.config, generation, name: active.name.as_deref() });
             for (id, block) in (0..).zip(&active.blocks) {
                 let Some(block) = block else { continue };
-                visit(Visited::Block { size: block.memory.size });
+                visit(Visited::Block {
+                    id: block.id,
+                    memory: block.memory.memory,
+                    size: block.memory.size,
+                    map_count: block.map_count,
+                });
                 active.engine.walk(RegionId(id), &mut |chunk| match chunk.used {
                     Some((key, tag)) if is_loan(tag) => match loans.get(&key) {
                         Some(&(at, region)) => {
-                            let shard: &ShardState = &shards[index(at)];
-                            shard.walk(region, &mut |chunk, name| visit(Visited::Chunk { chunk, name }));
+                            let (number, state) = &shards[index(at)];
+                            let (shard, state): (u8, &ShardState) = (*number, state);
+                            state.walk(region, &mut |chunk, record| {
+                                visit(Visited::Chunk { chunk, shard, record });
+                            });
                         }
                         // On its way from the core to a shard, or back.
-                        None => visit(Visited::Chunk { chunk: Chunk { used: None, ..chunk }, name: None }),
+                        None => visit(Visited::Chunk {
+                            chunk: Chunk { used: None, ..chunk },
+                            shard: 0,
+                            record: None,
+                        }),
                     },
                     used => {
-                        let name = used.and_then(|(key, _)| active.names.get(&key)).map(AsRef::as_ref);
-                        visit(Visited::Chunk { chunk, name });
+                        let record = used.and_then(|(key, _)| active.records.get(&key));
+                        visit(Visited::Chunk { chunk, shard: 0, record });
                     }
                 });
             }
         }
+        drop(core);
         drop(shards);
-        for dedicated in self.dedicated.lock().iter() {
-            let name = dedicated.name.as_deref();
-            visit(Visited::Dedicated { size: dedicated.block.size, tag: dedicated.tag, name });
+        for (key, dedicated) in self.dedicated.lock().iter() {
+            visit(Visited::Dedicated {
+                key,
+                memory: dedicated.block.memory,
+                size: dedicated.block.size,
+                map_count: dedicated.map_count,
+                tag: dedicated.tag,
+                record: &dedicated.record,
+            });
         }
     }
 
@@ -119,7 +141,10 @@ impl<T: Threading> BlockVector<T> {
         }
         assert!(active.block_count >= active.config.min_blocks, "V6: the first blocks stay");
         assert!(active.block_count <= active.config.max_blocks, "V7: there are not too many blocks");
-        let named = active.names.keys().all(|&key| active.engine.span(key).is_ok());
-        assert!(named, "V8: only live allocations have names");
+        let kept = |(&key, record): (&Key, &Record)| !record.is_empty() && active.engine.span(key).is_ok();
+        assert!(
+            active.records.iter().all(kept),
+            "V8: only live allocations have records, and not empty ones"
+        );
     }
 }

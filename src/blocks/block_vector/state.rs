@@ -1,21 +1,17 @@
 //! What the lock of a vector guards: the engine and the blocks that it divides. Nothing here calls the driver.
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
-
 use ash::vk;
 
 use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::growth::{Growth, VectorConfig};
 use super::super::mapping::MappedPointer;
+use super::records::Records;
 use super::shard::{Lending, Loan};
 use super::{FOREIGN, Grant, PlainRequest, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::metadata::{AllocateError, Engine, Key, Metadata, RegionId, Request, Tag};
-
-/// Names of allocations.
-pub(super) type Names = HashMap<Key, Box<str>>;
 
 /// What the core's chunk of a loan is marked with: no resource has such a tag.
 const LOAN: Tag = Tag(Tag::MASK);
@@ -27,6 +23,8 @@ const MEETINGS_WITHIN: u32 = 1024;
 
 #[derive(Debug)]
 pub(super) struct Block {
+    /// Of no other block of this use of the vector.
+    pub(super) id: u32,
     pub(super) memory: DeviceBlock,
     /// Users of the mapping: guards, and persistently mapped allocations. 64 bits cannot run over, however many guards
     /// are forgotten; at zero `trim` would unmap under those that live.
@@ -44,9 +42,10 @@ pub(super) struct Active {
     /// By region.
     pub(super) blocks: Vec<Option<Block>>,
     pub(super) block_count: u32,
+    next_block_id: u32,
     pub(super) block_bytes: u64,
     pub(super) empty_blocks: u32,
-    pub(super) names: Names,
+    pub(super) records: Records,
     /// Ranges that shards divide, and their bytes: used chunks to the engine, but no allocations.
     pub(super) loan_count: u64,
     pub(super) loan_bytes: u64,
@@ -201,9 +200,10 @@ impl Active {
             engine: Engine::new(config.algorithm, config.block_size, config.max_blocks > 1),
             blocks: Vec::new(),
             block_count: 0,
+            next_block_id: 0,
             block_bytes: 0,
             empty_blocks: 0,
-            names: Names::default(),
+            records: Records::default(),
             loan_count: 0,
             loan_bytes: 0,
             is_compacted: false,
@@ -310,7 +310,9 @@ impl Active {
         self.block_count += 1;
         self.block_bytes += memory.size;
         self.empty_blocks += 1;
-        self.blocks[at] = Some(Block { memory, map_count: 0, empty: true, stays: false });
+        let id = self.next_block_id;
+        self.next_block_id = id.wrapping_add(1);
+        self.blocks[at] = Some(Block { id, memory, map_count: 0, empty: true, stays: false });
         Ok(region)
     }
 

@@ -20,7 +20,7 @@ use ash::vk;
 
 use super::super::device_block::DeviceContext;
 use super::super::mapping::MappedPointer;
-use super::{BlockVector, Live};
+use super::{BlockVector, Live, Record};
 use crate::base::sync::Threading;
 use crate::metadata::{Algorithm, Key, Metadata, Tag};
 
@@ -138,7 +138,8 @@ pub(crate) struct Planned {
     pub(crate) tag: Tag,
     /// Where the destination is mapped, if the source's block is mapped. It counts as one user of the mapping then.
     pub(crate) mapped: MappedPointer,
-    pub(crate) name: Option<Box<str>>,
+    /// What is kept of the source.
+    pub(crate) record: Record,
 }
 
 impl Planned {

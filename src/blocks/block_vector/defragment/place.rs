@@ -3,7 +3,7 @@
 
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::super::mapping::MappedPointer;
-use super::super::{BlockVector, FOREIGN, Grant, Live};
+use super::super::{BlockVector, FOREIGN, Grant, Live, Record};
 use super::{Compaction, Emptied, Planned};
 use crate::base::cast::index;
 use crate::base::sync::Threading;
@@ -35,9 +35,9 @@ impl<T: Threading> BlockVector<T> {
             let key = active.engine.allocate_at(before, to, offset, size, tag)?;
             let memory = active.block_mut(to).memory.memory;
             let mapped = MappedPointer::UNMAPPED;
-            (Planned { source, key, memory, offset, size, tag, mapped, name: None }, is_mapped)
+            (Planned { source, key, memory, offset, size, tag, mapped, record: Record::default() }, is_mapped)
         };
-        let mut planned = Planned { name: self.name(source).unwrap_or_default(), ..planned };
+        let mut planned = Planned { record: self.record(source).unwrap_or_default(), ..planned };
         if is_mapped {
             match self.map(context, planned.destination()) {
                 Ok(mapped) => planned.mapped = mapped.at(offset),
@@ -73,7 +73,7 @@ impl<T: Threading> BlockVector<T> {
     ) -> Result<(Grant, Emptied), MapError> {
         let Planned { source, key, memory, offset, .. } = *planned;
         let destination = planned.destination();
-        let name = self.name(source)?;
+        let record = self.record(source)?;
         let users_after = users + u64::from(persistent);
         let mut mapped = planned.mapped;
         let mut counted = u64::from(mapped.is_mapped());
@@ -93,8 +93,8 @@ impl<T: Threading> BlockVector<T> {
             let after = if freed.is_ok() { users_after } else { u64::from(planned.mapped.is_mapped()) };
             let block = active.block_mut(region);
             block.map_count = block.map_count.saturating_sub(counted) + after;
-            if let (Some(name), Ok(())) = (name, &freed) {
-                active.names.insert(key, name);
+            if freed.is_ok() && !record.is_empty() {
+                active.records.insert(key, record);
             }
         }
         let emptied = self.destroy_all(context, emptied);
@@ -162,7 +162,7 @@ impl<T: Threading> BlockVector<T> {
             let mut core = self.core.lock();
             let active = core.use_of(live.generation)?;
             let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
-            active.names.remove(&live.key);
+            active.records.remove(&live.key);
             let block = active.block_mut(region);
             block.map_count = block.map_count.saturating_sub(users + u64::from(persistent));
             let emptied = if is_empty { active.on_emptied_by_move(context, region) } else { None };

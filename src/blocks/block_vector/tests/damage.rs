@@ -48,7 +48,9 @@ fn damage_to_a_shard_is_found() {
     finds("S4", |rig, _| change(rig, |books| *books.empty = 0));
     finds("S5", |rig, held| {
         let key = held[0].grant.key;
-        change(rig, |books| drop(books.names.insert(key, "of no allocation".into())));
+        change(rig, |books| {
+            drop(books.records.insert(key, Record { user_data: Some(0), ..Record::default() }))
+        });
     });
 }
 
@@ -76,7 +78,9 @@ fn damage_to_the_core_is_found() {
     finds("V7", |rig, _| change(rig, |active| active.config.max_blocks = 0));
     finds("V8", |rig, held| {
         let key = held.last().unwrap().grant.key;
-        change(rig, |active| drop(active.names.insert(key, "of no allocation".into())));
+        change(rig, |active| {
+            drop(active.records.insert(key, Record { user_data: Some(0), ..Record::default() }))
+        });
     });
     // A loan that the core has given to somebody else.
     finds("V9", |rig, _| {

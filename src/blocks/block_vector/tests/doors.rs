@@ -120,7 +120,7 @@ fn figures_know_what_was_left() {
     let mut leaks = 0;
     rig.vector.deactivate(&rig.context, &mut |visited| {
         leaks += 1;
-        assert!(matches!(visited, Visited::Chunk { name: None, .. }), "{visited:?}");
+        assert!(matches!(visited, Visited::Chunk { record: None, .. }), "{visited:?}");
     });
     assert_eq!(leaks, held.len());
     assert!(rig.gpu.live().is_empty());

@@ -141,12 +141,13 @@ impl<T: Threading> Rig<T> {
     fn walk(&self) -> Vec<(u64, Vec<(u64, u64, Option<Tag>, Option<String>)>)> {
         let mut blocks = Vec::new();
         self.vector.visit(&mut |visited| match visited {
-            Visited::Block { size } => blocks.push((size, Vec::new())),
-            Visited::Chunk { chunk, name } => {
+            Visited::Block { size, .. } => blocks.push((size, Vec::new())),
+            Visited::Chunk { chunk, record, .. } => {
                 let (_, chunks) = blocks.last_mut().unwrap();
                 let tag = chunk.used.map(|(_, tag)| tag);
-                chunks.push((chunk.offset, chunk.size, tag, name.map(str::to_owned)));
+                chunks.push((chunk.offset, chunk.size, tag, name_in(record)));
             }
+            Visited::Vector { .. } => {}
             Visited::Dedicated { .. } => panic!("nothing is dedicated here"),
         });
         blocks
@@ -249,4 +250,16 @@ impl Random {
 /// More work for those who ask for it.
 fn cases(default: u64) -> u64 {
     std::env::var("SUBLET_CASES").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+impl BlockVector<Shared> {
+    /// The name of an allocation.
+    fn name(&self, live: Live) -> Result<Option<Box<str>>, ForeignHandle> {
+        Ok(self.record(live)?.name)
+    }
+}
+
+/// The name in what a visitor is shown.
+fn name_in(record: Option<&Record>) -> Option<String> {
+    record.and_then(|record| record.name.as_deref()).map(str::to_owned)
 }

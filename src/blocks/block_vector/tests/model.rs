@@ -217,8 +217,8 @@ impl Shadow {
         let Self { rig, live, stale, .. } = self;
         let mut leaks = Vec::new();
         let offset_and_name = |visited: Visited<'_>| match visited {
-            Visited::Chunk { chunk, name } => {
-                (chunk.used.unwrap().1.0, chunk.offset, chunk.size, name.map(str::to_owned))
+            Visited::Chunk { chunk, record, .. } => {
+                (chunk.used.unwrap().1.0, chunk.offset, chunk.size, name_in(record))
             }
             _ => panic!("{visited:?} was told as a leak"),
         };

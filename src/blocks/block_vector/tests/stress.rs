@@ -141,7 +141,8 @@ fn work(config: VectorConfig, settled: bool, rounds: u64) {
                 let mut used = 0;
                 rig.vector.visit(&mut |visited| match visited {
                     Visited::Chunk { chunk, .. } => used += u64::from(chunk.used.is_some()),
-                    Visited::Block { size } => assert!(size > 0),
+                    Visited::Block { size, .. } => assert!(size > 0),
+                    Visited::Vector { .. } => {}
                     Visited::Dedicated { .. } => panic!("nothing is dedicated here"),
                 });
                 assert!(used <= THREADS * 1000);

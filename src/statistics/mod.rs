@@ -1,6 +1,12 @@
 //! Sums over blocks and allocations, in VMA's terms.
 #![forbid(unsafe_code)]
 
+mod memory_map;
+mod total;
+
+pub use memory_map::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
+pub use total::TotalStatistics;
+
 /// How much there is, and how much of it is allocated. Cheap to get: kept up to date.
 ///
 /// # Examples

@@ -1,0 +1,127 @@
+//! Drawing the map: what a visitor of the vectors is shown, kept.
+#![forbid(unsafe_code)]
+
+use super::Allocator;
+use crate::allocation::{AllocationId, ResourceKind};
+use crate::base::cast::narrow;
+use crate::base::sync::Threading;
+use crate::blocks::{BlockVector, Record, Visited};
+use crate::error::ForeignHandle;
+use crate::metadata::{Key, Tag};
+use crate::pool::Pool;
+use crate::statistics::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
+
+fn entry(id: AllocationId, tag: Tag, record: Option<&Record>) -> AllocationEntry {
+    let Record { name, user_data, caller } = record.cloned().unwrap_or_default();
+    AllocationEntry {
+        id,
+        kind: ResourceKind::of(tag),
+        usage: ResourceKind::usage_in(tag),
+        name,
+        user_data,
+        caller,
+    }
+}
+
+impl<T: Threading> Allocator<T> {
+    /// A picture of everything: which blocks there are, and what lies where in them.
+    ///
+    /// # Complexity
+    /// O(chunks), in time and in host memory. The locks of a memory type or pool, and of all its shards, are held while it is looked
+    /// at: other threads wait. For tools, and not for every frame.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let map = allocator.memory_map();
+    /// let block = &map.vectors[0].blocks[0];
+    /// assert_eq!(block.memory, allocation.memory());
+    /// assert!(block.chunks[0].allocation.is_some() && block.chunks[1].allocation.is_none());
+    /// assert_eq!(block.chunks[0].size + block.chunks[1].size, block.size);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory_map(&self) -> MemoryMap {
+        let device = self.device();
+        let vectors = self.inner.numbered_vectors();
+        MemoryMap {
+            vectors: vectors.filter_map(|(number, vector)| self.vector_map(number, vector)).collect(),
+            memory_types: device.memory_types().len(),
+            memory_heaps: device.memory_heaps().len(),
+        }
+    }
+
+    /// A picture of one pool: see [`Self::memory_map`].
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if the pool is another allocator's.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let pool = allocator.create_pool(&PoolCreateInfo { name: Some("meshes"), ..PoolCreateInfo::new(0) })?;
+    /// assert_eq!(allocator.pool_memory_map(&pool)?.pool_name.as_deref(), Some("meshes"));
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pool_memory_map(&self, pool: &Pool) -> Result<VectorMap, ForeignHandle> {
+        let vector = self.pool_vector(pool)?;
+        self.vector_map(pool.facts.vector, vector).ok_or(ForeignHandle::Pool)
+    }
+
+    /// `None`: the vector is not in use.
+    fn vector_map(&self, number: u32, vector: &BlockVector<T>) -> Option<VectorMap> {
+        let mut map = None;
+        let mut generation_now = 0;
+        vector.visit(&mut |visited| {
+            if let Visited::Vector { config, generation, name } = visited {
+                generation_now = generation;
+                map = Some(VectorMap {
+                    memory_type_index: config.memory_type,
+                    heap_index: self.inner.context.heap_of(config.memory_type),
+                    pool: number.checked_sub(narrow(self.inner.defaults.len())),
+                    pool_name: name.map(Box::from),
+                    algorithm: config.algorithm,
+                    block_size: config.block_size,
+                    blocks: Vec::new(),
+                    dedicated: Vec::new(),
+                });
+            }
+            let Some(map) = map.as_mut() else { return };
+            let id = |key: Key, shard, dedicated| AllocationId {
+                allocator: self.inner.id,
+                vector: number,
+                generation: generation_now,
+                shard,
+                dedicated,
+                key: key.0,
+            };
+            match visited {
+                Visited::Vector { .. } => {}
+                Visited::Block { id, memory, size, map_count } => {
+                    map.blocks.push(BlockMap { id, memory, size, map_count, chunks: Vec::new() });
+                }
+                Visited::Chunk { chunk, shard, record } => {
+                    let allocation = chunk.used.map(|(key, tag)| entry(id(key, shard, false), tag, record));
+                    if let Some(block) = map.blocks.last_mut() {
+                        block.chunks.push(ChunkMap { offset: chunk.offset, size: chunk.size, allocation });
+                    }
+                }
+                Visited::Dedicated { key, memory, size, map_count, tag, record } => {
+                    let allocation = entry(id(key, 0, true), tag, Some(record));
+                    map.dedicated.push(DedicatedMap { memory, size, map_count, allocation });
+                }
+            }
+        });
+        // Places of blocks that are gone are taken again.
+        if let Some(map) = map.as_mut() {
+            map.blocks.sort_by_key(|block| block.id);
+        }
+        map
+    }
+}

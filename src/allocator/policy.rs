@@ -1,0 +1,60 @@
+//! What is kept for later, changed while the allocator is at work.
+#![forbid(unsafe_code)]
+
+use super::Allocator;
+use crate::base::sync::Threading;
+use crate::error::ForeignHandle;
+use crate::pool::Pool;
+
+impl<T: Threading> Allocator<T> {
+    /// Changes how many empty blocks each memory type keeps for later: what
+    /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept) said until now. Blocks that are too
+    /// many go back to the driver at once. Returns their bytes. Pools are left as they are.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// # // SAFETY: nothing was ever bound to it.
+    /// unsafe { allocator.free_memory(allocation) }?;
+    /// assert_eq!(allocator.statistics().block_count, 1, "kept for the next level");
+    /// assert!(allocator.set_empty_blocks_kept(0) > 0);
+    /// assert_eq!(allocator.statistics().block_count, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_empty_blocks_kept(&self, empty_blocks_kept: u32) -> u64 {
+        let context = &self.inner.context;
+        let given_back = self.inner.defaults.iter().map(|default| {
+            // A default vector is in use for as long as its allocator is.
+            default.vector.set_empty_blocks_kept(context, None, empty_blocks_kept).unwrap_or(0)
+        });
+        given_back.sum()
+    }
+
+    /// Changes how many empty blocks a pool keeps for later: what
+    /// [`PoolCreateInfo::empty_blocks_kept`](crate::PoolCreateInfo::empty_blocks_kept) said until now. Blocks that are too many, and
+    /// not among the pool's first ones, go back to the driver at once. Returns their bytes.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if the pool is another allocator's.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
+    /// assert_eq!(allocator.set_pool_empty_blocks_kept(&pool, 4)?, 0);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_pool_empty_blocks_kept(
+        &self,
+        pool: &Pool,
+        empty_blocks_kept: u32,
+    ) -> Result<u64, ForeignHandle> {
+        let vector = self.pool_vector(pool)?;
+        vector.set_empty_blocks_kept(&self.inner.context, Some(pool.generation), empty_blocks_kept)
+    }
+}

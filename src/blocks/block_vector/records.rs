@@ -1,0 +1,109 @@
+//! What is kept of an allocation besides its place: in a table beside the engine, so that who keeps nothing pays nothing.
+#![forbid(unsafe_code)]
+
+use std::collections::HashMap;
+use std::panic::Location;
+
+use super::super::device_block::DeviceContext;
+use super::{BlockVector, FOREIGN, Live};
+use crate::base::sync::Threading;
+use crate::error::ForeignHandle;
+use crate::metadata::{Key, Metadata};
+
+/// What is kept of one allocation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Record {
+    pub(crate) name: Option<Box<str>>,
+    /// The caller's own number, where such are tracked.
+    pub(crate) user_data: Option<u64>,
+    /// Where it was allocated, where that is tracked.
+    pub(crate) caller: Option<&'static Location<'static>>,
+}
+
+impl Record {
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The records of an engine's allocations. None of them is empty.
+pub(super) type Records = HashMap<Key, Record>;
+
+/// Changes the record of a live key, of which there need not be one yet.
+pub(super) fn change_record(records: &mut Records, key: Key, change: impl FnOnce(&mut Record)) {
+    let mut record = records.remove(&key).unwrap_or_default();
+    change(&mut record);
+    if !record.is_empty() {
+        records.insert(key, record);
+    }
+}
+
+impl<T: Threading> BlockVector<T> {
+    /// Changes what is kept of an allocation.
+    pub(crate) fn change_record(
+        &self,
+        live: Live,
+        change: impl FnOnce(&mut Record),
+    ) -> Result<(), ForeignHandle> {
+        if live.dedicated {
+            change(&mut self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.record);
+            return Ok(());
+        }
+        if let Some(shard) = self.shard_of(live)? {
+            return shard.lock().change_record(live, change);
+        }
+        let mut core = self.core.lock();
+        let active = core.use_of(live.generation)?;
+        active.engine.span(live.key).map_err(|_| FOREIGN)?;
+        change_record(&mut active.records, live.key, change);
+        Ok(())
+    }
+
+    /// What is kept of an allocation.
+    pub(crate) fn record(&self, live: Live) -> Result<Record, ForeignHandle> {
+        if live.dedicated {
+            return Ok(self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.record.clone());
+        }
+        if let Some(shard) = self.shard_of(live)? {
+            return shard.lock().record(live);
+        }
+        let mut core = self.core.lock();
+        let active = core.use_of(live.generation)?;
+        active.engine.span(live.key).map_err(|_| FOREIGN)?;
+        Ok(active.records.get(&live.key).cloned().unwrap_or_default())
+    }
+
+    /// Names an allocation, or takes its name away.
+    pub(crate) fn set_name(&self, live: Live, name: Option<&str>) -> Result<(), ForeignHandle> {
+        let name = name.map(Box::from);
+        self.change_record(live, |record| record.name = name)
+    }
+
+    /// Names the pool that this vector is, or takes its name away.
+    pub(crate) fn set_pool_name(&self, generation: u32, name: Option<&str>) -> Result<(), ForeignHandle> {
+        let mut core = self.core.lock();
+        core.use_of(generation).map_err(|_| ForeignHandle::Pool)?.name = name.map(Box::from);
+        Ok(())
+    }
+
+    /// The name of the pool that this vector is.
+    pub(crate) fn pool_name(&self) -> Option<Box<str>> {
+        self.core.lock().active.as_ref().and_then(|active| active.name.clone())
+    }
+
+    /// Changes how many empty blocks are kept, and gives back those that are too many now. Returns their bytes.
+    pub(crate) fn set_empty_blocks_kept(
+        &self,
+        context: &DeviceContext,
+        generation: Option<u32>,
+        kept: u32,
+    ) -> Result<u64, ForeignHandle> {
+        {
+            let mut core = self.core.lock();
+            let generation = generation.unwrap_or(core.generation);
+            core.use_of(generation).map_err(|_| ForeignHandle::Pool)?.config.empty_blocks_kept = kept;
+        }
+        // Blocks whose last chunks are loans that nobody uses are empty too.
+        Ok(self.reclaim(context).unwrap_or(0) + self.give_empty_blocks_back(context, kept))
+    }
+}

@@ -1,0 +1,308 @@
+//! The statistics strings, in the schema that VMA's `vmaBuildStatsString` and `vmaBuildVirtualBlockStatsString` have.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::writer::{Layout, Writer};
+use crate::allocator::Allocator;
+use crate::base::cast::{index, narrow};
+use crate::base::sync::Threading;
+use crate::statistics::{AllocationEntry, DetailedStatistics, MemoryMap, TotalStatistics, VectorMap};
+use crate::virtual_block::VirtualBlock;
+
+impl<T: Threading> Allocator<T> {
+    /// Everything that there is to see, as JSON: device, budgets, statistics, and, if `detailed`, every block with its chunks. The string is
+    /// laid out as `vmaBuildStatsString` does it, so that what reads VMA's strings, GpuMemDumpVis for one, reads these.
+    ///
+    /// `CustomData` is the allocation's user data in hexadecimal, and is there with
+    /// [`Tracking::USER_DATA`](crate::Tracking::USER_DATA) and where it is not zero. In `Usage`, the lower bits of the usage are kept.
+    ///
+    /// # Complexity
+    /// O(chunks): see [`Self::memory_map`] if `detailed`, else [`Self::calculate_statistics`].
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let info = AllocationCreateInfo { name: Some("mesh \"A\""), ..Default::default() };
+    /// let allocation = allocator.allocate_memory(&requirements, &info)?;
+    /// let json = allocator.build_stats_string(true);
+    /// let line = r#"{ "Offset": 0, "Type": "UNKNOWN", "Size": 4096, "Usage": 0, "Name": "mesh \"A\"" },"#;
+    /// assert!(json.contains(line), "{json}");
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn build_stats_string(&self, detailed: bool) -> String {
+        if detailed {
+            return self.build_stats_string_from(&self.memory_map());
+        }
+        self.stats_string(&self.calculate_statistics(), None)
+    }
+
+    /// As [`Self::build_stats_string`] with all details, of a map that was made before. A program that keeps names or data of its
+    /// own enters them in the map first.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let mut map = allocator.memory_map();
+    /// for entry in map.allocations_mut().filter(|entry| entry.id == allocation.id()) {
+    ///     entry.name = Some("level 3".into());
+    /// }
+    /// assert!(allocator.build_stats_string_from(&map).contains(r#""Name": "level 3""#));
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn build_stats_string_from(&self, map: &MemoryMap) -> String {
+        self.stats_string(&map.statistics(), Some(map))
+    }
+
+    fn stats_string(&self, statistics: &TotalStatistics, map: Option<&MemoryMap>) -> String {
+        Writer::document(|json| {
+            json.object("General", |json| self.write_general(json));
+            json.object("Total", |json| write_statistics(json, &statistics.total));
+            json.object("MemoryInfo", |json| self.write_heaps(json, statistics));
+            if let Some(map) = map {
+                json.object("DefaultPools", |json| self.write_defaults(json, map));
+                json.object("CustomPools", |json| write_pools(json, map));
+            }
+        })
+    }
+
+    fn write_general(&self, json: &mut Writer) {
+        let properties = self.physical_device_properties();
+        let memory = self.memory_properties();
+        let version = properties.api_version;
+        let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
+        json.string("API", "Vulkan");
+        json.string("apiVersion", &format!("{major}.{minor}.{}", vk::api_version_patch(version)));
+        let name = properties.device_name_as_c_str().unwrap_or_default();
+        json.string("GPU", &name.to_string_lossy());
+        // Vulkan's device types are not negative.
+        json.number("deviceType", properties.device_type.as_raw().unsigned_abs());
+        json.number("maxMemoryAllocationCount", properties.limits.max_memory_allocation_count);
+        json.number("bufferImageGranularity", properties.limits.buffer_image_granularity);
+        json.number("nonCoherentAtomSize", properties.limits.non_coherent_atom_size);
+        json.number("memoryHeapCount", memory.memory_heap_count);
+        json.number("memoryTypeCount", memory.memory_type_count);
+    }
+
+    fn write_heaps(&self, json: &mut Writer, statistics: &TotalStatistics) {
+        let memory = self.memory_properties();
+        let types = memory.memory_types_as_slice();
+        for (at, (heap, budget)) in (0..).zip(memory.memory_heaps_as_slice().iter().zip(self.heap_budgets()))
+        {
+            json.object(&format!("Heap {at}"), |json| {
+                json.list("Flags", Layout::OneLine, |json| {
+                    write_flags(json, heap.flags.as_raw(), HEAP_FLAGS, 0)
+                });
+                json.number("Size", heap.size);
+                json.object("Budget", |json| {
+                    json.number("BudgetBytes", budget.budget);
+                    json.number("UsageBytes", budget.usage);
+                });
+                json.object("Stats", |json| write_statistics(json, &statistics.memory_heaps[index(at)]));
+                json.object("MemoryPools", |json| {
+                    for (kind, number) in types.iter().zip(0..).filter(|(kind, _)| kind.heap_index == at) {
+                        json.object(&format!("Type {number}"), |json| {
+                            let flags = kind.property_flags.as_raw();
+                            // VMA shows this flag twice.
+                            let again = vk::MemoryPropertyFlags::PROTECTED.as_raw();
+                            json.list("Flags", Layout::OneLine, |json| {
+                                write_flags(json, flags, TYPE_FLAGS, again);
+                            });
+                            let statistics = &statistics.memory_types[index(number)];
+                            json.object("Stats", |json| write_statistics(json, statistics));
+                        });
+                    }
+                });
+            });
+        }
+    }
+
+    fn write_defaults(&self, json: &mut Writer, map: &MemoryMap) {
+        // Memory types that are never used have no entry.
+        let is_used = |vector: &&VectorMap| self.is_type_allowed(vector.memory_type_index);
+        for vector in map.vectors.iter().filter(|vector| vector.pool.is_none()).filter(is_used) {
+            json.object(&format!("Type {}", vector.memory_type_index), |json| write_vector(json, vector));
+        }
+    }
+}
+
+const HEAP_FLAGS: &[(u32, &str)] = &[
+    (vk::MemoryHeapFlags::DEVICE_LOCAL.as_raw(), "DEVICE_LOCAL"),
+    (vk::MemoryHeapFlags::MULTI_INSTANCE.as_raw(), "MULTI_INSTANCE"),
+];
+
+const TYPE_FLAGS: &[(u32, &str)] = &[
+    (vk::MemoryPropertyFlags::DEVICE_LOCAL.as_raw(), "DEVICE_LOCAL"),
+    (vk::MemoryPropertyFlags::HOST_VISIBLE.as_raw(), "HOST_VISIBLE"),
+    (vk::MemoryPropertyFlags::HOST_COHERENT.as_raw(), "HOST_COHERENT"),
+    (vk::MemoryPropertyFlags::HOST_CACHED.as_raw(), "HOST_CACHED"),
+    (vk::MemoryPropertyFlags::LAZILY_ALLOCATED.as_raw(), "LAZILY_ALLOCATED"),
+    (vk::MemoryPropertyFlags::PROTECTED.as_raw(), "PROTECTED"),
+    (vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD.as_raw(), "DEVICE_COHERENT_AMD"),
+    (vk::MemoryPropertyFlags::DEVICE_UNCACHED_AMD.as_raw(), "DEVICE_UNCACHED_AMD"),
+];
+
+/// The names of the flags that have one, and the rest, with those of `again`, as a number.
+fn write_flags(json: &mut Writer, flags: u32, names: &[(u32, &str)], again: u32) {
+    let mut rest = flags;
+    for &(flag, name) in names.iter().filter(|(flag, _)| flags & flag != 0) {
+        json.string_element(name);
+        rest &= !flag | again;
+    }
+    if rest != 0 {
+        json.number_element(rest);
+    }
+}
+
+fn write_statistics(json: &mut Writer, all: &DetailedStatistics) {
+    let sums = &all.statistics;
+    json.number("BlockCount", sums.block_count);
+    json.number("BlockBytes", sums.block_bytes);
+    json.number("AllocationCount", sums.allocation_count);
+    json.number("AllocationBytes", sums.allocation_bytes);
+    json.number("UnusedRangeCount", all.unused_range_count);
+    if sums.allocation_count > 1 {
+        json.number("AllocationSizeMin", all.allocation_size_min);
+        json.number("AllocationSizeMax", all.allocation_size_max);
+    }
+    if all.unused_range_count > 1 {
+        json.number("UnusedRangeSizeMin", all.unused_range_size_min);
+        json.number("UnusedRangeSizeMax", all.unused_range_size_max);
+    }
+}
+
+/// Pools, in lists by memory type; types without pools have none.
+fn write_pools(json: &mut Writer, map: &MemoryMap) {
+    for memory_type in 0..narrow(map.memory_types) {
+        let is_of_type = |vector: &&VectorMap| vector.memory_type_index == memory_type;
+        let mut pools =
+            map.vectors.iter().filter(|vector| vector.pool.is_some()).filter(is_of_type).zip(0..).peekable();
+        if pools.peek().is_none() {
+            continue;
+        }
+        json.list(&format!("Type {memory_type}"), Layout::Lines, |json| {
+            for (pool, at) in pools {
+                json.object_element(Layout::Lines, |json| {
+                    let at: u32 = at;
+                    match &pool.pool_name {
+                        Some(name) => json.string("Name", &format!("{at} - {name}")),
+                        None => json.string("Name", &at.to_string()),
+                    }
+                    write_vector(json, pool);
+                });
+            }
+        });
+    }
+}
+
+fn write_vector(json: &mut Writer, vector: &VectorMap) {
+    json.number("PreferredBlockSize", vector.block_size);
+    json.object("Blocks", |json| {
+        for block in &vector.blocks {
+            json.object(&block.id.to_string(), |json| {
+                json.number("MapRefCount", block.map_count);
+                write_block(json, &block.statistics(), |json| {
+                    for chunk in &block.chunks {
+                        json.object_element(Layout::OneLine, |json| {
+                            json.number("Offset", chunk.offset);
+                            match &chunk.allocation {
+                                Some(allocation) => write_allocation(json, chunk.size, allocation),
+                                None => write_free(json, chunk.size),
+                            }
+                        });
+                    }
+                });
+            });
+        }
+    });
+    json.list("DedicatedAllocations", Layout::Lines, |json| {
+        for dedicated in &vector.dedicated {
+            json.object_element(Layout::OneLine, |json| {
+                write_allocation(json, dedicated.size, &dedicated.allocation);
+            });
+        }
+    });
+}
+
+fn write_block(json: &mut Writer, all: &DetailedStatistics, chunks: impl FnOnce(&mut Writer)) {
+    json.number("TotalBytes", all.statistics.block_bytes);
+    json.number("UnusedBytes", all.statistics.unused_bytes());
+    json.number("Allocations", all.statistics.allocation_count);
+    json.number("UnusedRanges", all.unused_range_count);
+    json.list("Suballocations", Layout::Lines, chunks);
+}
+
+fn write_free(json: &mut Writer, size: u64) {
+    json.string("Type", "FREE");
+    json.number("Size", size);
+}
+
+fn write_allocation(json: &mut Writer, size: u64, allocation: &AllocationEntry) {
+    json.string("Type", &allocation.kind.to_string());
+    json.number("Size", size);
+    json.number("Usage", allocation.usage);
+    write_custom_data(json, allocation.user_data.unwrap_or(0));
+    if let Some(name) = &allocation.name {
+        json.string("Name", name);
+    }
+}
+
+/// Zero stands for a null pointer.
+fn write_custom_data(json: &mut Writer, user_data: u64) {
+    if user_data != 0 {
+        json.string("CustomData", &format!("{user_data:#x}"));
+    }
+}
+
+impl VirtualBlock {
+    /// What the block holds, as JSON: statistics, and, if `detailed`, every range. The string is laid out as
+    /// `vmaBuildVirtualBlockStatsString` does it. `CustomData` is the user data in hexadecimal, where it is not zero.
+    ///
+    /// # Complexity
+    /// O(ranges).
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() }).unwrap();
+    /// let info = VirtualAllocationCreateInfo { size: 16, user_data: 0xab, ..Default::default() };
+    /// let allocation = block.allocate(&info).unwrap();
+    /// let json = block.build_stats_string(true);
+    /// assert!(json.contains(r#"{ "Offset": 0, "Size": 16, "CustomData": "0xab" }"#), "{json}");
+    /// assert!(json.contains(r#"{ "Offset": 16, "Type": "FREE", "Size": 48 }"#), "{json}");
+    /// # block.free(allocation).unwrap();
+    /// ```
+    #[must_use]
+    pub fn build_stats_string(&self, detailed: bool) -> String {
+        let statistics = self.detailed_statistics();
+        Writer::document(|json| {
+            json.object("Stats", |json| write_statistics(json, &statistics));
+            if detailed {
+                json.object("Details", |json| {
+                    write_block(json, &statistics, |json| {
+                        self.walk(|range| {
+                            json.object_element(Layout::OneLine, |json| {
+                                json.number("Offset", range.offset);
+                                match range.user_data {
+                                    Some(user_data) => {
+                                        json.number("Size", range.size);
+                                        write_custom_data(json, user_data);
+                                    }
+                                    None => write_free(json, range.size),
+                                }
+                            });
+                        });
+                    });
+                });
+            }
+        })
+    }
+}

@@ -1,0 +1,139 @@
+//! Writes JSON in the layout that VMA's strings have: an indent of two blanks, one value on each line, and small things on one
+//! line.
+#![forbid(unsafe_code)]
+
+use std::fmt::Write;
+
+/// How a list or an object is laid out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Layout {
+    /// Each value on a line of its own.
+    Lines,
+    /// All of it on one line.
+    OneLine,
+}
+
+/// A list or an object that is being written.
+#[derive(Debug)]
+struct Open {
+    layout: Layout,
+    is_empty: bool,
+}
+
+/// The text so far. Methods that take a key are for members of an object.
+#[derive(Debug)]
+pub(super) struct Writer {
+    text: String,
+    open: Vec<Open>,
+}
+
+impl Writer {
+    /// An object that `fill` writes the members of.
+    pub(super) fn document(fill: impl FnOnce(&mut Self)) -> String {
+        let mut writer = Self { text: String::new(), open: Vec::new() };
+        writer.within('{', '}', Layout::Lines, fill);
+        writer.text
+    }
+
+    pub(super) fn number(&mut self, key: &str, value: impl Into<u64>) {
+        self.key(key);
+        self.digits(value.into());
+    }
+
+    pub(super) fn string(&mut self, key: &str, value: &str) {
+        self.key(key);
+        self.quoted(value);
+    }
+
+    pub(super) fn object(&mut self, key: &str, fill: impl FnOnce(&mut Self)) {
+        self.key(key);
+        self.within('{', '}', Layout::Lines, fill);
+    }
+
+    /// A list; `fill` writes its elements.
+    pub(super) fn list(&mut self, key: &str, layout: Layout, fill: impl FnOnce(&mut Self)) {
+        self.key(key);
+        self.within('[', ']', layout, fill);
+    }
+
+    /// An element of a list.
+    pub(super) fn object_element(&mut self, layout: Layout, fill: impl FnOnce(&mut Self)) {
+        self.next();
+        self.within('{', '}', layout, fill);
+    }
+
+    /// An element of a list.
+    pub(super) fn number_element(&mut self, value: u32) {
+        self.next();
+        self.digits(value.into());
+    }
+
+    /// An element of a list.
+    pub(super) fn string_element(&mut self, value: &str) {
+        self.next();
+        self.quoted(value);
+    }
+
+    fn within(&mut self, first: char, last: char, layout: Layout, fill: impl FnOnce(&mut Self)) {
+        self.text.push(first);
+        self.open.push(Open { layout, is_empty: true });
+        fill(self);
+        let is_empty = self.open.pop().is_none_or(|open| open.is_empty);
+        match layout {
+            _ if is_empty => {}
+            Layout::Lines => self.line(),
+            Layout::OneLine => self.text.push(' '),
+        }
+        self.text.push(last);
+    }
+
+    fn key(&mut self, key: &str) {
+        self.next();
+        self.quoted(key);
+        self.text.push_str(": ");
+    }
+
+    /// Goes to where the next value of the innermost list or object stands.
+    fn next(&mut self) {
+        let Some(open) = self.open.last_mut() else { return };
+        let is_first = std::mem::replace(&mut open.is_empty, false);
+        let layout = open.layout;
+        if !is_first {
+            self.text.push(',');
+        }
+        match layout {
+            Layout::Lines => self.line(),
+            Layout::OneLine => self.text.push(' '),
+        }
+    }
+
+    fn line(&mut self) {
+        self.text.push('\n');
+        self.open.iter().for_each(|_| self.text.push_str("  "));
+    }
+
+    fn digits(&mut self, value: u64) {
+        // A string takes everything.
+        let _ = write!(self.text, "{value}");
+    }
+
+    /// Quotes, backslashes and control characters are escaped, whatever a name holds; the rest stays as it is.
+    fn quoted(&mut self, value: &str) {
+        self.text.push('"');
+        for c in value.chars() {
+            match c {
+                '"' | '\\' => self.text.extend(['\\', c]),
+                '\n' => self.text.push_str("\\n"),
+                '\r' => self.text.push_str("\\r"),
+                '\t' => self.text.push_str("\\t"),
+                '\u{8}' => self.text.push_str("\\b"),
+                '\u{c}' => self.text.push_str("\\f"),
+                c if u32::from(c) < 0x20 => {
+                    let _ = write!(self.text, "\\u{:04x}", u32::from(c));
+                }
+                c => self.text.push(c),
+            }
+        }
+        self.text.push('"');
+    }
+}

@@ -1,0 +1,301 @@
+//! What lies where: a picture of every block and chunk, for a program to look at in peace.
+#![forbid(unsafe_code)]
+
+use std::panic::Location;
+
+use ash::vk;
+
+use super::{DetailedStatistics, TotalStatistics};
+use crate::allocation::{AllocationId, ResourceKind};
+use crate::metadata::Algorithm;
+
+/// Everything that an allocator holds, at one moment: its vectors, their blocks, and the chunks of each block. Made by
+/// [`memory_map`](crate::Allocator::memory_map).
+///
+/// A picture, not a window: nothing is locked while the program looks at it, and what happens meanwhile is not in it. Each
+/// vector is seen at one moment; from one vector to the next other threads may have gone on.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// let map = allocator.memory_map();
+/// for block in map.vectors.iter().flat_map(|vector| &vector.blocks) {
+///     for chunk in &block.chunks {
+///         let name = chunk.allocation.as_ref().map(|allocation| allocation.name.as_deref().unwrap_or("(unnamed)"));
+///         println!("block {}: {:>9} bytes at {:>9}: {}", block.id, chunk.size, chunk.offset, name.unwrap_or("free"));
+///     }
+/// }
+/// assert_eq!(map.statistics().total.statistics.allocation_bytes, 4096);
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct MemoryMap {
+    /// The default vectors in the order of their memory types, then the pools in the order of their numbers.
+    pub vectors: Vec<VectorMap>,
+    pub(crate) memory_types: usize,
+    pub(crate) memory_heaps: usize,
+}
+
+impl MemoryMap {
+    /// Sums over the picture: they agree with it, whatever has happened since.
+    ///
+    /// # Complexity
+    /// O(chunks).
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// assert_eq!(allocator.memory_map().statistics(), allocator.calculate_statistics());
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> TotalStatistics {
+        let mut all = TotalStatistics::new(self.memory_types, self.memory_heaps);
+        for vector in &self.vectors {
+            all.add(vector.memory_type_index, vector.heap_index, &vector.statistics());
+        }
+        all
+    }
+
+    /// As [`Self::allocations`], to enter what the program knows of them.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let mut map = allocator.memory_map();
+    /// map.allocations_mut().for_each(|entry| entry.user_data = Some(7));
+    /// assert_eq!(map.allocations().next().unwrap().user_data, Some(7));
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocations_mut(&mut self) -> impl Iterator<Item = &mut AllocationEntry> {
+        self.vectors.iter_mut().flat_map(|vector| {
+            let chunks = vector.blocks.iter_mut().flat_map(|block| &mut block.chunks);
+            let shared = chunks.filter_map(|chunk| chunk.allocation.as_mut());
+            shared.chain(vector.dedicated.iter_mut().map(|dedicated| &mut dedicated.allocation))
+        })
+    }
+
+    /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones last.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// assert_eq!(allocator.memory_map().allocations().count(), 0);
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    pub fn allocations(&self) -> impl Iterator<Item = &AllocationEntry> {
+        self.vectors.iter().flat_map(|vector| {
+            let chunks = vector.blocks.iter().flat_map(|block| &block.chunks);
+            let shared = chunks.filter_map(|chunk| chunk.allocation.as_ref());
+            shared.chain(vector.dedicated.iter().map(|dedicated| &dedicated.allocation))
+        })
+    }
+}
+
+/// The blocks of one memory type's default vector, or of a pool.
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) })?;
+/// let map: VectorMap = allocator.pool_memory_map(&pool)?;
+/// assert_eq!((map.pool, map.blocks.len()), (Some(pool.number()), 1));
+/// # unsafe { allocator.destroy_pool(pool) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct VectorMap {
+    /// Index of the memory type.
+    pub memory_type_index: u32,
+    /// Index of its heap.
+    pub heap_index: u32,
+    /// The [number](crate::Pool::number) of the pool; `None` for a default vector.
+    pub pool: Option<u32>,
+    /// The pool's name.
+    pub pool_name: Option<Box<str>>,
+    /// How blocks are divided.
+    pub algorithm: Algorithm,
+    /// Bytes of a block; the most of them if the allocator manages the sizes.
+    pub block_size: u64,
+    /// The blocks, in the order of their ids.
+    pub blocks: Vec<BlockMap>,
+    /// The dedicated allocations, in an order that only these calls decide.
+    pub dedicated: Vec<DedicatedMap>,
+}
+
+impl VectorMap {
+    /// Sums over the picture of this vector.
+    ///
+    /// # Complexity
+    /// O(chunks).
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 2, ..PoolCreateInfo::new(0) })?;
+    /// assert_eq!(allocator.pool_memory_map(&pool)?.statistics(), allocator.calculate_pool_statistics(&pool)?);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> DetailedStatistics {
+        let mut all = DetailedStatistics::default();
+        for block in &self.blocks {
+            all.add(&block.statistics());
+        }
+        for dedicated in &self.dedicated {
+            all.add_block(dedicated.size);
+            all.add_allocation(dedicated.size);
+        }
+        all
+    }
+}
+
+/// One block and its chunks.
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 2, ..PoolCreateInfo::new(0) };
+/// let pool = allocator.create_pool(&info)?;
+/// let blocks: Vec<BlockMap> = allocator.pool_memory_map(&pool)?.blocks;
+/// assert_eq!((blocks[1].id, blocks[1].size, blocks[1].chunks.len()), (1, 1 << 20, 1));
+/// # unsafe { allocator.destroy_pool(pool) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct BlockMap {
+    /// The block's number in its vector or pool. It keeps it, and no later block gets it.
+    pub id: u32,
+    /// The device memory that the block is.
+    pub memory: vk::DeviceMemory,
+    /// Bytes.
+    pub size: u64,
+    /// Users of the block's mapping: guards, persistently mapped allocations, and ranges of threads that have such.
+    pub map_count: u64,
+    /// Used and free chunks, in the order of their offsets. They tile the block.
+    pub chunks: Vec<ChunkMap>,
+}
+
+impl BlockMap {
+    /// Sums over the picture of this block.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 1, ..PoolCreateInfo::new(0) };
+    /// let pool = allocator.create_pool(&info)?;
+    /// let block = &allocator.pool_memory_map(&pool)?.blocks[0];
+    /// assert_eq!(block.statistics().unused_range_size_max, 1 << 20);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> DetailedStatistics {
+        let mut all = DetailedStatistics::default();
+        all.add_block(self.size);
+        for chunk in &self.chunks {
+            match chunk.allocation {
+                Some(_) => all.add_allocation(chunk.size),
+                None => all.add_unused_range(chunk.size),
+            }
+        }
+        all
+    }
+}
+
+/// A range of a block.
+///
+/// ```
+/// fn is_free(chunk: &sublet::ChunkMap) -> bool {
+///     chunk.allocation.is_none()
+/// }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ChunkMap {
+    /// Bytes from the start of the block.
+    pub offset: u64,
+    /// Bytes, rounding included.
+    pub size: u64,
+    /// What is there; `None` if it is free. Where threads have ranges of a block to themselves, neighbours may both be free.
+    pub allocation: Option<AllocationEntry>,
+}
+
+/// A dedicated allocation.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let info = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// let dedicated: &DedicatedMap = &allocator.memory_map().vectors[0].dedicated[0];
+/// assert_eq!((dedicated.memory, dedicated.size), (allocation.memory(), 4096));
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct DedicatedMap {
+    /// The device memory, which is the allocation's own.
+    pub memory: vk::DeviceMemory,
+    /// Bytes.
+    pub size: u64,
+    /// Users of its mapping.
+    pub map_count: u64,
+    /// What it is for.
+    pub allocation: AllocationEntry,
+}
+
+/// What is known of an allocation in a [`MemoryMap`].
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
+/// // The create-info is valid.
+/// let (buffer, memory) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+/// let map = allocator.memory_map();
+/// let entry: &AllocationEntry = map.allocations().next().unwrap();
+/// assert_eq!(entry.id, memory.id());
+/// assert_eq!((entry.kind, entry.usage), (ResourceKind::Buffer, vk::BufferUsageFlags::VERTEX_BUFFER.as_raw()));
+/// # unsafe { allocator.destroy_buffer(buffer, memory) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct AllocationEntry {
+    /// The [id](crate::Allocation::id) of the allocation.
+    pub id: AllocationId,
+    /// What it is for.
+    pub kind: ResourceKind,
+    /// The lower bits of the `VkBufferUsageFlags` or `VkImageUsageFlags`, as far as they are kept; 0 if they are not known.
+    pub usage: u32,
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// What the caller keeps with it, with [`Tracking::USER_DATA`](crate::Tracking::USER_DATA).
+    pub user_data: Option<u64>,
+    /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
+    pub caller: Option<&'static Location<'static>>,
+}

@@ -1,0 +1,161 @@
+//! Names, user data and callers: in leak reports, in maps, and in what is asked about one allocation.
+
+use std::panic::Location;
+
+use ash::vk;
+use sublet::{
+    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
+    ForeignHandle, Leak, MemoryUsage, PoolCreateInfo, Tracking,
+};
+
+use crate::common::*;
+
+fn rig(tracking: Tracking) -> Rig {
+    let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let info = AllocatorCreateInfo { tracking, ..create_info(&gpu) };
+    // SAFETY: a rig keeps its GPU for longer than its allocator.
+    let allocator = unsafe { Allocator::new(&info) }.unwrap();
+    Rig { allocator, gpu }
+}
+
+fn line(caller: Option<&Location<'_>>) -> u32 {
+    let caller = caller.unwrap();
+    assert!(caller.file().ends_with("tracking.rs"), "{caller}");
+    caller.line()
+}
+
+const REQUIREMENTS: vk::MemoryRequirements =
+    vk::MemoryRequirements { size: 1000, alignment: 4, memory_type_bits: !0 };
+
+#[test]
+fn nothing_is_tracked_unless_asked_for() {
+    let rig = rig(Tracking::empty());
+    let info = AllocationCreateInfo { user_data: 5, name: Some("named"), ..Default::default() };
+    let mut held = rig.allocator.allocate_memory(&REQUIREMENTS, &info).unwrap();
+    rig.allocator.set_allocation_user_data(&mut held, 6).unwrap();
+    let info = rig.allocator.allocation_info(&held).unwrap();
+    assert_eq!((info.user_data, info.caller), (6, None));
+    let leaks = rig.allocator.destroy();
+    assert_eq!((leaks[0].user_data, leaks[0].caller), (None, None));
+    assert_eq!(leaks[0].to_string(), "\"named\": UNKNOWN, 1024 bytes at 0, memory type 0");
+}
+
+/// Every function that allocates says who called it, not who wrote it.
+#[test]
+fn callers_are_those_of_the_program() {
+    let rig = rig(Tracking::CALLER);
+    let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
+    let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
+    let usage = vk::BufferUsageFlags::TRANSFER_DST;
+    let buffer_info = vk::BufferCreateInfo::default().size(100).usage(usage);
+    let image_info = square(8, vk::ImageUsageFlags::SAMPLED);
+    let device = rig.gpu.device();
+    let mut expected: Vec<(u32, Allocation)> = Vec::new();
+    let (from_pool, some) = (AllocationCreateInfo::in_pool(&pool), AllocationCreateInfo::default());
+
+    expected.push((line!(), rig.allocator.allocate_memory(&REQUIREMENTS, &some).unwrap()));
+    expected.push((line!(), rig.allocator.allocate_memory(&REQUIREMENTS, &own).unwrap()));
+    expected.push((line!(), rig.allocator.allocate_memory(&REQUIREMENTS, &from_pool).unwrap()));
+    let mut pages = rig.allocator.allocate_memory_pages(&[REQUIREMENTS; 2], &[some]).unwrap();
+    expected.push((line!() - 1, pages.pop().unwrap()));
+    expected.push((line!() - 2, pages.pop().unwrap()));
+    // SAFETY: the create-info is valid.
+    let buffer = unsafe { rig.allocator.create_buffer(&buffer_info, &auto) }.unwrap();
+    expected.push((line!() - 1, buffer.1));
+    // SAFETY: the create-info is valid.
+    let image = unsafe { rig.allocator.create_image(&image_info, &auto) }.unwrap();
+    expected.push((line!() - 1, image.1));
+    // SAFETY: the create-info is valid.
+    let unbound = unsafe { device.create_buffer(&buffer_info, None) }.unwrap();
+    // SAFETY: the buffer was made just now.
+    let memory = unsafe { rig.allocator.allocate_memory_for_buffer(unbound, &some) }.unwrap();
+    expected.push((line!() - 1, memory));
+    // SAFETY: the create-info is valid.
+    let unbound_image = unsafe { device.create_image(&image_info, None) }.unwrap();
+    // SAFETY: the image was made just now.
+    let memory = unsafe { rig.allocator.allocate_memory_for_image(unbound_image, &some) }.unwrap();
+    expected.push((line!() - 1, memory));
+
+    let map = rig.allocator.memory_map();
+    assert_eq!(map.allocations().count(), expected.len());
+    for (expected, allocation) in &expected {
+        assert_eq!(line(rig.allocator.allocation_info(allocation).unwrap().caller), *expected);
+        let shown = map.allocations().find(|it| it.id == allocation.id()).unwrap();
+        assert_eq!((line(shown.caller), shown.user_data), (*expected, None));
+    }
+    // SAFETY: nobody uses them.
+    unsafe { device.destroy_buffer(unbound, None) };
+    // SAFETY: as above.
+    unsafe { device.destroy_image(unbound_image, None) };
+    // SAFETY: as above.
+    unsafe { device.destroy_buffer(buffer.0, None) };
+    // SAFETY: as above.
+    unsafe { device.destroy_image(image.0, None) };
+    rig.free_all(expected.into_iter().map(|(_, allocation)| allocation));
+    rig.destroy_pool(pool);
+    rig.finish();
+}
+
+/// A function of the program that is called from many places can pass on who called it.
+#[track_caller]
+fn wrapped(rig: &Rig) -> Allocation {
+    rig.allocator.allocate_memory(&REQUIREMENTS, &AllocationCreateInfo::default()).unwrap()
+}
+
+#[test]
+fn leaks_say_what_is_known_of_them() {
+    for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
+        let rig = rig(Tracking::all());
+        let info = AllocationCreateInfo { name: Some("kept"), user_data: 7, flags, ..Default::default() };
+        let mut kept = rig.allocator.allocate_memory(&REQUIREMENTS, &info).unwrap();
+        let _other = wrapped(&rig);
+        let other = line!() - 1;
+        rig.allocator.set_allocation_user_data(&mut kept, 0xabcd).unwrap();
+        assert_eq!(kept.user_data(), 0xabcd);
+        rig.allocator.set_allocation_name(&kept, None).unwrap();
+        rig.allocator.set_allocation_name(&kept, Some("renamed")).unwrap();
+        let freed = wrapped(&rig);
+        rig.free(freed);
+        rig.allocator.validate();
+        let mut leaks = rig.allocator.destroy();
+        leaks.sort_by_key(|leak| leak.user_data);
+        let [second, first] = leaks.as_slice() else { panic!("{leaks:?}") };
+        let told = |leak: &Leak| (leak.name.clone(), leak.user_data, line(leak.caller));
+        assert_eq!(told(first), (Some("renamed".into()), Some(0xabcd), other - 1));
+        assert_eq!(told(second), (None, Some(0), other));
+        let caller = second.caller.unwrap();
+        let text = format!("memory type 0, allocated at {}:{other}", caller.file());
+        assert!(second.to_string().ends_with(&text), "{second}");
+    }
+}
+
+#[test]
+fn user_data_of_others_is_not_changed() {
+    for tracking in [Tracking::empty(), Tracking::USER_DATA] {
+        let (one, another) = (rig(tracking), rig(tracking));
+        let mut held = one.memory(100, 1, &AllocationCreateInfo::default()).unwrap();
+        let refused = another.allocator.set_allocation_user_data(&mut held, 1);
+        assert_eq!(refused, Err(ForeignHandle::Allocation));
+        assert_eq!(held.user_data(), 0);
+        one.free(held);
+        one.finish();
+        another.finish();
+    }
+}
+
+/// A table entry goes with its allocation: the next one in its place has its own.
+#[test]
+fn records_end_with_their_allocations() {
+    let rig = rig(Tracking::all());
+    for round in 0..100 {
+        let info = AllocationCreateInfo { user_data: round, ..Default::default() };
+        let held = rig.memory(100, 1, &info).unwrap();
+        let map = rig.allocator.memory_map();
+        let shown: Vec<_> = map.allocations().map(|it| it.user_data).collect();
+        assert_eq!(shown, [Some(round)]);
+        rig.free(held);
+        rig.allocator.validate();
+    }
+    rig.finish();
+}
