@@ -26,6 +26,8 @@ pub(crate) mod allocation_flags {
     pub(crate) const HOST_VISIBLE: u8 = 8;
     /// The memory type is host-visible and host access needs flushes.
     pub(crate) const NON_COHERENT: u8 = 16;
+    /// Debug settings have something to do before it is freed.
+    pub(crate) const WATCHED: u8 = 32;
 }
 
 /// A piece of device memory. Neither `Copy` nor `Clone`: what was freed cannot be used or freed again.

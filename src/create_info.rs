@@ -65,7 +65,8 @@ impl AllocationCreateFlags {
 }
 
 bitflags::bitflags! {
-    /// What the device was created with, and how the allocator is to use it. The values are VMA's.
+    /// What the device was created with, and how the allocator is to use it. The values are VMA's, but for the last, which VMA
+    /// does not have.
     ///
     /// ```
     /// use sublet::AllocatorCreateFlags;
@@ -73,6 +74,9 @@ bitflags::bitflags! {
     /// ```
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocatorCreateFlags: u32 {
+        /// For the C interface, which makes an allocator without locks of it. Means nothing in Rust, where the type says so:
+        /// see [`LocalAllocator`](crate::LocalAllocator).
+        const EXTERNALLY_SYNCHRONIZED = 0x1;
         /// VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Implied by Vulkan 1.1.
         const KHR_DEDICATED_ALLOCATION = 0x2;
         /// VK_KHR_bind_memory2 is enabled. Implied by Vulkan 1.1.
@@ -91,6 +95,10 @@ bitflags::bitflags! {
         /// VK_KHR_maintenance5 is enabled: buffer usage is read from `VkBufferUsageFlags2CreateInfoKHR` where there is one.
         /// Implied by Vulkan 1.4.
         const KHR_MAINTENANCE5 = 0x100;
+        /// VK_KHR_external_memory_win32 is enabled: memory may be exported as Windows handles.
+        const KHR_EXTERNAL_MEMORY_WIN32 = 0x200;
+        /// VK_EXT_pageable_device_local_memory is enabled: the priority of memory may be changed.
+        const EXT_PAGEABLE_DEVICE_LOCAL_MEMORY = 0x1_0000;
     }
 }
 

@@ -74,8 +74,8 @@ mod virtual_block;
 
 pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, ResourceKind};
 pub use allocator::{
-    Allocator, AllocatorCreateInfo, CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError,
-    HeapBudget, LocalAllocator, Mapping, Move, Tracking,
+    Allocator, AllocatorCreateInfo, CompleteMoveError, DebugSettings, Defragmentation, DefragmentationPass,
+    FreeMoveError, HeapBudget, LocalAllocator, Mapping, Move, Tracking,
 };
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
@@ -90,9 +90,9 @@ pub use device::MemoryAllocateNext;
 #[cfg(feature = "sim")]
 pub use device::sim;
 pub use error::{
-    AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
-    CreateAllocatorError, CreateError, CreatePoolError, FindMemoryTypeError, ForeignHandle, MapError,
-    MemoryError,
+    AliasError, AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
+    CorruptionError, CreateAllocatorError, CreateError, CreatePoolError, DamagedAllocation, ExportError,
+    FindMemoryTypeError, ForeignHandle, MapError, MemoryError, PriorityError,
 };
 pub use memory_type::NoMemoryType;
 pub use metadata::Algorithm;

@@ -6,7 +6,7 @@ use crate::allocation::{Allocation, FreeError};
 use crate::allocator::{Allocator, Resource};
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
-use crate::device::{BufferOrImage, Device};
+use crate::device::{BufferOrImage, Device, MemoryAllocateNext};
 use crate::error::CreateError;
 
 /// Destroys what it holds, unless the creation came to its end.
@@ -59,6 +59,66 @@ impl<T: Threading> Allocator<T> {
         buffer_info: &vk::BufferCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<(vk::Buffer, Allocation), CreateError> {
+        // SAFETY: the caller's own promise.
+        let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
+        // SAFETY: the buffer was created just now and its requirements were read.
+        let allocation =
+            unsafe { self.finish_resource(BufferOrImage::Buffer(buffer), &resource, info, None) }?;
+        Ok((buffer, allocation))
+    }
+
+    /// As [`Self::create_buffer`], in a `VkDeviceMemory` of its own, with a chain for its `VkMemoryAllocateInfo`.
+    ///
+    /// # Errors
+    /// As there;
+    /// [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the pool has a chain as well.
+    ///
+    /// # Safety
+    /// As there. If the chain says that the memory is shared, the create-info says so too
+    /// (VUID-vkBindBufferMemory-memory-02726, -02985).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let opaque = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+    /// let mut shared = vk::ExternalMemoryBufferCreateInfo::default().handle_types(opaque);
+    /// let info = vk::BufferCreateInfo::default().size(1024).usage(vk::BufferUsageFlags::STORAGE_BUFFER).push_next(&mut shared);
+    /// let export = vk::ExportMemoryAllocateInfo::default().handle_types(opaque);
+    /// // SAFETY: the chain lives until the call returns, and the extension is enabled.
+    /// let next = unsafe { MemoryAllocateNext::new(std::ptr::from_ref(&export).cast()) };
+    /// // SAFETY: the create-info is valid, and says as the chain does that the memory is shared.
+    /// let (buffer, allocation) =
+    ///     unsafe { allocator.create_dedicated_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto), next) }?;
+    /// assert!(allocation.is_dedicated());
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # gpu.assert_silent();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub unsafe fn create_dedicated_buffer(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+        next: MemoryAllocateNext,
+    ) -> Result<(vk::Buffer, Allocation), CreateError> {
+        // SAFETY: the caller's own promise.
+        let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
+        let handle = BufferOrImage::Buffer(buffer);
+        // SAFETY: the buffer was created just now and its requirements were read.
+        let allocation = unsafe { self.finish_resource(handle, &resource, info, Some(next)) }?;
+        Ok((buffer, allocation))
+    }
+
+    /// Creates a buffer, and says what it needs.
+    ///
+    /// # Safety
+    /// `buffer_info` is valid for the device.
+    #[inline]
+    pub(crate) unsafe fn unbound_buffer(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<(vk::Buffer, Resource), CreateError> {
         if buffer_info.size == 0 {
             return Err(CreateError::ZeroExtent);
         }
@@ -72,23 +132,20 @@ impl<T: Threading> Allocator<T> {
         }
         // SAFETY: the caller's own promise.
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
-        let handle = BufferOrImage::Buffer(buffer);
         // SAFETY: the buffer was created just now.
-        let requirements = unsafe { device.requirements(handle) };
-        let resource = Resource::buffer(requirements, buffer, Some(usage));
-        // SAFETY: the buffer was created just now and its requirements were read.
-        let allocation = unsafe { self.finish_resource(handle, &resource, info) }?;
-        Ok((buffer, allocation))
+        let requirements = unsafe { device.requirements(BufferOrImage::Buffer(buffer)) };
+        Ok((buffer, Resource::buffer(requirements, buffer, Some(usage))))
     }
 
     /// Creates an image, allocates memory for it and binds the two (unless
     /// [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
     ///
     /// # Errors
-    /// [`CreateError`] says which of the three steps failed; nothing is left behind.
+    /// [`CreateError`] says which of the three steps failed; nothing is left behind. A disjoint image is refused: it has memory for
+    /// each plane, see [`CreateError::Disjoint`].
     ///
     /// # Safety
-    /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
+    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter).
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -110,23 +167,77 @@ impl<T: Threading> Allocator<T> {
         image_info: &vk::ImageCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<(vk::Image, Allocation), CreateError> {
+        // SAFETY: the caller's own promise.
+        let (image, resource) = unsafe { self.unbound_image(image_info) }?;
+        // SAFETY: the image was created just now and its requirements were read.
+        let allocation = unsafe { self.finish_resource(BufferOrImage::Image(image), &resource, info, None) }?;
+        Ok((image, allocation))
+    }
+
+    /// As [`Self::create_image`], in a `VkDeviceMemory` of its own, with a chain for its `VkMemoryAllocateInfo`.
+    ///
+    /// # Errors
+    /// As there;
+    /// [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the pool has a chain as well.
+    ///
+    /// # Safety
+    /// As there. If the chain says that the memory is shared, the create-info says so too
+    /// (VUID-vkBindImageMemory-memory-02728, -02989).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    ///     .extent(vk::Extent3D { width: 256, height: 256, depth: 1 }).mip_levels(1).array_layers(1)
+    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::COLOR_ATTACHMENT);
+    /// let (auto, none) = (AllocationCreateInfo::new(MemoryUsage::Auto), MemoryAllocateNext::default());
+    /// // SAFETY: the create-info is valid.
+    /// let (image, allocation) = unsafe { allocator.create_dedicated_image(&info, &auto, none) }?;
+    /// assert!(allocation.is_dedicated());
+    /// # unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub unsafe fn create_dedicated_image(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+        next: MemoryAllocateNext,
+    ) -> Result<(vk::Image, Allocation), CreateError> {
+        // SAFETY: the caller's own promise.
+        let (image, resource) = unsafe { self.unbound_image(image_info) }?;
+        let handle = BufferOrImage::Image(image);
+        // SAFETY: the image was created just now and its requirements were read.
+        let allocation = unsafe { self.finish_resource(handle, &resource, info, Some(next)) }?;
+        Ok((image, allocation))
+    }
+
+    /// Creates an image, and says what it needs.
+    ///
+    /// # Safety
+    /// `image_info` is valid for the device.
+    #[inline]
+    pub(crate) unsafe fn unbound_image(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<(vk::Image, Resource), CreateError> {
         let vk::Extent3D { width, height, depth } = image_info.extent;
         if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
             return Err(CreateError::ZeroExtent);
         }
+        if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
+            return Err(CreateError::Disjoint);
+        }
         let device = self.device();
         // SAFETY: the caller's own promise.
         let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
-        let handle = BufferOrImage::Image(image);
-        // SAFETY: the image was created just now.
-        let requirements = unsafe { device.requirements(handle) };
-        let resource = Resource::image(requirements, image, Some((image_info.usage, image_info.tiling)));
-        // SAFETY: the image was created just now and its requirements were read.
-        let allocation = unsafe { self.finish_resource(handle, &resource, info) }?;
-        Ok((image, allocation))
+        // SAFETY: the image was created just now, and is not disjoint.
+        let requirements = unsafe { device.requirements(BufferOrImage::Image(image)) };
+        Ok((image, Resource::image(requirements, image, Some((image_info.usage, image_info.tiling)))))
     }
 
-    /// Allocates and binds; destroys the resource if either fails.
+    /// Allocates and binds; destroys the resource if either fails. `alone`: in memory of its own, with that chain.
     ///
     /// # Safety
     /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
@@ -136,10 +247,14 @@ impl<T: Threading> Allocator<T> {
         handle: BufferOrImage,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
+        alone: Option<MemoryAllocateNext>,
     ) -> Result<Allocation, CreateError> {
         let device = self.device();
         let unfinished = Unfinished { device, resource: handle };
-        let allocation = self.allocate(|| *resource, info)?;
+        let allocation = match alone {
+            None => self.allocate(|| *resource, info)?,
+            Some(next) => self.allocate_alone(resource, info, next)?,
+        };
         if !info.flags.contains(AllocationCreateFlags::DONT_BIND) {
             // SAFETY: the caller's own promise; the allocation was made for these requirements.
             let bound =

@@ -150,6 +150,9 @@ impl<T: Threading> Allocator<T> {
         if offset >= allocation.size {
             return Err(BindError::OutOfRange { offset, allocation_size: allocation.size });
         }
+        if !next.is_null() && !self.inner.context.device.binds_chains() {
+            return Err(BindError::ExtensionNotPresent);
+        }
         // SAFETY: the caller's own promise; the memory is live because the allocation is.
         unsafe {
             self.inner.context.device.bind(resource, allocation.memory, allocation.offset + offset, next)

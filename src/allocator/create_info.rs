@@ -4,8 +4,9 @@
 use ash::vk;
 
 use super::Tracking;
+use super::debug::DebugSettings;
 use crate::create_info::AllocatorCreateFlags;
-use crate::device::VulkanFunctions;
+use crate::device::{DeviceMemoryCallbacks, VulkanFunctions};
 
 /// How an allocator is to be made.
 ///
@@ -40,6 +41,17 @@ pub struct AllocatorCreateInfo<'a> {
     pub tracking: Tracking,
     /// Functions that the program gives; what it leaves open is looked up.
     pub functions: VulkanFunctions,
+    /// What the driver gets host memory from: passed to every `vk*` call that takes it, and copied. The allocator's own host
+    /// memory comes from Rust's global allocator, whatever stands here. Buffers and images that an allocator made have to be
+    /// destroyed by it, or with the same callbacks.
+    pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
+    /// Who is told of every `VkDeviceMemory` that comes and goes.
+    pub device_memory_callbacks: Option<DeviceMemoryCallbacks>,
+    /// By memory type: the handle types that all memory of the type is to be exported as, in a `VkExportMemoryAllocateInfo`; may
+    /// be shorter than the list of memory types. Where a pool's own chain holds such a structure, that one counts.
+    pub external_memory_handle_types: &'a [vk::ExternalMemoryHandleTypeFlags],
+    /// Help in finding faults; off by default.
+    pub debug: DebugSettings,
 }
 
 impl<'a> AllocatorCreateInfo<'a> {
@@ -86,6 +98,7 @@ impl<'a> AllocatorCreateInfo<'a> {
             "VK_EXT_memory_priority" => AllocatorCreateFlags::EXT_MEMORY_PRIORITY,
             "VK_KHR_maintenance4" => AllocatorCreateFlags::KHR_MAINTENANCE4,
             "VK_KHR_maintenance5" => AllocatorCreateFlags::KHR_MAINTENANCE5,
+            "VK_EXT_pageable_device_local_memory" => AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY,
             _ => AllocatorCreateFlags::empty(),
         };
         let info = Self::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
@@ -131,6 +144,10 @@ impl<'a> AllocatorCreateInfo<'a> {
             empty_blocks_kept: 1,
             tracking: Tracking::empty(),
             functions,
+            allocation_callbacks: None,
+            device_memory_callbacks: None,
+            external_memory_handle_types: &[],
+            debug: DebugSettings::default(),
         }
     }
 }

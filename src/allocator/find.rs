@@ -72,7 +72,8 @@ impl<T: Threading> Allocator<T> {
     /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the image.
     ///
     /// # Safety
-    /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
+    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter), and its tiling is not that of a DRM
+    /// modifier (VUID-VkDeviceImageMemoryRequirements-pCreateInfo-06776).
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -92,6 +93,9 @@ impl<T: Threading> Allocator<T> {
         image_info: &vk::ImageCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<u32, FindMemoryTypeError> {
+        if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
+            return Err(FindMemoryTypeError::Disjoint);
+        }
         // SAFETY: the caller's own promise.
         let requirements = unsafe { self.inner.context.device.requirements_for_image(image_info) }
             .map_err(FindMemoryTypeError::Resource)?;

@@ -285,7 +285,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// A guard from a shared borrow, which is only read through.
-    fn mapping<'a>(&'a self, allocation: &'a Allocation) -> Result<Mapping<'a, T>, MapError> {
+    pub(super) fn mapping<'a>(&'a self, allocation: &'a Allocation) -> Result<Mapping<'a, T>, MapError> {
         let pointer = self.count_mapping(allocation)?;
         Ok(Mapping { allocator: self, allocation, pointer, unique: PhantomData })
     }

@@ -1,13 +1,18 @@
 //! The allocator: default vectors, pools, and the way of an allocation through them.
 
+mod alias;
 mod bind;
 mod create_info;
+mod debug;
+mod dedicated;
 pub(crate) mod defragment;
+mod external;
 mod find;
 mod map;
 mod memory_map;
 mod policy;
 mod pools;
+mod priority;
 mod route;
 mod settle;
 mod statistics;
@@ -28,7 +33,10 @@ use crate::device::{BufferOrImage, Device, DeviceSettings, Requirements};
 use crate::error::{AllocatePagesError, AllocationError, CreateAllocatorError, ForeignHandle};
 use crate::memory_type::{self, MemoryTypeTable};
 
+use debug::DebugState;
+
 pub use create_info::AllocatorCreateInfo;
+pub use debug::DebugSettings;
 pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError, Move};
 pub use map::Mapping;
 pub(crate) use route::Resource;
@@ -60,6 +68,7 @@ struct Inner<T: Threading> {
     /// The vectors of pools. They are numbered on from the default ones.
     pool_vectors: AppendTable<BlockVector<T>>,
     pools: Mutex<T, PoolNumbers>,
+    debug: DebugState<T>,
 }
 
 /// Sublets device memory: from default vectors, one for each memory type, and from custom pools.
@@ -122,7 +131,10 @@ impl Allocator<Shared> {
     /// 2. `info.functions` are theirs.
     /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.flags` says is
     ///    enabled on the device.
-    /// 4. When the allocator is dropped, the device no longer uses any memory that came from it.
+    /// 4. `info.allocation_callbacks` may be called from any thread until the allocator is dropped
+    ///    (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings), and the extensions that define
+    ///    `info.external_memory_handle_types` are enabled.
+    /// 5. When the allocator is dropped, the device no longer uses any memory that came from it.
     ///
     /// ```
     /// # use sublet::*;
@@ -171,6 +183,8 @@ fn settings(info: &AllocatorCreateInfo<'_>, api_version: u32) -> DeviceSettings 
         memory_budget: flag(AllocatorCreateFlags::EXT_MEMORY_BUDGET),
         memory_priority: flag(AllocatorCreateFlags::EXT_MEMORY_PRIORITY),
         buffer_device_address: flag(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS),
+        pageable_device_local_memory: flag(AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY),
+        external_memory_win32: flag(AllocatorCreateFlags::KHR_EXTERNAL_MEMORY_WIN32),
     }
 }
 
@@ -198,7 +212,24 @@ impl<T: Threading> Allocator<T> {
         if info.heap_size_limits.len() > heaps {
             return Err(CreateAllocatorError::HeapLimits { limits: info.heap_size_limits.len(), heaps });
         }
-        let budgets = Budgets::new(&device, info.heap_size_limits);
+        let types = device.memory_types().len();
+        if info.external_memory_handle_types.len() > types {
+            let handle_types = info.external_memory_handle_types.len();
+            return Err(CreateAllocatorError::ExternalMemoryHandleTypes { handle_types, types });
+        }
+        // SAFETY: the caller's own promise; nothing was made yet.
+        unsafe { device.set_host_callbacks(info.allocation_callbacks) };
+        device.set_memory_callbacks(info.device_memory_callbacks.clone());
+        // SAFETY: the caller's own promise.
+        unsafe { device.set_export_types(info.external_memory_handle_types) };
+        if info.debug.detect_corruption && info.debug.margin == 0 {
+            return Err(CreateAllocatorError::NoMargin);
+        }
+        device.raise_granularity(info.debug.min_buffer_image_granularity);
+        let mut budgets = Budgets::new(&device, info.heap_size_limits);
+        if info.debug.exceed_max_allocation_count {
+            budgets.exceed_max_live_memory();
+        }
         let context = DeviceContext { device, budgets };
         let allowed_types = memory_type::global_mask(&context.device.memory, info.flags);
         let device_type = context.device.properties.device_type;
@@ -214,6 +245,7 @@ impl<T: Threading> Allocator<T> {
             defaults: Box::default(),
             pool_vectors: AppendTable::new(),
             pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
+            debug: DebugState::new(info.debug),
             context,
         });
         inner.activate_defaults(info);
@@ -395,6 +427,9 @@ impl<T: Threading> Allocator<T> {
     /// ```
     #[inline]
     pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
+        if allocation.has(allocation_flags::WATCHED) {
+            self.unwatch(&allocation);
+        }
         let freed = self.vector_of(&allocation).and_then(|vector| {
             let mapped = allocation.has(allocation_flags::MAPPED);
             vector.free(&self.inner.context, allocation.live(), mapped)

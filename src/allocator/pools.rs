@@ -95,6 +95,7 @@ impl<T: Threading> Allocator<T> {
         match self.pool_vector(&pool) {
             Ok(vector) if vector.config(Some(pool.generation)).is_some() => {
                 let leaks = self.inner.deactivate(vector);
+                self.inner.debug.forget(pool.facts.vector, pool.generation);
                 self.inner.pools.lock().free.push(self.inner.pool_number(pool.facts.vector));
                 Ok(leaks)
             }
@@ -200,7 +201,11 @@ impl<T: Threading> Inner<T> {
             vector: 0,
             memory_type,
             block_size,
-            largest_shared: if fixed_block_size { block_size } else { block_size / 2 },
+            largest_shared: match (self.debug.settings.is_special(), fixed_block_size) {
+                (true, _) => 0,
+                (false, true) => block_size,
+                (false, false) => block_size / 2,
+            },
             fixed_block_size,
             algorithm: info.algorithm,
             max_block_count: info.max_block_count,

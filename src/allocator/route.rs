@@ -11,7 +11,7 @@ use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, Grant, PlainRequest, VectorRequest, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
-use crate::device::{BufferOrImage, DriverAllocation, Requirements};
+use crate::device::{BufferOrImage, DriverAllocation, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
 use crate::memory_type::{self, Wish};
 use crate::metadata::{Algorithm, Strategy, Tag};
@@ -36,6 +36,10 @@ impl Resource {
     pub(crate) fn unknown(requirements: Requirements) -> Self {
         let kind = ResourceKind::Unknown;
         Self { requirements, kind, device_access: None, device_address: true, handle: None, tag: kind.tag(0) }
+    }
+
+    pub(crate) fn requirements(&self) -> Requirements {
+        self.requirements
     }
 
     /// A buffer, null if it does not exist yet; `usage` is `None` if it is not known.
@@ -152,6 +156,8 @@ struct Wanted<'a> {
     alignment: u64,
     /// Who asked, if that may be kept.
     caller: Option<&'static Location<'static>>,
+    /// A chain for memory of its own, if the caller has one.
+    next: MemoryAllocateNext,
 }
 
 impl<'a> Wanted<'a> {
@@ -159,7 +165,7 @@ impl<'a> Wanted<'a> {
     fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
         // Zero stands for one.
         let alignment = resource.requirements.alignment.max(info.min_alignment).max(1);
-        Self { resource, info, alignment, caller: None }
+        Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::default() }
     }
 
     /// What the engine carries for it.
@@ -340,6 +346,26 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: Option<&'static Location<'static>>,
     ) -> Result<Allocation, AllocationError> {
+        self.allocate_wanted(&Wanted { caller, ..Wanted::new(resource, info) })
+    }
+
+    /// Memory of its own, with a chain for the `VkMemoryAllocateInfo`.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn allocate_alone(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+        next: MemoryAllocateNext,
+    ) -> Result<Allocation, AllocationError> {
+        let caller = Some(Location::caller());
+        let info = &AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
+        self.allocate_wanted(&Wanted { caller, next, ..Wanted::new(resource, info) })
+    }
+
+    #[cold]
+    fn allocate_wanted(&self, wanted: &Wanted<'_>) -> Result<Allocation, AllocationError> {
+        let Wanted { resource, info, .. } = *wanted;
         if resource.requirements.size == 0 {
             return Err(AllocationError::ZeroSize);
         }
@@ -353,7 +379,6 @@ impl<T: Threading> Allocator<T> {
             return Err(AllocationError::Priority { priority: info.priority });
         }
         check_flags(info)?;
-        let wanted = Wanted { caller, ..Wanted::new(resource, info) };
         if let Some(pool) = info.pool {
             let facts = self.pool_facts(pool).map_err(|_| AllocationError::ForeignPool)?;
             let memory_type_bits = resource.requirements.memory_type_bits;
@@ -363,11 +388,11 @@ impl<T: Threading> Allocator<T> {
                     memory_type_bits,
                 });
             }
-            return self.allocate_of_type(&wanted, facts);
+            return self.allocate_of_type(wanted, facts);
         }
         let mut first_error = None;
         for memory_type in self.inner.types.choose(&self.wish(resource, info))? {
-            match self.allocate_of_type(&wanted, &self.inner.defaults[index(memory_type)].facts) {
+            match self.allocate_of_type(wanted, &self.inner.defaults[index(memory_type)].facts) {
                 Err(error) if error.is_shortage() => first_error = first_error.or(Some(error)),
                 answer => return answer,
             }
@@ -422,7 +447,8 @@ impl<T: Threading> Allocator<T> {
                 max_block_count: facts.max_block_count,
             });
         }
-        let request = wanted.request(facts);
+        let mut request = wanted.request(facts);
+        request.size = request.size.saturating_add(self.margin());
         let vector = self.inner.vector(facts.vector).ok_or(AllocationError::ForeignPool)?;
         let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
         if info.flags.contains(Flags::DEDICATED_MEMORY) || requirements.requires_dedicated || is_lazy {
@@ -436,6 +462,9 @@ impl<T: Threading> Allocator<T> {
         }
         let may_be_dedicated = !never_allocate && !facts.fixed_block_size && !upper;
         let mut refused = None;
+        if may_be_dedicated && self.is_always_dedicated() {
+            return self.allocate_dedicated(wanted, facts, vector, &request);
+        }
         if may_be_dedicated && self.prefers_dedicated(requirements, facts) {
             match self.allocate_dedicated(wanted, facts, vector, &request) {
                 Err(error) if error.is_shortage() => refused = Some(error),
@@ -484,7 +513,7 @@ impl<T: Threading> Allocator<T> {
             // Where the driver requires dedicated memory, binding without saying so would be wrong
             // (VUID-vkBindImageMemory-image-01445).
             dedicated_to: resource.handle.filter(|_| !can_alias || resource.requirements.requires_dedicated),
-            next: std::ptr::null(),
+            next: wanted.next.get(),
         };
         let grant = vector.allocate_dedicated(&self.inner.context, &what, request)?;
         Ok(self.finish(wanted, facts, vector, grant, request, allocation_flags::DEDICATED))
@@ -500,7 +529,10 @@ impl<T: Threading> Allocator<T> {
         request: &VectorRequest,
         flags: u8,
     ) -> Allocation {
-        let allocation = self.allocation(wanted, facts, grant, request.mapped, flags);
+        let mut allocation = self.allocation(wanted, facts, grant, request.mapped, flags);
+        if self.inner.debug.settings.is_special() {
+            self.watch(&mut allocation, wanted.next.get().is_null());
+        }
         let record = self.inner.tracking.record(wanted.info, wanted.caller);
         if !record.is_empty() {
             let kept = vector.change_record(allocation.live(), |empty| *empty = record);

@@ -22,7 +22,8 @@ pub(crate) struct VectorFacts {
     pub(crate) vector: u32,
     pub(crate) memory_type: u32,
     pub(crate) block_size: u64,
-    /// The most bytes that always share a block; what is larger may get memory of its own.
+    /// The most bytes that always share a block; what is larger may get memory of its own. 0 where debug settings have
+    /// something to do for every allocation.
     pub(crate) largest_shared: u64,
     pub(crate) fixed_block_size: bool,
     pub(crate) algorithm: Algorithm,
@@ -68,7 +69,7 @@ impl<T: Threading> Inner<T> {
                 vector: memory_type,
                 memory_type,
                 block_size,
-                largest_shared: block_size / 2,
+                largest_shared: if info.debug.is_special() { 0 } else { block_size / 2 },
                 fixed_block_size: false,
                 algorithm: Algorithm::Tlsf,
                 max_block_count: 0,

@@ -40,6 +40,8 @@ pub(crate) struct Budgets {
     from_driver: bool,
     live_memory: AtomicU32,
     max_live_memory: u32,
+    /// Whether the driver may be asked for more than `max_live_memory`.
+    exceeds_max: bool,
     calls_since_query: AtomicU32,
 }
 
@@ -83,6 +85,7 @@ impl Budgets {
             from_driver: device.settings.memory_budget,
             live_memory: AtomicU32::new(0),
             max_live_memory: device.properties.limits.max_memory_allocation_count,
+            exceeds_max: false,
             calls_since_query: AtomicU32::new(0),
         };
         budgets.refresh(device);
@@ -92,6 +95,11 @@ impl Budgets {
     /// The heap's size in bytes, or the program's limit where that is lower.
     pub(crate) fn heap_size(&self, heap: u32) -> u64 {
         self.heaps[index(heap)].size
+    }
+
+    /// Lets the driver be asked for more `VkDeviceMemory` objects than it says that it has room for.
+    pub(crate) fn exceed_max_live_memory(&mut self) {
+        self.exceeds_max = true;
     }
 
     /// Live `VkDeviceMemory` objects of this allocator and their limit on this device.
@@ -188,7 +196,8 @@ impl Budgets {
         }
         // Not counted and taken back: meanwhile others would find one place less than there is.
         let counted = self.live_memory.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
-            (count < self.max_live_memory).then(|| count + 1)
+            let most = if self.exceeds_max { u32::MAX } else { self.max_live_memory };
+            (count < most).then(|| count + 1)
         });
         if counted.is_err() {
             heap.memory_bytes.fetch_sub(size, Ordering::Relaxed);

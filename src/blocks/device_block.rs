@@ -34,6 +34,8 @@ impl DeviceContext {
             memory_budget: false,
             memory_priority: false,
             buffer_device_address: false,
+            pageable_device_local_memory: false,
+            external_memory_win32: false,
         };
         let (instance, device) = (gpu.instance().handle(), gpu.device().handle());
         // SAFETY: the GPU made all of the handles, and the tests keep it until its context is gone.
@@ -96,7 +98,7 @@ impl DeviceBlock {
         context.budgets.note_taken_back(heap, self.size);
         // SAFETY: `self` is the only owner of the memory and is consumed here. That the device no longer uses it is
         // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).
-        unsafe { context.device.free_memory(self.memory) };
+        unsafe { context.device.free_memory(self.memory, self.memory_type, self.size) };
         context.budgets.release(heap, self.size);
     }
 
@@ -117,6 +119,13 @@ impl DeviceBlock {
     pub(crate) fn set_mapped(&mut self, mapped: MappedPointer) {
         self.mapped = mapped;
     }
+}
+
+/// Changes the priority of `memory`. The caller holds the lock that who frees memory waits for.
+pub(crate) fn set_memory_priority(context: &DeviceContext, memory: vk::DeviceMemory, priority: f32) {
+    // SAFETY: the memory is live: it is in the books of its vector, and whoever takes it out waits for the caller before it
+    // goes (VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter).
+    unsafe { context.device.set_memory_priority(memory, priority) };
 }
 
 /// Maps all of `memory`. The caller holds the lock under which the mappings of its vector change.

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 
 use ash::vk::{self, Handle};
 
+use super::callbacks::{DeviceMemoryCallbacks, DeviceMemoryEvent};
 use super::error::DriverError;
 use super::functions::{Functions, MissingFunction, VulkanFunctions};
 use crate::base::cast::{index, narrow};
@@ -18,14 +19,23 @@ pub(crate) struct DeviceSettings {
     pub(crate) memory_budget: bool,
     pub(crate) memory_priority: bool,
     pub(crate) buffer_device_address: bool,
+    pub(crate) pageable_device_local_memory: bool,
+    pub(crate) external_memory_win32: bool,
 }
 
 /// A live device and what is known of it.
 #[derive(Debug)]
 pub(crate) struct Device {
-    functions: Functions,
-    device: vk::Device,
+    pub(super) functions: Functions,
+    pub(super) device: vk::Device,
     physical_device: vk::PhysicalDevice,
+    /// What every `vk*` call is given for the driver's own host memory, if the program gave something.
+    host_callbacks: Option<vk::AllocationCallbacks<'static>>,
+    memory_callbacks: Option<DeviceMemoryCallbacks>,
+    /// By memory type; what is missing at the end exports nothing.
+    export_types: Box<[vk::ExternalMemoryHandleTypeFlags]>,
+    #[cfg(windows)]
+    pub(super) win32_handles: super::win32::Win32Handles,
     pub(crate) settings: DeviceSettings,
     pub(crate) properties: vk::PhysicalDeviceProperties,
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
@@ -81,6 +91,23 @@ fn power_of_two(limit: u64) -> u64 {
     limit.max(1).checked_next_power_of_two().unwrap_or(1 << 63)
 }
 
+/// Whether a chain says itself what the memory is exported as.
+///
+/// # Safety
+/// The chain is valid, or null.
+unsafe fn exports(next: *const c_void) -> bool {
+    let mut next = next.cast::<vk::BaseInStructure<'_>>();
+    while !next.is_null() {
+        // SAFETY: the chain is valid, so that every link begins with a type and a pointer to the next one.
+        let link = unsafe { &*next };
+        if link.s_type == vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO {
+            return true;
+        }
+        next = link.p_next;
+    }
+    false
+}
+
 impl Device {
     /// Reads the facts of a device.
     ///
@@ -116,12 +143,57 @@ impl Device {
             functions,
             device,
             physical_device,
+            host_callbacks: None,
+            memory_callbacks: None,
+            export_types: Box::default(),
+            #[cfg(windows)]
+            win32_handles: super::win32::Win32Handles::default(),
             settings,
             properties,
             memory,
             granularity: power_of_two(properties.limits.buffer_image_granularity),
             atom: power_of_two(properties.limits.non_coherent_atom_size),
         })
+    }
+
+    /// Gives the driver `host_callbacks` from now on.
+    ///
+    /// # Safety
+    /// They may be called from any thread until this value is gone (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its
+    /// siblings), and nothing was made through this value yet.
+    pub(crate) unsafe fn set_host_callbacks(&mut self, host_callbacks: Option<&vk::AllocationCallbacks<'_>>) {
+        self.host_callbacks = host_callbacks.map(|given| vk::AllocationCallbacks {
+            p_user_data: given.p_user_data,
+            pfn_allocation: given.pfn_allocation,
+            pfn_reallocation: given.pfn_reallocation,
+            pfn_free: given.pfn_free,
+            pfn_internal_allocation: given.pfn_internal_allocation,
+            pfn_internal_free: given.pfn_internal_free,
+            ..Default::default()
+        });
+    }
+
+    /// Tells `callbacks` of all memory from now on.
+    pub(crate) fn set_memory_callbacks(&mut self, callbacks: Option<DeviceMemoryCallbacks>) {
+        self.memory_callbacks = callbacks;
+    }
+
+    /// Asks for memory that can be exported as these types, by memory type.
+    ///
+    /// # Safety
+    /// The extensions that define the handle types are enabled.
+    pub(crate) unsafe fn set_export_types(&mut self, types: &[vk::ExternalMemoryHandleTypeFlags]) {
+        self.export_types = types.into();
+    }
+
+    /// Takes at least `granularity` for `bufferImageGranularity`.
+    pub(crate) fn raise_granularity(&mut self, granularity: u64) {
+        self.granularity = self.granularity.max(power_of_two(granularity));
+    }
+
+    /// What every call is given for the driver's own host memory.
+    fn host(&self) -> *const vk::AllocationCallbacks<'_> {
+        self.host_callbacks.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
     }
 
     /// A function that the settings need and that is not there.
@@ -139,6 +211,12 @@ impl Device {
             (
                 self.settings.dedicated_allocation && functions.get_image_memory_requirements2.is_none(),
                 "vkGetImageMemoryRequirements2",
+            ),
+            (
+                cfg!(windows)
+                    && self.settings.external_memory_win32
+                    && functions.get_memory_win32_handle.is_none(),
+                "vkGetMemoryWin32HandleKHR",
             ),
         ];
         needed.into_iter().find_map(|(missing, name)| missing.then_some(name))
@@ -212,25 +290,42 @@ impl Device {
             priority.p_next = info.p_next;
             info.p_next = std::ptr::from_ref(&priority).cast();
         }
+        let mut export = vk::ExportMemoryAllocateInfo::default();
+        let export_types = self.export_types.get(index(what.memory_type)).copied().unwrap_or_default();
+        // SAFETY: `what.next` was vouched for where it was given.
+        if !export_types.is_empty() && !unsafe { exports(what.next) } {
+            export.handle_types = export_types;
+            export.p_next = info.p_next;
+            info.p_next = std::ptr::from_ref(&export).cast();
+        }
         let mut memory = vk::DeviceMemory::null();
         // SAFETY: the device is live; the chain's structures live until the call returns, each belongs to a version or
         // extension that the settings say is enabled, and `what.next` was vouched for where it was given
         // (VUID-vkAllocateMemory-pAllocateInfo-parameter). Size and type were checked by the caller
         // (VUID-vkAllocateMemory-pAllocateInfo-01713, -01714).
         let result =
-            unsafe { (self.functions.allocate_memory)(self.device, &info, std::ptr::null(), &mut memory) };
+            unsafe { (self.functions.allocate_memory)(self.device, &info, self.host(), &mut memory) };
         DriverError::check("vkAllocateMemory", result)?;
+        if let Some(callbacks) = &self.memory_callbacks {
+            let &DriverAllocation { memory_type, size, .. } = what;
+            callbacks.tell(DeviceMemoryEvent::Allocated { memory_type, memory, size });
+        }
         Ok(memory)
     }
 
-    /// `vkFreeMemory`.
+    /// `vkFreeMemory` of `size` bytes of that type.
     ///
     /// # Safety
     /// `memory` came from [`Self::allocate_memory`], is freed once, and the device no longer uses it
     /// (VUID-vkFreeMemory-memory-00677).
-    pub(crate) unsafe fn free_memory(&self, memory: vk::DeviceMemory) {
+    pub(crate) unsafe fn free_memory(&self, memory: vk::DeviceMemory, memory_type: u32, size: u64) {
+        if let Some(callbacks) = &self.memory_callbacks {
+            callbacks.tell(DeviceMemoryEvent::Freeing { memory_type, memory, size });
+        }
+        #[cfg(windows)]
+        self.win32_handles.close(memory);
         // SAFETY: the caller's own promise.
-        unsafe { (self.functions.free_memory)(self.device, memory, std::ptr::null()) };
+        unsafe { (self.functions.free_memory)(self.device, memory, self.host()) };
     }
 
     /// `vkMapMemory` of all of `memory`.
@@ -302,8 +397,7 @@ impl Device {
     ) -> Result<vk::Buffer, DriverError> {
         let mut buffer = vk::Buffer::null();
         // SAFETY: the caller's own promise.
-        let result =
-            unsafe { (self.functions.create_buffer)(self.device, info, std::ptr::null(), &mut buffer) };
+        let result = unsafe { (self.functions.create_buffer)(self.device, info, self.host(), &mut buffer) };
         DriverError::check("vkCreateBuffer", result)?;
         Ok(buffer)
     }
@@ -315,7 +409,7 @@ impl Device {
     /// (VUID-vkDestroyBuffer-buffer-00922).
     pub(crate) unsafe fn destroy_buffer(&self, buffer: vk::Buffer) {
         // SAFETY: the caller's own promise.
-        unsafe { (self.functions.destroy_buffer)(self.device, buffer, std::ptr::null()) };
+        unsafe { (self.functions.destroy_buffer)(self.device, buffer, self.host()) };
     }
 
     /// `vkCreateImage`.
@@ -328,8 +422,7 @@ impl Device {
     ) -> Result<vk::Image, DriverError> {
         let mut image = vk::Image::null();
         // SAFETY: the caller's own promise.
-        let result =
-            unsafe { (self.functions.create_image)(self.device, info, std::ptr::null(), &mut image) };
+        let result = unsafe { (self.functions.create_image)(self.device, info, self.host(), &mut image) };
         DriverError::check("vkCreateImage", result)?;
         Ok(image)
     }
@@ -341,7 +434,7 @@ impl Device {
     /// (VUID-vkDestroyImage-image-01000).
     pub(crate) unsafe fn destroy_image(&self, image: vk::Image) {
         // SAFETY: the caller's own promise.
-        unsafe { (self.functions.destroy_image)(self.device, image, std::ptr::null()) };
+        unsafe { (self.functions.destroy_image)(self.device, image, self.host()) };
     }
 
     /// What a buffer or image needs.
@@ -452,6 +545,12 @@ impl Device {
         // SAFETY: nobody else knows of the image.
         unsafe { self.destroy_image(image) };
         Ok(requirements)
+    }
+
+    /// Whether [`Self::bind`] may be given a chain.
+    pub(crate) fn binds_chains(&self) -> bool {
+        let Functions { bind_buffer_memory2, bind_image_memory2, .. } = &self.functions;
+        self.settings.bind_memory2 && bind_buffer_memory2.is_some() && bind_image_memory2.is_some()
     }
 
     /// Binds a buffer or image. A `next` chain goes through `vkBind*Memory2`.

@@ -87,6 +87,12 @@ functions! {
     get_device_buffer_memory_requirements: PFN_vkGetDeviceBufferMemoryRequirements = device "vkGetDeviceBufferMemoryRequirements" may | "vkGetDeviceBufferMemoryRequirementsKHR";
     /// Optional: requirements without a dummy object need it.
     get_device_image_memory_requirements: PFN_vkGetDeviceImageMemoryRequirements = device "vkGetDeviceImageMemoryRequirements" may | "vkGetDeviceImageMemoryRequirementsKHR";
+    /// Optional: priorities are changed through it.
+    set_device_memory_priority: PFN_vkSetDeviceMemoryPriorityEXT = device "vkSetDeviceMemoryPriorityEXT" may;
+    /// Optional: file descriptors of memory are got through it.
+    get_memory_fd: PFN_vkGetMemoryFdKHR = device "vkGetMemoryFdKHR" may;
+    /// Optional: Windows handles of memory are got through it.
+    get_memory_win32_handle: PFN_vkGetMemoryWin32HandleKHR = device "vkGetMemoryWin32HandleKHR" may;
 }
 
 /// A Vulkan function that the library cannot do without was neither given nor found.

@@ -3,13 +3,20 @@
 //! It holds a table of the functions that the library uses, loaded through `ash` or given as raw pointers, and the facts
 //! about a device that never change. `sim` (a feature) is a driver in Rust that serves the same functions without a GPU.
 
+mod callbacks;
 mod driver;
 mod error;
+mod external;
 mod functions;
 mod next;
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(windows)]
+mod win32;
 
+pub use callbacks::{
+    DeviceMemoryCallbacks, DeviceMemoryEvent, DeviceMemoryFunction, RawDeviceMemoryCallbacks,
+};
 pub(crate) use driver::{BufferOrImage, Device, DeviceSettings, DriverAllocation, Requirements};
 pub use error::DriverError;
 pub use functions::{MissingFunction, VulkanFunctions};

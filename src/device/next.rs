@@ -4,6 +4,10 @@ use std::ffi::c_void;
 
 /// A `pNext` chain for `VkMemoryAllocateInfo`: exports, imports, whatever the allocator does not know. Null by default.
 ///
+/// In the structure that the driver gets it comes last. Before it stand, in this order and where there is a reason for them:
+/// `VkExportMemoryAllocateInfo`, `VkMemoryPriorityAllocateInfoEXT`, `VkMemoryAllocateFlagsInfo` and
+/// `VkMemoryDedicatedAllocateInfo`.
+///
 /// ```
 /// # use sublet::*; use ash::vk;
 /// let export = vk::ExportMemoryAllocateInfo::default().handle_types(vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD);
@@ -22,7 +26,9 @@ impl MemoryAllocateNext {
     /// # Safety
     /// The chain is valid for `VkMemoryAllocateInfo` on the device (VUID-VkMemoryAllocateInfo-pNext-pNext), holds none of
     /// the structures that the allocator adds itself (priority, allocate flags, dedicated), and stays where it is,
-    /// unchanged, until the pool that it is given to is destroyed.
+    /// unchanged, until the call that it is given to returns, or until the pool that it is given to is destroyed. An import
+    /// is of the size and the memory type of the allocation (VUID-VkMemoryAllocateInfo-allocationSize-01742 and its
+    /// siblings), and of no other memory type that the allocator might choose.
     ///
     /// ```
     /// # use sublet::MemoryAllocateNext;

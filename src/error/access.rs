@@ -148,8 +148,26 @@ pub enum BindError {
     },
     /// The allocation is of another allocator.
     Foreign(ForeignHandle),
+    /// A chain was given, and neither Vulkan 1.1 nor VK_KHR_bind_memory2 is there to pass it on.
+    ExtensionNotPresent,
     /// The driver refused.
     Driver(DriverError),
+}
+
+impl BindError {
+    /// The Vulkan result that VMA would give for this.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::BindError;
+    /// assert_eq!(BindError::ExtensionNotPresent.vk_result(), vk::Result::ERROR_EXTENSION_NOT_PRESENT);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::Driver(error) => error.result,
+            Self::ExtensionNotPresent => vk::Result::ERROR_EXTENSION_NOT_PRESENT,
+            _ => vk::Result::ERROR_VALIDATION_FAILED_EXT,
+        }
+    }
 }
 
 impl fmt::Display for BindError {
@@ -159,6 +177,9 @@ impl fmt::Display for BindError {
                 write!(f, "offset {offset} is not inside an allocation of {allocation_size} bytes")
             }
             Self::Foreign(error) => error.fmt(f),
+            Self::ExtensionNotPresent => {
+                f.write_str("a chain for binding needs Vulkan 1.1 or VK_KHR_bind_memory2")
+            }
             Self::Driver(_) => f.write_str("the driver did not bind the memory"),
         }
     }

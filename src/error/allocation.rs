@@ -43,6 +43,8 @@ pub enum Contradiction {
     MappedWithoutHostAccess,
     /// More than one strategy.
     SeveralStrategies,
+    /// A `pNext` chain for memory in a pool that has one itself.
+    TwoMemoryAllocateChains,
 }
 
 impl fmt::Display for Contradiction {
@@ -61,6 +63,7 @@ impl fmt::Display for Contradiction {
                 "a mapped allocation with an automatic usage needs a host access flag"
             }
             Self::SeveralStrategies => "only one strategy can be followed",
+            Self::TwoMemoryAllocateChains => "the pool has a chain for its memory, and another one was given",
         })
     }
 }

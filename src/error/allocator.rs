@@ -36,6 +36,15 @@ pub enum CreateAllocatorError {
         /// Heaps that there are.
         heaps: usize,
     },
+    /// [`detect_corruption`](crate::DebugSettings::detect_corruption) needs a margin to look at.
+    NoMargin,
+    /// The list of external memory handle types is longer than the list of memory types.
+    ExternalMemoryHandleTypes {
+        /// Handle types that were given.
+        handle_types: usize,
+        /// Memory types that there are.
+        types: usize,
+    },
 }
 
 impl fmt::Display for CreateAllocatorError {
@@ -53,6 +62,10 @@ impl fmt::Display for CreateAllocatorError {
             }
             Self::HeapLimits { limits, heaps } => {
                 write!(f, "{limits} heap limits were given for {heaps} heaps")
+            }
+            Self::NoMargin => f.write_str("corruption is detected in margins, and the margin has no bytes"),
+            Self::ExternalMemoryHandleTypes { handle_types, types } => {
+                write!(f, "{handle_types} external handle types were given for {types} memory types")
             }
         }
     }

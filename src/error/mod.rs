@@ -5,15 +5,19 @@
 mod access;
 mod allocation;
 mod allocator;
+mod corruption;
 mod defragment;
 mod memory;
 mod pool;
 mod resource;
+mod sharing;
 
 pub use access::{BindError, ForeignHandle, MapError};
 pub use allocation::{AllocatePagesError, AllocationError, Contradiction};
 pub use allocator::CreateAllocatorError;
+pub use corruption::{CorruptionError, DamagedAllocation};
 pub use defragment::BeginDefragmentationError;
 pub use memory::MemoryError;
 pub use pool::CreatePoolError;
 pub use resource::{CreateError, FindMemoryTypeError};
+pub use sharing::{AliasError, ExportError, PriorityError};

@@ -7,6 +7,7 @@ use std::fmt;
 use ash::vk;
 
 use super::allocation::{AllocationError, Contradiction};
+use super::sharing::AliasError;
 use crate::device::DriverError;
 use crate::memory_type::NoMemoryType;
 
@@ -29,12 +30,18 @@ pub enum CreateError {
     ZeroExtent,
     /// `SHADER_DEVICE_ADDRESS` usage, and the allocator was made without `BUFFER_DEVICE_ADDRESS`.
     DeviceAddress,
+    /// The image is disjoint (`VK_IMAGE_CREATE_DISJOINT_BIT`): each of its planes has requirements, and memory, of its own. Create
+    /// it, [`allocate`](crate::Allocator::allocate_memory) for each plane what `VkImagePlaneMemoryRequirementsInfo` says, and
+    /// [`bind`](crate::Allocator::bind_image_memory2) each with a `VkBindImagePlaneMemoryInfo`.
+    Disjoint,
     /// The driver did not create the resource.
     Resource(DriverError),
     /// There is no memory for it.
     Allocation(AllocationError),
     /// The driver did not bind the memory to the resource.
     Bind(DriverError),
+    /// The resource was to share memory, and cannot be where it was to be.
+    Alias(AliasError),
 }
 
 impl CreateError {
@@ -47,6 +54,8 @@ impl CreateError {
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::ZeroExtent | Self::DeviceAddress => vk::Result::ERROR_INITIALIZATION_FAILED,
+            Self::Alias(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
+            Self::Disjoint => vk::Result::ERROR_FEATURE_NOT_PRESENT,
             Self::Resource(error) | Self::Bind(error) => error.result,
             Self::Allocation(error) => error.vk_result(),
         }
@@ -60,9 +69,11 @@ impl fmt::Display for CreateError {
             Self::DeviceAddress => f.write_str(
                 "a buffer with a device address needs an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS",
             ),
+            Self::Disjoint => f.write_str("the planes of a disjoint image have memory of their own, each"),
             Self::Resource(_) => f.write_str("the driver did not create the resource"),
             Self::Allocation(_) => f.write_str("there is no memory for the resource"),
             Self::Bind(_) => f.write_str("the driver did not bind the memory"),
+            Self::Alias(_) => f.write_str("the resource cannot be in that memory"),
         }
     }
 }
@@ -72,7 +83,8 @@ impl Error for CreateError {
         match self {
             Self::Resource(error) | Self::Bind(error) => Some(error),
             Self::Allocation(error) => Some(error),
-            Self::ZeroExtent | Self::DeviceAddress => None,
+            Self::Alias(error) => Some(error),
+            Self::ZeroExtent | Self::DeviceAddress | Self::Disjoint => None,
         }
     }
 }
@@ -80,6 +92,12 @@ impl Error for CreateError {
 impl From<AllocationError> for CreateError {
     fn from(error: AllocationError) -> Self {
         Self::Allocation(error)
+    }
+}
+
+impl From<AliasError> for CreateError {
+    fn from(error: AliasError) -> Self {
+        Self::Alias(error)
     }
 }
 
@@ -101,6 +119,8 @@ pub enum FindMemoryTypeError {
     Contradiction(Contradiction),
     /// No memory type will do.
     NoMemoryType(NoMemoryType),
+    /// The image is disjoint: each of its planes has requirements of its own.
+    Disjoint,
     /// The driver did not create the resource whose requirements were to be read.
     Resource(DriverError),
 }
@@ -110,6 +130,9 @@ impl fmt::Display for FindMemoryTypeError {
         match self {
             Self::Contradiction(what) => write!(f, "contradictory flags: {what}"),
             Self::NoMemoryType(error) => error.fmt(f),
+            Self::Disjoint => {
+                f.write_str("the planes of a disjoint image have requirements of their own, each")
+            }
             Self::Resource(_) => f.write_str("the driver did not create the resource"),
         }
     }
@@ -119,7 +142,7 @@ impl Error for FindMemoryTypeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             // These say themselves what the errors in them say.
-            Self::Contradiction(_) => None,
+            Self::Contradiction(_) | Self::Disjoint => None,
             Self::NoMemoryType(error) => error.source(),
             Self::Resource(error) => Some(error),
         }

@@ -10,9 +10,13 @@
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod common;
 
+mod alias;
 mod bad_input;
+mod callbacks;
 mod content;
+mod debug;
 mod dedicated;
+mod external;
 mod flags;
 mod growth;
 mod limits;
@@ -21,6 +25,7 @@ mod memory_map;
 mod memory_type;
 mod placement;
 mod pools;
+mod priority;
 mod reentry;
 mod rollback;
 mod shards;

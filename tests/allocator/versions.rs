@@ -214,6 +214,10 @@ fn raw(gpu: &Gpu) -> VulkanFunctions {
             .then_some(device3.get_device_buffer_memory_requirements),
         get_device_image_memory_requirements: at_least(3)
             .then_some(device3.get_device_image_memory_requirements),
+        // What only some entry points need.
+        set_device_memory_priority: None,
+        get_memory_fd: None,
+        get_memory_win32_handle: None,
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::{BlockVector, Grant, Live, PlainRequest, Record, VectorRequest};
 use crate::base::sync::Threading;
 use crate::device::DriverAllocation;
-use crate::error::{AllocationError, MapError};
+use crate::error::{AllocationError, Contradiction, MapError};
 
 impl<T: Threading> BlockVector<T> {
     /// The calling thread's shard, or 0 for the core.
@@ -226,7 +226,11 @@ impl<T: Threading> BlockVector<T> {
             let core = self.core.lock();
             (core.generation, core.active.as_ref().ok_or(AllocationError::ForeignPool)?.config)
         };
-        let next = if what.next.is_null() { config.next.get() } else { what.next };
+        let next = match (what.next.is_null(), config.next.get()) {
+            (true, next) => next,
+            (false, next) if next.is_null() => what.next,
+            _ => return Err(Contradiction::TwoMemoryAllocateChains.into()),
+        };
         let what = DriverAllocation { next, priority: what.priority.or(Some(config.priority)), ..*what };
         let mut block = DeviceBlock::allocate(context, &what, request.within_budget)?;
         if request.mapped {

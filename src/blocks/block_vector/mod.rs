@@ -34,6 +34,7 @@ mod free;
 mod map;
 #[cfg(all(loom, test))]
 mod modelled;
+mod priority;
 mod records;
 mod returns;
 mod shard;

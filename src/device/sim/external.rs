@@ -1,11 +1,15 @@
-//! Memory that is shared with others, as far as one process goes: descriptors that are real and lead nowhere.
+//! Memory that is shared with others, as far as one process goes: descriptors are real, and what is imported from one has the
+//! bytes of what was exported, on whichever simulated device.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 
 use ash::vk;
 
 use super::chain;
 use super::entry::{call, entries, on_device};
+use super::memory::MemoryInfo;
+use super::store::Store;
 
 entries! {
     Device result vk::PFN_vkGetMemoryFdKHR = memory_fd: ext "VK_KHR_external_memory_fd" "vkGetMemoryFdKHR";
@@ -37,7 +41,9 @@ unsafe extern "system" fn memory_fd(
             device.report(vuid, format!("{name} {why}"));
             return vk::Result::ERROR_VALIDATION_FAILED_EXT;
         }
-        let Some(fd) = descriptor() else {
+        let exported =
+            state.memories.get(&info.memory).map(|memory| (Arc::clone(&memory.store), &memory.info));
+        let Some(fd) = exported.and_then(|(store, info)| descriptors::export(&store, info)) else {
             return vk::Result::ERROR_TOO_MANY_OBJECTS;
         };
         // SAFETY: VUID-vkGetMemoryFdKHR-pFd-parameter.
@@ -46,16 +52,118 @@ unsafe extern "system" fn memory_fd(
     })
 }
 
-/// A descriptor that the program may pass on and must close.
-#[cfg(unix)]
-fn descriptor() -> Option<c_int> {
-    use std::os::fd::IntoRawFd as _;
-    std::fs::File::open("/dev/null").ok().map(|file| file.into_raw_fd())
+/// The bytes that an import shares. `Ok(None)` if it is none of a descriptor of this driver's, such as a host pointer or a
+/// DMA buffer of somebody else.
+pub(super) fn imported(
+    asked: &MemoryInfo,
+    fd: Option<c_int>,
+) -> Result<Option<Arc<Store>>, (&'static str, String)> {
+    if asked.import_handle_type & vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD.as_raw() == 0 {
+        return Ok(None);
+    }
+    let Some(fd) = fd else { return Ok(None) };
+    let Some((store, size, type_index)) = descriptors::find(fd) else {
+        let text = format!("fd {fd} is none that memory was exported as, or the memory is freed");
+        return Err(("VUID-VkImportMemoryFdInfoKHR-handleType-00670", text));
+    };
+    if (size, type_index) != (asked.size, asked.type_index) {
+        let text = format!(
+            "{} bytes of memory type {} are imported, and {size} bytes of type {type_index} were exported",
+            asked.size, asked.type_index
+        );
+        return Err(("VUID-VkMemoryAllocateInfo-allocationSize-01742", text));
+    }
+    Ok(Some(store))
 }
 
+/// Ends the life of a descriptor whose import succeeded: the driver owns it.
+///
+/// # Safety
+///
+/// The program has given `fd` to the driver, and does not use it any more.
+pub(super) unsafe fn close(fd: c_int) {
+    // SAFETY: the caller's promise.
+    unsafe { descriptors::close(fd) };
+}
+
+/// Descriptors, and the memory that each stands for.
+#[cfg(unix)]
+mod descriptors {
+    use std::collections::BTreeMap;
+    use std::ffi::c_int;
+    use std::fs::File;
+    use std::mem::ManuallyDrop;
+    use std::os::fd::{FromRawFd as _, IntoRawFd as _, OwnedFd};
+    use std::os::unix::fs::MetadataExt as _;
+    use std::os::unix::net::UnixStream;
+    use std::sync::{Arc, Weak};
+
+    use parking_lot::Mutex;
+
+    use super::{MemoryInfo, Store};
+
+    /// What was exported: its bytes while any device has them, its size and its memory type.
+    type Exported = (Weak<Store>, u64, u32);
+
+    /// By the file behind the descriptor: a duplicate of a descriptor has another number, and the same file.
+    static EXPORTS: Mutex<BTreeMap<(u64, u64), Exported>> = Mutex::new(BTreeMap::new());
+
+    /// Which file is behind a descriptor that stays the caller's.
+    fn file_of(fd: c_int) -> Option<(u64, u64)> {
+        if fd < 0 {
+            return None;
+        }
+        // SAFETY: the file is only asked what it is, and not closed. A number that is no descriptor is answered with an error.
+        let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
+        let metadata = file.metadata().ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    }
+
+    /// A new descriptor that the program may pass on and must close.
+    pub(super) fn export(store: &Arc<Store>, info: &MemoryInfo) -> Option<c_int> {
+        // Any file would do that is a new one.
+        let (end, _) = UnixStream::pair().ok()?;
+        let fd = OwnedFd::from(end).into_raw_fd();
+        let mut exports = EXPORTS.lock();
+        exports.retain(|_, (store, ..)| store.strong_count() > 0);
+        exports.insert(file_of(fd)?, (Arc::downgrade(store), info.size, info.type_index));
+        Some(fd)
+    }
+
+    /// What a descriptor stands for.
+    pub(super) fn find(fd: c_int) -> Option<(Arc<Store>, u64, u32)> {
+        let file = file_of(fd)?;
+        let exports = EXPORTS.lock();
+        let (store, size, type_index) = exports.get(&file)?;
+        Some((store.upgrade()?, *size, *type_index))
+    }
+
+    /// # Safety
+    ///
+    /// As for [`super::close`].
+    pub(super) unsafe fn close(fd: c_int) {
+        // SAFETY: the caller's promise.
+        drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+}
+
+/// Other systems have no descriptors.
 #[cfg(not(unix))]
-fn descriptor() -> Option<c_int> {
-    None
+mod descriptors {
+    use std::ffi::c_int;
+    use std::sync::Arc;
+
+    use super::{MemoryInfo, Store};
+
+    pub(super) fn export(_: &Arc<Store>, _: &MemoryInfo) -> Option<c_int> {
+        None
+    }
+
+    pub(super) fn find(_: c_int) -> Option<(Arc<Store>, u64, u32)> {
+        None
+    }
+
+    pub(super) unsafe fn close(_: c_int) {}
 }
 
 unsafe extern "system" fn fd_properties(

@@ -8,6 +8,9 @@ use ash::vk::Handle as _;
 
 use super::chain;
 use super::entry::{call, entries, on_device};
+use super::external;
+use super::host::{self, HostBytes};
+use super::resource::check_callbacks;
 use super::state::{Device, DeviceState, registry};
 use super::store::Store;
 use crate::base::cast::{index, widen};
@@ -18,6 +21,8 @@ pub(super) struct Memory {
     pub(super) heap: u32,
     pub(super) properties: vk::MemoryPropertyFlags,
     pub(super) store: Arc<Store>,
+    /// Through the program's allocation callbacks, if it gave any.
+    pub(super) host: HostBytes,
     /// The mapped range: offset and end.
     pub(super) mapped: Option<(u64, u64)>,
     /// The resources that are bound to it, by offset and handle.
@@ -139,7 +144,7 @@ entries! {
 unsafe extern "system" fn allocate(
     device: vk::Device,
     p_info: *const vk::MemoryAllocateInfo<'_>,
-    _: *const vk::AllocationCallbacks<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
     p_memory: *mut vk::DeviceMemory,
 ) -> vk::Result {
     let result = on_device(device, call!("vkAllocateMemory"), |device| {
@@ -151,14 +156,39 @@ unsafe extern "system" fn allocate(
         };
         // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
         let asked = unsafe { asked(info) };
-        let external = asked.import_handle_type != 0 || asked.export_handle_types != 0;
+        let is_external = asked.import_handle_type != 0 || asked.export_handle_types != 0;
+        // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
+        let fd = unsafe { chain::find::<vk::ImportMemoryFdInfoKHR<'_>>(info.p_next) };
+        let fd = fd.filter(|info| !info.handle_type.is_empty()).map(|info| info.fd);
+        let shared = match external::imported(&asked, fd) {
+            Ok(shared) => shared,
+            Err((vuid, text)) => {
+                device.report(vuid, text);
+                return vk::Result::ERROR_INVALID_EXTERNAL_HANDLE;
+            }
+        };
+        let taken = fd.filter(|_| shared.is_some());
+        // SAFETY: VUID-vkAllocateMemory-pAllocator-parameter; no lock is held.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
         let mut state = device.state.lock();
-        let heap = match check(device, &state, &asked, external) {
+        let heap = match check(device, &state, &asked, is_external) {
             Ok(heap) => heap,
-            Err(result) => return result,
+            Err(result) => {
+                drop(state);
+                // SAFETY: as above, and nothing has it.
+                unsafe { host::give_back(callbacks, host) };
+                return result;
+            }
         };
         let memory = device.hub.handle::<vk::DeviceMemory>();
-        state.add_memory(device, memory, asked, heap);
+        state.add_memory(device, memory, asked, heap, host, shared);
+        if let Some(fd) = taken {
+            // SAFETY: the import succeeded: the descriptor is the driver's.
+            unsafe { external::close(fd) };
+        }
         // SAFETY: VUID-vkAllocateMemory-pMemory-parameter.
         unsafe { chain::output(p_memory, memory) };
         vk::Result::SUCCESS
@@ -356,7 +386,15 @@ fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> 
 }
 
 impl DeviceState {
-    fn add_memory(&mut self, device: &Device, handle: vk::DeviceMemory, info: MemoryInfo, heap: u32) {
+    fn add_memory(
+        &mut self,
+        device: &Device,
+        handle: vk::DeviceMemory,
+        info: MemoryInfo,
+        heap: u32,
+        host: HostBytes,
+        shared: Option<Arc<Store>>,
+    ) {
         let properties =
             device.profile().types.get(index(info.type_index)).map_or(Default::default(), |kind| kind.flags);
         let split = properties.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
@@ -366,10 +404,11 @@ impl DeviceState {
         // stay at the end, which nobody reaches.
         self.address_end = address.saturating_add(info.size).saturating_add(ADDRESS_GAP).min(1 << 62);
         let memory = Memory {
-            store: Arc::new(Store::new(info.size, split)),
+            store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split))),
             info,
             heap,
             properties,
+            host,
             mapped: None,
             bindings: BTreeMap::new(),
             overlaps: false,
@@ -382,7 +421,7 @@ impl DeviceState {
 unsafe extern "system" fn free(
     device: vk::Device,
     memory: vk::DeviceMemory,
-    _: *const vk::AllocationCallbacks<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkFreeMemory"), |device| {
         if memory.is_null() {
@@ -400,8 +439,14 @@ unsafe extern "system" fn free(
             device.report("VUID-vkFreeMemory-memory-00677", text);
         }
         state.names.remove(&memory.as_raw());
+        let name = state.label(memory);
         // The bytes go when the last copy that a command still holds does, and not under the lock.
         drop(state);
+        // No rule of its own says so: VkAllocationCallbacks does, of all objects.
+        let rules = ["SUBLET-vkFreeMemory-callbacks"; 2];
+        check_callbacks(device, &name, freed.host.is_some(), !callbacks.is_null(), rules);
+        // SAFETY: VUID-vkFreeMemory-pAllocator-parameter; no lock is held, and the memory is out of the books.
+        unsafe { host::give_back(callbacks, freed.host) };
         drop(freed);
     });
 }

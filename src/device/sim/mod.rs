@@ -24,6 +24,7 @@
 //!   | `SUBLET-granularity` | a linear and an optimal resource share a page of `bufferImageGranularity` |
 //!   | `SUBLET-shared-atom` | the host flushes an atom of `nonCoherentAtomSize` that holds bytes of two resources |
 //!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck` | the program waits for what nothing that is submitted will do |
+//!   | `SUBLET-vkFreeMemory-callbacks` | memory was allocated with allocation callbacks and is freed without, or the other way round |
 //!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
@@ -84,8 +85,9 @@
 //!
 //! - Drawing, shaders and descriptors, and every function that has nothing to do with memory: they are not offered, and
 //!   `vkGetDeviceProcAddr` says so.
-//! - Sparse binding (the feature is off), protected memory beyond its flags, device groups of more than one device, and the
-//!   sharing of memory between processes: exports and imports are recorded, see [`MemoryInfo`].
+//! - Sparse binding (the feature is off), protected memory beyond its flags, and device groups of more than one device.
+//! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the bytes of
+//!   what was exported, for as long as that lives; other handle types are recorded, see [`MemoryInfo`].
 //! - More than one queue.
 //! - Eviction: a heap that is full refuses, and budgets are what [`Faults::set_budget`] says.
 //! - Time. Calls take as long as they take here, or as [`Faults::delay`] says.
@@ -106,6 +108,7 @@ mod faults;
 mod features;
 pub mod format;
 mod gpu;
+mod host;
 mod instance;
 mod log;
 mod mapping;

@@ -9,6 +9,7 @@ use super::chain;
 use super::describe::{Broken, describe_buffer, describe_image};
 use super::entry::{call, entries, on_device};
 use super::format::{self, BufferDescription, ImageDescription, Requirements};
+use super::host::{self, HostBytes};
 use super::state::{Device, DeviceState, Label};
 use super::store::Store;
 
@@ -26,8 +27,8 @@ pub(super) struct Buffer {
     pub(super) description: BufferDescription,
     pub(super) requirements: Requirements,
     pub(super) bound: Option<Bound>,
-    /// Whether the program gave allocation callbacks: then it has to give some at destruction too.
-    pub(super) callbacks: bool,
+    /// Through the program's allocation callbacks, if it gave any: then it has to give some at destruction too.
+    pub(super) host: HostBytes,
     /// `VkExternalMemoryBufferCreateInfo::handleTypes`, as bits.
     pub(super) external: u32,
     /// Submissions that are not done and name this buffer.
@@ -39,8 +40,8 @@ pub(super) struct Image {
     pub(super) description: ImageDescription,
     pub(super) requirements: Requirements,
     pub(super) bound: Option<Bound>,
-    /// Whether the program gave allocation callbacks: then it has to give some at destruction too.
-    pub(super) callbacks: bool,
+    /// Through the program's allocation callbacks, if it gave any: then it has to give some at destruction too.
+    pub(super) host: HostBytes,
     /// `VkExternalMemoryImageCreateInfo::handleTypes`, as bits.
     pub(super) external: u32,
     /// Submissions that are not done and name this image.
@@ -86,16 +87,14 @@ unsafe extern "system" fn create_buffer(
             Ok(described) => described,
             Err(broken) => return refuse(device, broken),
         };
+        // SAFETY: VUID-vkCreateBuffer-pAllocator-parameter; no lock is held.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
         let requirements = format::buffer_requirements(device.profile(), &description);
         let handle = device.hub.handle::<vk::Buffer>();
-        let buffer = Buffer {
-            description,
-            requirements,
-            bound: None,
-            callbacks: !callbacks.is_null(),
-            external,
-            in_use: 0,
-        };
+        let buffer = Buffer { description, requirements, bound: None, host, external, in_use: 0 };
         device.state.lock().buffers.insert(handle, buffer);
         // SAFETY: VUID-vkCreateBuffer-pBuffer-parameter.
         unsafe { chain::output(p_buffer, handle) };
@@ -115,16 +114,14 @@ unsafe extern "system" fn create_image(
             Ok(described) => described,
             Err(broken) => return refuse(device, broken),
         };
+        // SAFETY: VUID-vkCreateImage-pAllocator-parameter; no lock is held.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
         let requirements = format::image_requirements(device.profile(), &description);
         let handle = device.hub.handle::<vk::Image>();
-        let image = Image {
-            description,
-            requirements,
-            bound: None,
-            callbacks: !callbacks.is_null(),
-            external,
-            in_use: 0,
-        };
+        let image = Image { description, requirements, bound: None, host, external, in_use: 0 };
         device.state.lock().images.insert(handle, image);
         // SAFETY: VUID-vkCreateImage-pImage-parameter.
         unsafe { chain::output(p_image, handle) };
@@ -132,8 +129,14 @@ unsafe extern "system" fn create_image(
     })
 }
 
-/// Allocation callbacks come at creation and destruction, or at neither. The driver never calls them.
-fn check_callbacks(device: &Device, name: &Label, created: bool, destroyed: bool, vuids: [&'static str; 2]) {
+/// Allocation callbacks come at creation and destruction, or at neither.
+pub(super) fn check_callbacks(
+    device: &Device,
+    name: &Label,
+    created: bool,
+    destroyed: bool,
+    vuids: [&'static str; 2],
+) {
     match (created, destroyed) {
         (true, false) => device.report(vuids[0], format!("{name} was created with allocation callbacks")),
         (false, true) => device.report(vuids[1], format!("{name} was created without allocation callbacks")),
@@ -177,12 +180,14 @@ unsafe extern "system" fn destroy_buffer(
         check_callbacks(
             device,
             &name,
-            destroyed.callbacks,
+            destroyed.host.is_some(),
             !callbacks.is_null(),
             ["VUID-vkDestroyBuffer-buffer-00923", "VUID-vkDestroyBuffer-buffer-00924"],
         );
         state.unbind(destroyed.bound.as_ref(), buffer.as_raw());
         drop(state);
+        // SAFETY: VUID-vkDestroyBuffer-pAllocator-parameter; no lock is held, and the object is out of the books.
+        unsafe { host::give_back(callbacks, destroyed.host) };
     });
 }
 
@@ -209,12 +214,14 @@ unsafe extern "system" fn destroy_image(
         check_callbacks(
             device,
             &name,
-            destroyed.callbacks,
+            destroyed.host.is_some(),
             !callbacks.is_null(),
             ["VUID-vkDestroyImage-image-01001", "VUID-vkDestroyImage-image-01002"],
         );
         state.unbind(destroyed.bound.as_ref(), image.as_raw());
         drop(state);
+        // SAFETY: VUID-vkDestroyImage-pAllocator-parameter; no lock is held, and the object is out of the books.
+        unsafe { host::give_back(callbacks, destroyed.host) };
     });
 }
 

@@ -115,7 +115,10 @@ fn shared_memory_is_for_what_is_shared_in_the_same_way() {
         vk::MemoryAllocateInfo::default().allocation_size(1 << 20).memory_type_index(both.trailing_zeros());
     let mut export = vk::ExportMemoryAllocateInfo::default().handle_types(kind);
     let exported = unsafe { device.allocate_memory(&info.push_next(&mut export), None) }.unwrap();
-    let mut import = vk::ImportMemoryFdInfoKHR::default().handle_type(kind).fd(-1);
+    let loaded = ash::khr::external_memory_fd::Device::new(gpu.instance(), device);
+    let asked = vk::MemoryGetFdInfoKHR::default().memory(exported).handle_type(kind);
+    let fd = unsafe { loaded.get_memory_fd(&asked) }.unwrap();
+    let mut import = vk::ImportMemoryFdInfoKHR::default().handle_type(kind).fd(fd);
     let imported = unsafe { device.allocate_memory(&info.push_next(&mut import), None) }.unwrap();
     let cases = [(exported, "02726", "02728"), (imported, "02985", "02989")];
     for (memory, of_buffer, of_image) in cases {

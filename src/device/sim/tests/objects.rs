@@ -334,11 +334,105 @@ fn exported_memory_has_a_descriptor() {
     let info = vk::MemoryAllocateInfo::default().allocation_size(64).push_next(&mut import);
     let imported = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
     assert_eq!(gpu.memory_info(imported).unwrap().import_handle_type, kind.as_raw());
+    // The bytes are the same.
+    assert!(gpu.write_memory(memory, 60, &[1, 2, 3, 4]));
+    assert_eq!(gpu.read_memory(imported, 60, 4), Some(vec![1, 2, 3, 4]));
     gpu.assert_silent();
     let asked = asked.memory(imported);
     assert_eq!(unsafe { fd.get_memory_fd(&asked) }, Err(WRONG));
     assert_eq!(reports(&gpu), ["VUID-VkMemoryGetFdInfoKHR-handleType-00671"]);
     gpu.finish();
+}
+
+#[test]
+fn imports_that_do_not_fit_what_was_exported() {
+    let profile = ALL.iter().copied().find(|profile| profile.features.external_memory).unwrap();
+    let gpu = Gpu::new(profile);
+    let loaded = ash::khr::external_memory_fd::Device::new(gpu.instance(), gpu.device());
+    let kind = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+    let mut export = vk::ExportMemoryAllocateInfo::default().handle_types(kind);
+    let info = vk::MemoryAllocateInfo::default().allocation_size(64).push_next(&mut export);
+    let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    let fd = || {
+        let asked = vk::MemoryGetFdInfoKHR::default().memory(memory).handle_type(kind);
+        unsafe { loaded.get_memory_fd(&asked) }.unwrap()
+    };
+    let import = |fd, size| {
+        let mut import = vk::ImportMemoryFdInfoKHR::default().handle_type(kind).fd(fd);
+        let info = vk::MemoryAllocateInfo::default().allocation_size(size).push_next(&mut import);
+        unsafe { gpu.device().allocate_memory(&info, None) }
+    };
+    let wrong = Err(vk::Result::ERROR_INVALID_EXTERNAL_HANDLE);
+    let kept = fd();
+    assert_eq!(import(kept, 128), wrong);
+    assert_eq!(reports(&gpu), ["VUID-VkMemoryAllocateInfo-allocationSize-01742"]);
+    assert_eq!(import(-1, 64), wrong);
+    assert_eq!(reports(&gpu), ["VUID-VkImportMemoryFdInfoKHR-handleType-00670"]);
+    // A descriptor that was refused is still the program's, and good.
+    let imported = import(kept, 64).unwrap();
+    unsafe { gpu.device().free_memory(imported, None) };
+    let late = fd();
+    unsafe { gpu.device().free_memory(memory, None) };
+    assert_eq!(import(late, 64), wrong, "nobody has the bytes any more");
+    assert_eq!(reports(&gpu), ["VUID-VkImportMemoryFdInfoKHR-handleType-00670"]);
+    assert_eq!(gpu.finish(), []);
+}
+
+#[test]
+fn host_memory_comes_from_the_callbacks() {
+    use std::alloc::{Layout, alloc, dealloc};
+    use std::sync::atomic::{AtomicI64, Ordering};
+    static LIVE: AtomicI64 = AtomicI64::new(0);
+    const LAYOUT: Layout = Layout::new::<[u128; 16]>();
+    unsafe extern "system" fn allocate(
+        user_data: *mut std::ffi::c_void,
+        size: usize,
+        alignment: usize,
+        _: vk::SystemAllocationScope,
+    ) -> *mut std::ffi::c_void {
+        assert!(size <= LAYOUT.size() && alignment <= LAYOUT.align());
+        if user_data.is_null() {
+            return user_data;
+        }
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        unsafe { alloc(LAYOUT) }.cast()
+    }
+    unsafe extern "system" fn free(_: *mut std::ffi::c_void, bytes: *mut std::ffi::c_void) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+        unsafe { dealloc(bytes.cast(), LAYOUT) };
+    }
+    let gpu = simple();
+    let mut callbacks = vk::AllocationCallbacks {
+        p_user_data: std::ptr::dangling_mut::<u8>().cast(),
+        pfn_allocation: Some(allocate),
+        pfn_free: Some(free),
+        ..Default::default()
+    };
+    let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    let memory_info = vk::MemoryAllocateInfo::default().allocation_size(64);
+    let image_info = super::image_info(64, vk::ImageTiling::OPTIMAL);
+    let buffer = unsafe { gpu.device().create_buffer(&info, Some(&callbacks)) }.unwrap();
+    let image = unsafe { gpu.device().create_image(&image_info, Some(&callbacks)) }.unwrap();
+    let memory = unsafe { gpu.device().allocate_memory(&memory_info, Some(&callbacks)) }.unwrap();
+    assert_eq!(LIVE.load(Ordering::Relaxed), 3);
+    unsafe { gpu.device().destroy_buffer(buffer, Some(&callbacks)) };
+    unsafe { gpu.device().destroy_image(image, Some(&callbacks)) };
+    unsafe { gpu.device().free_memory(memory, Some(&callbacks)) };
+    assert_eq!(LIVE.load(Ordering::Relaxed), 0);
+    // What the driver refuses takes nothing.
+    let nothing = memory_info.allocation_size(0);
+    assert!(unsafe { gpu.device().allocate_memory(&nothing, Some(&callbacks)) }.is_err());
+    assert_eq!(LIVE.load(Ordering::Relaxed), 0);
+    assert_eq!(reports(&gpu), ["VUID-VkMemoryAllocateInfo-allocationSize-07897"]);
+    // Callbacks that have none.
+    callbacks.p_user_data = std::ptr::null_mut();
+    let none = Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    assert_eq!(unsafe { gpu.device().create_buffer(&info, Some(&callbacks)) }.map(|_| ()), none);
+    assert_eq!(unsafe { gpu.device().allocate_memory(&memory_info, Some(&callbacks)) }.map(|_| ()), none);
+    let memory = unsafe { gpu.device().allocate_memory(&memory_info, None) }.unwrap();
+    unsafe { gpu.device().free_memory(memory, Some(&callbacks)) };
+    assert_eq!(reports(&gpu), ["SUBLET-vkFreeMemory-callbacks"]);
+    assert_eq!(gpu.finish(), []);
 }
 
 #[test]

@@ -1,0 +1,170 @@
+//! Buffers and images in memory that is allocated already, so that several resources share it.
+
+use ash::vk;
+
+use super::Allocator;
+use crate::allocation::Allocation;
+use crate::base::sync::Threading;
+use crate::device::{BufferOrImage, Requirements};
+use crate::error::{AliasError, CreateError};
+
+impl<T: Threading> Allocator<T> {
+    /// Creates a buffer in memory that is allocated already, `offset` bytes from the allocation's start. The buffer goes with
+    /// `vkDestroyBuffer`, which does not touch the memory.
+    ///
+    /// Who uses the same bytes at different times, as buffers and as images, makes the allocation with
+    /// [`allocate_memory`](Self::allocate_memory): it does not know what comes, and keeps whole pages of
+    /// `bufferImageGranularity` free for it. Dedicated memory needs [`CAN_ALIAS`](crate::AllocationCreateFlags::CAN_ALIAS).
+    ///
+    /// # Errors
+    /// [`CreateError`]; [`CreateError::Alias`] if the buffer's requirements are not met there. No buffer is left behind.
+    ///
+    /// # Safety
+    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter); the memory is not dedicated to another
+    /// resource (VUID-vkBindBufferMemory-memory-01508); and what is in the memory is used in turns, as Vulkan's chapter on memory
+    /// aliasing has it.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # gpu.allow_aliasing(true);
+    /// let requirements = vk::MemoryRequirements { size: 65_536, alignment: 4096, memory_type_bits: !0 };
+    /// let memory = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly))?;
+    /// let info = vk::BufferCreateInfo::default().size(40_000).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    /// // SAFETY: the create-info is valid, and the two are used in turns.
+    /// let (first, second) = unsafe {
+    ///     (allocator.create_aliasing_buffer(&memory, 0, &info)?, allocator.create_aliasing_buffer(&memory, 16_384, &info)?)
+    /// };
+    /// // SAFETY: as above.
+    /// let beyond = unsafe { allocator.create_aliasing_buffer(&memory, 32_768, &info) };
+    /// assert!(matches!(beyond, Err(CreateError::Alias(AliasError::OutOfRange { offset: 32_768, .. }))));
+    /// // SAFETY: the device never used them.
+    /// unsafe {
+    ///     gpu.device().destroy_buffer(first, None);
+    ///     gpu.device().destroy_buffer(second, None);
+    ///     allocator.free_memory(memory)?;
+    /// }
+    /// # gpu.assert_silent();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn create_aliasing_buffer(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<vk::Buffer, CreateError> {
+        self.check_alias_start(allocation, offset)?;
+        // SAFETY: the caller's own promise.
+        let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
+        let handle = BufferOrImage::Buffer(buffer);
+        // SAFETY: the buffer was created just now, and these are its requirements.
+        unsafe { self.bind_alias(allocation, offset, handle, &resource.requirements()) }?;
+        Ok(buffer)
+    }
+
+    /// Creates an image in memory that is allocated already: as [`Self::create_aliasing_buffer`].
+    ///
+    /// # Errors
+    /// [`CreateError`]; [`CreateError::Alias`] if the image's requirements are not met there. No image is left behind.
+    ///
+    /// # Safety
+    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter); the memory is not dedicated to another
+    /// resource (VUID-vkBindImageMemory-memory-02628); and what is in the memory is used in turns, as Vulkan's chapter on memory
+    /// aliasing has it.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # gpu.allow_aliasing(true);
+    /// let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 65_536, memory_type_bits: !0 };
+    /// let memory = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly))?;
+    /// let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    ///     .extent(vk::Extent3D { width: 256, height: 256, depth: 1 }).mip_levels(1).array_layers(1)
+    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::COLOR_ATTACHMENT);
+    /// // SAFETY: the create-info is valid, and nothing else uses the memory.
+    /// let image = unsafe { allocator.create_aliasing_image(&memory, 65_536, &info) }?;
+    /// // SAFETY: the device never used it.
+    /// unsafe {
+    ///     gpu.device().destroy_image(image, None);
+    ///     allocator.free_memory(memory)?;
+    /// }
+    /// # gpu.assert_silent();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn create_aliasing_image(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        image_info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<vk::Image, CreateError> {
+        self.check_alias_start(allocation, offset)?;
+        // SAFETY: the caller's own promise.
+        let (image, resource) = unsafe { self.unbound_image(image_info) }?;
+        let handle = BufferOrImage::Image(image);
+        // SAFETY: the image was created just now, and these are its requirements.
+        unsafe { self.bind_alias(allocation, offset, handle, &resource.requirements()) }?;
+        Ok(image)
+    }
+
+    /// Finds out before anything is created what can be found out so early.
+    fn check_alias_start(&self, allocation: &Allocation, offset: u64) -> Result<(), AliasError> {
+        self.vector_of(allocation).map_err(AliasError::Foreign)?;
+        if offset >= allocation.size {
+            return Err(AliasError::OutOfRange { offset, size: 0, allocation_size: allocation.size });
+        }
+        Ok(())
+    }
+
+    /// Binds what was created, or destroys it.
+    ///
+    /// # Safety
+    /// `handle` was created a moment ago, is not bound, and `requirements` are its own; `offset` is inside the allocation.
+    unsafe fn bind_alias(
+        &self,
+        allocation: &Allocation,
+        offset: u64,
+        handle: BufferOrImage,
+        requirements: &Requirements,
+    ) -> Result<(), CreateError> {
+        let device = &self.inner.context.device;
+        let bound = match check_alias(allocation, offset, requirements) {
+            // SAFETY: the caller's own promise; the memory is live because the allocation is, and the requirements are met
+            // there.
+            Ok(at) => unsafe { device.bind(handle, allocation.memory, at, std::ptr::null()) }
+                .map_err(CreateError::Bind),
+            Err(error) => Err(CreateError::Alias(error)),
+        };
+        if bound.is_err() {
+            match handle {
+                // SAFETY: nobody else knows of it.
+                BufferOrImage::Buffer(buffer) => unsafe { device.destroy_buffer(buffer) },
+                // SAFETY: as above.
+                BufferOrImage::Image(image) => unsafe { device.destroy_image(image) },
+            }
+        }
+        bound
+    }
+}
+
+/// Where in the device memory the resource would begin, if it may.
+fn check_alias(allocation: &Allocation, offset: u64, requirements: &Requirements) -> Result<u64, AliasError> {
+    let &Requirements { size, alignment, memory_type_bits, requires_dedicated, .. } = requirements;
+    if requires_dedicated {
+        return Err(AliasError::RequiresDedicated);
+    }
+    let memory_type = allocation.memory_type_index();
+    if memory_type_bits & (1 << memory_type) == 0 {
+        return Err(AliasError::MemoryType { memory_type, memory_type_bits });
+    }
+    // `offset` is inside the allocation, and the allocation inside its memory.
+    if size > allocation.size - offset {
+        return Err(AliasError::OutOfRange { offset, size, allocation_size: allocation.size });
+    }
+    let at = allocation.offset + offset;
+    if at % alignment.max(1) != 0 {
+        return Err(AliasError::Alignment { offset: at, alignment });
+    }
+    Ok(at)
+}

@@ -1,0 +1,344 @@
+//! Help in finding faults: margins that are checked, patterns in memory, and places that an allocation would not usually get.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+
+use ash::vk;
+
+use super::Allocator;
+use crate::allocation::{Allocation, allocation_flags};
+use crate::base::cast::host_size;
+use crate::base::sync::{Mutex, Threading};
+use crate::blocks::{BlockVector, Live};
+use crate::error::{CorruptionError, DamagedAllocation, MapError};
+use crate::pool::Pool;
+
+/// What a margin is filled with, over and over.
+const MAGIC: [u8; 4] = 0x7F84_E666_u32.to_le_bytes();
+/// What memory is filled with when it is allocated.
+const CREATED: u8 = 0xDC;
+/// What memory is filled with when it is freed.
+const DESTROYED: u8 = 0xEF;
+
+/// Help in finding faults of the program, of the driver or of the allocator. All of it is off by default, and then costs
+/// nothing.
+///
+/// ```
+/// use sublet::{DebugSettings, CorruptionError};
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// let info = AllocatorCreateInfo {
+///     debug: DebugSettings { margin: 16, detect_corruption: true, ..Default::default() },
+///     ..AllocatorCreateInfo::for_gpu(&gpu)
+/// };
+/// // SAFETY: the handles are live and outlive the allocator.
+/// let allocator = unsafe { Allocator::new(&info) }?;
+/// # let requirements = vk::MemoryRequirements { size: 100, alignment: 4, memory_type_bits: !0 };
+/// let upload = AllocationCreateInfo {
+///     flags: AllocationCreateFlags::MAPPED,
+///     name: Some("upload"),
+///     ..AllocationCreateInfo::new(MemoryUsage::CpuOnly)
+/// };
+/// let allocation = allocator.allocate_memory(&requirements, &upload)?;
+/// let start = allocation.mapped_pointer().unwrap().cast::<u8>();
+/// allocator.check_corruption(!0)?;
+/// // SAFETY: the byte is in the margin, which is mapped as the allocation is. Wrong all the same.
+/// unsafe { start.add(101).write(0) };
+/// let Err(CorruptionError::Damaged(damaged)) = allocator.check_corruption(!0) else { panic!() };
+/// assert_eq!((damaged[0].name.as_deref(), damaged[0].bytes_past_end), (Some("upload"), 1));
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DebugSettings {
+    /// Bytes that stay free behind every allocation in a block. They count as part of it in statistics. Dedicated memory and
+    /// virtual blocks have no margins.
+    pub margin: u64,
+    /// Margins in memory that is host-visible and host-coherent are filled with a pattern, which is looked at when the
+    /// allocation is freed, and by [`check_corruption`](Allocator::check_corruption). Needs a [`Self::margin`].
+    pub detect_corruption: bool,
+    /// Memory that the host may map is filled with `0xDC` when it is allocated, and with `0xEF` when it is freed. What was
+    /// allocated with a `pNext` chain of its own is left alone: it may be imported.
+    pub fill: bool,
+    /// Every allocation becomes a dedicated one, unless it is made with `NEVER_ALLOCATE` or `UPPER_ADDRESS`, or in a pool with
+    /// blocks of a fixed size.
+    pub always_dedicated: bool,
+    /// At least so many bytes are taken for the device's `bufferImageGranularity`; rounded up to a power of two.
+    pub min_buffer_image_granularity: u64,
+    /// More allocations are asked of the driver than `maxMemoryAllocationCount` says that it must support.
+    pub exceed_max_allocation_count: bool,
+}
+
+impl DebugSettings {
+    /// Whether no allocation may go the usual way.
+    pub(super) fn is_special(&self) -> bool {
+        self.margin != 0 || self.fill || self.always_dedicated
+    }
+}
+
+/// An allocation whose margin has a pattern in it.
+#[derive(Clone, Copy, Debug)]
+struct Guard {
+    vector: u32,
+    live: Live,
+    memory: vk::DeviceMemory,
+    memory_type: u32,
+    offset: u64,
+    size: u64,
+}
+
+/// Vector and use of it, part of the vector, and key.
+type GuardKey = (u32, u32, u8, u64);
+
+#[derive(Debug, Default)]
+struct Guards {
+    live: BTreeMap<GuardKey, Guard>,
+    /// What was damaged when it was freed: vector and use of it, and what there is to be said.
+    freed: Vec<(u32, u32, DamagedAllocation)>,
+}
+
+/// What the settings need to know.
+pub(super) struct DebugState<T: Threading> {
+    pub(super) settings: DebugSettings,
+    guards: Mutex<T, Guards>,
+}
+
+impl<T: Threading> DebugState<T> {
+    pub(super) fn new(settings: DebugSettings) -> Self {
+        Self { settings, guards: Mutex::<T, _>::new(Guards::default()) }
+    }
+
+    /// Forgets what was allocated in a vector that is gone.
+    pub(super) fn forget(&self, vector: u32, generation: u32) {
+        if self.settings.detect_corruption {
+            let mut guards = self.guards.lock();
+            guards.live.retain(|&(of, in_use, ..), _| (of, in_use) != (vector, generation));
+            guards.freed.retain(|&(of, in_use, _)| (of, in_use) != (vector, generation));
+        }
+    }
+}
+
+fn guard_key(vector: u32, live: Live) -> GuardKey {
+    (vector, live.generation, live.shard, live.key.0.get())
+}
+
+/// The pattern of a margin.
+fn pattern() -> impl Iterator<Item = u8> {
+    MAGIC.into_iter().cycle()
+}
+
+impl<T: Threading> Allocator<T> {
+    /// Looks at the margins of all allocations in memory types of `memory_type_bits`, in pools and without: whether something wrote
+    /// beyond the end of an allocation. Needs [`DebugSettings::detect_corruption`].
+    ///
+    /// # Errors
+    /// [`CorruptionError::Damaged`] names what was damaged: allocations that live, each time, and those that were damaged when they
+    /// were freed, once. [`CorruptionError::NotDetected`] if the setting is off or no memory type is host-visible and
+    /// host-coherent.
+    ///
+    /// # Complexity
+    /// O(allocations), under a lock that keeps others from allocating and freeing what has a margin.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// let debug = DebugSettings { margin: 64, detect_corruption: true, ..Default::default() };
+    /// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo { debug, ..AllocatorCreateInfo::for_gpu(&gpu) }) }?;
+    /// assert_eq!(allocator.check_corruption(!0), Ok(()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_corruption(&self, memory_type_bits: u32) -> Result<(), CorruptionError> {
+        let of_types = |memory_type: u32| memory_type_bits.checked_shr(memory_type).unwrap_or(0) & 1 != 0;
+        let types = 0..self.inner.context.device.memory.memory_type_count;
+        if !types.into_iter().any(|memory_type| of_types(memory_type) && self.has_guards(memory_type)) {
+            return Err(CorruptionError::NotDetected);
+        }
+        self.check_margins(
+            |guard| of_types(guard.memory_type),
+            |(_, _, damaged)| of_types(damaged.memory_type_index),
+        )
+    }
+
+    /// As [`Self::check_corruption`], for one pool.
+    ///
+    /// # Errors
+    /// As there; [`CorruptionError::Foreign`] if the pool is another allocator's.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
+    /// assert_eq!(allocator.check_pool_corruption(&pool), Err(CorruptionError::NotDetected), "it is off by default");
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check_pool_corruption(&self, pool: &Pool) -> Result<(), CorruptionError> {
+        let facts = self.pool_facts(pool).map_err(CorruptionError::Foreign)?;
+        if !self.has_guards(facts.memory_type) {
+            return Err(CorruptionError::NotDetected);
+        }
+        let this = (facts.vector, pool.generation);
+        self.check_margins(
+            |guard| (guard.vector, guard.live.generation) == this,
+            |&(vector, generation, _)| (vector, generation) == this,
+        )
+    }
+
+    /// Whether allocations of this type have guards, if they are not dedicated.
+    fn has_guards(&self, memory_type: u32) -> bool {
+        let device = &self.inner.context.device;
+        self.inner.debug.settings.detect_corruption
+            && device.is_host_visible(memory_type)
+            && device.is_coherent(memory_type)
+    }
+
+    /// Looks at the margins that `is_wanted` picks, and reports what `is_reported` picks of what was found before.
+    fn check_margins(
+        &self,
+        is_wanted: impl Fn(&Guard) -> bool,
+        is_reported: impl Fn(&(u32, u32, DamagedAllocation)) -> bool,
+    ) -> Result<(), CorruptionError> {
+        // Held throughout: who frees an allocation takes its guard out first, and so all of these stay live.
+        let mut guards = self.inner.debug.guards.lock();
+        let mut damaged = Vec::new();
+        for guard in guards.live.values().filter(|guard| is_wanted(guard)) {
+            match self.damage_of(guard) {
+                Ok(found) => damaged.extend(found),
+                Err(MapError::Driver(error)) => return Err(CorruptionError::Driver(error)),
+                // Its pool was destroyed meanwhile.
+                Err(_) => {}
+            }
+        }
+        let (told, kept) = std::mem::take(&mut guards.freed).into_iter().partition(&is_reported);
+        guards.freed = kept;
+        damaged.extend(told.into_iter().map(|(_, _, damaged)| damaged));
+        if damaged.is_empty() { Ok(()) } else { Err(CorruptionError::Damaged(damaged.into())) }
+    }
+
+    /// What is wrong with a margin, if anything is.
+    fn damage_of(&self, guard: &Guard) -> Result<Option<DamagedAllocation>, MapError> {
+        let vector = self.vector_of_guard(guard)?;
+        let wrong = self.with_margin(vector, guard, |margin| {
+            margin.iter().zip(pattern()).position(|(&byte, expected)| byte != expected)
+        })?;
+        let Some(wrong) = wrong else { return Ok(None) };
+        Ok(Some(DamagedAllocation {
+            name: vector.name(guard.live)?,
+            memory_type_index: guard.memory_type,
+            memory: guard.memory,
+            offset: guard.offset,
+            size: guard.size,
+            bytes_past_end: crate::base::cast::widen(wrong),
+            freed: false,
+        }))
+    }
+
+    fn vector_of_guard(&self, guard: &Guard) -> Result<&BlockVector<T>, MapError> {
+        self.inner.vector(guard.vector).ok_or(MapError::Foreign(crate::error::ForeignHandle::Allocation))
+    }
+
+    /// Maps the margin of a live allocation for as long as `look` takes.
+    fn with_margin<R>(
+        &self,
+        vector: &BlockVector<T>,
+        guard: &Guard,
+        look: impl FnOnce(&mut [u8]) -> R,
+    ) -> Result<R, MapError> {
+        let margin = host_size(self.inner.debug.settings.margin).ok_or(MapError::NotMapped)?;
+        let base = vector.map(&self.inner.context, guard.live)?;
+        let answer = match base.at(guard.offset + guard.size).get() {
+            Some(start) => {
+                // SAFETY: the block is mapped until `unmap` below. The margin lies in it, because the vector granted it together
+                // with the allocation, and belongs to nobody else: only a program that writes where it must not has other
+                // pointers to it.
+                Ok(look(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), margin) }))
+            }
+            None => Err(MapError::NotMapped),
+        };
+        vector.unmap(guard.live)?;
+        answer
+    }
+
+    /// What the settings ask for when memory has been allocated.
+    #[cold]
+    pub(super) fn watch(&self, allocation: &mut Allocation, may_fill: bool) {
+        let settings = &self.inner.debug.settings;
+        if settings.fill && may_fill && self.fill(allocation, CREATED) {
+            allocation.flags |= allocation_flags::WATCHED;
+        }
+        if allocation.is_dedicated() || !self.has_guards(allocation.memory_type_index()) {
+            return;
+        }
+        let guard = Guard {
+            vector: allocation.vector,
+            live: allocation.live(),
+            memory: allocation.memory,
+            memory_type: allocation.memory_type_index(),
+            offset: allocation.offset,
+            size: allocation.size,
+        };
+        let written = self.vector_of_guard(&guard).and_then(|vector| {
+            self.with_margin(vector, &guard, |margin| {
+                margin.iter_mut().zip(pattern()).for_each(|(byte, magic)| *byte = magic);
+            })
+        });
+        // Memory that cannot be mapped now is not watched; that is no reason not to have it.
+        if written.is_ok() {
+            self.inner.debug.guards.lock().live.insert(guard_key(guard.vector, guard.live), guard);
+            allocation.flags |= allocation_flags::WATCHED;
+        }
+    }
+
+    /// What the settings ask for when memory is about to be freed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unwatch(&self, allocation: &Allocation) {
+        if self.vector_of(allocation).is_err() {
+            return;
+        }
+        let settings = &self.inner.debug.settings;
+        if settings.detect_corruption && !allocation.is_dedicated() {
+            let key = guard_key(allocation.vector, allocation.live());
+            // Bound first: the driver may be called below.
+            let guard = self.inner.debug.guards.lock().live.remove(&key);
+            let found = guard.and_then(|guard| self.damage_of(&guard).ok().flatten());
+            if let Some(damaged) = found {
+                let damaged = DamagedAllocation { freed: true, ..damaged };
+                tracing::error!(
+                    target: "sublet::corruption",
+                    name = damaged.name.as_deref().unwrap_or("(unnamed)"),
+                    memory_type = damaged.memory_type_index, offset = damaged.offset, size = damaged.size,
+                    bytes_past_end = damaged.bytes_past_end,
+                    "something wrote beyond the end of an allocation that is freed now"
+                );
+                let entry = (allocation.vector, allocation.generation, damaged);
+                self.inner.debug.guards.lock().freed.push(entry);
+            }
+        }
+        if settings.fill {
+            self.fill(allocation, DESTROYED);
+        }
+    }
+
+    /// Fills an allocation that the host may map. Whether it could be done.
+    fn fill(&self, allocation: &Allocation, byte: u8) -> bool {
+        let Ok(mapping) = self.mapping(allocation) else { return false };
+        let Some(size) = host_size(allocation.size) else { return false };
+        let start: NonNull<u8> = mapping.pointer().cast();
+        // SAFETY: the guard keeps the allocation mapped, and all of its bytes are written. Nobody uses them: the allocation was
+        // made a moment ago, or is about to be freed, and the device is done with it as `free_memory` demands.
+        unsafe { start.write_bytes(byte, size) };
+        mapping.flush(0, vk::WHOLE_SIZE).is_ok()
+    }
+
+    /// Whether every allocation that can be dedicated has to be.
+    pub(super) fn is_always_dedicated(&self) -> bool {
+        self.inner.debug.settings.always_dedicated
+    }
+
+    /// Bytes behind every allocation in a block.
+    pub(super) fn margin(&self) -> u64 {
+        self.inner.debug.settings.margin
+    }
+}

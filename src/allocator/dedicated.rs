@@ -1,0 +1,58 @@
+//! Memory of its own with a `pNext` chain of the program's: imports, exports, and what else the allocator does not know.
+
+use ash::vk;
+
+use super::{Allocator, Resource};
+use crate::allocation::Allocation;
+use crate::base::sync::Threading;
+use crate::create_info::AllocationCreateInfo;
+use crate::device::{MemoryAllocateNext, Requirements};
+use crate::error::AllocationError;
+
+impl<T: Threading> Allocator<T> {
+    /// Allocates a `VkDeviceMemory` of its own, with a chain for its `VkMemoryAllocateInfo`. Everything else is as for
+    /// [`Self::allocate_memory`] with [`DEDICATED_MEMORY`](crate::AllocationCreateFlags::DEDICATED_MEMORY).
+    ///
+    /// Memory that another API or process exported is imported so. What was exported lies in one memory type; `memory_type_bits`
+    /// of the requirements are what `vkGetMemoryFdPropertiesKHR` or its siblings say.
+    ///
+    /// # Errors
+    /// See [`AllocationError`]; [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the pool has a chain
+    /// as well.
+    ///
+    #[cfg_attr(unix, doc = "```")]
+    #[cfg_attr(not(unix), doc = "```ignore")]
+    /// # use sublet::*; use ash::vk;
+    /// # use std::os::fd::IntoRawFd;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let requirements = vk::MemoryRequirements { size: 65_536, alignment: 256, memory_type_bits: 1 };
+    /// let opaque = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+    /// let export = vk::ExportMemoryAllocateInfo::default().handle_types(opaque);
+    /// // SAFETY: the chain lives until the call returns, and the extension is enabled.
+    /// let next = unsafe { MemoryAllocateNext::new(std::ptr::from_ref(&export).cast()) };
+    /// let exported = allocator.allocate_dedicated_memory(&requirements, &AllocationCreateInfo::default(), next)?;
+    /// // SAFETY: the memory was allocated to be exported so.
+    /// let fd = unsafe { allocator.memory_fd(&exported, opaque) }?;
+    ///
+    /// // Elsewhere, mostly in another process. Vulkan owns the descriptor from here on.
+    /// let import = vk::ImportMemoryFdInfoKHR::default().handle_type(opaque).fd(fd.into_raw_fd());
+    /// // SAFETY: as above; size and memory type are those of the export.
+    /// let next = unsafe { MemoryAllocateNext::new(std::ptr::from_ref(&import).cast()) };
+    /// let imported = allocator.allocate_dedicated_memory(&requirements, &AllocationCreateInfo::default(), next)?;
+    /// # for allocation in [imported, exported] {
+    /// #     unsafe { allocator.free_memory(allocation) }?;
+    /// # }
+    /// # gpu.assert_silent();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn allocate_dedicated_memory(
+        &self,
+        requirements: &vk::MemoryRequirements,
+        info: &AllocationCreateInfo<'_>,
+        next: MemoryAllocateNext,
+    ) -> Result<Allocation, AllocationError> {
+        self.allocate_alone(&Resource::unknown(Requirements::from(requirements)), info, next)
+    }
+}

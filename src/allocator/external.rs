@@ -1,0 +1,94 @@
+//! Handles of memory for other APIs and processes.
+
+use ash::vk;
+
+use super::Allocator;
+use crate::allocation::Allocation;
+use crate::base::sync::Threading;
+use crate::error::ExportError;
+
+impl<T: Threading> Allocator<T> {
+    /// A new file descriptor for the device memory that an allocation is in, `vkGetMemoryFdKHR`.
+    ///
+    /// It stands for all of the memory: who imports it has to know the allocation's [`offset`](Allocation::offset) and the bytes of
+    /// the memory, [`memory_size`](crate::AllocationInfo::memory_size), unless the allocation is dedicated. The memory must have
+    /// been allocated to be exported so: by
+    /// [`external_memory_handle_types`](crate::AllocatorCreateInfo::external_memory_handle_types), or by a chain of the pool or the
+    /// allocation.
+    ///
+    /// # Errors
+    /// [`ExportError::NotEnabled`] without VK_KHR_external_memory_fd, else what the driver answers.
+    ///
+    /// # Safety
+    /// The memory was allocated with this handle type in `VkExportMemoryAllocateInfo` (VUID-VkMemoryGetFdInfoKHR-handleType-00671),
+    /// and the type is one of file descriptors (-00672).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// let opaque = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+    /// let info = AllocatorCreateInfo { external_memory_handle_types: &[opaque], ..AllocatorCreateInfo::for_gpu(&gpu) };
+    /// // SAFETY: the handles are live and outlive the allocator, and the extension is enabled.
+    /// let allocator = unsafe { Allocator::new(&info) }?;
+    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: 1 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// // SAFETY: all memory of type 0 is exported so.
+    /// let fd = unsafe { allocator.memory_fd(&allocation, opaque) }?;
+    /// # drop(fd);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # gpu.assert_silent();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[cfg(unix)]
+    pub unsafe fn memory_fd(
+        &self,
+        allocation: &Allocation,
+        handle_type: vk::ExternalMemoryHandleTypeFlags,
+    ) -> Result<std::os::fd::OwnedFd, ExportError> {
+        self.vector_of(allocation)?;
+        let device = &self.inner.context.device;
+        // SAFETY: the caller's own promise; the memory is live because the allocation is.
+        let fd = unsafe { device.memory_fd(allocation.memory, handle_type) };
+        Ok(fd.ok_or(ExportError::NotEnabled)??)
+    }
+
+    /// A Windows handle for the device memory that an allocation is in, `vkGetMemoryWin32HandleKHR`, duplicated into
+    /// `target_process`, or into this one if that is null. Each call gives another handle, which its receiver closes; the driver is
+    /// asked once for each memory and handle type.
+    ///
+    /// What is said of descriptors in the documentation of `memory_fd` holds for handles as well.
+    ///
+    /// # Errors
+    /// [`ExportError::NotEnabled`] without
+    /// [`KHR_EXTERNAL_MEMORY_WIN32`](crate::AllocatorCreateFlags::KHR_EXTERNAL_MEMORY_WIN32), else what the driver answers; a
+    /// handle that cannot be duplicated is `VK_ERROR_INVALID_EXTERNAL_HANDLE` of `DuplicateHandle`.
+    ///
+    /// # Safety
+    /// The memory was allocated with this handle type in `VkExportMemoryAllocateInfo`
+    /// (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00662), the type is one of NT handles (-00664), and `target_process` is a
+    /// process's handle with the right to duplicate into it, or null.
+    ///
+    /// ```no_run
+    /// # use sublet::*; use ash::vk;
+    /// # fn example(allocator: &Allocator, allocation: &Allocation) -> Result<(), ExportError> {
+    /// // SAFETY: the memory was allocated to be exported so.
+    /// let handle =
+    ///     unsafe { allocator.win32_handle(allocation, vk::ExternalMemoryHandleTypeFlags::OPAQUE_WIN32, 0) }?;
+    /// # let _ = handle;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(windows)]
+    pub unsafe fn win32_handle(
+        &self,
+        allocation: &Allocation,
+        handle_type: vk::ExternalMemoryHandleTypeFlags,
+        target_process: vk::HANDLE,
+    ) -> Result<vk::HANDLE, ExportError> {
+        self.vector_of(allocation)?;
+        let device = &self.inner.context.device;
+        // SAFETY: the caller's own promise; the memory is live because the allocation is.
+        let handle = unsafe { device.win32_handle(allocation.memory, handle_type, target_process) };
+        Ok(handle.ok_or(ExportError::NotEnabled)??)
+    }
+}

@@ -1,0 +1,67 @@
+//! Priorities that change while memory lives.
+
+use super::Allocator;
+use crate::allocation::Allocation;
+use crate::base::sync::Threading;
+use crate::error::PriorityError;
+use crate::pool::Pool;
+
+impl<T: Threading> Allocator<T> {
+    /// Changes the priority of a dedicated allocation, `vkSetDeviceMemoryPriorityEXT`. What shares a block shares its priority, and
+    /// is refused: put it into a pool, and change that.
+    ///
+    /// # Errors
+    /// [`PriorityError`]; nothing was changed.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx3080-linux").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 256, memory_type_bits: !0 };
+    /// let info = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..AllocationCreateInfo::new(MemoryUsage::GpuOnly) };
+    /// let allocation = allocator.allocate_memory(&requirements, &info)?;
+    /// allocator.set_allocation_priority(&allocation, 1.0)?;
+    /// assert_eq!(gpu.memory_info(allocation.memory()).unwrap().priority, Some(1.0));
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_allocation_priority(
+        &self,
+        allocation: &Allocation,
+        priority: f32,
+    ) -> Result<(), PriorityError> {
+        self.check_priority(priority)?;
+        self.vector_of(allocation)?.set_dedicated_priority(&self.inner.context, allocation.live(), priority)
+    }
+
+    /// Changes the priority of all memory of a pool: of its blocks and its dedicated allocations, and of those to come.
+    ///
+    /// # Errors
+    /// [`PriorityError`]; nothing was changed.
+    ///
+    /// # Complexity
+    /// A call of the driver for each block and each dedicated allocation.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx3080-linux").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, min_block_count: 2, ..PoolCreateInfo::new(0) })?;
+    /// allocator.set_pool_priority(&pool, 0.0)?;
+    /// assert_eq!(gpu.calls("vkSetDeviceMemoryPriorityEXT"), 2);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_pool_priority(&self, pool: &Pool, priority: f32) -> Result<(), PriorityError> {
+        self.check_priority(priority)?;
+        let vector = self.pool_vector(pool)?;
+        Ok(vector.set_priority(&self.inner.context, pool.generation, priority)?)
+    }
+
+    fn check_priority(&self, priority: f32) -> Result<(), PriorityError> {
+        if !(0.0..=1.0).contains(&priority) {
+            return Err(PriorityError::Priority { priority });
+        }
+        if self.inner.context.device.can_set_priority() { Ok(()) } else { Err(PriorityError::NotEnabled) }
+    }
+}

@@ -1,0 +1,180 @@
+//! What the program wants to be told, or wants to do itself, when memory changes hands.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::sync::Arc;
+
+use ash::vk;
+
+/// A `VkDeviceMemory` was given by the driver, or is about to be given back.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// let seen = Arc::new(Mutex::new(Vec::new()));
+/// let list = Arc::clone(&seen);
+/// let info = AllocatorCreateInfo {
+///     device_memory_callbacks: Some(device::DeviceMemoryCallbacks::new(move |event| {
+///         list.lock().unwrap().push(event);
+///     })),
+///     ..AllocatorCreateInfo::for_gpu(&gpu)
+/// };
+/// // SAFETY: the handles are live and outlive the allocator.
+/// let allocator = unsafe { Allocator::new(&info) }?;
+/// # let requirements = ash::vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let dedicated = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &dedicated)?;
+/// # let memory = allocation.memory();
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// use device::DeviceMemoryEvent::{Allocated, Freeing};
+/// assert_eq!(
+///     *seen.lock().unwrap(),
+///     [Allocated { memory_type: 0, memory, size: 4096 }, Freeing { memory_type: 0, memory, size: 4096 }]
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum DeviceMemoryEvent {
+    /// `vkAllocateMemory` has succeeded.
+    Allocated {
+        /// Index of the memory type.
+        memory_type: u32,
+        /// What the driver gave.
+        memory: vk::DeviceMemory,
+        /// Bytes of it.
+        size: u64,
+    },
+    /// `vkFreeMemory` comes next.
+    Freeing {
+        /// Index of the memory type.
+        memory_type: u32,
+        /// What the driver gets back.
+        memory: vk::DeviceMemory,
+        /// Bytes of it.
+        size: u64,
+    },
+}
+
+/// The C form of a callback. The arguments: who was named in [`RawDeviceMemoryCallbacks::allocator`], the memory type, the
+/// memory, its bytes, and [`RawDeviceMemoryCallbacks::user_data`].
+///
+/// ```
+/// # use ash::vk;
+/// unsafe extern "system" fn hook(_: *mut std::ffi::c_void, _: u32, _: vk::DeviceMemory, _: u64, _: *mut std::ffi::c_void) {}
+/// let callback: sublet::device::DeviceMemoryFunction = hook;
+/// # let _ = callback;
+/// ```
+pub type DeviceMemoryFunction = unsafe extern "system" fn(
+    allocator: *mut c_void,
+    memory_type: u32,
+    memory: vk::DeviceMemory,
+    size: u64,
+    user_data: *mut c_void,
+);
+
+/// Callbacks as a C program has them: either may be missing.
+///
+/// ```
+/// let none = sublet::device::RawDeviceMemoryCallbacks::default();
+/// assert!(none.allocated.is_none() && none.freeing.is_none());
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RawDeviceMemoryCallbacks {
+    /// Called after `vkAllocateMemory` has succeeded.
+    pub allocated: Option<DeviceMemoryFunction>,
+    /// Called before `vkFreeMemory`.
+    pub freeing: Option<DeviceMemoryFunction>,
+    /// The first argument: whatever the program knows the allocator by.
+    pub allocator: *mut c_void,
+    /// The last argument.
+    pub user_data: *mut c_void,
+}
+
+impl Default for RawDeviceMemoryCallbacks {
+    fn default() -> Self {
+        let nothing = std::ptr::null_mut();
+        Self { allocated: None, freeing: None, allocator: nothing, user_data: nothing }
+    }
+}
+
+// SAFETY: addresses are only numbers here; that the functions may be called with them on any thread is what
+// `DeviceMemoryCallbacks::from_raw` asks of its caller.
+unsafe impl Send for RawDeviceMemoryCallbacks {}
+// SAFETY: as above.
+unsafe impl Sync for RawDeviceMemoryCallbacks {}
+
+impl RawDeviceMemoryCallbacks {
+    /// # Safety
+    /// As for [`DeviceMemoryCallbacks::from_raw`].
+    unsafe fn call(&self, event: DeviceMemoryEvent) {
+        let (function, memory_type, memory, size) = match event {
+            DeviceMemoryEvent::Allocated { memory_type, memory, size } => {
+                (self.allocated, memory_type, memory, size)
+            }
+            DeviceMemoryEvent::Freeing { memory_type, memory, size } => {
+                (self.freeing, memory_type, memory, size)
+            }
+        };
+        if let Some(function) = function {
+            // SAFETY: the caller's own promise.
+            unsafe { function(self.allocator, memory_type, memory, size, self.user_data) };
+        }
+    }
+}
+
+/// Who is told of every `VkDeviceMemory` that an allocator gets and gives back: blocks and dedicated memory alike.
+///
+/// It is called on the thread that allocates or frees, between the driver's call and the allocator's own books. It may ask the
+/// allocator for figures; it must not allocate or free, which may wait for the very call that it is told of. It had better not
+/// panic: the memory it was told of would be lost.
+///
+/// ```
+/// let silent = sublet::device::DeviceMemoryCallbacks::new(|_event| {});
+/// # let _ = silent;
+/// ```
+#[derive(Clone)]
+pub struct DeviceMemoryCallbacks(Arc<dyn Fn(DeviceMemoryEvent) + Send + Sync>);
+
+impl DeviceMemoryCallbacks {
+    /// A closure that is told.
+    ///
+    /// ```
+    /// use sublet::device::DeviceMemoryCallbacks;
+    /// let callbacks = DeviceMemoryCallbacks::new(|event| println!("{event:?}"));
+    /// # let _ = callbacks;
+    /// ```
+    #[must_use]
+    pub fn new(told: impl Fn(DeviceMemoryEvent) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(told))
+    }
+
+    /// C functions that are told.
+    ///
+    /// # Safety
+    /// The functions may be called from any thread, with the pointers that stand beside them, for as long as an allocator that
+    /// was made with them lives; they do not unwind.
+    ///
+    /// ```
+    /// use sublet::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
+    /// // SAFETY: there are no functions in it.
+    /// let callbacks = unsafe { DeviceMemoryCallbacks::from_raw(RawDeviceMemoryCallbacks::default()) };
+    /// # let _ = callbacks;
+    /// ```
+    #[must_use]
+    pub unsafe fn from_raw(raw: RawDeviceMemoryCallbacks) -> Self {
+        // SAFETY: the caller's own promise.
+        Self(Arc::new(move |event| unsafe { raw.call(event) }))
+    }
+
+    pub(crate) fn tell(&self, event: DeviceMemoryEvent) {
+        (self.0)(event);
+    }
+}
+
+impl fmt::Debug for DeviceMemoryCallbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DeviceMemoryCallbacks").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,78 @@
+//! Windows handles of memory: asked for once, duplicated for everybody who wants one, closed when the memory goes.
+
+use std::collections::BTreeMap;
+use std::ffi::c_int;
+
+use ash::vk::{self, Handle as _};
+use parking_lot::Mutex;
+
+use super::error::DriverError;
+
+#[link(name = "kernel32")]
+unsafe extern "system" {
+    fn GetCurrentProcess() -> vk::HANDLE;
+    fn DuplicateHandle(
+        source_process: vk::HANDLE,
+        source: vk::HANDLE,
+        target_process: vk::HANDLE,
+        target: *mut vk::HANDLE,
+        access: u32,
+        inherit: c_int,
+        options: u32,
+    ) -> c_int;
+    fn CloseHandle(handle: vk::HANDLE) -> c_int;
+}
+
+/// `DUPLICATE_SAME_ACCESS`.
+const SAME_ACCESS: u32 = 2;
+
+/// The driver's own handles, by memory and handle type.
+#[derive(Debug, Default)]
+pub(super) struct Win32Handles(Mutex<BTreeMap<(u64, u32), vk::HANDLE>>);
+
+impl Win32Handles {
+    /// A handle of its own for the caller; `ask` gets the driver's, if it was not asked for before.
+    ///
+    /// # Safety
+    /// `target_process` is null, for this process, or the handle of one.
+    pub(super) unsafe fn duplicate(
+        &self,
+        memory: vk::DeviceMemory,
+        handle_type: vk::ExternalMemoryHandleTypeFlags,
+        target_process: vk::HANDLE,
+        ask: impl FnOnce() -> Result<vk::HANDLE, DriverError>,
+    ) -> Result<vk::HANDLE, DriverError> {
+        let key = (memory.as_raw(), handle_type.as_raw());
+        // Held while the driver is asked: it may be asked once only.
+        let mut handles = self.0.lock();
+        let source = match handles.get(&key) {
+            Some(&handle) => handle,
+            None => *handles.entry(key).or_insert(ask()?),
+        };
+        // SAFETY: it has no conditions.
+        let this_process = unsafe { GetCurrentProcess() };
+        let target_process = if target_process == 0 { this_process } else { target_process };
+        let mut target: vk::HANDLE = 0;
+        // SAFETY: the source is open, because the list that it is in is locked; the target process is the caller's promise.
+        let done =
+            unsafe { DuplicateHandle(this_process, source, target_process, &mut target, 0, 0, SAME_ACCESS) };
+        if done == 0 {
+            let result = vk::Result::ERROR_INVALID_EXTERNAL_HANDLE;
+            return Err(DriverError { call: "DuplicateHandle", result });
+        }
+        Ok(target)
+    }
+
+    /// Closes what there is for a memory, which is about to be freed.
+    pub(super) fn close(&self, memory: vk::DeviceMemory) {
+        let first = (memory.as_raw(), 0);
+        let last = (memory.as_raw(), u32::MAX);
+        let mut handles = self.0.lock();
+        let keys: Vec<_> = handles.range(first..=last).map(|(&key, _)| key).collect();
+        for handle in keys.iter().filter_map(|key| handles.remove(key)) {
+            // SAFETY: the driver gave it to this library, which closes it once: it is out of the list.
+            let closed = unsafe { CloseHandle(handle) };
+            debug_assert_ne!(closed, 0);
+        }
+    }
+}

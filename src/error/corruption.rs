@@ -1,0 +1,108 @@
+//! What was found in margins.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use super::access::ForeignHandle;
+use crate::device::DriverError;
+
+/// An allocation behind whose end something has written.
+///
+/// ```
+/// # fn example(damaged: &sublet::DamagedAllocation) {
+/// println!("{damaged}: look for who wrote {} bytes too far", damaged.bytes_past_end);
+/// # }
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct DamagedAllocation {
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// Index of the memory type.
+    pub memory_type_index: u32,
+    /// The device memory that it is in, or was.
+    pub memory: vk::DeviceMemory,
+    /// Bytes from the start of that memory.
+    pub offset: u64,
+    /// Its bytes.
+    pub size: u64,
+    /// Where the first wrong byte is, in bytes from the end of the allocation.
+    pub bytes_past_end: u64,
+    /// Whether it was freed meanwhile.
+    pub freed: bool,
+}
+
+impl fmt::Display for DamagedAllocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "\"{name}\": ")?,
+            None => f.write_str("(unnamed): ")?,
+        }
+        write!(f, "{} bytes at {}, memory type {}", self.size, self.offset, self.memory_type_index)
+    }
+}
+
+/// What a look at the margins has found.
+///
+/// ```
+/// # use ash::vk;
+/// let error = sublet::CorruptionError::NotDetected;
+/// assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CorruptionError {
+    /// [`DebugSettings::detect_corruption`](crate::DebugSettings::detect_corruption) is off, or no memory type that was asked
+    /// about is host-visible and host-coherent.
+    NotDetected,
+    /// The pool is of another allocator, or was destroyed.
+    Foreign(ForeignHandle),
+    /// Something has written beyond the end of these allocations.
+    Damaged(Box<[DamagedAllocation]>),
+    /// The memory could not be mapped.
+    Driver(DriverError),
+}
+
+impl CorruptionError {
+    /// The Vulkan result that VMA would give for this.
+    ///
+    /// ```
+    /// # use ash::vk;
+    /// let error = sublet::CorruptionError::Damaged(Box::default());
+    /// assert_eq!(error.vk_result(), vk::Result::ERROR_UNKNOWN);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::NotDetected => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+            Self::Foreign(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
+            Self::Damaged(_) => vk::Result::ERROR_UNKNOWN,
+            Self::Driver(error) => error.result,
+        }
+    }
+}
+
+impl fmt::Display for CorruptionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotDetected => f.write_str("corruption is not detected in this memory"),
+            Self::Foreign(error) => error.fmt(f),
+            Self::Damaged(damaged) => {
+                write!(f, "something wrote beyond the end of {} allocations", damaged.len())?;
+                damaged.first().map_or(Ok(()), |first| write!(f, ", the first of them {first}"))
+            }
+            Self::Driver(_) => f.write_str("the memory could not be mapped"),
+        }
+    }
+}
+
+impl Error for CorruptionError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What stands in the way of sharing memory: with another resource, another process, or the rest of the heap.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use super::access::ForeignHandle;
+use crate::device::DriverError;
+
+/// Why a buffer or image cannot be created in memory that is there already.
+///
+/// ```
+/// let error = sublet::AliasError::OutOfRange { offset: 64, size: 128, allocation_size: 128 };
+/// assert_eq!(error.to_string(), "128 bytes from 64 on are not inside an allocation of 128 bytes");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AliasError {
+    /// The resource needs bytes that are not the allocation's.
+    OutOfRange {
+        /// Where it would begin, in bytes from the start of the allocation.
+        offset: u64,
+        /// Bytes that it requires.
+        size: u64,
+        /// Bytes of the allocation.
+        allocation_size: u64,
+    },
+    /// It would not be aligned as it requires.
+    Alignment {
+        /// Where it would begin, in bytes from the start of the device memory.
+        offset: u64,
+        /// What it requires.
+        alignment: u64,
+    },
+    /// It cannot be in this memory type.
+    MemoryType {
+        /// The allocation's.
+        memory_type: u32,
+        /// The types that the resource can be in.
+        memory_type_bits: u32,
+    },
+    /// The driver wants memory of its own for it, and for nothing else.
+    RequiresDedicated,
+    /// The allocation is of another allocator, or its pool was destroyed.
+    Foreign(ForeignHandle),
+}
+
+impl fmt::Display for AliasError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OutOfRange { offset, size, allocation_size } => write!(
+                f,
+                "{size} bytes from {offset} on are not inside an allocation of {allocation_size} bytes"
+            ),
+            Self::Alignment { offset, alignment } => {
+                write!(f, "offset {offset} of the memory is not a multiple of {alignment}")
+            }
+            Self::MemoryType { memory_type, memory_type_bits } => write!(
+                f,
+                "the memory is of type {memory_type}, the resource can be in the types {memory_type_bits:#b}"
+            ),
+            Self::RequiresDedicated => f.write_str("the driver requires memory of its own for the resource"),
+            Self::Foreign(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for AliasError {}
+
+/// Why a priority was not changed. Nothing was.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let mut info = AllocatorCreateInfo::for_gpu(&gpu);
+/// info.flags -= AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY;
+/// let allocator = unsafe { Allocator::new(&info) }?;
+/// let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
+/// assert_eq!(allocator.set_pool_priority(&pool, 1.0), Err(PriorityError::NotEnabled));
+/// # unsafe { allocator.destroy_pool(pool) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum PriorityError {
+    /// The allocator was made without
+    /// [`EXT_PAGEABLE_DEVICE_LOCAL_MEMORY`](crate::AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY), or
+    /// `vkSetDeviceMemoryPriorityEXT` was neither given nor found.
+    NotEnabled,
+    /// The priority is not between 0.0 and 1.0.
+    Priority {
+        /// What was given.
+        priority: f32,
+    },
+    /// The allocation shares its memory with others, whose priority would change as well.
+    NotDedicated,
+    /// The pool or the allocation is of another allocator, or was destroyed.
+    Foreign(ForeignHandle),
+}
+
+impl fmt::Display for PriorityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEnabled => f.write_str("VK_EXT_pageable_device_local_memory is not enabled"),
+            Self::Priority { priority } => write!(f, "the priority {priority} is not between 0 and 1"),
+            Self::NotDedicated => {
+                f.write_str("the allocation shares its memory, and only memory has a priority")
+            }
+            Self::Foreign(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for PriorityError {}
+
+impl From<ForeignHandle> for PriorityError {
+    fn from(error: ForeignHandle) -> Self {
+        Self::Foreign(error)
+    }
+}
+
+/// Why there is no handle for another API or process.
+///
+/// ```
+/// # use ash::vk;
+/// let error = sublet::ExportError::NotEnabled;
+/// assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// The function of the extension was neither given nor found, or the flag for the extension is missing.
+    NotEnabled,
+    /// The allocation is of another allocator, or its pool was destroyed.
+    Foreign(ForeignHandle),
+    /// The driver refused: the memory was not allocated to be exported so, or there are too many handles.
+    Driver(DriverError),
+}
+
+impl ExportError {
+    /// The Vulkan result that VMA would give for this.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::{ExportError, ForeignHandle};
+    /// let error = ExportError::Foreign(ForeignHandle::Allocation);
+    /// assert_eq!(error.vk_result(), vk::Result::ERROR_VALIDATION_FAILED_EXT);
+    /// ```
+    pub fn vk_result(&self) -> vk::Result {
+        match self {
+            Self::NotEnabled => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+            Self::Foreign(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
+            Self::Driver(error) => error.result,
+        }
+    }
+}
+
+impl fmt::Display for ExportError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotEnabled => f.write_str("the extension that exports memory is not enabled"),
+            Self::Foreign(error) => error.fmt(f),
+            Self::Driver(_) => f.write_str("the driver did not export the memory"),
+        }
+    }
+}
+
+impl Error for ExportError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ForeignHandle> for ExportError {
+    fn from(error: ForeignHandle) -> Self {
+        Self::Foreign(error)
+    }
+}
+
+impl From<DriverError> for ExportError {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}

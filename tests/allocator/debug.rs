@@ -1,0 +1,345 @@
+//! Debug settings: margins, patterns, and places that an allocation would not usually get.
+
+use ash::vk;
+use sublet::sim::{Gpu, Profile};
+use sublet::{
+    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags,
+    AllocatorCreateInfo, CorruptionError, CreateAllocatorError, DamagedAllocation, DebugSettings,
+    ForeignHandle, MemoryUsage, PoolCreateInfo, Shared,
+};
+
+use crate::common::*;
+
+fn debugging(gpu: Gpu, debug: DebugSettings) -> Rig {
+    let info = AllocatorCreateInfo { flags: enabled(&gpu), debug, ..create_info(&gpu) };
+    Rig { allocator: Shared::make(&info).unwrap(), gpu }
+}
+
+const GUARDED: DebugSettings = DebugSettings {
+    margin: 16,
+    detect_corruption: true,
+    fill: false,
+    always_dedicated: false,
+    min_buffer_image_granularity: 0,
+    exceed_max_allocation_count: false,
+};
+
+/// Types that are host-visible and host-coherent, where margins are looked at.
+fn guarded_types(rig: &Rig) -> Vec<u32> {
+    rig.types_with(HOST_VISIBLE | HOST_COHERENT, PROTECTED)
+}
+
+fn damaged(checked: Result<(), CorruptionError>) -> Vec<DamagedAllocation> {
+    match checked {
+        Err(CorruptionError::Damaged(damaged)) => damaged.into_vec(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Writes one byte, which may be beyond the allocation: the memory is coherent.
+fn scribble(rig: &Rig, allocation: &Allocation, at: u64, byte: u8) {
+    assert!(rig.gpu.write_memory(allocation.memory(), allocation.offset() + at, &[byte]));
+}
+
+#[test]
+fn a_margin_lies_behind_every_allocation_in_a_block() {
+    on_every_profile(|profile| {
+        let rig = debugging(Gpu::new(profile), DebugSettings { margin: 4096, ..Default::default() });
+        let mut all: Vec<_> = (0..20).map(|_| rig.memory(1000, 8, &in_type(0)).unwrap()).collect();
+        all.sort_by_key(Allocation::offset);
+        for pair in all.windows(2) {
+            assert!(pair[1].offset() - pair[0].offset() >= 1000 + 4096);
+        }
+        assert!(all.iter().all(|allocation| allocation.size() == 1000));
+        let last = all.last().unwrap();
+        assert!(last.offset() + 1000 + 4096 <= rig.memory_size(last), "the last one has its margin too");
+        let alone = rig.memory(1000, 8, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
+        assert_eq!(rig.memory_size(&alone), 1000, "dedicated memory has none");
+        rig.free(alone);
+        rig.free_all(all);
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_margin_has_to_fit_into_the_block() {
+    let rig = debugging(
+        Gpu::new(Profile::by_name("lavapipe").unwrap()),
+        DebugSettings { margin: 4096, ..Default::default() },
+    );
+    let info = PoolCreateInfo { block_size: MIB, max_block_count: 1, ..PoolCreateInfo::new(0) };
+    for algorithm in [Algorithm::Tlsf, Algorithm::Linear] {
+        let pool = rig.pool(&PoolCreateInfo { algorithm, ..info.clone() }).unwrap();
+        let in_pool = AllocationCreateInfo::in_pool(&pool);
+        rig.memory(MIB - 4095, 1, &in_pool).unwrap_err();
+        let exact = rig.memory(MIB - 4096, 1, &in_pool).unwrap();
+        rig.memory(1, 1, &in_pool).unwrap_err();
+        rig.free(exact);
+        rig.destroy_pool(pool);
+    }
+    rig.finish();
+}
+
+#[test]
+fn who_writes_too_far_is_found_out() {
+    on_every_profile(|profile| {
+        let rig = debugging(Gpu::new(profile), GUARDED);
+        for memory_type in guarded_types(&rig) {
+            let named = AllocationCreateInfo { name: Some("culprit"), ..in_type(memory_type) };
+            // An odd size: a margin begins at any byte.
+            let culprit = rig.memory(1001, 4, &named).unwrap();
+            let neighbour = rig.memory(64, 4, &in_type(memory_type)).unwrap();
+            rig.allocator.check_corruption(!0).unwrap();
+            // All of the allocation is the program's.
+            scribble(&rig, &culprit, 1000, 7);
+            scribble(&rig, &culprit, 0, 7);
+            rig.allocator.check_corruption(!0).unwrap();
+            let saved = rig.gpu.read_memory(culprit.memory(), culprit.offset() + 1001, 16).unwrap();
+            for wrong in [0, 5, 15] {
+                scribble(&rig, &culprit, 1001 + wrong, !saved[wrong as usize]);
+                let found = damaged(rig.allocator.check_corruption(!0));
+                assert_eq!(found.len(), 1);
+                let DamagedAllocation { name, memory, offset, size, bytes_past_end, freed, .. } = &found[0];
+                assert_eq!(name.as_deref(), Some("culprit"));
+                assert_eq!((*memory, *offset, *size), (culprit.memory(), culprit.offset(), 1001));
+                assert_eq!(
+                    (*bytes_past_end, *freed, found[0].memory_type_index),
+                    (wrong, false, memory_type)
+                );
+                // Only the types that are asked about. A mask without such a type has nothing to say.
+                let others = rig.allocator.check_corruption(!(1 << memory_type));
+                assert!(matches!(others, Ok(()) | Err(CorruptionError::NotDetected)), "{others:?}");
+                scribble(&rig, &culprit, 1001 + wrong, saved[wrong as usize]);
+                rig.allocator.check_corruption(!0).unwrap();
+            }
+            scribble(&rig, &culprit, 1001 + 3, !saved[3]);
+            rig.free(culprit);
+            let found = damaged(rig.allocator.check_corruption(1 << memory_type));
+            assert_eq!((found.len(), found[0].freed, found[0].bytes_past_end), (1, true, 3));
+            assert_eq!(found[0].name.as_deref(), Some("culprit"));
+            assert_eq!(rig.allocator.check_corruption(!0), Ok(()), "it is told once");
+            rig.free(neighbour);
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn pools_are_looked_at_on_their_own() {
+    on_profiles(
+        |profile| {
+            let both = HOST_VISIBLE | HOST_COHERENT;
+            profile.types.iter().any(|kind| kind.flags.contains(both) && !kind.flags.intersects(AMD_COHERENT))
+        },
+        |profile| {
+            let rig = debugging(Gpu::new(profile), GUARDED);
+            let memory_type = guarded_types(&rig)[0];
+            let info = PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(memory_type) };
+            for algorithm in [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy] {
+                let info = PoolCreateInfo { algorithm, ..info.clone() };
+                let (pool, other) = (rig.pool(&info).unwrap(), rig.pool(&info).unwrap());
+                let allocation = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+                assert_eq!(rig.allocator.check_pool_corruption(&pool), Ok(()));
+                scribble(&rig, &allocation, 100, 0);
+                assert_eq!(damaged(rig.allocator.check_pool_corruption(&pool)).len(), 1);
+                assert_eq!(damaged(rig.allocator.check_corruption(!0)).len(), 1, "pools are looked at too");
+                assert_eq!(rig.allocator.check_pool_corruption(&other), Ok(()));
+                rig.free(allocation);
+                assert_eq!(rig.allocator.check_pool_corruption(&other), Ok(()));
+                assert_eq!(damaged(rig.allocator.check_pool_corruption(&pool)).len(), 1);
+                // What is left in a pool that goes is not asked after.
+                let _left = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&other)).unwrap();
+                // SAFETY: nothing uses it.
+                assert_eq!(unsafe { rig.allocator.destroy_pool(other) }.unwrap().len(), 1);
+                assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+                rig.destroy_pool(pool);
+            }
+            let another = debugging(Gpu::new(profile), GUARDED);
+            let pool = rig.pool(&info).unwrap();
+            let refused = another.allocator.check_pool_corruption(&pool);
+            assert_eq!(refused, Err(CorruptionError::Foreign(ForeignHandle::Pool)));
+            rig.destroy_pool(pool);
+            another.finish();
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn nothing_is_detected_where_nothing_was_asked_for() {
+    on_every_profile(|profile| {
+        for debug in [DebugSettings::default(), DebugSettings { margin: 64, ..Default::default() }] {
+            let rig = debugging(Gpu::new(profile), debug);
+            assert_eq!(rig.allocator.check_corruption(!0), Err(CorruptionError::NotDetected));
+            rig.finish();
+        }
+        let rig = debugging(Gpu::new(profile), GUARDED);
+        assert_eq!(rig.allocator.check_corruption(0), Err(CorruptionError::NotDetected));
+        for memory_type in 0..32 {
+            let is_guarded = guarded_types(&rig).contains(&memory_type);
+            let special = rig.profile().types.get(memory_type as usize);
+            if special.is_none_or(|kind| !kind.flags.intersects(PROTECTED | AMD_COHERENT)) {
+                assert_eq!(rig.allocator.check_corruption(1 << memory_type).is_ok(), is_guarded);
+            }
+        }
+        // Nor are there margins to look at where the host cannot see them, and no mapping.
+        for memory_type in rig.types_with(vk::MemoryPropertyFlags::empty(), HOST_VISIBLE) {
+            let memory = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
+            rig.free(memory);
+        }
+        assert_eq!(rig.gpu.calls("vkMapMemory"), 0);
+        rig.finish();
+        let gpu = Gpu::new(profile);
+        let debug = DebugSettings { margin: 0, ..GUARDED };
+        let info = AllocatorCreateInfo { debug, ..create_info(&gpu) };
+        assert_eq!(Shared::make(&info).unwrap_err(), CreateAllocatorError::NoMargin);
+    });
+}
+
+/// Memory that cannot be mapped is had all the same.
+#[test]
+fn a_margin_that_cannot_be_mapped() {
+    let rig =
+        debugging(Gpu::new(Profile::by_name("lavapipe").unwrap()), DebugSettings { fill: true, ..GUARDED });
+    rig.gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
+    let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+    rig.gpu.faults().clear();
+    assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+    rig.free(memory);
+    rig.finish();
+}
+
+/// `0xDC` when it comes and `0xEF` when it goes, as the device sees it: flushed, that is.
+#[test]
+fn patterns_in_memory() {
+    on_every_profile(|profile| {
+        let rig = debugging(Gpu::new(profile), DebugSettings { fill: true, ..Default::default() });
+        for memory_type in rig.types_with(HOST_VISIBLE, PROTECTED) {
+            for flags in [Flags::empty(), Flags::DEDICATED_MEMORY, Flags::MAPPED] {
+                let kept = rig.memory(64, 64, &in_type(memory_type)).unwrap();
+                let allocation = rig.memory(1000, 64, &in_type_with(memory_type, flags)).unwrap();
+                let (memory, offset) = (allocation.memory(), allocation.offset());
+                assert_eq!(rig.gpu.read_memory(memory, offset, 1000).unwrap(), [0xDC; 1000]);
+                rig.free(allocation);
+                if !flags.contains(Flags::DEDICATED_MEMORY) {
+                    assert_eq!(rig.gpu.read_memory(memory, offset, 1000).unwrap(), [0xEF; 1000]);
+                }
+                let (memory, offset) = (kept.memory(), kept.offset());
+                assert_eq!(rig.gpu.read_memory(memory, offset, 64).unwrap(), [0xDC; 64], "the neighbour");
+                rig.free(kept);
+            }
+        }
+        // What the host is not to touch stays as it was.
+        let hidden = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let buffer = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &hidden).unwrap();
+        assert_ne!(rig.gpu.read_memory(buffer.1.memory(), buffer.1.offset(), 4).unwrap(), [0xDC; 4]);
+        rig.destroy_buffer(buffer);
+        rig.finish();
+    });
+}
+
+#[test]
+fn everything_can_be_dedicated() {
+    on_every_profile(|profile| {
+        let rig =
+            debugging(Gpu::new(profile), DebugSettings { always_dedicated: true, ..Default::default() });
+        let memory = rig.memory(100, 4, &AllocationCreateInfo::default()).unwrap();
+        assert!(memory.is_dedicated());
+        let buffer = rig.buffer(
+            64,
+            vk::BufferUsageFlags::STORAGE_BUFFER,
+            &AllocationCreateInfo::new(MemoryUsage::Auto),
+        );
+        let buffer = buffer.unwrap();
+        assert!(buffer.1.is_dedicated());
+        let pool = rig.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
+        let pooled = rig.memory(100, 4, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        assert!(!pooled.is_dedicated(), "a pool with blocks of a fixed size has nothing else");
+        let never = rig.memory(100, 4, &in_type_with(0, Flags::NEVER_ALLOCATE));
+        assert!(never.is_err(), "there is no block");
+        rig.free_all([memory, pooled]);
+        rig.destroy_buffer(buffer);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_granularity_larger_than_the_devices() {
+    on_every_profile(|profile| {
+        let large = 64 * KIB;
+        let debug = DebugSettings { min_buffer_image_granularity: large - 1, ..Default::default() };
+        let rig = debugging(Gpu::new(profile), debug);
+        let granularity = large.max(profile.limits.buffer_image_granularity);
+        let info = in_type(0);
+        // Of unknown use, and so in pages of its own.
+        let (first, second) = (rig.memory(100, 1, &info).unwrap(), rig.memory(100, 1, &info).unwrap());
+        assert!(first.offset().abs_diff(second.offset()) >= granularity);
+        assert_eq!(first.offset() % granularity, 0);
+        rig.free_all([first, second]);
+        let small = debugging(
+            Gpu::new(profile),
+            DebugSettings { min_buffer_image_granularity: 1, ..Default::default() },
+        );
+        let (first, second) = (small.memory(100, 1, &info).unwrap(), small.memory(100, 1, &info).unwrap());
+        assert!(first.offset().abs_diff(second.offset()) <= profile.limits.buffer_image_granularity.max(256));
+        small.free_all([first, second]);
+        small.finish();
+        rig.finish();
+    });
+}
+
+#[test]
+fn more_allocations_than_the_device_promises() {
+    let profile = sublet::sim::profiles::ALL
+        .iter()
+        .min_by_key(|profile| profile.limits.max_memory_allocation_count)
+        .unwrap();
+    let limit = profile.limits.max_memory_allocation_count as usize;
+    for exceeds in [false, true] {
+        let debug = DebugSettings { exceed_max_allocation_count: exceeds, ..Default::default() };
+        let rig = debugging(Gpu::new(profile), debug);
+        let info = in_type_with(0, Flags::DEDICATED_MEMORY);
+        let all: Vec<_> = (0..limit).map(|_| rig.memory(1, 1, &info).unwrap()).collect();
+        let one_more = rig.memory(1, 1, &info).unwrap_err();
+        // The simulated driver keeps its word, and says that it was asked.
+        assert_eq!(driver_result(&one_more).is_some(), exceeds);
+        let reports = rig.gpu.take_messages().len();
+        assert_eq!(reports, usize::from(exceeds));
+        rig.free_all(all);
+        rig.finish();
+    }
+}
+
+/// Threads that meet get no shards then, and all is well.
+#[test]
+fn margins_with_many_threads() {
+    let rig = debugging(Gpu::new(Profile::by_name("lavapipe").unwrap()), GUARDED);
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let rig = &rig;
+            scope.spawn(move || {
+                let mut random = Random::new(seed);
+                let mut live = Vec::new();
+                for _ in 0..200 {
+                    if live.len() > 10 {
+                        rig.free(live.swap_remove(random.below(10) as usize));
+                    }
+                    live.push(rig.memory(random.size(12), 1, &AllocationCreateInfo::default()).unwrap());
+                    if random.below(16) == 0 {
+                        rig.allocator.check_corruption(!0).unwrap();
+                    }
+                }
+                rig.free_all(live);
+            });
+        }
+    });
+    assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+    rig.finish();
+}
+
+#[test]
+fn flags_that_vma_has() {
+    assert_eq!(AllocatorCreateFlags::EXTERNALLY_SYNCHRONIZED.bits(), 1);
+    assert_eq!(AllocatorCreateFlags::KHR_EXTERNAL_MEMORY_WIN32.bits(), 0x200);
+}

@@ -1,0 +1,285 @@
+//! What stands in the `pNext` chain of a `VkMemoryAllocateInfo`, and memory that others share.
+
+use ash::vk;
+use sublet::sim::{AllocateCall, Gpu};
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, AllocatorCreateInfo,
+    Contradiction, CreateAllocatorError, CreateError, ExportError, MemoryAllocateNext, MemoryUsage,
+    PoolCreateInfo, Shared,
+};
+
+use crate::common::*;
+
+const OPAQUE: vk::ExternalMemoryHandleTypeFlags = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+const EXPORT: vk::StructureType = vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO;
+const PRIORITY: vk::StructureType = vk::StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT;
+const FLAGS: vk::StructureType = vk::StructureType::MEMORY_ALLOCATE_FLAGS_INFO;
+const DEDICATED: vk::StructureType = vk::StructureType::MEMORY_DEDICATED_ALLOCATE_INFO;
+/// Any structure that the allocator never adds itself.
+const OPAQUE_ADDRESS: vk::StructureType = vk::StructureType::MEMORY_OPAQUE_CAPTURE_ADDRESS_ALLOCATE_INFO;
+
+fn chain_of(structure: &impl Sized) -> MemoryAllocateNext {
+    // SAFETY: the tests keep the structure for as long as the call, or the pool, needs it.
+    unsafe { MemoryAllocateNext::new(std::ptr::from_ref(structure).cast()) }
+}
+
+/// An allocator all of whose memory is exported.
+fn exporting(gpu: Gpu, types: &[vk::ExternalMemoryHandleTypeFlags]) -> Rig {
+    let info = AllocatorCreateInfo {
+        flags: enabled(&gpu),
+        external_memory_handle_types: types,
+        ..create_info(&gpu)
+    };
+    let allocator = Shared::make(&info).unwrap();
+    gpu.log_allocations(true);
+    Rig { allocator, gpu }
+}
+
+fn only_call(gpu: &Gpu) -> AllocateCall {
+    let calls = gpu.take_log();
+    assert_eq!(calls.len(), 1, "{calls:?}");
+    calls.into_iter().next().unwrap()
+}
+
+/// The chain from front to back: export, priority, flags, dedicated, then the caller's own.
+#[test]
+fn the_order_of_a_chain() {
+    on_profiles(
+        |profile| {
+            let features = profile.features;
+            features.external_memory && features.memory_priority && features.buffer_device_address
+        },
+        |profile| {
+            let rig = exporting(Gpu::new(profile), &[OPAQUE; 32][..profile.types.len()]);
+            let own = vk::MemoryOpaqueCaptureAddressAllocateInfo::default();
+            let mut shared = vk::ExternalMemoryBufferCreateInfo::default().handle_types(OPAQUE);
+            let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+            let buffer_info =
+                vk::BufferCreateInfo::default().size(64 * KIB).usage(usage).push_next(&mut shared);
+            let info =
+                AllocationCreateInfo { priority: 0.75, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+            // SAFETY: the create-info is valid, and says that the memory is shared.
+            let made = unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, &info, chain_of(&own)) };
+            let made = made.unwrap();
+            let AllocateCall { asked, result, .. } = only_call(&rig.gpu);
+            assert_eq!(result, vk::Result::SUCCESS);
+            assert_eq!(asked.chain, [EXPORT, PRIORITY, FLAGS, DEDICATED, OPAQUE_ADDRESS]);
+            assert_eq!(asked.export_handle_types, OPAQUE.as_raw());
+            assert_eq!((asked.priority, asked.dedicated_buffer), (Some(0.75), made.0));
+            assert_eq!(asked.flags, vk::MemoryAllocateFlags::DEVICE_ADDRESS.as_raw());
+            rig.destroy_buffer(made);
+
+            // A block: the same without a resource of its own.
+            let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+            let block = only_call(&rig.gpu).asked;
+            assert_eq!(block.chain, [EXPORT, PRIORITY, FLAGS]);
+            assert_eq!((block.priority, block.export_handle_types), (Some(0.5), OPAQUE.as_raw()));
+            rig.free(memory);
+
+            // An image has no address, and what can alias is dedicated to nothing.
+            let mut shared = vk::ExternalMemoryImageCreateInfo::default().handle_types(OPAQUE);
+            let image_info = square(256, vk::ImageUsageFlags::SAMPLED).push_next(&mut shared);
+            let info = with_flags(MemoryUsage::Auto, Flags::CAN_ALIAS);
+            // SAFETY: the create-info is valid, and says that the memory is shared.
+            let made = unsafe { rig.allocator.create_dedicated_image(&image_info, &info, chain_of(&own)) };
+            match made {
+                Ok(made) => {
+                    let asked = only_call(&rig.gpu).asked;
+                    let dedicated = asked.chain.contains(&DEDICATED);
+                    let others: Vec<_> = asked.chain.into_iter().filter(|&kind| kind != DEDICATED).collect();
+                    assert_eq!(others, [EXPORT, PRIORITY, OPAQUE_ADDRESS]);
+                    assert!(!dedicated || profile.images.external_requires_dedicated);
+                    rig.destroy_image(made);
+                }
+                Err(error) => panic!("{error:?}"),
+            }
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn a_type_without_handle_types_exports_nothing() {
+    on_profiles(
+        |profile| profile.features.external_memory && profile.types.len() > 1,
+        |profile| {
+            // Only the first type exports.
+            let rig = exporting(Gpu::new(profile), &[OPAQUE]);
+            for memory_type in rig.types() {
+                let memory = rig.memory(KIB, 1, &in_type(memory_type)).unwrap();
+                assert_eq!(only_call(&rig.gpu).asked.chain.contains(&EXPORT), memory_type == 0);
+                rig.free(memory);
+            }
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn too_many_handle_types() {
+    let gpu = Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let info = AllocatorCreateInfo { external_memory_handle_types: &[OPAQUE; 2], ..create_info(&gpu) };
+    let error = Shared::make(&info).unwrap_err();
+    assert_eq!(error, CreateAllocatorError::ExternalMemoryHandleTypes { handle_types: 2, types: 1 });
+}
+
+/// Twice the same structure in one chain is wrong: the pool's own counts.
+#[test]
+fn a_chain_that_exports_itself() {
+    on_profiles(
+        |profile| profile.features.external_memory,
+        |profile| {
+            let rig = exporting(Gpu::new(profile), &[OPAQUE]);
+            let export = vk::ExportMemoryAllocateInfo::default()
+                .handle_types(OPAQUE | vk::ExternalMemoryHandleTypeFlags::DMA_BUF_EXT);
+            let pool_info =
+                PoolCreateInfo { memory_allocate_next: chain_of(&export), ..PoolCreateInfo::new(0) };
+            let pool = rig.pool(&pool_info).unwrap();
+            let memory = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+            let asked = only_call(&rig.gpu).asked;
+            assert_eq!(asked.chain.iter().filter(|&&kind| kind == EXPORT).count(), 1);
+            assert_eq!(asked.export_handle_types, export.handle_types.as_raw());
+            rig.free(memory);
+            rig.destroy_pool(pool);
+            rig.finish();
+        },
+    );
+}
+
+#[test]
+fn two_chains_are_one_too_many() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let own = vk::MemoryOpaqueCaptureAddressAllocateInfo::default();
+        let pool_info = PoolCreateInfo { memory_allocate_next: chain_of(&own), ..PoolCreateInfo::new(0) };
+        let pool = rig.pool(&pool_info).unwrap();
+        let requirements = vk::MemoryRequirements { size: KIB, alignment: 1, memory_type_bits: !0 };
+        let in_pool = AllocationCreateInfo::in_pool(&pool);
+        let before = rig.snapshot();
+        let both = rig.allocator.allocate_dedicated_memory(&requirements, &in_pool, chain_of(&own));
+        assert_eq!(both.unwrap_err(), AllocationError::Contradiction(Contradiction::TwoMemoryAllocateChains));
+        assert_eq!(rig.snapshot(), before);
+        // One of them is not: the pool's.
+        rig.gpu.log_allocations(true);
+        let none = MemoryAllocateNext::default();
+        let memory = rig.allocator.allocate_dedicated_memory(&requirements, &in_pool, none).unwrap();
+        assert!(memory.is_dedicated());
+        assert_eq!(only_call(&rig.gpu).asked.chain.last(), Some(&OPAQUE_ADDRESS));
+        rig.free(memory);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// Memory of its own is asked for by name, and everything that stands in its way is an error.
+#[test]
+fn dedicated_entry_points_are_dedicated() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let requirements = vk::MemoryRequirements { size: 100, alignment: 4, memory_type_bits: !0 };
+        let none = MemoryAllocateNext::default();
+        let allocate = |info: &AllocationCreateInfo<'_>| {
+            rig.allocator.allocate_dedicated_memory(&requirements, info, none)
+        };
+        let memory = allocate(&AllocationCreateInfo::default()).unwrap();
+        assert!(memory.is_dedicated());
+        assert_eq!(rig.memory_size(&memory), 100);
+        rig.free(memory);
+        let never = AllocationCreateInfo { flags: Flags::NEVER_ALLOCATE, ..Default::default() };
+        let error = allocate(&never).unwrap_err();
+        assert_eq!(error, AllocationError::Contradiction(Contradiction::DedicatedNeverAllocate));
+        let pool = rig.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
+        let error = allocate(&AllocationCreateInfo::in_pool(&pool)).unwrap_err();
+        assert_eq!(error, AllocationError::Contradiction(Contradiction::DedicatedInFixedPool));
+        rig.destroy_pool(pool);
+        let buffer_info =
+            vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+        // SAFETY: the create-info is valid.
+        let made = unsafe {
+            rig.allocator.create_dedicated_buffer(
+                &buffer_info,
+                &with_flags(MemoryUsage::Auto, Flags::empty()),
+                none,
+            )
+        };
+        let made = made.unwrap();
+        assert!(made.1.is_dedicated());
+        rig.destroy_buffer(made);
+        // SAFETY: a size of zero is found out before the driver is asked.
+        let empty = unsafe { rig.allocator.create_dedicated_buffer(&buffer_info.size(0), &never, none) };
+        assert_eq!(empty.unwrap_err(), CreateError::ZeroExtent);
+        // SAFETY: the create-info is valid.
+        let refused = unsafe {
+            rig.allocator.create_dedicated_image(&square(16, vk::ImageUsageFlags::SAMPLED), &never, none)
+        };
+        assert!(matches!(refused, Err(CreateError::Allocation(AllocationError::Contradiction(_)))));
+        rig.finish();
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn memory_goes_from_one_device_to_another() {
+    use std::os::fd::IntoRawFd as _;
+    on_profiles(
+        |profile| profile.features.external_memory,
+        |profile| {
+            let from = exporting(Gpu::new(profile), &[OPAQUE; 32][..profile.types.len()]);
+            let to = Rig::new(profile);
+            let visible = from.types_with(HOST_VISIBLE, PROTECTED);
+            for &memory_type in visible.iter().take(2) {
+                let requirements = vk::MemoryRequirements {
+                    size: 64 * KIB,
+                    alignment: 1,
+                    memory_type_bits: 1 << memory_type,
+                };
+                let info = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..Default::default() };
+                let mut exported = from.allocator.allocate_memory(&requirements, &info).unwrap();
+                // SAFETY: all memory of the allocator is exported so.
+                let fd = unsafe { from.allocator.memory_fd(&exported, OPAQUE) }.unwrap();
+                // SAFETY: as above.
+                let another = unsafe { from.allocator.memory_fd(&exported, OPAQUE) }.unwrap();
+                drop(another);
+                let import = vk::ImportMemoryFdInfoKHR::default().handle_type(OPAQUE).fd(fd.into_raw_fd());
+                let info = AllocationCreateInfo::default();
+                let imported =
+                    to.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&import)).unwrap();
+                from.allocator.copy_to_allocation(b"sublet", &mut exported, 1000).unwrap();
+                assert_eq!(to.gpu.read_memory(imported.memory(), 1000, 6).unwrap(), b"sublet");
+                to.free(imported);
+                from.free(exported);
+            }
+            from.finish();
+            to.finish();
+        },
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn descriptors_that_are_not_to_be_had() {
+    let profile = sublet::sim::Profile::by_name("lavapipe").unwrap();
+    let rig = exporting(Gpu::new(profile), &[OPAQUE]);
+    let other = Rig::new(profile);
+    let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+    // SAFETY: the memory is exported so; the allocator that is asked is another.
+    let error = unsafe { other.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
+    assert_eq!(error, ExportError::Foreign(sublet::ForeignHandle::Allocation));
+    rig.gpu.faults().fail_nth("vkGetMemoryFdKHR", 0, vk::Result::ERROR_TOO_MANY_OBJECTS);
+    // SAFETY: the memory is exported so.
+    let error = unsafe { rig.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
+    assert_eq!(driver_result(&error), Some(vk::Result::ERROR_TOO_MANY_OBJECTS));
+    rig.free(memory);
+    rig.finish();
+    other.finish();
+    let without = Rig::with(
+        Gpu::builder(profile).without_extension("VK_KHR_external_memory_fd").build(),
+        &Options::default(),
+    );
+    let memory = without.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
+    // SAFETY: without the extension nothing is asked of the driver.
+    let error = unsafe { without.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
+    assert_eq!(error, ExportError::NotEnabled);
+    without.free(memory);
+    without.finish();
+}
