@@ -263,12 +263,26 @@ impl<T: Threading> Allocator<T> {
     /// What the settings ask for when memory has been allocated.
     #[cold]
     pub(super) fn watch(&self, allocation: &mut Allocation, may_fill: bool) {
-        let settings = &self.inner.debug.settings;
-        if settings.fill && may_fill && self.fill(allocation, CREATED) {
+        let is_filled = self.inner.debug.settings.fill && may_fill && self.fill(allocation, CREATED);
+        if self.guard(allocation) || is_filled {
             allocation.flags |= allocation_flags::WATCHED;
         }
+    }
+
+    /// What the settings ask for when memory is about to be freed.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn unwatch(&self, allocation: &Allocation) {
+        self.unguard(allocation);
+        if self.inner.debug.settings.fill {
+            self.fill(allocation, DESTROYED);
+        }
+    }
+
+    /// Puts a pattern behind an allocation, if there is to be one. Whether there is one now.
+    pub(super) fn guard(&self, allocation: &Allocation) -> bool {
         if allocation.is_dedicated() || !self.has_guards(allocation.memory_type_index()) {
-            return;
+            return false;
         }
         let guard = Guard {
             vector: allocation.vector,
@@ -286,39 +300,30 @@ impl<T: Threading> Allocator<T> {
         // Memory that cannot be mapped now is not watched; that is no reason not to have it.
         if written.is_ok() {
             self.inner.debug.guards.lock().live.insert(guard_key(guard.vector, guard.live), guard);
-            allocation.flags |= allocation_flags::WATCHED;
         }
+        written.is_ok()
     }
 
-    /// What the settings ask for when memory is about to be freed.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn unwatch(&self, allocation: &Allocation) {
-        if self.vector_of(allocation).is_err() {
+    /// Looks at the pattern behind an allocation for the last time: it leaves the place where it is.
+    pub(super) fn unguard(&self, allocation: &Allocation) {
+        if allocation.allocator != self.inner.id || !self.inner.debug.settings.detect_corruption {
             return;
         }
-        let settings = &self.inner.debug.settings;
-        if settings.detect_corruption && !allocation.is_dedicated() {
-            let key = guard_key(allocation.vector, allocation.live());
-            // Bound first: the driver may be called below.
-            let guard = self.inner.debug.guards.lock().live.remove(&key);
-            let found = guard.and_then(|guard| self.damage_of(&guard).ok().flatten());
-            if let Some(damaged) = found {
-                let damaged = DamagedAllocation { freed: true, ..damaged };
-                tracing::error!(
-                    target: "sublet::corruption",
-                    name = damaged.name.as_deref().unwrap_or("(unnamed)"),
-                    memory_type = damaged.memory_type_index, offset = damaged.offset, size = damaged.size,
-                    bytes_past_end = damaged.bytes_past_end,
-                    "something wrote beyond the end of an allocation that is freed now"
-                );
-                let entry = (allocation.vector, allocation.generation, damaged);
-                self.inner.debug.guards.lock().freed.push(entry);
-            }
-        }
-        if settings.fill {
-            self.fill(allocation, DESTROYED);
-        }
+        let key = guard_key(allocation.vector, allocation.live());
+        // Bound first: the driver may be called below.
+        let guard = self.inner.debug.guards.lock().live.remove(&key);
+        let found = guard.and_then(|guard| self.damage_of(&guard).ok().flatten());
+        let Some(damaged) = found else { return };
+        let damaged = DamagedAllocation { freed: true, ..damaged };
+        tracing::error!(
+            target: "sublet::corruption",
+            name = damaged.name.as_deref().unwrap_or("(unnamed)"),
+            memory_type = damaged.memory_type_index, offset = damaged.offset, size = damaged.size,
+            bytes_past_end = damaged.bytes_past_end,
+            "something wrote beyond the end of an allocation that is freed or moved now"
+        );
+        let entry = (allocation.vector, allocation.generation, damaged);
+        self.inner.debug.guards.lock().freed.push(entry);
     }
 
     /// Fills an allocation that the host may map. Whether it could be done.

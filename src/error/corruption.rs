@@ -31,7 +31,7 @@ pub struct DamagedAllocation {
     pub size: u64,
     /// Where the first wrong byte is, in bytes from the end of the allocation.
     pub bytes_past_end: u64,
-    /// Whether it was freed meanwhile.
+    /// Whether it was freed, or moved elsewhere by a defragmentation, meanwhile.
     pub freed: bool,
 }
 

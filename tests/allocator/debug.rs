@@ -5,7 +5,7 @@ use sublet::sim::{Gpu, Profile};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags,
     AllocatorCreateInfo, CorruptionError, CreateAllocatorError, DamagedAllocation, DebugSettings,
-    ForeignHandle, MemoryUsage, PoolCreateInfo, Shared,
+    DefragmentationInfo, ForeignHandle, MemoryUsage, PoolCreateInfo, Shared,
 };
 
 use crate::common::*;
@@ -335,6 +335,53 @@ fn margins_with_many_threads() {
         }
     });
     assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+    rig.finish();
+}
+
+/// Margins move along, and are whole at both ends.
+#[test]
+fn margins_and_defragmentation() {
+    let profile = Profile::by_name("lavapipe").unwrap();
+    let rig = debugging(Gpu::new(profile), DebugSettings { margin: 1024, ..GUARDED });
+    let info = PoolCreateInfo { block_size: 64 * KIB, empty_blocks_kept: 0, ..PoolCreateInfo::new(0) };
+    let pool = rig.pool(&info).unwrap();
+    let in_pool = AllocationCreateInfo::in_pool(&pool);
+    let mut all: Vec<_> = (0..60).map(|_| rig.memory(4 * KIB, 256, &in_pool).unwrap()).collect();
+    let mut kept = Vec::new();
+    while let Some(allocation) = all.pop() {
+        if all.len() % 3 == 0 { kept.push(allocation) } else { rig.free(allocation) }
+    }
+    let pools = [&pool];
+    let whole_pool = DefragmentationInfo { pools: &pools, ..Default::default() };
+    let mut defragmentation = rig.allocator.begin_defragmentation(&whole_pool).unwrap();
+    let mut moved = 0;
+    while let Some(pass) = defragmentation.begin_pass() {
+        for one in pass {
+            let at = kept.iter().position(|allocation| allocation.id() == one.source()).unwrap();
+            if moved == 3 {
+                // SAFETY: nothing uses it.
+                unsafe { one.free(kept.swap_remove(at)) }.unwrap();
+            } else {
+                // SAFETY: nothing is bound to it.
+                unsafe { one.complete(&mut kept[at]) }.unwrap();
+            }
+            moved += 1;
+            assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+        }
+    }
+    drop(defragmentation);
+    assert!(moved > 3, "{moved}");
+    kept.sort_by_key(|allocation| (allocation.memory(), allocation.offset()));
+    for pair in kept.windows(2) {
+        assert!(pair[0].memory() != pair[1].memory() || pair[1].offset() - pair[0].offset() >= 5 * KIB);
+    }
+    // Each has its margin where it is now.
+    for (at, allocation) in kept.iter().enumerate() {
+        scribble(&rig, allocation, 4 * KIB, 0);
+        assert_eq!(damaged(rig.allocator.check_corruption(!0)).len(), at + 1);
+    }
+    rig.free_all(kept);
+    rig.destroy_pool(pool);
     rig.finish();
 }
 

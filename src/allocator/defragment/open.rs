@@ -231,16 +231,28 @@ impl<T: Threading> Allocator<T> {
         Self::check_move(planned, allocation)?;
         let persistent = allocation.has(allocation_flags::MAPPED);
         let vector = self.vector_of_move(planned)?;
+        let is_watched = allocation.has(allocation_flags::WATCHED);
+        if is_watched {
+            self.unguard(allocation);
+        }
         let completed = vector.complete(&self.inner.context, &planned.planned, persistent, users);
-        let (grant, emptied) = completed.map_err(|error| match error {
-            MapError::Foreign(error) => MoveError::Foreign(error),
-            error => MoveError::Map(error),
+        let (grant, emptied) = completed.map_err(|error| {
+            if is_watched {
+                self.guard(allocation);
+            }
+            match error {
+                MapError::Foreign(error) => MoveError::Foreign(error),
+                error => MoveError::Map(error),
+            }
         })?;
         allocation.memory = grant.memory;
         allocation.offset = grant.offset;
         allocation.mapped = grant.mapped;
         allocation.key = grant.key;
         allocation.shard = grant.shard;
+        if is_watched {
+            self.guard(allocation);
+        }
         let tally = &open.tally;
         tally.emptied(emptied);
         tally.bytes_moved.fetch_add(planned.planned.size, Ordering::Relaxed);
@@ -274,6 +286,9 @@ impl<T: Threading> Allocator<T> {
         users: u64,
     ) -> Result<(), MoveError> {
         Self::check_move(planned, allocation)?;
+        if allocation.has(allocation_flags::WATCHED) {
+            self.unwatch(allocation);
+        }
         let persistent = allocation.has(allocation_flags::MAPPED);
         let vector = self.vector_of_move(planned)?;
         let freed = vector.free_moved(&self.inner.context, planned.planned.source, persistent, users);
