@@ -15,7 +15,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx3080-linux").unwrap());
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx-5070-ti").unwrap());
     /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
     /// let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 256, memory_type_bits: !0 };
     /// let info = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..AllocationCreateInfo::new(MemoryUsage::GpuOnly) };
@@ -44,7 +44,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx3080-linux").unwrap());
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx-5070-ti").unwrap());
     /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
     /// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, min_block_count: 2, ..PoolCreateInfo::new(0) })?;
     /// allocator.set_pool_priority(&pool, 0.0)?;
