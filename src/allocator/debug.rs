@@ -223,8 +223,11 @@ impl<T: Threading> Allocator<T> {
             margin.iter().zip(pattern()).position(|(&byte, expected)| byte != expected)
         })?;
         let Some(wrong) = wrong else { return Ok(None) };
+        let record = vector.record(guard.live)?;
         Ok(Some(DamagedAllocation {
-            name: vector.name(guard.live)?,
+            name: record.name,
+            user_data: record.user_data,
+            caller: record.caller,
             memory_type_index: guard.memory_type,
             memory: guard.memory,
             offset: guard.offset,

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::panic::Location;
 
 use ash::vk;
 
@@ -21,6 +22,10 @@ use crate::device::DriverError;
 pub struct DamagedAllocation {
     /// Its name.
     pub name: Option<Box<str>>,
+    /// What the caller keeps with it, where that is tracked: see [`Tracking`](crate::Tracking).
+    pub user_data: Option<u64>,
+    /// Where it was allocated, where that is tracked.
+    pub caller: Option<&'static Location<'static>>,
     /// Index of the memory type.
     pub memory_type_index: u32,
     /// The device memory that it is in, or was.

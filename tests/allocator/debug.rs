@@ -5,7 +5,7 @@ use sublet::sim::{Gpu, Profile};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags,
     AllocatorCreateInfo, CorruptionError, CreateAllocatorError, DamagedAllocation, DebugSettings,
-    DefragmentationInfo, ForeignHandle, MemoryUsage, PoolCreateInfo, Shared,
+    DefragmentationInfo, ForeignHandle, MemoryAllocateNext, MemoryUsage, PoolCreateInfo, Shared, Tracking,
 };
 
 use crate::common::*;
@@ -335,6 +335,27 @@ fn margins_with_many_threads() {
         }
     });
     assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+    rig.finish();
+}
+
+/// What is tracked is told of what is damaged, too. Memory of its own comes from somebody as well.
+#[test]
+fn who_allocated_what_was_damaged() {
+    let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    let info = AllocatorCreateInfo { debug: GUARDED, tracking: Tracking::all(), ..create_info(&gpu) };
+    let rig = Rig { allocator: Shared::make(&info).unwrap(), gpu };
+    let requirements = vk::MemoryRequirements { size: 64, alignment: 1, memory_type_bits: !0 };
+    let tagged = AllocationCreateInfo { user_data: 42, ..Default::default() };
+    let allocation = rig.allocator.allocate_memory(&requirements, &tagged).unwrap();
+    let line = line!() - 1;
+    scribble(&rig, &allocation, 64, 1);
+    let found = damaged(rig.allocator.check_corruption(!0));
+    assert_eq!((found[0].user_data, found[0].caller.unwrap().line()), (Some(42), line));
+    let none = MemoryAllocateNext::default();
+    let alone = rig.allocator.allocate_dedicated_memory(&requirements, &tagged, none).unwrap();
+    let line = line!() - 1;
+    assert_eq!(rig.allocator.allocation_info(&alone).unwrap().caller.unwrap().line(), line);
+    rig.free_all([allocation, alone]);
     rig.finish();
 }
 

@@ -25,7 +25,7 @@ impl<T: Threading> BlockVector<T> {
             let active = core.use_of(generation).map_err(|_| ForeignHandle::Pool)?;
             memories.extend(active.blocks.iter().flatten().map(|block| block.memory.memory));
         }
-        memories.extend(self.dedicated.lock().iter().map(|dedicated| dedicated.block.memory));
+        memories.extend(self.dedicated.lock().iter().map(|(_, dedicated)| dedicated.block.memory));
         memories.into_iter().for_each(|memory| set_memory_priority(context, memory, priority));
         Ok(())
     }
