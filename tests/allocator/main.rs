@@ -13,6 +13,7 @@ mod common;
 mod bad_input;
 mod content;
 mod dedicated;
+mod defragment;
 mod flags;
 mod growth;
 mod limits;
