@@ -5,6 +5,7 @@
 
 mod arguments;
 mod commands;
+mod copies;
 mod data;
 mod frames;
 mod loaded;
@@ -19,6 +20,7 @@ use sublet::{AllocatorCreateFlags, AllocatorCreateInfo, sim};
 
 pub(crate) use arguments::Choice;
 pub(crate) use commands::{Commands, make_visible};
+pub(crate) use copies::{Resource, buffer_info, image_info};
 pub(crate) use data::{Random, checksum};
 pub(crate) use frames::Frames;
 pub(crate) use text::{Table, bytes, chain, count, heading, note};

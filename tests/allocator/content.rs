@@ -8,12 +8,12 @@ use crate::common::*;
 type Buffer = (vk::Buffer, Allocation);
 type Image = (vk::Image, Allocation);
 
-const COPIED: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
+pub(crate) const COPIED: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::TRANSFER_SRC.as_raw() | vk::BufferUsageFlags::TRANSFER_DST.as_raw(),
 );
 
 /// Records commands, submits them and waits.
-fn submit(rig: &Rig, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
+pub(crate) fn submit(rig: &Rig, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) {
     let device = rig.gpu.device();
     let pool_info = vk::CommandPoolCreateInfo::default().queue_family_index(rig.gpu.queue_family_index());
     // SAFETY: the create-info is valid.
@@ -47,7 +47,7 @@ fn copy(rig: &Rig, from: vk::Buffer, to: vk::Buffer, size: u64) {
     });
 }
 
-fn bytes(seed: u64, size: u64) -> Vec<u8> {
+pub(crate) fn bytes(seed: u64, size: u64) -> Vec<u8> {
     let mut random = Random::new(seed);
     (0..size).map(|_| random.next() as u8).collect()
 }
@@ -107,7 +107,7 @@ fn buffers_keep_their_bytes_through_churn() {
     });
 }
 
-fn barrier(
+pub(crate) fn barrier(
     device: &ash::Device,
     commands: vk::CommandBuffer,
     image: vk::Image,
@@ -135,7 +135,7 @@ fn barrier(
     unsafe { device.cmd_pipeline_barrier(commands, all, all, none, &[], &[], &[barrier]) };
 }
 
-fn texels(side: u32) -> vk::BufferImageCopy {
+pub(crate) fn texels(side: u32) -> vk::BufferImageCopy {
     vk::BufferImageCopy {
         image_subresource: vk::ImageSubresourceLayers {
             aspect_mask: vk::ImageAspectFlags::COLOR,

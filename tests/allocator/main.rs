@@ -16,6 +16,7 @@ mod callbacks;
 mod content;
 mod debug;
 mod dedicated;
+mod defragment;
 mod external;
 mod flags;
 mod growth;

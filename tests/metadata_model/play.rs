@@ -10,7 +10,7 @@ use sublet::metadata::{
 
 use crate::model::{Live, Model};
 use crate::program::{Alignment, BadKind, Operation, Pick, Program, Setup, Size};
-use crate::subjects::{Expect, Rules, Subject};
+use crate::subjects::{At, Expect, Rules, Subject};
 
 /// What happened, in which situation, and how often: shows that the programs reach what they are to test.
 pub(crate) type Seen = BTreeMap<(&'static str, &'static str), u64>;
@@ -70,6 +70,9 @@ impl<S: Subject> Player<S> {
             Operation::Allocate { size, alignment, strategy, upper, tag } => {
                 let (size, alignment) = (self.size(size), self.alignment(alignment));
                 self.allocate(&Request { size, alignment, strategy, upper, tag });
+            }
+            Operation::AllocateAt { gap, skipped, size, plus, behind, tag } => {
+                self.allocate_at(gap, (skipped, size, plus), behind, tag);
             }
             Operation::Free(pick) => self.free(pick),
             Operation::Bad(kind) => self.bad_key(kind),
@@ -208,6 +211,63 @@ impl<S: Subject> Player<S> {
             tag: Tag(request.tag.0 & Tag::MASK),
         });
         self.rules.allocated(span, request.upper);
+    }
+
+    /// The gaps with the key of what is before each.
+    fn gaps_behind(&self) -> Vec<(RegionId, u64, u64, Option<Key>)> {
+        let mut gaps = Vec::new();
+        for (id, region) in self.model.present() {
+            for (start, size) in region.gaps() {
+                let before = region.used.range(..start).next_back().map(|(_, live)| live.key);
+                gaps.push((id, start, size, before));
+            }
+        }
+        gaps
+    }
+
+    fn allocate_at(&mut self, gap: u8, (skipped, part, plus): (u8, u8, i8), behind: i8, tag: Tag) {
+        let gaps = self.gaps_behind();
+        let Some(&(region, start, have, before)) = gaps.get(gap as usize % gaps.len().max(1)) else { return };
+        let of = |units: u64, part: u8| (u128::from(units) * u128::from(part) / 255) as u64;
+        let offset = start + of(have - 1, skipped);
+        let size = of(start + have - offset, part).saturating_add_signed(i64::from(plus));
+        // The key before another gap, if there is another.
+        let (_, _, _, key) = gaps[(gap as usize + behind as usize) % gaps.len()];
+        let mut at = At { before: key, region, offset, size, tag };
+        let places = S::places(&self.engine, region);
+        let holds = |place: &&Chunk| {
+            let end = u128::from(offset) + u128::from(size);
+            place.used.is_none()
+                && place.offset <= offset
+                && end <= u128::from(place.offset) + u128::from(place.size)
+        };
+        let fits = size != 0 && places.iter().any(|place| holds(&place));
+        let before_engine = format!("{:?}", self.engine);
+        let Some(result) = S::allocate_at(&mut self.engine, &at) else { return };
+        let is_region = have == self.model.region(region).capacity;
+        self.see(
+            "at",
+            match result {
+                Some(_) if is_region => "in an empty region",
+                Some(_) => "granted",
+                None if key != before => "not behind that",
+                None => "refused",
+            },
+        );
+        assert_eq!(result.is_some(), fits && key == before, "{at:?} in {places:?}");
+        if key.is_some() {
+            let twin = self.model.live.iter().find(|live| Some(live.key) == key);
+            at.before = twin.map(|live| live.twin_key);
+        }
+        let twin = S::allocate_at(&mut self.twin, &at).expect("as the engine");
+        assert_eq!(result.is_some(), twin.is_some(), "{at:?}: the twin differs");
+        let (Some(key), Some(twin_key)) = (result, twin) else {
+            assert_eq!(before_engine, format!("{:?}", self.engine), "failure changed something");
+            return;
+        };
+        let tag = Tag(tag.0 & Tag::MASK);
+        self.model.insert(Live { key, twin_key, region, offset, size, asked: size, tag });
+        self.rules.allocated(Span { region, offset, size }, false);
     }
 
     fn free(&mut self, pick: Pick) {

@@ -32,6 +32,16 @@ pub(crate) enum Operation {
         upper: bool,
         tag: Tag,
     },
+    /// In the gap with that number, so many 256ths of it from its start; a size of so many of what is left. Then a unit more or
+    /// less, or with the key before another gap.
+    AllocateAt {
+        gap: u8,
+        skipped: u8,
+        size: u8,
+        plus: i8,
+        behind: i8,
+        tag: Tag,
+    },
     Free(Pick),
     /// Keys that are not live.
     Bad(BadKind),
@@ -195,6 +205,21 @@ fn operation(style: Style, max: u64) -> impl Strategy<Value = Operation> {
         (size(), alignment(), placement(), upper, tag).prop_map(|(size, alignment, strategy, upper, tag)| {
             Operation::Allocate { size, alignment, strategy, upper, tag }
         });
+    let skipped = prop_oneof![2 => Just(0), 2 => any::<u8>()];
+    let size = prop_oneof![1 => Just(255), 3 => any::<u8>()];
+    let plus = prop_oneof![8 => Just(0_i8), 1 => -1..=1_i8];
+    let behind = prop_oneof![9 => Just(0_i8), 1 => 1..=2_i8];
+    let at_tag = any::<u32>().prop_map(Tag);
+    let at = (any::<u8>(), skipped, size, plus, behind, at_tag).prop_map(
+        |(gap, skipped, size, plus, behind, tag)| Operation::AllocateAt {
+            gap,
+            skipped,
+            size,
+            plus,
+            behind,
+            tag,
+        },
+    );
     let bad = prop_oneof![
         any::<u8>().prop_map(BadKind::Freed),
         any::<u8>().prop_map(BadKind::OfTwin),
@@ -203,6 +228,7 @@ fn operation(style: Style, max: u64) -> impl Strategy<Value = Operation> {
     ];
     prop_oneof![
         30 => allocate,
+        6 => at,
         16 => pick.prop_map(Operation::Free),
         3 => bad.prop_map(Operation::Bad),
         3 => capacity(max).prop_map(Operation::AddRegion),

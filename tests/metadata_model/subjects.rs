@@ -1,7 +1,9 @@
 //! The engines, and for each the rules of where it must, may and must not allocate, written down a second time: from
 //! the documentation, without the data structures of the engine.
 
-use sublet::metadata::{AllocateError, Buddy, Linear, RegionId, Regions, Request, Span, Strategy, Tlsf};
+use sublet::metadata::{
+    AllocateError, Buddy, Chunk, Key, Linear, RegionId, Regions, Request, Span, Strategy, Tag, Tlsf,
+};
 
 use crate::model::Model;
 use crate::play::Playable;
@@ -23,10 +25,28 @@ pub(crate) trait Subject {
     fn granted(_setup: &Setup, _model: &Model, request: &Request) -> u64 {
         request.size
     }
+    /// Grants a place that the caller chose; `None`: the engine has no way to.
+    fn allocate_at(_engine: &mut Self::Engine, _at: &At) -> Option<Option<Key>> {
+        None
+    }
+    /// The free chunks of a region, where places can be chosen in.
+    fn places(_engine: &Self::Engine, _region: RegionId) -> Vec<Chunk> {
+        Vec::new()
+    }
     /// The largest allocation in an empty region.
     fn largest(_setup: &Setup, capacity: u64) -> u64 {
         capacity
     }
+}
+
+/// A place that the caller chose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    pub(crate) before: Option<Key>,
+    pub(crate) region: RegionId,
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+    pub(crate) tag: Tag,
 }
 
 /// What must come of a request.
@@ -295,8 +315,15 @@ impl Subject for BuddySubject {
     type Engine = Buddy;
     type Rules = BuddyRules;
     const JOINS_ALL: bool = false;
-    const SEEN: &'static [(&'static str, &'static str)] =
-        &[("any", "granted"), ("any", "NoSpace"), ("any", "UpperUnsupported")];
+    const SEEN: &'static [(&'static str, &'static str)] = &[
+        ("any", "granted"),
+        ("any", "NoSpace"),
+        ("any", "UpperUnsupported"),
+        ("at", "granted"),
+        ("at", "in an empty region"),
+        ("at", "refused"),
+        ("at", "not behind that"),
+    ];
 
     fn engine(setup: &Setup) -> Buddy {
         Buddy::new(setup.max_capacity, setup.smallest)
@@ -415,6 +442,16 @@ impl<const EXACT: bool> Subject for TlsfSubject<EXACT> {
 
     fn engine(setup: &Setup) -> Tlsf {
         if EXACT { Tlsf::exact(setup.max_capacity) } else { Tlsf::new(setup.max_capacity) }
+    }
+
+    fn allocate_at(engine: &mut Tlsf, at: &At) -> Option<Option<Key>> {
+        Some(engine.allocate_at(at.before, at.region, at.offset, at.size, at.tag))
+    }
+
+    fn places(engine: &Tlsf, region: RegionId) -> Vec<Chunk> {
+        let mut places = Vec::new();
+        engine.places(region, &mut |place| places.push(place));
+        places
     }
 
     fn max_regions(setup: &Setup) -> u64 {

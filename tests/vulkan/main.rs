@@ -13,6 +13,7 @@
 
 mod books;
 mod contents;
+mod defragment;
 mod pools;
 mod random;
 mod resources;

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod damage;
+mod defragment;
 mod doors;
 mod empties;
 mod events;

@@ -2,6 +2,7 @@
 //! of what the documentation promises in numbers.
 #![forbid(unsafe_code)]
 
+mod at;
 mod bins;
 mod damage;
 mod model;

@@ -1,0 +1,143 @@
+//! Defragmentation: buffers and images that live among holes are moved, on the device, until whole blocks go back.
+//!
+//! `cargo run --example defragment`
+
+mod support;
+
+use std::process::ExitCode;
+
+use sublet::{
+    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
+    DefragmentationInfo, MemoryUsage, Move, MoveError, Statistics,
+};
+use support::{
+    Context, Random, Resource, Result, Table, buffer_info, bytes, checksum, heading, image_info, note,
+};
+
+/// Bytes of everything that is made here, and texels of a side of what is an image.
+const SIZE: u64 = 64 << 10;
+const SIDE: u32 = 128;
+
+fn main() -> ExitCode {
+    support::run(defragment)
+}
+
+/// A resource, its memory, and what its bytes sum up to.
+type Live = (Resource, Allocation, u64);
+
+fn defragment(context: &Context) -> Result<()> {
+    // Small blocks, so that a few megabytes are several of them.
+    let info = AllocatorCreateInfo { preferred_large_heap_block_size: 2 << 20, ..context.allocator_info() };
+    // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+    let allocator = unsafe { Allocator::new(&info) }?;
+    // What the host writes and reads through. Dedicated memory is in no block, and never moved.
+    let window_info = AllocationCreateInfo {
+        flags: Flags::HOST_ACCESS_RANDOM | Flags::DEDICATED_MEMORY,
+        ..AllocationCreateInfo::new(MemoryUsage::Auto)
+    };
+    // SAFETY: the create-info is valid.
+    let (buffer, mut window_memory) = unsafe { allocator.create_buffer(&buffer_info(SIZE), &window_info) }?;
+    let window = Resource::Buffer { buffer, size: SIZE };
+
+    let mut random = Random::new(1);
+    let mut live: Vec<Live> = Vec::new();
+    for number in 0..400 {
+        let data = random.bytes(usize::try_from(SIZE)?);
+        allocator.copy_to_allocation(&data, &mut window_memory, 0)?;
+        let (resource, allocation) = create(&allocator, number % 3 == 0)?;
+        context.submit(|device, commands| window.copy_to(resource, device, commands))?;
+        live.push((resource, allocation, checksum(&data)));
+    }
+    // Three of four go, here and there.
+    for _ in 0..300 {
+        let (resource, allocation, _) = live.swap_remove(random.index(live.len()));
+        resource.destroy(context);
+        // SAFETY: what was bound to it is gone.
+        unsafe { allocator.free_memory(allocation) }?;
+    }
+    let before = all(&allocator);
+
+    // Not more than a megabyte at a time: a frame has other things to copy.
+    let info = DefragmentationInfo { max_bytes_per_pass: 1 << 20, ..Default::default() };
+    let mut defragmentation = allocator.begin_defragmentation(&info)?;
+    let mut passes = 0;
+    while let Some(pass) = defragmentation.begin_pass() {
+        passes += 1;
+        move_all(context, pass, &mut live)?;
+    }
+    let done = defragmentation.end();
+
+    let after = all(&allocator);
+    let mut table = Table::new(&["", ">blocks", ">bytes of them", ">allocated"]);
+    for (when, all) in [("before", before), ("after", after)] {
+        table.row([&when, &all.block_count, &bytes(all.block_bytes), &bytes(all.allocation_bytes)]);
+    }
+    heading("Blocks");
+    table.print();
+    let (moves, moved) = (done.allocations_moved, bytes(done.bytes_moved));
+    note(&format!("{moves} moves of {moved} in {passes} passes; {} blocks went back.", done.blocks_freed));
+
+    for (resource, allocation, sum) in live {
+        context.submit(|device, commands| resource.copy_to(window, device, commands))?;
+        let mut data = vec![0; usize::try_from(SIZE)?];
+        allocator.copy_from_allocation(&window_memory, 0, &mut data)?;
+        if checksum(&data) != sum {
+            return Err("bytes were lost".into());
+        }
+        resource.destroy(context);
+        // SAFETY: what was bound to it is gone.
+        unsafe { allocator.free_memory(allocation) }?;
+    }
+    note("Every byte is what it was.");
+    window.destroy(context);
+    // SAFETY: what was bound to it is gone.
+    unsafe { allocator.free_memory(window_memory) }?;
+    if done.bytes_freed == 0 { Err("nothing was gained".into()) } else { Ok(()) }
+}
+
+fn create(allocator: &Allocator, is_image: bool) -> Result<(Resource, Allocation)> {
+    let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    if is_image {
+        // SAFETY: the create-info is valid.
+        let (image, allocation) = unsafe { allocator.create_image(&image_info(SIDE), &auto) }?;
+        return Ok((Resource::Image { image, side: SIDE }, allocation));
+    }
+    // SAFETY: the create-info is valid.
+    let (buffer, allocation) = unsafe { allocator.create_buffer(&buffer_info(SIZE), &auto) }?;
+    Ok((Resource::Buffer { buffer, size: SIZE }, allocation))
+}
+
+/// Makes the moves of a pass: new resources, one submission for all copies, and then the old ones go.
+fn move_all<'p>(context: &Context, pass: impl Iterator<Item = Move<'p>>, live: &mut [Live]) -> Result<()> {
+    let mut moves = Vec::new();
+    for moved in pass {
+        let at = live.iter().position(|(_, allocation, _)| allocation.id() == moved.source());
+        let at = at.ok_or("a move of something unknown")?;
+        let new = match live[at].0 {
+            Resource::Buffer { size, .. } => {
+                // SAFETY: the create-info is the one that the buffer was made with.
+                Resource::Buffer { buffer: unsafe { moved.create_buffer(&buffer_info(size)) }?, size }
+            }
+            Resource::Image { side, .. } => {
+                // SAFETY: the create-info is the one that the image was made with.
+                Resource::Image { image: unsafe { moved.create_image(&image_info(side)) }?, side }
+            }
+        };
+        moves.push((at, moved, new));
+    }
+    context.submit(|device, commands| {
+        moves.iter().for_each(|&(at, _, new)| live[at].0.copy_to(new, device, commands));
+    })?;
+    for (at, moved, new) in moves {
+        std::mem::replace(&mut live[at].0, new).destroy(context);
+        // SAFETY: the device is done, and what was bound to the old place is gone.
+        unsafe { moved.complete(&mut live[at].1) }.map_err(MoveError::from)?;
+    }
+    Ok(())
+}
+
+fn all(allocator: &Allocator) -> Statistics {
+    let mut all = Statistics::default();
+    allocator.memory_type_statistics().iter().for_each(|one| all.add(one));
+    all
+}

@@ -1,0 +1,113 @@
+//! Buffers and square images alike: made, copied and destroyed.
+
+use ash::vk;
+
+use super::Context;
+
+const READ: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
+const WRITTEN: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
+
+/// Something with bytes. Between copies, an image is in the layout that copies read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Resource {
+    Buffer { buffer: vk::Buffer, size: u64 },
+    Image { image: vk::Image, side: u32 },
+}
+
+pub(crate) fn buffer_info(size: u64) -> vk::BufferCreateInfo<'static> {
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    vk::BufferCreateInfo::default().size(size).usage(usage)
+}
+
+/// 32 bits a texel.
+pub(crate) fn image_info(side: u32) -> vk::ImageCreateInfo<'static> {
+    vk::ImageCreateInfo::default()
+        .image_type(vk::ImageType::TYPE_2D)
+        .format(vk::Format::R8G8B8A8_UNORM)
+        .extent(vk::Extent3D { width: side, height: side, depth: 1 })
+        .mip_levels(1)
+        .array_layers(1)
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .usage(vk::ImageUsageFlags::TRANSFER_SRC | vk::ImageUsageFlags::TRANSFER_DST)
+}
+
+impl Resource {
+    /// Bytes of its contents.
+    pub(crate) fn size(self) -> u64 {
+        match self {
+            Self::Buffer { size, .. } => size,
+            Self::Image { side, .. } => 4 * u64::from(side) * u64::from(side),
+        }
+    }
+
+    /// Destroys it, but not its memory. The device must be done with it.
+    pub(crate) fn destroy(self, context: &Context) {
+        match self {
+            // SAFETY: the examples wait for all that they submit.
+            Self::Buffer { buffer, .. } => unsafe { context.device().destroy_buffer(buffer, None) },
+            // SAFETY: as above.
+            Self::Image { image, .. } => unsafe { context.device().destroy_image(image, None) },
+        }
+    }
+
+    /// Records a copy of all its contents to `to`, which is as large; if that is an image, what was in it is lost.
+    pub(crate) fn copy_to(self, to: Self, device: &ash::Device, commands: vk::CommandBuffer) {
+        let layers =
+            vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
+        let extent = |side| vk::Extent3D { width: side, height: side, depth: 1 };
+        let texels =
+            |side| [vk::BufferImageCopy::default().image_subresource(layers).image_extent(extent(side))];
+        if let Self::Image { image, .. } = to {
+            change_layout(device, commands, image, vk::ImageLayout::UNDEFINED, WRITTEN);
+        }
+        match (self, to) {
+            (Self::Buffer { buffer: from, size }, Self::Buffer { buffer: to, .. }) => {
+                let all = [vk::BufferCopy::default().size(size)];
+                // SAFETY: both have so many bytes, and the usage for it.
+                unsafe { device.cmd_copy_buffer(commands, from, to, &all) };
+            }
+            (Self::Buffer { buffer, .. }, Self::Image { image, side }) => {
+                // SAFETY: the image is in the layout that is named, and the buffer has a texel for each of its own.
+                unsafe { device.cmd_copy_buffer_to_image(commands, buffer, image, WRITTEN, &texels(side)) };
+            }
+            (Self::Image { image, side }, Self::Buffer { buffer, .. }) => {
+                // SAFETY: as above.
+                unsafe { device.cmd_copy_image_to_buffer(commands, image, READ, buffer, &texels(side)) };
+            }
+            (Self::Image { image: from, side }, Self::Image { image: to, .. }) => {
+                let copy = vk::ImageCopy::default().src_subresource(layers).dst_subresource(layers);
+                let all = [copy.extent(extent(side))];
+                // SAFETY: both are as large, and in the layouts that are named.
+                unsafe { device.cmd_copy_image(commands, from, READ, to, WRITTEN, &all) };
+            }
+        }
+        if let Self::Image { image, .. } = to {
+            change_layout(device, commands, image, WRITTEN, READ);
+        }
+    }
+}
+
+fn change_layout(
+    device: &ash::Device,
+    commands: vk::CommandBuffer,
+    image: vk::Image,
+    old: vk::ImageLayout,
+    new: vk::ImageLayout,
+) {
+    let all = vk::ImageSubresourceRange::default()
+        .aspect_mask(vk::ImageAspectFlags::COLOR)
+        .level_count(1)
+        .layer_count(1);
+    let barrier = vk::ImageMemoryBarrier::default()
+        .src_access_mask(vk::AccessFlags::TRANSFER_WRITE)
+        .dst_access_mask(vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::TRANSFER_READ)
+        .old_layout(old)
+        .new_layout(new)
+        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+        .image(image)
+        .subresource_range(all);
+    let (stage, none) = (vk::PipelineStageFlags::TRANSFER, vk::DependencyFlags::empty());
+    // SAFETY: the command buffer is being recorded, outside of a render pass, and the image is in the old layout.
+    unsafe { device.cmd_pipeline_barrier(commands, stage, stage, none, &[], &[], &[barrier]) };
+}

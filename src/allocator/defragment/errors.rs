@@ -1,0 +1,192 @@
+//! A move or an allocation that is given back.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use super::Move;
+use crate::allocation::Allocation;
+use crate::base::sync::{Shared, Threading};
+use crate::defragment::MoveError;
+
+/// A move was not completed. It is given back, and neither it nor the allocation was changed.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+/// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+/// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+/// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+/// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+/// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+/// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+/// let mut other = allocator.allocate_memory_pages(
+///     &[vk::MemoryRequirements { size: 1, alignment: 1, memory_type_bits: !0 }],
+///     &[AllocationCreateInfo::default()],
+/// )?.remove(0);
+/// // SAFETY: nothing is bound to it.
+/// let error = unsafe { moved.complete(&mut other) }.unwrap_err();
+/// assert!(matches!(error.error(), MoveError::WrongAllocation { .. }));
+/// let moved = error.unfinished;
+/// # drop(moved);
+/// # unsafe { allocator.free_memory(other) }?;
+/// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct CompleteMoveError<'p, T: Threading = Shared> {
+    /// What was to be completed.
+    pub unfinished: Move<'p, T>,
+    pub(super) source: MoveError,
+}
+
+/// The allocation of a move was not freed. Both are given back, unchanged.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+/// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+/// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+/// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+/// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+/// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+/// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+/// let mut other = allocator.allocate_memory_pages(
+///     &[vk::MemoryRequirements { size: 1, alignment: 1, memory_type_bits: !0 }],
+///     &[AllocationCreateInfo::default()],
+/// )?.remove(0);
+/// // SAFETY: nothing is bound to it.
+/// let error = unsafe { moved.free(other) }.unwrap_err();
+/// assert!(matches!(error.error(), MoveError::WrongAllocation { .. }));
+/// let (moved, other) = (error.unfinished, error.allocation);
+/// # drop(moved);
+/// # unsafe { allocator.free_memory(other) }?;
+/// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct FreeMoveError<'p, T: Threading = Shared> {
+    /// The move.
+    pub unfinished: Move<'p, T>,
+    /// What was to be freed.
+    pub allocation: Allocation,
+    pub(super) source: MoveError,
+}
+
+impl<T: Threading> CompleteMoveError<'_, T> {
+    /// Why.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// let mut other = allocator.allocate_memory_pages(
+    ///     &[vk::MemoryRequirements { size: 1, alignment: 1, memory_type_bits: !0 }],
+    ///     &[AllocationCreateInfo::default()],
+    /// )?.remove(0);
+    /// // SAFETY: nothing is bound to it.
+    /// let error = unsafe { moved.complete(&mut other) }.unwrap_err();
+    /// assert_eq!(error.error().to_string()[..14], *"the move is of");
+    /// # let other = other;
+    /// # drop(error.unfinished);
+    /// # unsafe { allocator.free_memory(other) }?;
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn error(&self) -> MoveError {
+        self.source
+    }
+}
+
+impl<T: Threading> FreeMoveError<'_, T> {
+    /// Why.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// let mut other = allocator.allocate_memory_pages(
+    ///     &[vk::MemoryRequirements { size: 1, alignment: 1, memory_type_bits: !0 }],
+    ///     &[AllocationCreateInfo::default()],
+    /// )?.remove(0);
+    /// // SAFETY: nothing is bound to it.
+    /// let error = unsafe { moved.free(other) }.unwrap_err();
+    /// assert_eq!(error.error().to_string()[..14], *"the move is of");
+    /// # let other = error.allocation;
+    /// # drop(error.unfinished);
+    /// # unsafe { allocator.free_memory(other) }?;
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn error(&self) -> MoveError {
+        self.source
+    }
+}
+
+impl<T: Threading> fmt::Debug for CompleteMoveError<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompleteMoveError")
+            .field("unfinished", &self.unfinished)
+            .field("source", &self.source)
+            .finish()
+    }
+}
+
+impl<T: Threading> fmt::Debug for FreeMoveError<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FreeMoveError")
+            .field("unfinished", &self.unfinished)
+            .field("allocation", &self.allocation)
+            .field("source", &self.source)
+            .finish()
+    }
+}
+
+impl<T: Threading> From<CompleteMoveError<'_, T>> for MoveError {
+    /// Drops the move, which rolls back.
+    fn from(error: CompleteMoveError<'_, T>) -> Self {
+        error.source
+    }
+}
+
+impl<T: Threading> fmt::Display for CompleteMoveError<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the move was not completed")
+    }
+}
+
+impl<T: Threading> Error for CompleteMoveError<'_, T> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+impl<T: Threading> fmt::Display for FreeMoveError<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the allocation was not freed")
+    }
+}
+
+impl<T: Threading> Error for FreeMoveError<'_, T> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}

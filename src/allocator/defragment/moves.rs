@@ -1,0 +1,568 @@
+//! One move of a pass.
+
+use std::ffi::c_void;
+use std::fmt;
+use std::ptr::NonNull;
+
+use ash::vk;
+
+use super::{CompleteMoveError, FreeMoveError, OpenDefragmentation, PlannedMove};
+use crate::allocation::{Allocation, AllocationId, ResourceKind};
+use crate::allocator::Allocator;
+use crate::base::sync::{Shared, Threading};
+use crate::device::{BufferOrImage, DriverError};
+use crate::error::{BindError, CreateError};
+
+/// One allocation that is to be moved, and the place that is set aside for it.
+///
+/// The program makes a buffer or image like the old one on the new place ([`Self::create_buffer`], [`Self::create_image`], or its
+/// own call and [`Self::bind_buffer_memory`], [`Self::bind_image_memory`]), copies on the device, waits until the device is done
+/// with the old one, destroys that, and [completes](Self::complete) the move. In memory that is mapped it may copy through
+/// [`Self::mapped_pointer`] instead.
+///
+/// A move that is dropped rolls back: the new place is free again, and the allocation stays where it is. The allocation may be
+/// freed while it is to be moved, by any thread; its move can only be dropped then.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+/// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+/// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+/// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+/// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+/// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+/// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+/// assert_eq!((moved.source(), moved.name()), (allocation.id(), Some("mesh")));
+/// drop(moved);
+/// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a move that is dropped rolls back"]
+pub struct Move<'p, T: Threading = Shared> {
+    allocator: &'p Allocator<T>,
+    open: &'p OpenDefragmentation,
+    /// `None` once it is resolved.
+    planned: Option<PlannedMove>,
+}
+
+impl<'p, T: Threading> Move<'p, T> {
+    pub(super) fn new(
+        allocator: &'p Allocator<T>,
+        open: &'p OpenDefragmentation,
+        planned: PlannedMove,
+    ) -> Self {
+        Self { allocator, open, planned: Some(planned) }
+    }
+
+    /// A move is resolved by consuming it, so that whoever has one can look.
+    fn planned(&self) -> &PlannedMove {
+        self.planned.as_ref().expect("a move that was not resolved")
+    }
+
+    /// The allocation that is to be moved: its [`Allocation::id`].
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert_eq!(moved.source(), allocation.id());
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn source(&self) -> AllocationId {
+        self.planned().source()
+    }
+
+    /// The name of the allocation, if it has one.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert_eq!(moved.name(), Some("mesh"));
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.planned().planned.record.name.as_deref()
+    }
+
+    /// The caller's own number with the allocation, where [`Tracking::USER_DATA`](crate::Tracking::USER_DATA) is on.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// let info = AllocatorCreateInfo { tracking: Tracking::USER_DATA, ..AllocatorCreateInfo::for_gpu(&gpu) };
+    /// # let allocator = unsafe { Allocator::new(&info) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { user_data: 42, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert_eq!(moved.user_data(), Some(42));
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn user_data(&self) -> Option<u64> {
+        self.planned().planned.record.user_data
+    }
+
+    /// What the allocation is for, as far as the allocator was told.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert_eq!(moved.kind(), ResourceKind::Buffer);
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ResourceKind {
+        ResourceKind::of(self.planned().planned.tag)
+    }
+
+    /// Bytes that the allocation takes, rounding included.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert!(moved.size() >= allocation.size());
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.planned().planned.size
+    }
+
+    /// Index of the memory type, of the old place and of the new one.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert_eq!(moved.memory_type_index(), allocation.memory_type_index());
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory_type_index(&self) -> u32 {
+        self.planned().memory_type
+    }
+
+    /// The device memory that the new place is in.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert_eq!(moved.memory(), allocation.memory(), "there is one block");
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory(&self) -> vk::DeviceMemory {
+        self.planned().planned.memory
+    }
+
+    /// Where the new place is, in bytes from the start of [`Self::memory`].
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert!(moved.offset() < allocation.offset());
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.planned().planned.offset
+    }
+
+    /// Where the new place is mapped, if the old one is. The pointer is valid until the move is resolved; if it is completed
+    /// and the allocation is persistently mapped, for as long as that is.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// assert!(moved.mapped_pointer().is_none(), "nor is the old place mapped");
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn mapped_pointer(&self) -> Option<NonNull<c_void>> {
+        self.planned().planned.mapped.get().map(NonNull::cast)
+    }
+
+    /// Creates a buffer on the new place.
+    ///
+    /// # Errors
+    /// [`CreateError`] if the driver creates or binds none; nothing is left behind.
+    ///
+    /// # Safety
+    /// 1. `buffer_info` is the one of the buffer that is bound to the allocation: buffers that are created alike have the same
+    ///    requirements (VUID-vkBindBufferMemory-memoryOffset-01036, -size-01037).
+    /// 2. The buffer is destroyed, or not used any more, before the move is dropped or ignored.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// // SAFETY: `buffer_info` is what the buffer was made with.
+    /// let new = unsafe { moved.create_buffer(&buffer_info) }?;
+    /// // SAFETY: the device is done with it.
+    /// unsafe { gpu.device().destroy_buffer(buffer, None) };
+    /// // SAFETY: as above.
+    /// unsafe { moved.complete(&mut allocation) }.map_err(MoveError::from)?;
+    /// # let buffer = new;
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn create_buffer(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<vk::Buffer, CreateError> {
+        let device = &self.allocator.inner.context.device;
+        // SAFETY: the caller's own promise.
+        let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
+        // SAFETY: the buffer was created just now, and is like the one that has been bound to the allocation.
+        match unsafe { self.bind(BufferOrImage::Buffer(buffer)) } {
+            Ok(()) => Ok(buffer),
+            Err(error) => {
+                // SAFETY: the buffer was created just now and nobody has used it.
+                unsafe { device.destroy_buffer(buffer) };
+                Err(CreateError::Bind(error))
+            }
+        }
+    }
+
+    /// Creates an image on the new place.
+    ///
+    /// # Errors
+    /// [`CreateError`] if the driver creates or binds none; nothing is left behind.
+    ///
+    /// # Safety
+    /// 1. `image_info` is the one of the image that is bound to the allocation: images that are created alike have the same
+    ///    requirements (VUID-vkBindImageMemory-memoryOffset-01048, -size-01049).
+    /// 2. The image is destroyed, or not used any more, before the move is dropped or ignored.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let image_info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_image(&image_info, &named) }?;
+    /// # let (image, mut allocation) = unsafe { allocator.create_image(&image_info, &named) }?;
+    /// # unsafe { allocator.destroy_image(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// // SAFETY: `image_info` is what the image was made with.
+    /// let new = unsafe { moved.create_image(&image_info) }?;
+    /// // SAFETY: the device is done with it.
+    /// unsafe { gpu.device().destroy_image(image, None) };
+    /// // SAFETY: as above.
+    /// unsafe { moved.complete(&mut allocation) }.map_err(MoveError::from)?;
+    /// # let image = new;
+    /// # unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn create_image(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+    ) -> Result<vk::Image, CreateError> {
+        let device = &self.allocator.inner.context.device;
+        // SAFETY: the caller's own promise.
+        let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
+        // SAFETY: the image was created just now, and is like the one that has been bound to the allocation.
+        match unsafe { self.bind(BufferOrImage::Image(image)) } {
+            Ok(()) => Ok(image),
+            Err(error) => {
+                // SAFETY: the image was created just now and nobody has used it.
+                unsafe { device.destroy_image(image) };
+                Err(CreateError::Bind(error))
+            }
+        }
+    }
+
+    /// Binds a buffer to the new place.
+    ///
+    /// # Errors
+    /// [`BindError`] if the driver refuses.
+    ///
+    /// # Safety
+    /// 1. The buffer is of the allocator's device, not bound, and has the requirements of the one that is bound to the allocation
+    ///    (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
+    /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// # let new = unsafe { gpu.device().create_buffer(&buffer_info, None) }?;
+    /// // SAFETY: `new` was made like the buffer that is bound to the allocation.
+    /// unsafe { moved.bind_buffer_memory(new) }?;
+    /// # unsafe { gpu.device().destroy_buffer(new, None) };
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_buffer_memory(&self, buffer: vk::Buffer) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.bind(BufferOrImage::Buffer(buffer)) }.map_err(BindError::Driver)
+    }
+
+    /// Binds an image to the new place.
+    ///
+    /// # Errors
+    /// [`BindError`] if the driver refuses.
+    ///
+    /// # Safety
+    /// 1. The image is of the allocator's device, not bound, and has the requirements of the one that is bound to the allocation
+    ///    (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
+    /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let image_info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_image(&image_info, &named) }?;
+    /// # let (image, mut allocation) = unsafe { allocator.create_image(&image_info, &named) }?;
+    /// # unsafe { allocator.destroy_image(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// # let new = unsafe { gpu.device().create_image(&image_info, None) }?;
+    /// // SAFETY: `new` was made like the image that is bound to the allocation.
+    /// unsafe { moved.bind_image_memory(new) }?;
+    /// # unsafe { gpu.device().destroy_image(new, None) };
+    /// # drop(moved);
+    /// # unsafe { allocator.destroy_image(image, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn bind_image_memory(&self, image: vk::Image) -> Result<(), BindError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.bind(BufferOrImage::Image(image)) }.map_err(BindError::Driver)
+    }
+
+    /// # Safety
+    /// As for [`Self::bind_buffer_memory`].
+    unsafe fn bind(&self, resource: BufferOrImage) -> Result<(), DriverError> {
+        let device = &self.allocator.inner.context.device;
+        // SAFETY: the caller's own promise; the memory is live because the place in it is set aside.
+        unsafe { device.bind(resource, self.memory(), self.offset(), std::ptr::null()) }
+    }
+
+    /// Completes the move: the allocation has its new place, and the old one is free. It keeps its size, name, user data and
+    /// flags; its [`id`](Allocation::id), memory and offset are new ones, and so is the pointer if it is persistently mapped.
+    ///
+    /// # Errors
+    /// [`CompleteMoveError`] has the move again. `allocation` is not the one that is moved, is gone, or cannot be mapped.
+    ///
+    /// # Safety
+    /// The device no longer uses the memory at the old place, and what is bound to it is not used again
+    /// (VUID-vkFreeMemory-memory-00677).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// let (memory, offset) = (moved.memory(), moved.offset());
+    /// # unsafe { gpu.device().destroy_buffer(buffer, None) };
+    /// // SAFETY: nothing is bound to the old place any more.
+    /// unsafe { moved.complete(&mut allocation) }.map_err(MoveError::from)?;
+    /// assert_eq!((allocation.memory(), allocation.offset()), (memory, offset));
+    /// # let buffer = vk::Buffer::null();
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn complete(mut self, allocation: &mut Allocation) -> Result<(), CompleteMoveError<'p, T>> {
+        match self.allocator.complete_move(self.open, self.planned(), allocation, 0) {
+            Ok(()) => {
+                self.planned = None;
+                Ok(())
+            }
+            Err(source) => Err(CompleteMoveError { unfinished: self, source }),
+        }
+    }
+
+    /// Leaves the allocation where it is, and everything else in its block: nothing more is moved out of that by this context.
+    /// To drop the move does not say that.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// moved.ignore();
+    /// assert!(defragmentation.begin_pass().is_none(), "it was the only block");
+    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn ignore(mut self) {
+        if let Some(planned) = self.planned.take() {
+            self.allocator.ignore_move(self.open, &planned);
+        }
+    }
+
+    /// Frees the allocation instead of moving it.
+    ///
+    /// # Errors
+    /// [`FreeMoveError`] has both again. The allocation is not the one that is moved, or is gone.
+    ///
+    /// # Safety
+    /// As for [`Allocator::free_memory`].
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
+    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
+    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
+    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
+    /// # unsafe { gpu.device().destroy_buffer(buffer, None) };
+    /// // SAFETY: nothing is bound to it any more.
+    /// unsafe { moved.free(allocation) }.map_err(|error| error.error())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn free(mut self, allocation: Allocation) -> Result<(), FreeMoveError<'p, T>> {
+        match self.allocator.free_move(self.open, self.planned(), &allocation, 0) {
+            Ok(()) => {
+                self.planned = None;
+                Ok(())
+            }
+            Err(source) => Err(FreeMoveError { unfinished: self, allocation, source }),
+        }
+    }
+}
+
+impl<T: Threading> Drop for Move<'_, T> {
+    fn drop(&mut self) {
+        if let Some(planned) = self.planned.take() {
+            self.allocator.roll_back_move(self.open, &planned);
+        }
+    }
+}
+
+impl<T: Threading> fmt::Debug for Move<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Move")
+            .field("source", &self.source())
+            .field("memory", &self.memory())
+            .field("offset", &self.offset())
+            .field("size", &self.size())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,251 @@
+//! What is moved, and what is not.
+#![forbid(unsafe_code)]
+
+use super::*;
+
+/// Every fourth of 64 allocations in four blocks: what is left has room in one.
+#[test]
+fn blocks_become_empty() {
+    for effort in EFFORTS {
+        let rig = Rig::new(small_blocks());
+        let mut held = rig.thin_out(rig.fill(4, 64 * KIB), |at| at % 4 == 0);
+        let (emptied, _, _) = rig.compact(effort, &mut held);
+        assert_eq!(emptied, Emptied { blocks: 3, bytes: 3 * MIB }, "{effort:?}");
+        assert_eq!(rig.blocks(), 1);
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// The block with the least in it goes, whichever it is.
+#[test]
+fn the_emptiest_block_is_the_cheapest() {
+    for emptiest in 0..4 {
+        let rig = Rig::new(small_blocks());
+        let mut held =
+            rig.thin_out(rig.fill(4, 64 * KIB), |at| at / 16 != emptiest && at % 16 != 3 || at % 16 == 5);
+        let gone = held
+            .iter()
+            .find(|it| held.iter().filter(|other| other.grant.memory == it.grant.memory).count() == 1);
+        let gone = gone.unwrap().grant.memory;
+        let (emptied, passes, moves) = rig.compact(Effort::Fast, &mut held);
+        assert_eq!((emptied.blocks, passes, moves), (1, 1, 1));
+        assert!(held.iter().all(|held| held.grant.memory != gone));
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// Three blocks, two of them three quarters full: none can become empty, and `Fast` moves nothing for that.
+#[test]
+fn fast_copies_nothing_in_vain() {
+    let rig = Rig::new(small_blocks());
+    let mut held = rig.thin_out(rig.fill(3, 64 * KIB), |at| at % 4 != 0);
+    let before = places(&held);
+    assert_eq!(rig.compact(Effort::Fast, &mut held), (Emptied::default(), 0, 0));
+    assert_eq!(places(&held), before);
+    // The others make the fuller blocks full.
+    let (emptied, _, moves) = rig.compact(Effort::Balanced, &mut held);
+    assert_eq!(emptied.blocks, 0);
+    assert!(moves >= 8, "{moves}");
+    let in_one = |at: usize| held.iter().filter(|it| it.grant.memory == held[at].grant.memory).count();
+    let mut counts: Vec<_> = (0..held.len()).map(in_one).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    assert_eq!(counts, [4, 16], "two are full");
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// The emptiest block has something in it that is larger than every hole elsewhere, and stays; the next one goes.
+#[test]
+fn a_block_that_cannot_become_empty_takes_in_others() {
+    let rig = Rig::new(small_blocks());
+    let sizes = [768, 256, 512, 512, 200, 200, 200, 424];
+    let held: Vec<_> = sizes.iter().map(|size| rig.get(size * KIB, 16)).collect();
+    assert_eq!(rig.blocks(), 3);
+    let mut held = rig.thin_out(held, |at| [0, 2, 4, 5, 6].contains(&at));
+    let (large, small) = (places(&held[..2]), held[2].grant.memory);
+    let (emptied, passes, moves) = rig.compact(Effort::Fast, &mut held);
+    assert_eq!((emptied.blocks, passes, moves), (1, 1, 3));
+    assert_eq!(places(&held[..2]), large);
+    assert!(held.iter().all(|held| held.grant.memory != small));
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// In one block, every second allocation: moved down until there is one hole.
+#[test]
+fn one_block_is_compacted_within() {
+    for effort in EFFORTS {
+        let rig = Rig::new(small_blocks());
+        let mut held = rig.thin_out(rig.fill(1, 16 * KIB), |at| at % 2 == 1);
+        assert_eq!(rig.vector.extent().largest_free, 16 * KIB);
+        let (emptied, _, _) = rig.compact(effort, &mut held);
+        assert_eq!((emptied.blocks, rig.vector.extent().largest_free), (0, MIB / 2), "{effort:?}");
+        let mut offsets: Vec<_> = held.iter().map(|held| held.grant.offset).collect();
+        offsets.sort_unstable();
+        assert_eq!(offsets, (0..32).map(|at| at * 16 * KIB).collect::<Vec<_>>());
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// A large allocation between others, and small holes: `Full` moves it down, `Balanced` finds that it does not pay.
+#[test]
+fn balanced_leaves_what_does_not_pay() {
+    for (effort, is_moved) in [(Effort::Balanced, false), (Effort::Full, true)] {
+        let rig = Rig::new(small_blocks());
+        let sizes = [560, 16, 300, 16, 1, 16, 1, 16, 1, 16, 1, 80];
+        let held: Vec<_> = sizes.iter().map(|size| rig.get(size * KIB, 16)).collect();
+        assert_eq!(rig.blocks(), 1);
+        let held = rig.thin_out(held, |at| at == 2 || at % 2 == 1);
+        let mut compaction = rig.begin(effort);
+        let planned = rig.plan(&mut compaction);
+        let sizes: Vec<_> = planned.iter().map(|planned| planned.size / KIB).collect();
+        assert_eq!((sizes.contains(&300), sizes.contains(&16)), (is_moved, true), "{sizes:?}");
+        planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+        rig.vector.end_compaction(&compaction);
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// Vectors without blocks, or with nothing in them, of however many blocks.
+#[test]
+fn nothing_is_done_about_nothing() {
+    for effort in EFFORTS {
+        for min_blocks in 0..4 {
+            let rig = Rig::new(VectorConfig { min_blocks, ..small_blocks() });
+            let (emptied, passes, _) = rig.compact(effort, &mut []);
+            assert_eq!((emptied, passes), (Emptied::default(), 0));
+            let mut held = vec![rig.get(MIB, 16)];
+            assert_eq!(rig.compact(effort, &mut held).1, 0);
+            rig.free_all(held);
+            rig.finish();
+        }
+    }
+}
+
+/// An empty block is not filled, and blocks that are a minimum are not given back.
+#[test]
+fn the_first_blocks_stay() {
+    let rig = Rig::new(VectorConfig { min_blocks: 3, ..small_blocks() });
+    let mut held = rig.thin_out(rig.fill(4, 64 * KIB), |at| at % 4 == 0);
+    let (emptied, _, _) = rig.compact(Effort::Balanced, &mut held);
+    assert_eq!((emptied.blocks, rig.blocks()), (1, 3));
+    let memory = held[0].grant.memory;
+    assert!(held.iter().all(|held| held.grant.memory == memory));
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// Of two blocks that become empty the vector keeps one: the smaller.
+#[test]
+fn the_largest_empty_block_goes() {
+    let rig = Rig::new(VectorConfig { fixed_block_size: false, empty_blocks_kept: 1, ..config() });
+    let size = |held: &Held| rig.vector.memory_size(held.live()).unwrap();
+    let mut held: Vec<Held> = Vec::new();
+    while held.last().is_none_or(|last| size(last) < 32 * MIB) {
+        held.push(rig.get(MIB, 16));
+    }
+    // 4, 8, 16, and 32 MiB. The second is left full, the others nearly empty.
+    let mut seen = Vec::new();
+    let mut held = rig.thin_out(held.clone(), |at| {
+        let block = size(&held[at]);
+        let is_first = !seen.contains(&block);
+        block == 8 * MIB && at % 3 != 0 || is_first
+    });
+    held.iter().for_each(|held| seen.push(size(held)));
+    let before = rig.vector.extent();
+    let (emptied, _, _) = rig.compact(Effort::Fast, &mut held);
+    let after = rig.vector.extent();
+    assert_eq!(before.block_bytes - after.block_bytes, emptied.bytes);
+    let left: Vec<_> = rig.walk().iter().map(|&(size, _)| size).collect();
+    assert_eq!(after.blocks, 2, "{left:?}");
+    assert!(left.contains(&(4 * MIB)), "of those that became empty the smallest is kept: {left:?}");
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// Images keep pages to themselves, each allocation its alignment.
+#[test]
+fn alignments_and_pages_are_kept() {
+    for effort in EFFORTS {
+        let granularity = 4 * KIB;
+        let rig = Rig::new(VectorConfig { granularity, min_alignment: 64, ..small_blocks() });
+        let mut random = Random::new(5);
+        let mut held = Vec::new();
+        while rig.blocks() < 6 {
+            let kind = if random.one_in(2) { BUFFER } else { IMAGE };
+            held.push(rig.allocate(&asked(kind, random.size(15), 1 << random.below(17))).unwrap());
+        }
+        let keep: Vec<bool> = held.iter().map(|_| random.one_in(4)).collect();
+        let mut held = rig.thin_out(held, |at| keep[at]);
+        let (emptied, _, _) = rig.compact(effort, &mut held);
+        assert!(emptied.blocks >= 3, "{effort:?}: {emptied:?}");
+        for it in &held {
+            let alignment = it.request.alignment.max(64);
+            assert_eq!(it.grant.offset % alignment, 0, "{it:?}");
+            if it.request.whole_pages {
+                assert_eq!(it.grant.offset % granularity, 0, "{it:?}");
+            }
+        }
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// With a granularity, images are moved first, then buffers; without one in the order of their places.
+#[test]
+fn extensive_moves_kind_by_kind() {
+    for (granularity, by_kind) in [(KIB, true), (1, false)] {
+        let rig = Rig::new(VectorConfig { granularity, ..small_blocks() });
+        let kinds = [BUFFER, IMAGE, 0];
+        let all: Vec<_> =
+            (0..64).map(|at| rig.allocate(&asked(kinds[at % 3], 16 * KIB, 16)).unwrap()).collect();
+        let held = rig.thin_out(all, |at| at % 2 == 1);
+        let mut compaction = rig.begin(Effort::Extensive);
+        let planned = rig.plan(&mut compaction);
+        let kinds: Vec<_> = planned.iter().map(|planned| crate::blocks::tag::kind_of(planned.tag)).collect();
+        let mut changes = kinds.clone();
+        changes.dedup();
+        if by_kind {
+            assert_eq!(changes, [IMAGE, BUFFER, 0]);
+        } else {
+            assert!(changes.len() > 3, "{kinds:?}");
+        }
+        planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+        rig.vector.end_compaction(&compaction);
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// The same calls give the same plans.
+#[test]
+fn plans_are_the_same_on_every_run() {
+    let run = || {
+        let rig = Rig::new(small_blocks());
+        let mut held = rig.thin_out(rig.fill(4, 32 * KIB), |at| at % 3 == 0);
+        let _ = rig.compact(Effort::Full, &mut held);
+        let offsets: Vec<_> = held.iter().map(|held| held.grant.offset).collect();
+        rig.free_all(held);
+        rig.finish();
+        offsets
+    };
+    assert_eq!(run(), run());
+}
+
+/// Blocks of one memory type are divided by a buddy, or in a row: nothing is moved in those.
+#[test]
+fn other_algorithms_are_refused() {
+    for algorithm in [Algorithm::Linear, Algorithm::Buddy] {
+        let rig = Rig::new(VectorConfig { algorithm, ..small_blocks() });
+        for _ in 0..2 {
+            let refused = rig.vector.begin_compaction(&rig.context, None, Effort::Full);
+            assert_eq!(refused.unwrap_err(), BeginError::Algorithm(algorithm));
+        }
+        rig.finish();
+    }
+}

@@ -1,0 +1,56 @@
+//! Defragmentation from outside.
+
+mod cycles;
+mod interface;
+
+use ash::vk;
+use sublet::{
+    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationId,
+    BeginDefragmentationError, Defragmentation, DefragmentationAlgorithm, DefragmentationInfo, MemoryUsage,
+    Move, MoveError, Pool, PoolCreateFlags, PoolCreateInfo, Threading,
+};
+
+use crate::common::*;
+
+const ALGORITHMS: [DefragmentationAlgorithm; 4] = [
+    DefragmentationAlgorithm::Fast,
+    DefragmentationAlgorithm::Balanced,
+    DefragmentationAlgorithm::Full,
+    DefragmentationAlgorithm::Extensive,
+];
+
+/// The one of `held` that has this name.
+fn place(held: &[Allocation], id: AllocationId) -> usize {
+    held.iter().position(|allocation| allocation.id() == id).expect("a move of what is held")
+}
+
+fn complete<T: Threading>(moved: Move<'_, T>, allocation: &mut Allocation) {
+    // SAFETY: nothing is bound to it, or the device is done with what is.
+    unsafe { moved.complete(allocation) }.unwrap();
+}
+
+/// Passes until there is nothing left to do.
+fn run<T: Threading>(
+    mut defragmentation: Defragmentation<'_, T>,
+    held: &mut [Allocation],
+) -> sublet::DefragmentationStatistics {
+    while let Some(pass) = defragmentation.begin_pass() {
+        for moved in pass {
+            let at = place(held, moved.source());
+            complete(moved, &mut held[at]);
+        }
+    }
+    defragmentation.end()
+}
+
+/// A pool with four blocks of 1 MiB, in each of which a fourth is used.
+fn sparse_pool<T: Form>(rig: &Rig<T>, memory_type: u32, flags: Flags) -> (Pool, Vec<Allocation>) {
+    let flags_of_pool = PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY;
+    let info = PoolCreateInfo { block_size: MIB, flags: flags_of_pool, ..PoolCreateInfo::new(memory_type) };
+    let pool = rig.pool(&info).unwrap();
+    let asked = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
+    let all: Vec<_> = (0..64).map(|_| rig.memory(64 * KIB, 256, &asked).unwrap()).collect();
+    let (held, freed): (Vec<_>, Vec<_>) = all.into_iter().enumerate().partition(|(at, _)| at % 4 == 1);
+    rig.free_all(freed.into_iter().map(|(_, allocation)| allocation));
+    (pool, held.into_iter().map(|(_, allocation)| allocation).collect())
+}
