@@ -1,0 +1,5 @@
+//! What is behind a `VmaDefragmentationContext`.
+
+/// A defragmentation under way.
+#[derive(Debug)]
+pub struct ContextObject(());
