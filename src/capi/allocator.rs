@@ -191,16 +191,10 @@ impl<T: Threading> Front<T> {
         };
         // SAFETY: the caller's own promise.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned());
-        if let Some(allocation) = slot.allocation() {
-            // Reports and leaks show it, too.
-            let text = name.as_deref().map(CStr::to_string_lossy);
-            let named = self.allocator.set_allocation_name(allocation, text.as_deref());
-            if named.is_err() {
-                misused(
-                    "vmaSetAllocationName",
-                    "the allocation is another allocator's, or its pool was destroyed",
-                );
-            }
+        // Reports and leaks show it, too.
+        let text = name.as_deref().map(CStr::to_string_lossy);
+        if let Err(error) = self.allocator.set_allocation_name(slot.allocation(), text.as_deref()) {
+            foreign("vmaSetAllocationName", &error);
         }
         // SAFETY: the caller's own promise.
         unsafe { slot.set_name(name) };
@@ -216,18 +210,19 @@ impl<T: Threading> Front<T> {
             return;
         }
         // SAFETY: the caller's own promise.
-        match unsafe { self.slab.remove(handle) } {
-            Some(removed) => {
-                if removed.map_count != 0 {
-                    self.unmap_all(function, &removed.allocation, removed.map_count);
-                }
-                // SAFETY: the caller's own promise.
-                if let Err(error) = unsafe { self.allocator.free_memory(removed.allocation) } {
-                    foreign(function, &error);
-                }
-            }
-            None => misused(function, "the allocation was freed already, or is another allocator's"),
+        let Some(slot) = (unsafe { self.slab.own(handle) }) else {
+            return misused(function, "the allocation was freed already, or is another allocator's");
+        };
+        let allocation = slot.allocation();
+        if slot.map_count() != 0 {
+            self.unmap_all(function, allocation, slot.map_count());
         }
+        // SAFETY: the caller's own promise; the slot is given up just below, so that it is freed once.
+        if let Err(error) = unsafe { self.allocator.free_in_place(allocation) } {
+            foreign(function, &error);
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { self.slab.remove(slot) };
     }
 
     /// Takes back the mappings that the program left.
@@ -247,23 +242,15 @@ impl<T: Threading> Front<T> {
 #[inline(always)]
 pub(super) fn describe(slot: &Slot) -> VmaAllocationInfo {
     let allocation = slot.allocation();
-    let mut info = VmaAllocationInfo {
-        memory_type: 0,
-        device_memory: vk::DeviceMemory::null(),
-        offset: 0,
-        size: 0,
+    VmaAllocationInfo {
+        memory_type: allocation.memory_type_index(),
+        device_memory: allocation.memory(),
+        offset: allocation.offset(),
+        size: allocation.size(),
         mapped_data: slot.mapped(),
-        user_data: std::ptr::null_mut(),
+        user_data: pointer(allocation.user_data()),
         name: slot.name(),
-    };
-    if let Some(allocation) = allocation {
-        info.memory_type = allocation.memory_type_index();
-        info.device_memory = allocation.memory();
-        info.offset = allocation.offset();
-        info.size = allocation.size();
-        info.user_data = pointer(allocation.user_data());
     }
-    info
 }
 
 /// The functions that the program gave, and where the others are to be looked up.

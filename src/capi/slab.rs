@@ -10,11 +10,12 @@
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::fmt;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use crate::allocation::Allocation;
-use crate::base::cast::index;
-use crate::base::sync::{CoreMutex, Threading, thread_token};
+use crate::base::cast::{index, narrow};
+use crate::base::sync::{CoreGuard, CoreMutex, Threading, thread_token};
 
 use super::types::VmaAllocation;
 
@@ -32,8 +33,8 @@ const GENERATION_MASK: usize = align_of::<Slot>() - 1;
 /// One object: an allocation, and what C wants to know of it.
 #[repr(align(128))]
 pub struct Slot {
-    /// `None` if the slot is free. Written under the stripe's lock.
-    allocation: UnsafeCell<Option<Allocation>>,
+    /// Written under the stripe's lock; there while the slot is used.
+    allocation: UnsafeCell<MaybeUninit<Allocation>>,
     /// Where it is mapped while [`Self::map_count`] is not zero.
     mapped: AtomicPtr<c_void>,
     /// How often it was mapped, the mapping of a `MAPPED` allocation left out.
@@ -69,7 +70,7 @@ impl fmt::Debug for Slot {
 impl Slot {
     fn new(slab: u32, stripe: u32) -> Self {
         Self {
-            allocation: UnsafeCell::new(None),
+            allocation: UnsafeCell::new(MaybeUninit::uninit()),
             mapped: AtomicPtr::new(std::ptr::null_mut()),
             map_count: AtomicU32::new(0),
             generation: AtomicU32::new(0),
@@ -80,7 +81,7 @@ impl Slot {
         }
     }
 
-    /// The slot that a handle is of, if the handle is the one that the slot has now.
+    /// The slot that a handle is of, if the handle is the one that the slot has now: then it holds an allocation.
     ///
     /// # Safety
     /// `handle` is null, or came from a slab that lives; while the answer is used, the allocation is not freed, renamed or
@@ -94,12 +95,14 @@ impl Slot {
         (generation & 1 == 1 && handle.addr() & GENERATION_MASK == tag(generation)).then_some(slot)
     }
 
-    /// The allocation. `None` cannot be where [`Self::of`] has answered.
-    #[inline]
-    pub(super) fn allocation(&self) -> Option<&Allocation> {
+    /// The allocation.
+    #[inline(always)]
+    pub(super) fn allocation(&self) -> &Allocation {
         // SAFETY: a used slot's allocation is written only by calls that the program does not make at the same time: the
-        // promise of `of`.
-        unsafe { &*self.allocation.get() }.as_ref()
+        // promise of `of`, from which every reference to a slot outside of this file is.
+        let allocation = unsafe { &*self.allocation.get() };
+        // SAFETY: `of` has seen that the slot is used, and `insert` has put an allocation into it before it was.
+        unsafe { allocation.assume_init_ref() }
     }
 
     /// The allocation, to be changed.
@@ -107,9 +110,11 @@ impl Slot {
     /// # Safety
     /// No other reference to the allocation is in use, on any thread.
     #[allow(clippy::mut_from_ref, reason = "the cell is what gives it")]
-    pub(super) unsafe fn allocation_mut(&self) -> Option<&mut Allocation> {
+    pub(super) unsafe fn allocation_mut(&self) -> &mut Allocation {
         // SAFETY: the caller's own promise.
-        unsafe { &mut *self.allocation.get() }.as_mut()
+        let allocation = unsafe { &mut *self.allocation.get() };
+        // SAFETY: as in `allocation`.
+        unsafe { allocation.assume_init_mut() }
     }
 
     /// Its name, for C; null if it has none.
@@ -132,7 +137,7 @@ impl Slot {
     /// Where it is mapped: by `vmaMapMemory`, or for as long as it lives; null if it is not.
     #[inline]
     pub(super) fn mapped(&self) -> *mut c_void {
-        let always = self.allocation().and_then(Allocation::mapped_pointer);
+        let always = self.allocation().mapped_pointer();
         always.map_or_else(|| self.mapped.load(Ordering::Relaxed), std::ptr::NonNull::as_ptr)
     }
 
@@ -149,6 +154,25 @@ impl Slot {
             self.mapped.store(std::ptr::null_mut(), Ordering::Relaxed);
         }
         counted.is_ok()
+    }
+
+    /// How often it is mapped.
+    #[inline(always)]
+    pub(super) fn map_count(&self) -> u32 {
+        self.map_count.load(Ordering::Relaxed)
+    }
+
+    /// Forgets name and mappings.
+    ///
+    /// # Safety
+    /// No other call uses the slot.
+    #[cold]
+    #[inline(never)]
+    unsafe fn clean(&self) {
+        self.map_count.store(0, Ordering::Relaxed);
+        self.mapped.store(std::ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: the caller's own promise.
+        unsafe { self.set_name(None) };
     }
 }
 
@@ -175,6 +199,8 @@ struct Stripe<T: Threading> {
 /// All the objects of one allocator.
 pub(super) struct Slab<T: Threading> {
     id: u32,
+    /// One less than the number of stripes.
+    mask: u32,
     stripes: Box<[Stripe<T>]>,
 }
 
@@ -184,85 +210,71 @@ impl<T: Threading> fmt::Debug for Slab<T> {
     }
 }
 
-/// What was in a slot.
-#[derive(Debug)]
-pub(super) struct Removed {
-    pub(super) allocation: Allocation,
-    /// How often it was still mapped.
-    pub(super) map_count: u32,
-}
-
 impl<T: Threading> Slab<T> {
     /// With stripes for threads that share it, or one for a program that does not.
     pub(super) fn new(shared: bool) -> Self {
         static SLABS: AtomicU32 = AtomicU32::new(0);
         let id = SLABS.fetch_add(1, Ordering::Relaxed);
         let stripe = |_| Stripe { free: CoreMutex::new(Free { head: std::ptr::null(), chunks: Vec::new() }) };
-        Self { id, stripes: (0..if shared { STRIPES } else { 1 }).map(stripe).collect() }
+        let stripes: Box<[_]> = (0..if shared { STRIPES } else { 1 }).map(stripe).collect();
+        Self { id, mask: narrow(stripes.len()) - 1, stripes }
     }
 
     /// The calling thread's stripe.
-    #[inline]
+    #[inline(always)]
     fn home(&self) -> u32 {
-        if self.stripes.len() == 1 { 0 } else { thread_token::current() % STRIPES }
+        if self.mask == 0 { 0 } else { thread_token::current() & self.mask }
     }
 
     /// Gives an allocation a slot and a handle.
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&self, allocation: Allocation) -> VmaAllocation {
         let home = self.home();
         let stripe = &self.stripes[index(home)];
         let mut free = stripe.free.lock();
         if free.head.is_null() {
             drop(free);
-            let chunk = stripe.chunk(self.id, home);
-            free = stripe.free.lock();
-            free.add(chunk);
+            free = stripe.more(self.id, home);
         }
         let slot = free.head;
         // SAFETY: the head of the list is a slot of a chunk of this stripe, and there is one: a chunk was added if not.
         let used = unsafe { &*slot };
         // SAFETY: `next` of a free slot is of whoever holds the stripe's lock.
         free.head = unsafe { *used.next.get() };
-        // SAFETY: nobody has a handle of a free slot. What is overwritten is `None` and needs no drop.
-        unsafe { used.allocation.get().write(Some(allocation)) };
+        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out.
+        unsafe { used.allocation.get().write(MaybeUninit::new(allocation)) };
         let generation = used.generation.load(Ordering::Relaxed).wrapping_add(1);
         used.generation.store(generation, Ordering::Relaxed);
         slot.cast_mut().map_addr(|address| address | tag(generation))
     }
 
-    /// Takes the allocation out of a slot, and frees the slot. `None` if the handle is no longer one, or is another slab's.
+    /// The slot of a handle, if it is one of this slab.
     ///
     /// # Safety
-    /// `handle` is null or came from a slab that lives, and no other call uses it.
-    #[inline]
-    pub(super) unsafe fn remove(&self, handle: VmaAllocation) -> Option<Removed> {
+    /// As for [`Slot::of`].
+    #[inline(always)]
+    pub(super) unsafe fn own<'a>(&self, handle: VmaAllocation) -> Option<&'a Slot> {
         // SAFETY: the caller's own promise.
-        let slot = unsafe { Slot::of(handle) }?;
-        if slot.slab != self.id {
-            return None;
+        unsafe { Slot::of(handle) }.filter(|slot| slot.slab == self.id)
+    }
+
+    /// Ends the use of a slot, whose allocation was freed.
+    ///
+    /// # Safety
+    /// The slot is from [`Self::own`] and was not removed since; no other call uses it.
+    #[inline(always)]
+    pub(super) unsafe fn remove(&self, slot: &Slot) {
+        // SAFETY: the caller's own promise.
+        if unsafe { &*slot.name.get() }.is_some() || slot.map_count.load(Ordering::Relaxed) != 0 {
+            // SAFETY: the caller's own promise.
+            unsafe { slot.clean() };
         }
-        let (name, removed) = {
-            let mut free = self.stripes.get(index(slot.stripe))?.free.lock();
-            // SAFETY: the handle is the slot's, and no other call uses it.
-            let allocation = unsafe { &mut *slot.allocation.get() }.take()?;
-            let map_count = slot.map_count.load(Ordering::Relaxed);
-            if map_count != 0 {
-                slot.map_count.store(0, Ordering::Relaxed);
-                slot.mapped.store(std::ptr::null_mut(), Ordering::Relaxed);
-            }
-            // SAFETY: as above; the name of a free slot is never read.
-            let name = unsafe { &mut *slot.name.get() }.take();
-            let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
-            slot.generation.store(generation, Ordering::Relaxed);
-            // SAFETY: `next` is of whoever holds the stripe's lock.
-            unsafe { slot.next.get().write(free.head) };
-            free.head = slot;
-            (name, Removed { allocation, map_count })
-        };
-        // Memory of the host is given back when nobody waits.
-        drop(name);
-        Some(removed)
+        let mut free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
+        slot.generation.store(generation, Ordering::Relaxed);
+        // SAFETY: `next` is of whoever holds the stripe's lock.
+        unsafe { slot.next.get().write(free.head) };
+        free.head = slot;
     }
 
     /// Calls `visit` with each used slot and its handle. Nothing is allocated or freed meanwhile.
@@ -284,10 +296,13 @@ impl<T: Threading> Stripe<T> {
     /// More slots, made while nobody waits for them.
     #[cold]
     #[inline(never)]
-    fn chunk(&self, slab: u32, stripe: u32) -> Box<[Slot]> {
+    fn more(&self, slab: u32, stripe: u32) -> CoreGuard<'_, T, Free> {
         let chunks = self.free.lock().chunks.len();
         let slots = (FIRST_CHUNK << chunks.min(DOUBLINGS)).min(LARGEST_CHUNK);
-        (0..slots).map(|_| Slot::new(slab, stripe)).collect()
+        let chunk = (0..slots).map(|_| Slot::new(slab, stripe)).collect();
+        let mut free = self.free.lock();
+        free.add(chunk);
+        free
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) unsafe fn both<'a>(
         misused(function, "the allocation is not a live one");
         return None;
     };
-    slot.allocation().map(|allocation| (object, slot, allocation))
+    Some((object, slot, slot.allocation()))
 }
 
 fn tell(function: &'static str, answered: Result<(), BindError>) -> vk::Result {

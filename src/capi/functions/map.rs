@@ -130,7 +130,7 @@ unsafe fn ranges<'a>(
                 misused(function, "an allocation is not a live one");
                 return None;
             };
-            Some((slot.allocation()?, element(offsets, at, 0), element(sizes, at, vk::WHOLE_SIZE)))
+            Some((slot.allocation(), element(offsets, at, 0), element(sizes, at, vk::WHOLE_SIZE)))
         })
         .collect()
 }

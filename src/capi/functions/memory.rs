@@ -364,8 +364,7 @@ exported! {
         let Some(slot) = (unsafe { Slot::of(allocation) }) else {
             return misused(NAME, "the allocation is not a live one");
         };
-        let Some(allocation) = slot.allocation() else { return };
-        match each!(object, front => front.allocator.allocation_info(allocation)) {
+        match each!(object, front => front.allocator.allocation_info(slot.allocation())) {
             Ok(known) => {
                 let dedicated_memory = vk::Bool32::from(known.dedicated);
                 let block_size = known.memory_size;
@@ -384,9 +383,7 @@ exported! {
             return misused("vmaSetAllocationUserData", "the allocation is not a live one");
         };
         // SAFETY: C2: no other call uses the allocation.
-        if let Some(allocation) = unsafe { slot.allocation_mut() } {
-            allocation.set_user_data(address(user_data));
-        }
+        unsafe { slot.allocation_mut() }.set_user_data(address(user_data));
     }
 
     /// Names an allocation.
@@ -411,8 +408,7 @@ exported! {
         let Some(slot) = (unsafe { Slot::of(allocation) }) else {
             return misused(NAME, "the allocation is not a live one");
         };
-        let Some(allocation) = slot.allocation() else { return };
-        let memory_type = crate::base::cast::index(allocation.memory_type_index());
+        let memory_type = crate::base::cast::index(slot.allocation().memory_type_index());
         if let Some(known) = object.memory_types().get(memory_type) {
             // SAFETY: C3.
             unsafe { answer(flags, known.property_flags) };
