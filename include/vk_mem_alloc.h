@@ -53,6 +53,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A program may have included Vulkan's header under another name, volk.h for instance. */
 #if !defined(VULKAN_H_)
@@ -555,9 +556,8 @@ typedef struct VmaVirtualAllocationInfo {
  * must have loaded the instance. Only where volk.h is included before. Always VK_SUCCESS. */
 static inline VkResult vmaImportVulkanFunctionsFromVolk(const VmaAllocatorCreateInfo *VMA_NOT_NULL pAllocatorCreateInfo,
                                                         VmaVulkanFunctions *VMA_NOT_NULL pDstVulkanFunctions) {
-    static const VmaVulkanFunctions none;
     (void)pAllocatorCreateInfo;
-    *pDstVulkanFunctions = none;
+    memset(pDstVulkanFunctions, 0, sizeof(*pDstVulkanFunctions));
     pDstVulkanFunctions->vkGetInstanceProcAddr = vkGetInstanceProcAddr;
     pDstVulkanFunctions->vkGetDeviceProcAddr = vkGetDeviceProcAddr;
     return VK_SUCCESS;
@@ -814,7 +814,8 @@ VMA_CALL_PRE VkResult VMA_CALL_POST vmaCheckCorruption(VmaAllocator VMA_NOT_NULL
 /* ------------------------------------------------------------------------------------------------------- defragmentation */
 
 /* Begins to defragment one pool, or all default pools. The structure is read and not kept.
- * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the pool is linear, or being defragmented already. Thread-safe. */
+ * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the pool is linear; VK_ERROR_INITIALIZATION_FAILED if it is being defragmented
+ * already. Thread-safe. */
 VMA_CALL_PRE VkResult VMA_CALL_POST vmaBeginDefragmentation(VmaAllocator VMA_NOT_NULL allocator,
                                                             const VmaDefragmentationInfo *VMA_NOT_NULL pInfo,
                                                             VmaDefragmentationContext VMA_NULLABLE *VMA_NOT_NULL pContext);

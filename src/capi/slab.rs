@@ -105,16 +105,13 @@ impl Slot {
         unsafe { allocation.assume_init_ref() }
     }
 
-    /// The allocation, to be changed.
+    /// The same allocation once more, to be changed and put back with [`Slab::replace`].
     ///
     /// # Safety
-    /// No other reference to the allocation is in use, on any thread.
-    #[allow(clippy::mut_from_ref, reason = "the cell is what gives it")]
-    pub(super) unsafe fn allocation_mut(&self) -> &mut Allocation {
-        // SAFETY: the caller's own promise.
-        let allocation = unsafe { &mut *self.allocation.get() };
-        // SAFETY: as in `allocation`.
-        unsafe { allocation.assume_init_mut() }
+    /// Only one of the two is used from now on.
+    pub(super) unsafe fn copy(&self) -> Allocation {
+        // SAFETY: a value that needs no drop is read; the caller's own promise makes up for the type not being `Copy`.
+        unsafe { std::ptr::read(self.allocation()) }
     }
 
     /// Its name, for C; null if it has none.
@@ -145,6 +142,11 @@ impl Slot {
     pub(super) fn count_map(&self, pointer: *mut c_void) {
         self.mapped.store(pointer, Ordering::Relaxed);
         self.map_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that it is mapped elsewhere, as often as before.
+    pub(super) fn set_mapped(&self, pointer: *mut c_void) {
+        self.mapped.store(pointer, Ordering::Relaxed);
     }
 
     /// Notes that it is to be unmapped once; `false` if it is not mapped.
@@ -256,6 +258,17 @@ impl<T: Threading> Slab<T> {
     pub(super) unsafe fn own<'a>(&self, handle: VmaAllocation) -> Option<&'a Slot> {
         // SAFETY: the caller's own promise.
         unsafe { Slot::of(handle) }.filter(|slot| slot.slab == self.id)
+    }
+
+    /// Puts an allocation in the place of the one that it was made from.
+    ///
+    /// # Safety
+    /// The slot is from [`Self::own`] and was not removed since; no other call uses it.
+    pub(super) unsafe fn replace(&self, slot: &Slot, allocation: Allocation) {
+        // Who walks over the slab looks at it under the lock.
+        let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        // SAFETY: the caller's own promise; what is overwritten needs no drop.
+        unsafe { slot.allocation.get().write(MaybeUninit::new(allocation)) };
     }
 
     /// Ends the use of a slot, whose allocation was freed.

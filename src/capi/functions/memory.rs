@@ -377,13 +377,21 @@ exported! {
     }
 
     /// Changes what the program keeps with an allocation.
-    fn vmaSetAllocationUserData(_allocator: VmaAllocator, allocation: VmaAllocation, user_data: *mut c_void) {
-        // SAFETY: C1, C2.
-        let Some(slot) = (unsafe { Slot::of(allocation) }) else {
-            return misused("vmaSetAllocationUserData", "the allocation is not a live one");
-        };
-        // SAFETY: C2: no other call uses the allocation.
-        unsafe { slot.allocation_mut() }.set_user_data(address(user_data));
+    fn vmaSetAllocationUserData(allocator: VmaAllocator, allocation: VmaAllocation, user_data: *mut c_void) {
+        const NAME: &str = "vmaSetAllocationUserData";
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        each!(object, front => {
+            // SAFETY: C1, C2.
+            let Some(slot) = (unsafe { front.slab.own(allocation) }) else {
+                return misused(NAME, "the allocation is not a live one of the allocator");
+            };
+            // SAFETY: C2: the copy takes the place of the allocation.
+            let mut changed = unsafe { slot.copy() };
+            changed.set_user_data(address(user_data));
+            // SAFETY: C2: no other call uses the allocation.
+            unsafe { front.slab.replace(slot, changed) };
+        });
     }
 
     /// Names an allocation.

@@ -55,7 +55,14 @@ exported! {
             memory_heap: [none; vk::MAX_MEMORY_HEAPS],
             total: none,
         };
-        total.total = VmaDetailedStatistics::from(&each!(object, front => front.allocator.calculate_statistics()));
+        let known = each!(object, front => front.allocator.calculate_statistics());
+        total.total = VmaDetailedStatistics::from(&known.total);
+        for (to, known) in total.memory_type.iter_mut().zip(&known.memory_types) {
+            *to = VmaDetailedStatistics::from(known);
+        }
+        for (to, known) in total.memory_heap.iter_mut().zip(&known.memory_heaps) {
+            *to = VmaDetailedStatistics::from(known);
+        }
         // SAFETY: C3.
         unsafe { answer(statistics, total) };
     }

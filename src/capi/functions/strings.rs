@@ -1,10 +1,13 @@
 //! Reports as JSON.
 
+use std::collections::HashMap;
 use std::ffi::{CString, c_char};
 
 use ash::vk;
 
-use crate::capi::guard::{answer, exported, given, misused};
+use crate::base::sync::Threading;
+use crate::capi::allocator::{Front, each};
+use crate::capi::guard::{answer, exported, given};
 use crate::capi::types::{VmaAllocator, VmaVirtualBlock};
 
 /// Hands a text to C, which gives it back to be freed.
@@ -24,16 +27,34 @@ unsafe fn free(text: *mut c_char) {
     }
 }
 
+impl<T: Threading> Front<T> {
+    /// The report, with what C keeps with the allocations.
+    fn stats_string(&self, detailed: bool) -> String {
+        if !detailed {
+            return self.allocator.build_stats_string(false);
+        }
+        let mut map = self.allocator.memory_map();
+        let mut kept = HashMap::new();
+        self.slab.for_each(|_, slot| {
+            let allocation = slot.allocation();
+            kept.insert(allocation.id(), allocation.user_data());
+        });
+        for entry in map.allocations_mut() {
+            entry.user_data = kept.get(&entry.id).copied().filter(|&user_data| user_data != 0);
+        }
+        self.allocator.build_stats_string_from(&map)
+    }
+}
+
 exported! {
     /// Describes all that an allocator holds.
     fn vmaBuildStatsString(allocator: VmaAllocator, text: *mut *mut c_char, detailed_map: vk::Bool32) {
-        const NAME: &str = "vmaBuildStatsString";
-        let _ = detailed_map;
         // SAFETY: C1.
-        let Some(_object) = (unsafe { given(NAME, allocator) }) else { return };
-        misused(NAME, "there is no report as JSON yet");
+        let Some(object) = (unsafe { given("vmaBuildStatsString", allocator) }) else { return };
+        // As in VMA: one and nothing else asks for details.
+        let json = each!(object, front => front.stats_string(detailed_map == vk::TRUE));
         // SAFETY: C3.
-        unsafe { answer(text, into_c("{}".to_owned())) };
+        unsafe { answer(text, into_c(json)) };
     }
 
     /// Frees what `vmaBuildStatsString` has made.
@@ -44,13 +65,12 @@ exported! {
 
     /// Describes all that a virtual block holds.
     fn vmaBuildVirtualBlockStatsString(block: VmaVirtualBlock, text: *mut *mut c_char, detailed_map: vk::Bool32) {
-        const NAME: &str = "vmaBuildVirtualBlockStatsString";
-        let _ = detailed_map;
-        // SAFETY: C1.
-        let Some(_object) = (unsafe { given(NAME, block) }) else { return };
-        misused(NAME, "there is no report as JSON yet");
-        // SAFETY: C3.
-        unsafe { answer(text, into_c("{}".to_owned())) };
+        // SAFETY: C1, C2.
+        if let Some(object) = unsafe { given("vmaBuildVirtualBlockStatsString", block) } {
+            let json = object.block.build_stats_string(detailed_map != vk::FALSE);
+            // SAFETY: C3.
+            unsafe { answer(text, into_c(json)) };
+        }
     }
 
     /// Frees what `vmaBuildVirtualBlockStatsString` has made.
