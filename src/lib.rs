@@ -58,6 +58,9 @@ mod allocation;
 mod allocator;
 mod base;
 mod blocks;
+#[cfg(feature = "capi")]
+#[doc(hidden)]
+pub mod capi;
 mod create_info;
 mod defragment;
 pub mod device;

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 const PRIVATE: &[&str] = &[
     "src/metadata/engine.rs",
     "src/blocks",
+    // For C; its documentation is in the header.
+    "src/capi",
     "src/base/append_table.rs",
     "src/base/align.rs",
     "src/base/cast.rs",

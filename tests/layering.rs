@@ -40,6 +40,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "blocks/dedicated.rs",
     "blocks/device_block.rs",
     "blocks/mapping.rs",
+    "capi/",
     "device/",
     "resource.rs",
 ];

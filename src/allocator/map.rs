@@ -315,7 +315,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Counts a mapping and answers where the allocation begins.
-    fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
+    pub(crate) fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
         self.check_host_access(allocation)?;
         let vector = self.vector_of(allocation)?;
         let base = vector.map(&self.inner.context, allocation.live())?;

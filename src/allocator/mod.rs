@@ -427,14 +427,21 @@ impl<T: Threading> Allocator<T> {
     /// ```
     #[inline]
     pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
+        // SAFETY: the caller's own promise, and the allocation is given up.
+        unsafe { self.free_in_place(&allocation) }.map_err(|source| FreeError { allocation, source })
+    }
+
+    /// [`Self::free_memory`] for who keeps allocations where they are.
+    ///
+    /// # Safety
+    /// As for [`Self::free_memory`]; and once it was freed the allocation is not used again.
+    #[inline]
+    pub(crate) unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
         if allocation.has(allocation_flags::WATCHED) {
-            self.unwatch(&allocation);
+            self.unwatch(allocation);
         }
-        let freed = self.vector_of(&allocation).and_then(|vector| {
-            let mapped = allocation.has(allocation_flags::MAPPED);
-            vector.free(&self.inner.context, allocation.live(), mapped)
-        });
-        freed.map_err(|source| FreeError { allocation, source })
+        let vector = self.vector_of(allocation)?;
+        vector.free(&self.inner.context, allocation.live(), allocation.has(allocation_flags::MAPPED))
     }
 
     /// Everything there is to know of an allocation.

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 
 mod error;
+#[cfg(feature = "capi")]
+mod handle;
 #[cfg(test)]
 mod tests;
 

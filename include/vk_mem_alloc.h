@@ -1,0 +1,1014 @@
+/* Sublet: Vulkan device memory by the piece. The C interface.
+ *
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * This header declares the interface of the Vulkan Memory Allocator (VMA) 3.4 and nothing more: the library behind it is
+ * Sublet, which is written in Rust. A program that uses VMA compiles with this header as it is, and links to the library
+ * instead of compiling VMA. There is no implementation in here, so VMA_IMPLEMENTATION means nothing.
+ *
+ *     cargo rustc --release --features capi --crate-type staticlib      target/release/libsublet.a
+ *     cargo rustc --release --features capi --crate-type cdylib         target/release/libsublet.so, .dylib, .dll
+ *
+ * Needs the headers of Vulkan 1.1 or later. C11, C++17 and later.
+ *
+ * Define VMA_SUBLET_3_3 before including it, and build the library with the feature `capi-3-3`, for the structures of
+ * VMA 3.3: they lack VmaAllocationCreateInfo::minAlignment and VmaVulkanFunctions::vkGetPhysicalDeviceProperties2KHR.
+ *
+ *
+ * WHAT HOLDS FOR ALL FUNCTIONS
+ *
+ * Results. Where a function returns a VkResult, each error is one that its description names, or the driver's own, which is
+ * passed on as it is. Where a function that creates something fails, nothing is left behind, and the handles that it was to
+ * write are null.
+ *
+ * Wrong calls. VMA stops the program with an assertion. This library logs an error, and returns what the description says,
+ * or does nothing. Pointers must not be null unless the description says that they may be; a null pointer is noticed,
+ * any other wrong one is not. An allocation that was freed already is mostly noticed: freeing it again does nothing.
+ *
+ * Internal faults never unwind into the program: they are logged, and the result is VK_ERROR_UNKNOWN.
+ *
+ * Logs go to Rust's `tracing`, with the target `sublet::capi`.
+ *
+ * Threads. Functions of one allocator may be called by any number of threads at once, except that no two calls may use the
+ * same allocation, pool or defragmentation context while one of them frees, names or moves it, or changes its user data.
+ * With VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT only one thread at a time may call functions of the allocator. Virtual
+ * blocks belong to no allocator, and only one thread at a time may use one. "Thread-safe" below means this.
+ *
+ * Memory of the host. Neither an allocation nor its end asks the host's heap for memory in the steady state.
+ *
+ *
+ * WHERE IT DIFFERS FROM VMA
+ *
+ * - Errors of the driver stay what they are, also where VMA makes VK_ERROR_OUT_OF_DEVICE_MEMORY of them.
+ * - Combinations of flags that VMA's assertions exclude are VK_ERROR_FEATURE_NOT_PRESENT: two strategies, both kinds of host
+ *   access, VMA_ALLOCATION_CREATE_MAPPED_BIT with VMA_MEMORY_USAGE_AUTO* and no host access.
+ * - VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT is kept whenever the driver would be asked for memory.
+ * - VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT without a linear pool of one block is VK_ERROR_FEATURE_NOT_PRESENT.
+ * - vmaCopyMemoryToAllocation flushes while the memory is mapped, and both copies check their range.
+ * - vmaMapMemory counts further than 255.
+ * - VkAllocationCallbacks are given to Vulkan. The library's own memory comes from Rust's allocator.
+ */
+#ifndef AMD_VULKAN_MEMORY_ALLOCATOR_H
+#define AMD_VULKAN_MEMORY_ALLOCATOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A program may have included Vulkan's header under another name, volk.h for instance. */
+#if !defined(VULKAN_H_)
+#include <vulkan/vulkan.h>
+#endif
+
+#if !defined(VK_VERSION_1_1)
+#error "vk_mem_alloc.h needs the headers of Vulkan 1.1 or later"
+#endif
+
+#ifdef __clang__
+#pragma clang diagnostic push
+/* Handles of Vulkan say nothing of null. */
+#pragma clang diagnostic ignored "-Wnullability-completeness"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* -------------------------------------------------------------------------------------------------------- configuration */
+
+/* The version of the interface. */
+#ifdef VMA_SUBLET_3_3
+#define VMA_VERSION (VK_MAKE_VERSION(3, 3, 0))
+#else
+#define VMA_VERSION (VK_MAKE_VERSION(3, 4, 0))
+#endif
+
+/* The version of Vulkan that the headers know, for programs that look at it. The library does not depend on it. */
+#ifndef VMA_VULKAN_VERSION
+#if defined(VK_VERSION_1_4)
+#define VMA_VULKAN_VERSION 1004000
+#elif defined(VK_VERSION_1_3)
+#define VMA_VULKAN_VERSION 1003000
+#elif defined(VK_VERSION_1_2)
+#define VMA_VULKAN_VERSION 1002000
+#else
+#define VMA_VULKAN_VERSION 1001000
+#endif
+#endif
+
+/* Stand before and after the result of each function. */
+#ifndef VMA_CALL_PRE
+#define VMA_CALL_PRE
+#endif
+#ifndef VMA_CALL_POST
+#define VMA_CALL_POST
+#endif
+
+/* What may be null, and what may not, for compilers that check it. */
+#ifndef VMA_NULLABLE
+#ifdef __clang__
+#define VMA_NULLABLE _Nullable
+#else
+#define VMA_NULLABLE
+#endif
+#endif
+#ifndef VMA_NOT_NULL
+#ifdef __clang__
+#define VMA_NOT_NULL _Nonnull
+#else
+#define VMA_NOT_NULL
+#endif
+#endif
+
+/* The same for handles that are numbers where pointers have 32 bits. */
+#ifndef VMA_NULLABLE_NON_DISPATCHABLE
+#if UINTPTR_MAX > 0xFFFFFFFFu
+#define VMA_NULLABLE_NON_DISPATCHABLE VMA_NULLABLE
+#else
+#define VMA_NULLABLE_NON_DISPATCHABLE
+#endif
+#endif
+
+/* Always there; a program may switch the declarations off. */
+#ifndef VMA_STATS_STRING_ENABLED
+#define VMA_STATS_STRING_ENABLED 1
+#endif
+
+/* Whether the functions of Windows are declared. */
+#ifndef VMA_EXTERNAL_MEMORY_WIN32
+#if defined(VK_KHR_external_memory_win32)
+#define VMA_EXTERNAL_MEMORY_WIN32 1
+#else
+#define VMA_EXTERNAL_MEMORY_WIN32 0
+#endif
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------------- handles */
+
+VK_DEFINE_HANDLE(VmaAllocator)
+VK_DEFINE_HANDLE(VmaPool)
+/* Stays the same for as long as the allocation lives, also when defragmentation moves it. */
+VK_DEFINE_HANDLE(VmaAllocation)
+VK_DEFINE_HANDLE(VmaDefragmentationContext)
+VK_DEFINE_HANDLE(VmaVirtualBlock)
+VK_DEFINE_NON_DISPATCHABLE_HANDLE(VmaVirtualAllocation)
+
+/* ------------------------------------------------------------------------------------------------------------------ flags */
+
+/* What is enabled on the device, and how the allocator is used. */
+typedef enum VmaAllocatorCreateFlagBits {
+    /* One thread at a time calls functions of the allocator: it has no locks. */
+    VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT = 0x00000001,
+    /* VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Part of Vulkan 1.1. */
+    VMA_ALLOCATOR_CREATE_KHR_DEDICATED_ALLOCATION_BIT = 0x00000002,
+    /* VK_KHR_bind_memory2 is enabled. Part of Vulkan 1.1. */
+    VMA_ALLOCATOR_CREATE_KHR_BIND_MEMORY2_BIT = 0x00000004,
+    /* VK_EXT_memory_budget is enabled: budgets are the driver's. */
+    VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT = 0x00000008,
+    /* deviceCoherentMemory of VK_AMD_device_coherent_memory is enabled. Such memory is never used otherwise. */
+    VMA_ALLOCATOR_CREATE_AMD_DEVICE_COHERENT_MEMORY_BIT = 0x00000010,
+    /* bufferDeviceAddress is enabled: memory can have addresses on the device. */
+    VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT = 0x00000020,
+    /* VK_EXT_memory_priority is enabled: priorities are passed on. */
+    VMA_ALLOCATOR_CREATE_EXT_MEMORY_PRIORITY_BIT = 0x00000040,
+    /* VK_KHR_maintenance4 is enabled. Part of Vulkan 1.3. */
+    VMA_ALLOCATOR_CREATE_KHR_MAINTENANCE4_BIT = 0x00000080,
+    /* VK_KHR_maintenance5 is enabled: VkBufferUsageFlags2CreateInfoKHR is looked for. Part of Vulkan 1.4. */
+    VMA_ALLOCATOR_CREATE_KHR_MAINTENANCE5_BIT = 0x00000100,
+    /* VK_KHR_external_memory_win32 is enabled: vmaGetMemoryWin32Handle works. */
+    VMA_ALLOCATOR_CREATE_KHR_EXTERNAL_MEMORY_WIN32_BIT = 0x00000200,
+    VMA_ALLOCATOR_CREATE_FLAG_BITS_MAX_ENUM = 0x7FFFFFFF
+} VmaAllocatorCreateFlagBits;
+typedef VkFlags VmaAllocatorCreateFlags;
+
+/* What memory is for. */
+typedef enum VmaMemoryUsage {
+    /* requiredFlags and preferredFlags say it all. */
+    VMA_MEMORY_USAGE_UNKNOWN = 0,
+    /* Of VMA's older vocabulary: prefers DEVICE_LOCAL. */
+    VMA_MEMORY_USAGE_GPU_ONLY = 1,
+    /* Requires HOST_VISIBLE and HOST_COHERENT. */
+    VMA_MEMORY_USAGE_CPU_ONLY = 2,
+    /* Requires HOST_VISIBLE, prefers DEVICE_LOCAL. */
+    VMA_MEMORY_USAGE_CPU_TO_GPU = 3,
+    /* Requires HOST_VISIBLE, prefers HOST_CACHED. */
+    VMA_MEMORY_USAGE_GPU_TO_CPU = 4,
+    /* Prefers what is not DEVICE_LOCAL. */
+    VMA_MEMORY_USAGE_CPU_COPY = 5,
+    /* Requires LAZILY_ALLOCATED. Always memory of its own. */
+    VMA_MEMORY_USAGE_GPU_LAZILY_ALLOCATED = 6,
+    /* The best for the buffer or image and the HOST_ACCESS flags. Only for functions that know buffer or image. */
+    VMA_MEMORY_USAGE_AUTO = 7,
+    /* The same, DEVICE_LOCAL where there is a choice. */
+    VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE = 8,
+    /* The same, not DEVICE_LOCAL where there is a choice. */
+    VMA_MEMORY_USAGE_AUTO_PREFER_HOST = 9,
+    VMA_MEMORY_USAGE_MAX_ENUM = 0x7FFFFFFF
+} VmaMemoryUsage;
+
+/* How one allocation is made. */
+typedef enum VmaAllocationCreateFlagBits {
+    /* A VkDeviceMemory of its own. */
+    VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT = 0x00000001,
+    /* Only out of blocks that are there. */
+    VMA_ALLOCATION_CREATE_NEVER_ALLOCATE_BIT = 0x00000002,
+    /* Mapped for as long as it lives, if the memory can be. */
+    VMA_ALLOCATION_CREATE_MAPPED_BIT = 0x00000004,
+    /* pUserData is a string, which becomes the name. Deprecated: use vmaSetAllocationName. */
+    VMA_ALLOCATION_CREATE_USER_DATA_COPY_STRING_BIT = 0x00000020,
+    /* From the upper end of a linear pool with one block. */
+    VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT = 0x00000040,
+    /* Buffer or image are not bound. */
+    VMA_ALLOCATION_CREATE_DONT_BIND_BIT = 0x00000080,
+    /* Fail rather than pass the budget. */
+    VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT = 0x00000100,
+    /* Others will be bound to the memory as well: it is not dedicated to one in Vulkan's sense. */
+    VMA_ALLOCATION_CREATE_CAN_ALIAS_BIT = 0x00000200,
+    /* The host writes in order, and never reads. */
+    VMA_ALLOCATION_CREATE_HOST_ACCESS_SEQUENTIAL_WRITE_BIT = 0x00000400,
+    /* The host reads and writes as it likes. */
+    VMA_ALLOCATION_CREATE_HOST_ACCESS_RANDOM_BIT = 0x00000800,
+    /* With one of the two above: memory that the host cannot see will do, the program then transfers. */
+    VMA_ALLOCATION_CREATE_HOST_ACCESS_ALLOW_TRANSFER_INSTEAD_BIT = 0x00001000,
+    /* At most one of the strategies. */
+    VMA_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT = 0x00010000,
+    VMA_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT = 0x00020000,
+    VMA_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT = 0x00040000,
+    VMA_ALLOCATION_CREATE_STRATEGY_BEST_FIT_BIT = VMA_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT,
+    VMA_ALLOCATION_CREATE_STRATEGY_FIRST_FIT_BIT = VMA_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT,
+    VMA_ALLOCATION_CREATE_STRATEGY_MASK = 0x00070000,
+    VMA_ALLOCATION_CREATE_FLAG_BITS_MAX_ENUM = 0x7FFFFFFF
+} VmaAllocationCreateFlagBits;
+typedef VkFlags VmaAllocationCreateFlags;
+
+typedef enum VmaPoolCreateFlagBits {
+    /* Only buffers and linear images are in it, or only optimal images. */
+    VMA_POOL_CREATE_IGNORE_BUFFER_IMAGE_GRANULARITY_BIT = 0x00000002,
+    /* Places one after the other: freed all at once, as a stack, as a double stack or as a ring. */
+    VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT = 0x00000004,
+    VMA_POOL_CREATE_ALGORITHM_MASK = VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT,
+    VMA_POOL_CREATE_FLAG_BITS_MAX_ENUM = 0x7FFFFFFF
+} VmaPoolCreateFlagBits;
+typedef VkFlags VmaPoolCreateFlags;
+
+/* How hard a defragmentation tries. None of them means balanced. */
+typedef enum VmaDefragmentationFlagBits {
+    VMA_DEFRAGMENTATION_FLAG_ALGORITHM_FAST_BIT = 0x1,
+    VMA_DEFRAGMENTATION_FLAG_ALGORITHM_BALANCED_BIT = 0x2,
+    VMA_DEFRAGMENTATION_FLAG_ALGORITHM_FULL_BIT = 0x4,
+    VMA_DEFRAGMENTATION_FLAG_ALGORITHM_EXTENSIVE_BIT = 0x8,
+    VMA_DEFRAGMENTATION_FLAG_ALGORITHM_MASK = 0xF,
+    VMA_DEFRAGMENTATION_FLAG_BITS_MAX_ENUM = 0x7FFFFFFF
+} VmaDefragmentationFlagBits;
+typedef VkFlags VmaDefragmentationFlags;
+
+/* What became of a move. */
+typedef enum VmaDefragmentationMoveOperation {
+    /* The program has copied: the allocation is at its new place. */
+    VMA_DEFRAGMENTATION_MOVE_OPERATION_COPY = 0,
+    /* The program has not: the allocation stays. */
+    VMA_DEFRAGMENTATION_MOVE_OPERATION_IGNORE = 1,
+    /* The program has destroyed what was bound to the allocation, which is freed. */
+    VMA_DEFRAGMENTATION_MOVE_OPERATION_DESTROY = 2
+} VmaDefragmentationMoveOperation;
+
+typedef enum VmaVirtualBlockCreateFlagBits {
+    /* As VMA_POOL_CREATE_LINEAR_ALGORITHM_BIT. */
+    VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT = 0x00000001,
+    VMA_VIRTUAL_BLOCK_CREATE_ALGORITHM_MASK = VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT,
+    VMA_VIRTUAL_BLOCK_CREATE_FLAG_BITS_MAX_ENUM = 0x7FFFFFFF
+} VmaVirtualBlockCreateFlagBits;
+typedef VkFlags VmaVirtualBlockCreateFlags;
+
+typedef enum VmaVirtualAllocationCreateFlagBits {
+    /* From the upper end of a linear block. Without effect in others. */
+    VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT = VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT,
+    VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT = VMA_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT,
+    VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT = VMA_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT,
+    VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT = VMA_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT,
+    VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MASK = VMA_ALLOCATION_CREATE_STRATEGY_MASK,
+    VMA_VIRTUAL_ALLOCATION_CREATE_FLAG_BITS_MAX_ENUM = 0x7FFFFFFF
+} VmaVirtualAllocationCreateFlagBits;
+typedef VkFlags VmaVirtualAllocationCreateFlags;
+
+/* ------------------------------------------------------------------------------------------------------------- structures */
+
+/* Called after vkAllocateMemory has succeeded. Must not call functions of the allocator. */
+typedef void(VKAPI_PTR *PFN_vmaAllocateDeviceMemoryFunction)(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryType,
+                                                             VkDeviceMemory memory, VkDeviceSize size,
+                                                             void *VMA_NULLABLE pUserData);
+/* Called before vkFreeMemory. Must not call functions of the allocator. */
+typedef void(VKAPI_PTR *PFN_vmaFreeDeviceMemoryFunction)(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryType,
+                                                         VkDeviceMemory memory, VkDeviceSize size,
+                                                         void *VMA_NULLABLE pUserData);
+/* Asked before each candidate for a move: VK_TRUE ends the pass. Must not call functions of the allocator. */
+typedef VkBool32(VKAPI_PTR *PFN_vmaCheckDefragmentationBreakFunction)(void *VMA_NULLABLE pUserData);
+
+/* Each of the functions may be null. */
+typedef struct VmaDeviceMemoryCallbacks {
+    PFN_vmaAllocateDeviceMemoryFunction VMA_NULLABLE pfnAllocate;
+    PFN_vmaFreeDeviceMemoryFunction VMA_NULLABLE pfnFree;
+    void *VMA_NULLABLE pUserData;
+} VmaDeviceMemoryCallbacks;
+
+/* The functions of Vulkan that the library calls. There are three ways:
+ * - every member is given, but vkGetInstanceProcAddr and vkGetDeviceProcAddr may be null;
+ * - only those two are given, or the first of them: what is null is looked up, core names first, then those of extensions;
+ * - pVulkanFunctions is null, or both of them and vkAllocateMemory are: the system's Vulkan library is loaded, and stays
+ *   loaded for as long as the program runs.
+ * What is given is used as it is. vkCmdCopyBuffer is never called, nor is vkGetPhysicalDeviceProperties2KHR. */
+typedef struct VmaVulkanFunctions {
+    PFN_vkGetInstanceProcAddr VMA_NULLABLE vkGetInstanceProcAddr;
+    PFN_vkGetDeviceProcAddr VMA_NULLABLE vkGetDeviceProcAddr;
+    PFN_vkGetPhysicalDeviceProperties VMA_NULLABLE vkGetPhysicalDeviceProperties;
+    PFN_vkGetPhysicalDeviceMemoryProperties VMA_NULLABLE vkGetPhysicalDeviceMemoryProperties;
+    PFN_vkAllocateMemory VMA_NULLABLE vkAllocateMemory;
+    PFN_vkFreeMemory VMA_NULLABLE vkFreeMemory;
+    PFN_vkMapMemory VMA_NULLABLE vkMapMemory;
+    PFN_vkUnmapMemory VMA_NULLABLE vkUnmapMemory;
+    PFN_vkFlushMappedMemoryRanges VMA_NULLABLE vkFlushMappedMemoryRanges;
+    PFN_vkInvalidateMappedMemoryRanges VMA_NULLABLE vkInvalidateMappedMemoryRanges;
+    PFN_vkBindBufferMemory VMA_NULLABLE vkBindBufferMemory;
+    PFN_vkBindImageMemory VMA_NULLABLE vkBindImageMemory;
+    PFN_vkGetBufferMemoryRequirements VMA_NULLABLE vkGetBufferMemoryRequirements;
+    PFN_vkGetImageMemoryRequirements VMA_NULLABLE vkGetImageMemoryRequirements;
+    PFN_vkCreateBuffer VMA_NULLABLE vkCreateBuffer;
+    PFN_vkDestroyBuffer VMA_NULLABLE vkDestroyBuffer;
+    PFN_vkCreateImage VMA_NULLABLE vkCreateImage;
+    PFN_vkDestroyImage VMA_NULLABLE vkDestroyImage;
+    PFN_vkCmdCopyBuffer VMA_NULLABLE vkCmdCopyBuffer;
+    PFN_vkGetBufferMemoryRequirements2KHR VMA_NULLABLE vkGetBufferMemoryRequirements2KHR;
+    PFN_vkGetImageMemoryRequirements2KHR VMA_NULLABLE vkGetImageMemoryRequirements2KHR;
+    PFN_vkBindBufferMemory2KHR VMA_NULLABLE vkBindBufferMemory2KHR;
+    PFN_vkBindImageMemory2KHR VMA_NULLABLE vkBindImageMemory2KHR;
+    PFN_vkGetPhysicalDeviceMemoryProperties2KHR VMA_NULLABLE vkGetPhysicalDeviceMemoryProperties2KHR;
+#if defined(VK_KHR_maintenance4)
+    PFN_vkGetDeviceBufferMemoryRequirementsKHR VMA_NULLABLE vkGetDeviceBufferMemoryRequirements;
+    PFN_vkGetDeviceImageMemoryRequirementsKHR VMA_NULLABLE vkGetDeviceImageMemoryRequirements;
+#else
+    /* Older headers have no types for them. */
+    PFN_vkVoidFunction VMA_NULLABLE vkGetDeviceBufferMemoryRequirements;
+    PFN_vkVoidFunction VMA_NULLABLE vkGetDeviceImageMemoryRequirements;
+#endif
+#if VMA_EXTERNAL_MEMORY_WIN32
+    PFN_vkGetMemoryWin32HandleKHR VMA_NULLABLE vkGetMemoryWin32HandleKHR;
+#else
+    void *VMA_NULLABLE vkGetMemoryWin32HandleKHR;
+#endif
+#ifndef VMA_SUBLET_3_3
+    PFN_vkGetPhysicalDeviceProperties2KHR VMA_NULLABLE vkGetPhysicalDeviceProperties2KHR;
+#endif
+} VmaVulkanFunctions;
+
+/* How an allocator is made. The structures that it points to are read and not kept. */
+typedef struct VmaAllocatorCreateInfo {
+    VmaAllocatorCreateFlags flags;
+    /* The physical device, and the device that was made from it. Both outlive the allocator. */
+    VkPhysicalDevice VMA_NOT_NULL physicalDevice;
+    VkDevice VMA_NOT_NULL device;
+    /* Bytes of a block in heaps above 1 GiB; 0 for 256 MiB. */
+    VkDeviceSize preferredLargeHeapBlockSize;
+    /* Given to every function of Vulkan that takes them; null for none. */
+    const VkAllocationCallbacks *VMA_NULLABLE pAllocationCallbacks;
+    /* Told of every VkDeviceMemory; null for none. */
+    const VmaDeviceMemoryCallbacks *VMA_NULLABLE pDeviceMemoryCallbacks;
+    /* Bytes that may be taken from each heap, VK_WHOLE_SIZE for no limit: an element for each heap. Null for no limits. */
+    const VkDeviceSize *VMA_NULLABLE pHeapSizeLimit;
+    const VmaVulkanFunctions *VMA_NULLABLE pVulkanFunctions;
+    VkInstance VMA_NOT_NULL instance;
+    /* The version of Vulkan that the program uses, 1.0 to 1.4; 0 for 1.0. */
+    uint32_t vulkanApiVersion;
+    /* The handle types that memory of each type can be exported as: an element for each memory type. Null for none. */
+    const VkExternalMemoryHandleTypeFlags *VMA_NULLABLE pTypeExternalMemoryHandleTypes;
+} VmaAllocatorCreateInfo;
+
+typedef struct VmaAllocatorInfo {
+    VkInstance VMA_NOT_NULL instance;
+    VkPhysicalDevice VMA_NOT_NULL physicalDevice;
+    VkDevice VMA_NOT_NULL device;
+} VmaAllocatorInfo;
+
+/* Figures that cost nothing to have. Memory of one's own counts as a block and as an allocation. */
+typedef struct VmaStatistics {
+    uint32_t blockCount;
+    uint32_t allocationCount;
+    /* Bytes of the VkDeviceMemory objects. */
+    VkDeviceSize blockBytes;
+    /* Bytes that are allocated in them. */
+    VkDeviceSize allocationBytes;
+} VmaStatistics;
+
+/* Figures that have to be collected. */
+typedef struct VmaDetailedStatistics {
+    VmaStatistics statistics;
+    uint32_t unusedRangeCount;
+    /* VK_WHOLE_SIZE if there is no allocation. */
+    VkDeviceSize allocationSizeMin;
+    /* 0 if there is none. */
+    VkDeviceSize allocationSizeMax;
+    /* VK_WHOLE_SIZE if there is no unused range. */
+    VkDeviceSize unusedRangeSizeMin;
+    /* 0 if there is none. */
+    VkDeviceSize unusedRangeSizeMax;
+} VmaDetailedStatistics;
+
+typedef struct VmaTotalStatistics {
+    VmaDetailedStatistics memoryType[VK_MAX_MEMORY_TYPES];
+    VmaDetailedStatistics memoryHeap[VK_MAX_MEMORY_HEAPS];
+    VmaDetailedStatistics total;
+} VmaTotalStatistics;
+
+typedef struct VmaBudget {
+    /* What this allocator has of the heap. */
+    VmaStatistics statistics;
+    /* Bytes that the program uses of the heap; without VK_EXT_memory_budget those of this allocator. */
+    VkDeviceSize usage;
+    /* Bytes that it may use; without VK_EXT_memory_budget 80 % of the heap. */
+    VkDeviceSize budget;
+} VmaBudget;
+
+/* How an allocation is made. All zero is a valid beginning. */
+typedef struct VmaAllocationCreateInfo {
+    VmaAllocationCreateFlags flags;
+    /* This and the next three are not looked at with a pool. */
+    VmaMemoryUsage usage;
+    /* Properties that the memory type must have. */
+    VkMemoryPropertyFlags requiredFlags;
+    /* Properties that it had better have. */
+    VkMemoryPropertyFlags preferredFlags;
+    /* A bit for each memory type that may be used; 0 for all. */
+    uint32_t memoryTypeBits;
+    /* Where to allocate; null for the default pool of the best memory type. */
+    VmaPool VMA_NULLABLE pool;
+    /* Kept with the allocation. */
+    void *VMA_NULLABLE pUserData;
+    /* 0 to 1, for memory of its own, with VMA_ALLOCATOR_CREATE_EXT_MEMORY_PRIORITY_BIT. */
+    float priority;
+#ifndef VMA_SUBLET_3_3
+    /* The least alignment in bytes, a power of two; 0 for none. */
+    VkDeviceSize minAlignment;
+#endif
+} VmaAllocationCreateInfo;
+
+typedef struct VmaPoolCreateInfo {
+    uint32_t memoryTypeIndex;
+    VmaPoolCreateFlags flags;
+    /* Bytes of each block; 0 lets the library choose, and allows memory of its own in the pool. */
+    VkDeviceSize blockSize;
+    /* Blocks that are there from the beginning and always. */
+    size_t minBlockCount;
+    /* The most blocks; 0 for no limit. */
+    size_t maxBlockCount;
+    /* 0 to 1, with VMA_ALLOCATOR_CREATE_EXT_MEMORY_PRIORITY_BIT. */
+    float priority;
+    /* The least alignment of every allocation, a power of two; 0 for none. */
+    VkDeviceSize minAllocationAlignment;
+    /* A chain for every VkMemoryAllocateInfo of the pool. It must live as long as the pool. */
+    void *VMA_NULLABLE pMemoryAllocateNext;
+} VmaPoolCreateInfo;
+
+typedef struct VmaAllocationInfo {
+    /* Index of the memory type. */
+    uint32_t memoryType;
+    /* The memory that the allocation is in, others perhaps as well. Defragmentation changes it. */
+    VkDeviceMemory VMA_NULLABLE_NON_DISPATCHABLE deviceMemory;
+    /* Bytes from the beginning of that memory. Defragmentation changes it. */
+    VkDeviceSize offset;
+    /* Bytes that were asked for. */
+    VkDeviceSize size;
+    /* Where it is mapped; null if it is not. */
+    void *VMA_NULLABLE pMappedData;
+    void *VMA_NULLABLE pUserData;
+    /* Null if it has none. Valid until it is named again or freed. */
+    const char *VMA_NULLABLE pName;
+} VmaAllocationInfo;
+
+typedef struct VmaAllocationInfo2 {
+    VmaAllocationInfo allocationInfo;
+    /* Bytes of deviceMemory. */
+    VkDeviceSize blockSize;
+    /* Whether that memory is the allocation's own. */
+    VkBool32 dedicatedMemory;
+} VmaAllocationInfo2;
+
+typedef struct VmaDefragmentationInfo {
+    VmaDefragmentationFlags flags;
+    /* The pool; null for all default pools. */
+    VmaPool VMA_NULLABLE pool;
+    /* The most bytes to move in a pass; 0 for no limit. */
+    VkDeviceSize maxBytesPerPass;
+    /* The most allocations to move in a pass; 0 for no limit. */
+    uint32_t maxAllocationsPerPass;
+    PFN_vmaCheckDefragmentationBreakFunction VMA_NULLABLE pfnBreakCallback;
+    void *VMA_NULLABLE pBreakCallbackUserData;
+} VmaDefragmentationInfo;
+
+typedef struct VmaDefragmentationMove {
+    /* Set by the program before the pass ends; VMA_DEFRAGMENTATION_MOVE_OPERATION_COPY if it does nothing. */
+    VmaDefragmentationMoveOperation operation;
+    /* What is to be moved. */
+    VmaAllocation VMA_NOT_NULL srcAllocation;
+    /* The new place, to bind a new buffer or image to. Lives until the pass ends, and must not be freed. */
+    VmaAllocation VMA_NOT_NULL dstTmpAllocation;
+} VmaDefragmentationMove;
+
+typedef struct VmaDefragmentationPassMoveInfo {
+    uint32_t moveCount;
+    /* The library's; valid until the pass ends. */
+    VmaDefragmentationMove *VMA_NULLABLE pMoves;
+} VmaDefragmentationPassMoveInfo;
+
+typedef struct VmaDefragmentationStats {
+    VkDeviceSize bytesMoved;
+    /* Bytes of blocks that were given back. */
+    VkDeviceSize bytesFreed;
+    uint32_t allocationsMoved;
+    uint32_t deviceMemoryBlocksFreed;
+} VmaDefragmentationStats;
+
+typedef struct VmaVirtualBlockCreateInfo {
+    /* Units of anything; not 0. */
+    VkDeviceSize size;
+    VmaVirtualBlockCreateFlags flags;
+    /* Not used. */
+    const VkAllocationCallbacks *VMA_NULLABLE pAllocationCallbacks;
+} VmaVirtualBlockCreateInfo;
+
+typedef struct VmaVirtualAllocationCreateInfo {
+    /* Units; not 0. */
+    VkDeviceSize size;
+    /* A power of two; 0 for 1. */
+    VkDeviceSize alignment;
+    VmaVirtualAllocationCreateFlags flags;
+    void *VMA_NULLABLE pUserData;
+} VmaVirtualAllocationCreateInfo;
+
+typedef struct VmaVirtualAllocationInfo {
+    VkDeviceSize offset;
+    VkDeviceSize size;
+    void *VMA_NULLABLE pUserData;
+} VmaVirtualAllocationInfo;
+
+/* -------------------------------------------------------------------------------------------------------------- allocator */
+
+#ifdef VOLK_HEADER_VERSION
+/* Writes the functions of volk for pVulkanFunctions: the two that find all others, which is all that the library needs. volk
+ * must have loaded the instance. Only where volk.h is included before. Always VK_SUCCESS. */
+static inline VkResult vmaImportVulkanFunctionsFromVolk(const VmaAllocatorCreateInfo *VMA_NOT_NULL pAllocatorCreateInfo,
+                                                        VmaVulkanFunctions *VMA_NOT_NULL pDstVulkanFunctions) {
+    (void)pAllocatorCreateInfo;
+    memset(pDstVulkanFunctions, 0, sizeof(*pDstVulkanFunctions));
+    pDstVulkanFunctions->vkGetInstanceProcAddr = vkGetInstanceProcAddr;
+    pDstVulkanFunctions->vkGetDeviceProcAddr = vkGetDeviceProcAddr;
+    return VK_SUCCESS;
+}
+#endif
+
+/* Makes an allocator. No memory is taken yet.
+ * Errors: VK_ERROR_INITIALIZATION_FAILED if a handle is null, the version is not one of 1.0 to 1.4, or a function is neither
+ * given nor found; VK_ERROR_EXTENSION_NOT_PRESENT if a flag needs a function that is not there. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAllocator(const VmaAllocatorCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                       VmaAllocator VMA_NULLABLE *VMA_NOT_NULL pAllocator);
+
+/* Destroys an allocator; null is nothing. Pools, allocations and contexts that are left go with it, and are logged. No other
+ * call may use it. */
+VMA_CALL_PRE void VMA_CALL_POST vmaDestroyAllocator(VmaAllocator VMA_NULLABLE allocator);
+
+/* The handles that the allocator was made with. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetAllocatorInfo(VmaAllocator VMA_NOT_NULL allocator,
+                                                    VmaAllocatorInfo *VMA_NOT_NULL pAllocatorInfo);
+
+/* The properties of the physical device. They live as long as the allocator. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetPhysicalDeviceProperties(
+    VmaAllocator VMA_NOT_NULL allocator,
+    const VkPhysicalDeviceProperties *VMA_NULLABLE *VMA_NOT_NULL ppPhysicalDeviceProperties);
+
+/* The heaps, as pHeapSizeLimit limits them, and the memory types. They live as long as the allocator. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetMemoryProperties(
+    VmaAllocator VMA_NOT_NULL allocator,
+    const VkPhysicalDeviceMemoryProperties *VMA_NULLABLE *VMA_NOT_NULL ppPhysicalDeviceMemoryProperties);
+
+/* The properties of one memory type; none if there is no such type. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetMemoryTypeProperties(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryTypeIndex,
+                                                           VkMemoryPropertyFlags *VMA_NOT_NULL pFlags);
+
+/* To be called once in a frame: asks the driver for its budgets, if VK_EXT_memory_budget is enabled. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaSetCurrentFrameIndex(VmaAllocator VMA_NOT_NULL allocator, uint32_t frameIndex);
+
+/* ------------------------------------------------------------------------------------------------------------- statistics */
+
+/* Walks all that there is, and counts it by memory type, by heap, and in all. Slow: for debugging. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaCalculateStatistics(VmaAllocator VMA_NOT_NULL allocator,
+                                                       VmaTotalStatistics *VMA_NOT_NULL pStats);
+
+/* Writes an element for each heap. Fast enough for every frame. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetHeapBudgets(VmaAllocator VMA_NOT_NULL allocator, VmaBudget *VMA_NOT_NULL pBudgets);
+
+#if VMA_STATS_STRING_ENABLED
+/* Describes all that there is as JSON that VMA's tools read; with VK_TRUE every allocation. The text is to be given back with
+ * vmaFreeStatsString. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaBuildStatsString(VmaAllocator VMA_NOT_NULL allocator,
+                                                    char *VMA_NULLABLE *VMA_NOT_NULL ppStatsString, VkBool32 detailedMap);
+
+/* Frees a text of vmaBuildStatsString; null is nothing. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaFreeStatsString(VmaAllocator VMA_NOT_NULL allocator, char *VMA_NULLABLE pStatsString);
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------- memory types */
+
+/* The memory type that vmaAllocateMemory would take first.
+ * Errors: VK_ERROR_FEATURE_NOT_PRESENT if there is none; the three AUTO usages have none here. Then the index is UINT32_MAX.
+ * Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaFindMemoryTypeIndex(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryTypeBits,
+                                                           const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
+                                                           uint32_t *VMA_NOT_NULL pMemoryTypeIndex);
+
+/* The memory type that vmaCreateBuffer would take first. Where Vulkan cannot say what such a buffer needs, one is made and
+ * destroyed. Errors: as above, and those of vkCreateBuffer. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaFindMemoryTypeIndexForBufferInfo(
+    VmaAllocator VMA_NOT_NULL allocator, const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
+    const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo, uint32_t *VMA_NOT_NULL pMemoryTypeIndex);
+
+/* The memory type that vmaCreateImage would take first. Errors: as above, and those of vkCreateImage. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaFindMemoryTypeIndexForImageInfo(
+    VmaAllocator VMA_NOT_NULL allocator, const VkImageCreateInfo *VMA_NOT_NULL pImageCreateInfo,
+    const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo, uint32_t *VMA_NOT_NULL pMemoryTypeIndex);
+
+/* ------------------------------------------------------------------------------------------------------------------ pools */
+
+/* Makes a pool: blocks of one memory type with limits of their own.
+ * Errors: VK_ERROR_INITIALIZATION_FAILED if minBlockCount is above maxBlockCount, or an alignment is no power of two;
+ * VK_ERROR_FEATURE_NOT_PRESENT if the memory type is none that may be used; those of vkAllocateMemory for the first blocks.
+ * Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreatePool(VmaAllocator VMA_NOT_NULL allocator,
+                                                  const VmaPoolCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                  VmaPool VMA_NULLABLE *VMA_NOT_NULL pPool);
+
+/* Destroys a pool; null is nothing. What is still allocated in it goes with it, and is logged. No other call may use it. */
+VMA_CALL_PRE void VMA_CALL_POST vmaDestroyPool(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NULLABLE pool);
+
+/* Figures of a pool, fast. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetPoolStatistics(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NOT_NULL pool,
+                                                     VmaStatistics *VMA_NOT_NULL pPoolStats);
+
+/* Figures of a pool, collected by a walk. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaCalculatePoolStatistics(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NOT_NULL pool,
+                                                           VmaDetailedStatistics *VMA_NOT_NULL pPoolStats);
+
+/* Looks for writes beyond the allocations of a pool.
+ * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the memory cannot be looked at, or has no margins; VK_ERROR_UNKNOWN if something was
+ * overwritten. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCheckPoolCorruption(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NOT_NULL pool);
+
+/* The name of a pool; null if it has none. Valid until the pool is named again or destroyed. Not while another call names it. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetPoolName(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NOT_NULL pool,
+                                               const char *VMA_NULLABLE *VMA_NOT_NULL ppName);
+
+/* Names a pool; null takes its name away. The name is copied. Not while another call names the pool or asks for its name. */
+VMA_CALL_PRE void VMA_CALL_POST vmaSetPoolName(VmaAllocator VMA_NOT_NULL allocator, VmaPool VMA_NOT_NULL pool,
+                                               const char *VMA_NULLABLE pName);
+
+/* ----------------------------------------------------------------------------------------------------------------- memory */
+
+/* Allocates memory. pAllocationInfo may be null here and everywhere.
+ * Errors of this and all functions that allocate: VK_ERROR_INITIALIZATION_FAILED if the size is 0 or an alignment is no power of
+ * two; VK_ERROR_FEATURE_NOT_PRESENT if no memory type will do, flags exclude each other, or the pool cannot do what they ask;
+ * VK_ERROR_OUT_OF_DEVICE_MEMORY if there is no room, or a limit or the budget stands in the way; VK_ERROR_TOO_MANY_OBJECTS if
+ * maxMemoryAllocationCount does; those of vkAllocateMemory and vkMapMemory. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemory(VmaAllocator VMA_NOT_NULL allocator,
+                                                      const VkMemoryRequirements *VMA_NOT_NULL pVkMemoryRequirements,
+                                                      const VmaAllocationCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                      VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+                                                      VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* Allocates a VkDeviceMemory of its own, with a chain for VkMemoryAllocateInfo, which may be null: to import memory, for
+ * instance. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateDedicatedMemory(VmaAllocator VMA_NOT_NULL allocator,
+                                                               const VkMemoryRequirements *VMA_NOT_NULL pVkMemoryRequirements,
+                                                               const VmaAllocationCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                               void *VMA_NULLABLE pMemoryAllocateNext,
+                                                               VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+                                                               VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* Allocates allocationCount pieces of memory that are alike: all of them, or none. Only the first elements of
+ * pVkMemoryRequirements and pCreateInfo are read. pAllocations, and pAllocationInfo if it is not null, have room for all.
+ * A count of 0 is VK_SUCCESS. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemoryPages(VmaAllocator VMA_NOT_NULL allocator,
+                                                           const VkMemoryRequirements *VMA_NOT_NULL pVkMemoryRequirements,
+                                                           const VmaAllocationCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                           size_t allocationCount,
+                                                           VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocations,
+                                                           VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* Allocates memory for a buffer, and does not bind it. The buffer's usage is not known: the AUTO usages are
+ * VK_ERROR_FEATURE_NOT_PRESENT. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemoryForBuffer(VmaAllocator VMA_NOT_NULL allocator, VkBuffer buffer,
+                                                               const VmaAllocationCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                               VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+                                                               VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* Allocates memory for an image, and does not bind it. As for a buffer. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaAllocateMemoryForImage(VmaAllocator VMA_NOT_NULL allocator, VkImage image,
+                                                              const VmaAllocationCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                              VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+                                                              VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* Frees memory; null is nothing. Mappings that are left are ended, and logged. Thread-safe for different allocations. */
+VMA_CALL_PRE void VMA_CALL_POST vmaFreeMemory(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NULLABLE allocation);
+
+/* Frees several pieces of memory, the last one first; elements may be null. Thread-safe for different allocations. */
+VMA_CALL_PRE void VMA_CALL_POST vmaFreeMemoryPages(VmaAllocator VMA_NOT_NULL allocator, size_t allocationCount,
+                                                   const VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocations);
+
+/* Describes an allocation. Fast. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetAllocationInfo(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NOT_NULL allocation,
+                                                     VmaAllocationInfo *VMA_NOT_NULL pAllocationInfo);
+
+/* Describes an allocation and its memory. Takes a lock. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetAllocationInfo2(VmaAllocator VMA_NOT_NULL allocator,
+                                                      VmaAllocation VMA_NOT_NULL allocation,
+                                                      VmaAllocationInfo2 *VMA_NOT_NULL pAllocationInfo);
+
+/* Changes what the program keeps with an allocation. Thread-safe for different allocations. */
+VMA_CALL_PRE void VMA_CALL_POST vmaSetAllocationUserData(VmaAllocator VMA_NOT_NULL allocator,
+                                                         VmaAllocation VMA_NOT_NULL allocation, void *VMA_NULLABLE pUserData);
+
+/* Names an allocation; null takes its name away. The name is copied. Thread-safe for different allocations. */
+VMA_CALL_PRE void VMA_CALL_POST vmaSetAllocationName(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NOT_NULL allocation,
+                                                     const char *VMA_NULLABLE pName);
+
+/* The properties of the memory type of an allocation. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetAllocationMemoryProperties(VmaAllocator VMA_NOT_NULL allocator,
+                                                                 VmaAllocation VMA_NOT_NULL allocation,
+                                                                 VkMemoryPropertyFlags *VMA_NOT_NULL pFlags);
+
+#if VMA_EXTERNAL_MEMORY_WIN32
+/* A handle of the memory that an allocation is in, of the type OPAQUE_WIN32, for hTargetProcess or, if that is null, this
+ * process. It is the program's, which closes it.
+ * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the extension is not enabled; those of vkGetMemoryWin32HandleKHR. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaGetMemoryWin32Handle(VmaAllocator VMA_NOT_NULL allocator,
+                                                            VmaAllocation VMA_NOT_NULL allocation, HANDLE hTargetProcess,
+                                                            HANDLE *VMA_NOT_NULL pHandle);
+
+/* The same for any handle type of Windows. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaGetMemoryWin32Handle2(VmaAllocator VMA_NOT_NULL allocator,
+                                                             VmaAllocation VMA_NOT_NULL allocation,
+                                                             VkExternalMemoryHandleTypeFlagBits handleType,
+                                                             HANDLE hTargetProcess, HANDLE *VMA_NOT_NULL pHandle);
+#endif
+
+/* --------------------------------------------------------------------------------------------------- access of the host */
+
+/* Maps an allocation, once more if it is mapped. The first byte of the allocation is at *ppData. Each success wants a
+ * vmaUnmapMemory; there may be any number of them, from any threads.
+ * Errors: VK_ERROR_MEMORY_MAP_FAILED if the memory is not HOST_VISIBLE, or the allocation was made with an AUTO usage and
+ * without a HOST_ACCESS flag; those of vkMapMemory. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaMapMemory(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NOT_NULL allocation,
+                                                 void *VMA_NULLABLE *VMA_NOT_NULL ppData);
+
+/* Ends one mapping of vmaMapMemory. Thread-safe. */
+VMA_CALL_PRE void VMA_CALL_POST vmaUnmapMemory(VmaAllocator VMA_NOT_NULL allocator, VmaAllocation VMA_NOT_NULL allocation);
+
+/* Makes what the host wrote visible to the device, where that is needed. VK_WHOLE_SIZE means up to the end. The range is widened
+ * to whole atoms.
+ * Errors: VK_ERROR_UNKNOWN if the range is not inside the allocation; VK_ERROR_MEMORY_MAP_FAILED if it is not mapped; those of
+ * vkFlushMappedMemoryRanges. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaFlushAllocation(VmaAllocator VMA_NOT_NULL allocator,
+                                                       VmaAllocation VMA_NOT_NULL allocation, VkDeviceSize offset,
+                                                       VkDeviceSize size);
+
+/* Makes what the device wrote visible to the host. As vmaFlushAllocation. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaInvalidateAllocation(VmaAllocator VMA_NOT_NULL allocator,
+                                                            VmaAllocation VMA_NOT_NULL allocation, VkDeviceSize offset,
+                                                            VkDeviceSize size);
+
+/* Flushes several allocations with one call of Vulkan. offsets may be null, for 0, and sizes, for VK_WHOLE_SIZE.
+ * Errors: as vmaFlushAllocation. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaFlushAllocations(VmaAllocator VMA_NOT_NULL allocator, uint32_t allocationCount,
+                                                        const VmaAllocation VMA_NOT_NULL *VMA_NULLABLE allocations,
+                                                        const VkDeviceSize *VMA_NULLABLE offsets,
+                                                        const VkDeviceSize *VMA_NULLABLE sizes);
+
+/* Invalidates several allocations with one call of Vulkan. As vmaFlushAllocations. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaInvalidateAllocations(VmaAllocator VMA_NOT_NULL allocator, uint32_t allocationCount,
+                                                             const VmaAllocation VMA_NOT_NULL *VMA_NULLABLE allocations,
+                                                             const VkDeviceSize *VMA_NULLABLE offsets,
+                                                             const VkDeviceSize *VMA_NULLABLE sizes);
+
+/* Maps, copies, flushes, unmaps. Errors: as vmaMapMemory and vmaFlushAllocation. Thread-safe for different allocations. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCopyMemoryToAllocation(VmaAllocator VMA_NOT_NULL allocator,
+                                                              const void *VMA_NOT_NULL pSrcHostPointer,
+                                                              VmaAllocation VMA_NOT_NULL dstAllocation,
+                                                              VkDeviceSize dstAllocationLocalOffset, VkDeviceSize size);
+
+/* Maps, invalidates, copies, unmaps. Errors: as vmaMapMemory and vmaInvalidateAllocation. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCopyAllocationToMemory(VmaAllocator VMA_NOT_NULL allocator,
+                                                              VmaAllocation VMA_NOT_NULL srcAllocation,
+                                                              VkDeviceSize srcAllocationLocalOffset,
+                                                              void *VMA_NOT_NULL pDstHostPointer, VkDeviceSize size);
+
+/* Looks for writes beyond allocations, in default and other pools of the memory types that have a bit.
+ * Errors: as vmaCheckPoolCorruption. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCheckCorruption(VmaAllocator VMA_NOT_NULL allocator, uint32_t memoryTypeBits);
+
+/* ------------------------------------------------------------------------------------------------------- defragmentation */
+
+/* Begins to defragment one pool, or all default pools. The structure is read and not kept.
+ * Errors: VK_ERROR_FEATURE_NOT_PRESENT if the pool is linear; VK_ERROR_INITIALIZATION_FAILED if it is being defragmented
+ * already. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaBeginDefragmentation(VmaAllocator VMA_NOT_NULL allocator,
+                                                            const VmaDefragmentationInfo *VMA_NOT_NULL pInfo,
+                                                            VmaDefragmentationContext VMA_NULLABLE *VMA_NOT_NULL pContext);
+
+/* Ends a defragmentation, no pass of which is open, and says what it has done, unless pStats is null. */
+VMA_CALL_PRE void VMA_CALL_POST vmaEndDefragmentation(VmaAllocator VMA_NOT_NULL allocator,
+                                                      VmaDefragmentationContext VMA_NOT_NULL context,
+                                                      VmaDefragmentationStats *VMA_NULLABLE pStats);
+
+/* Begins a pass: VK_INCOMPLETE means that there are moves, VK_SUCCESS that there are none and no pass is open. For each move the
+ * program makes a new buffer or image, binds it to dstTmpAllocation, copies on the device, waits, and destroys the old one; or it
+ * says in `operation` that it does not. The allocations that are moved must not be freed meanwhile. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaBeginDefragmentationPass(VmaAllocator VMA_NOT_NULL allocator,
+                                                                VmaDefragmentationContext VMA_NOT_NULL context,
+                                                                VmaDefragmentationPassMoveInfo *VMA_NOT_NULL pPassInfo);
+
+/* Ends a pass: each srcAllocation is where dstTmpAllocation was, and keeps handle, name, user data and mappings, whose addresses
+ * change. VK_INCOMPLETE means that another pass may move more, VK_SUCCESS that it will not. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaEndDefragmentationPass(VmaAllocator VMA_NOT_NULL allocator,
+                                                              VmaDefragmentationContext VMA_NOT_NULL context,
+                                                              VmaDefragmentationPassMoveInfo *VMA_NOT_NULL pPassInfo);
+
+/* ------------------------------------------------------------------------------------------------------------------- bind */
+
+/* Binds a buffer to an allocation. Errors: those of vkBindBufferMemory. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaBindBufferMemory(VmaAllocator VMA_NOT_NULL allocator,
+                                                        VmaAllocation VMA_NOT_NULL allocation, VkBuffer buffer);
+
+/* Binds a buffer to a part of an allocation, with a chain for VkBindBufferMemoryInfo, which may be null.
+ * Errors: VK_ERROR_EXTENSION_NOT_PRESENT if there is a chain and no VK_KHR_bind_memory2; VK_ERROR_UNKNOWN if the offset is not
+ * inside the allocation; those of Vulkan. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaBindBufferMemory2(VmaAllocator VMA_NOT_NULL allocator,
+                                                         VmaAllocation VMA_NOT_NULL allocation,
+                                                         VkDeviceSize allocationLocalOffset, VkBuffer buffer,
+                                                         const void *VMA_NULLABLE pNext);
+
+/* Binds an image to an allocation. Errors: those of vkBindImageMemory. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaBindImageMemory(VmaAllocator VMA_NOT_NULL allocator,
+                                                       VmaAllocation VMA_NOT_NULL allocation, VkImage image);
+
+/* Binds an image to a part of an allocation. As vmaBindBufferMemory2. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaBindImageMemory2(VmaAllocator VMA_NOT_NULL allocator,
+                                                        VmaAllocation VMA_NOT_NULL allocation,
+                                                        VkDeviceSize allocationLocalOffset, VkImage image,
+                                                        const void *VMA_NULLABLE pNext);
+
+/* ---------------------------------------------------------------------------------------------------- buffers and images */
+
+/* Creates a buffer, allocates memory for it and binds the two.
+ * Errors: VK_ERROR_INITIALIZATION_FAILED if the size is 0, or the usage has SHADER_DEVICE_ADDRESS and the allocator was not made
+ * for it; those of vkCreateBuffer, vmaAllocateMemory and vkBindBufferMemory. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateBuffer(VmaAllocator VMA_NOT_NULL allocator,
+                                                    const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
+                                                    const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
+                                                    VkBuffer VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pBuffer,
+                                                    VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+                                                    VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* The same with a least alignment. Deprecated: VmaAllocationCreateInfo::minAlignment says it too. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateBufferWithAlignment(
+    VmaAllocator VMA_NOT_NULL allocator, const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
+    const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo, VkDeviceSize minAlignment,
+    VkBuffer VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pBuffer, VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+    VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* The same with memory of its own, and a chain for VkMemoryAllocateInfo, which may be null. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateDedicatedBuffer(VmaAllocator VMA_NOT_NULL allocator,
+                                                             const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
+                                                             const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
+                                                             void *VMA_NULLABLE pMemoryAllocateNext,
+                                                             VkBuffer VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pBuffer,
+                                                             VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+                                                             VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* Creates a buffer in memory that is there already, from its first byte on. The program sees to it that what shares the memory
+ * is not used at once. The memory is not freed with the buffer.
+ * Errors: VK_ERROR_INITIALIZATION_FAILED if the size is 0; VK_ERROR_FEATURE_NOT_PRESENT if the buffer does not fit there, or
+ * cannot be in that memory type; those of Vulkan. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingBuffer(VmaAllocator VMA_NOT_NULL allocator,
+                                                            VmaAllocation VMA_NOT_NULL allocation,
+                                                            const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
+                                                            VkBuffer VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pBuffer);
+
+/* The same from another byte on. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingBuffer2(VmaAllocator VMA_NOT_NULL allocator,
+                                                             VmaAllocation VMA_NOT_NULL allocation,
+                                                             VkDeviceSize allocationLocalOffset,
+                                                             const VkBufferCreateInfo *VMA_NOT_NULL pBufferCreateInfo,
+                                                             VkBuffer VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pBuffer);
+
+/* Destroys a buffer and frees its memory; either may be null. Thread-safe for different ones. */
+VMA_CALL_PRE void VMA_CALL_POST vmaDestroyBuffer(VmaAllocator VMA_NOT_NULL allocator, VkBuffer VMA_NULLABLE_NON_DISPATCHABLE buffer,
+                                                 VmaAllocation VMA_NULLABLE allocation);
+
+/* Creates an image, allocates memory for it and binds the two.
+ * Errors: VK_ERROR_INITIALIZATION_FAILED if an extent, mipLevels or arrayLayers is 0; VK_ERROR_FEATURE_NOT_PRESENT if it is
+ * disjoint; those of vkCreateImage, vmaAllocateMemory and vkBindImageMemory. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateImage(VmaAllocator VMA_NOT_NULL allocator,
+                                                   const VkImageCreateInfo *VMA_NOT_NULL pImageCreateInfo,
+                                                   const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
+                                                   VkImage VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pImage,
+                                                   VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+                                                   VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* The same with memory of its own, and a chain for VkMemoryAllocateInfo, which may be null. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateDedicatedImage(VmaAllocator VMA_NOT_NULL allocator,
+                                                            const VkImageCreateInfo *VMA_NOT_NULL pImageCreateInfo,
+                                                            const VmaAllocationCreateInfo *VMA_NOT_NULL pAllocationCreateInfo,
+                                                            void *VMA_NULLABLE pMemoryAllocateNext,
+                                                            VkImage VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pImage,
+                                                            VmaAllocation VMA_NULLABLE *VMA_NOT_NULL pAllocation,
+                                                            VmaAllocationInfo *VMA_NULLABLE pAllocationInfo);
+
+/* Creates an image in memory that is there already. As vmaCreateAliasingBuffer. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingImage(VmaAllocator VMA_NOT_NULL allocator,
+                                                           VmaAllocation VMA_NOT_NULL allocation,
+                                                           const VkImageCreateInfo *VMA_NOT_NULL pImageCreateInfo,
+                                                           VkImage VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pImage);
+
+/* The same from another byte on. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateAliasingImage2(VmaAllocator VMA_NOT_NULL allocator,
+                                                            VmaAllocation VMA_NOT_NULL allocation,
+                                                            VkDeviceSize allocationLocalOffset,
+                                                            const VkImageCreateInfo *VMA_NOT_NULL pImageCreateInfo,
+                                                            VkImage VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pImage);
+
+/* Destroys an image and frees its memory; either may be null. Thread-safe for different ones. */
+VMA_CALL_PRE void VMA_CALL_POST vmaDestroyImage(VmaAllocator VMA_NOT_NULL allocator, VkImage VMA_NULLABLE_NON_DISPATCHABLE image,
+                                                VmaAllocation VMA_NULLABLE allocation);
+
+/* --------------------------------------------------------------------------------------------------------- virtual blocks */
+
+/* Makes a virtual block: numbers that can be allocated, and no memory.
+ * Errors: VK_ERROR_INITIALIZATION_FAILED if the size is 0 or above 2^63. Thread-safe. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaCreateVirtualBlock(const VmaVirtualBlockCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                          VmaVirtualBlock VMA_NULLABLE *VMA_NOT_NULL pVirtualBlock);
+
+/* Destroys a virtual block; null is nothing. What is still allocated is logged. */
+VMA_CALL_PRE void VMA_CALL_POST vmaDestroyVirtualBlock(VmaVirtualBlock VMA_NULLABLE virtualBlock);
+
+/* Whether nothing is allocated. One thread at a time, as all that follow. */
+VMA_CALL_PRE VkBool32 VMA_CALL_POST vmaIsVirtualBlockEmpty(VmaVirtualBlock VMA_NOT_NULL virtualBlock);
+
+/* Describes a virtual allocation. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetVirtualAllocationInfo(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
+                                                            VmaVirtualAllocation allocation,
+                                                            VmaVirtualAllocationInfo *VMA_NOT_NULL pVirtualAllocInfo);
+
+/* Allocates a range. pOffset may be null.
+ * Errors: VK_ERROR_OUT_OF_DEVICE_MEMORY if there is no room, the size is 0, or the alignment is no power of two; then the
+ * allocation is null and the offset UINT64_MAX. */
+VMA_CALL_PRE VkResult VMA_CALL_POST vmaVirtualAllocate(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
+                                                       const VmaVirtualAllocationCreateInfo *VMA_NOT_NULL pCreateInfo,
+                                                       VmaVirtualAllocation VMA_NULLABLE_NON_DISPATCHABLE *VMA_NOT_NULL pAllocation,
+                                                       VkDeviceSize *VMA_NULLABLE pOffset);
+
+/* Frees a range; null is nothing. */
+VMA_CALL_PRE void VMA_CALL_POST vmaVirtualFree(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
+                                               VmaVirtualAllocation VMA_NULLABLE_NON_DISPATCHABLE allocation);
+
+/* Frees all ranges. */
+VMA_CALL_PRE void VMA_CALL_POST vmaClearVirtualBlock(VmaVirtualBlock VMA_NOT_NULL virtualBlock);
+
+/* Changes what the program keeps with a range. */
+VMA_CALL_PRE void VMA_CALL_POST vmaSetVirtualAllocationUserData(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
+                                                                VmaVirtualAllocation allocation, void *VMA_NULLABLE pUserData);
+
+/* Figures of a virtual block, fast. */
+VMA_CALL_PRE void VMA_CALL_POST vmaGetVirtualBlockStatistics(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
+                                                             VmaStatistics *VMA_NOT_NULL pStats);
+
+/* Figures of a virtual block, collected by a walk. */
+VMA_CALL_PRE void VMA_CALL_POST vmaCalculateVirtualBlockStatistics(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
+                                                                   VmaDetailedStatistics *VMA_NOT_NULL pStats);
+
+#if VMA_STATS_STRING_ENABLED
+/* Describes a virtual block as JSON; unless detailedMap is VK_FALSE every range. The text is to be given back with
+ * vmaFreeVirtualBlockStatsString. */
+VMA_CALL_PRE void VMA_CALL_POST vmaBuildVirtualBlockStatsString(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
+                                                                char *VMA_NULLABLE *VMA_NOT_NULL ppStatsString,
+                                                                VkBool32 detailedMap);
+
+/* Frees a text of vmaBuildVirtualBlockStatsString; null is nothing. */
+VMA_CALL_PRE void VMA_CALL_POST vmaFreeVirtualBlockStatsString(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
+                                                               char *VMA_NULLABLE pStatsString);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
+
+#endif /* AMD_VULKAN_MEMORY_ALLOCATOR_H */

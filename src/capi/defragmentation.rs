@@ -1,0 +1,218 @@
+//! What is behind a `VmaDefragmentationContext`.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use ash::vk;
+
+use crate::allocation::AllocationId;
+use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
+use crate::base::sync::Threading;
+use crate::defragment::MoveError;
+use crate::error::MapError;
+
+use super::allocator::Front;
+use super::guard::refused;
+use super::slab::Slot;
+use super::types::{BreakFunction, Pointer, VmaAllocation, VmaDefragmentationMove, VmaDefragmentationStats};
+
+/// `VMA_DEFRAGMENTATION_MOVE_OPERATION_COPY`.
+pub(super) const COPY: u32 = 0;
+/// `VMA_DEFRAGMENTATION_MOVE_OPERATION_IGNORE`.
+const IGNORE: u32 = 1;
+/// `VMA_DEFRAGMENTATION_MOVE_OPERATION_DESTROY`.
+const DESTROY: u32 = 2;
+
+/// A defragmentation under way.
+pub struct ContextObject {
+    open: OpenDefragmentation,
+    break_callback: Option<(BreakFunction, Pointer)>,
+    /// The moves of the open pass, and what C sees of them, one for one.
+    planned: Vec<PlannedMove>,
+    moves: Vec<VmaDefragmentationMove>,
+    /// Handles of allocations, as they were when they were last looked for.
+    handles: HashMap<AllocationId, VmaAllocation>,
+}
+
+impl fmt::Debug for ContextObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ContextObject").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+impl ContextObject {
+    pub(super) fn new(open: OpenDefragmentation, break_callback: Option<(BreakFunction, Pointer)>) -> Self {
+        Self { open, break_callback, planned: Vec::new(), moves: Vec::new(), handles: HashMap::new() }
+    }
+
+    /// Whether the program has moves to make.
+    pub(super) fn has_open_pass(&self) -> bool {
+        !self.moves.is_empty()
+    }
+
+    /// The moves, for the program to change what is to be done with them.
+    pub(super) fn moves(&mut self) -> &mut [VmaDefragmentationMove] {
+        &mut self.moves
+    }
+}
+
+impl<T: Threading> Front<T> {
+    /// The handle of an allocation that is to be moved. `None` if it has none yet: another thread is just making it.
+    fn handle_of(
+        &self,
+        handles: &mut HashMap<AllocationId, VmaAllocation>,
+        wanted: AllocationId,
+    ) -> Option<VmaAllocation> {
+        // SAFETY: handles of the slab, freed ones perhaps; the program does not free while a pass begins what it moves.
+        let is_of = |handle: VmaAllocation| {
+            unsafe { Slot::of(handle) }.is_some_and(|slot| slot.allocation().id() == wanted)
+        };
+        if let Some(handle) = handles.get(&wanted).copied().filter(|&handle| is_of(handle)) {
+            return Some(handle);
+        }
+        // Looked for once for all moves of a pass, and of those that follow, but for what was allocated since.
+        handles.clear();
+        self.slab.for_each(|handle, slot| {
+            handles.insert(slot.allocation().id(), handle);
+        });
+        handles.get(&wanted).copied()
+    }
+
+    /// Plans a pass.
+    pub(super) fn begin_pass(&self, context: &mut ContextObject) {
+        self.roll_back(context);
+        let callback = context.break_callback;
+        let mut stop = || {
+            callback.is_some_and(|(callback, user_data)| {
+                // SAFETY: C3: a function of the program that may be called while the context lives.
+                let answer = unsafe { callback(user_data.0) };
+                answer != vk::FALSE
+            })
+        };
+        for planned in self.allocator.plan_moves(&mut context.open, &mut stop) {
+            let source = self.handle_of(&mut context.handles, planned.source());
+            // SAFETY: the handle was just found.
+            let slot = source.and_then(|source| unsafe { Slot::of(source) });
+            let (Some(source), Some(slot)) = (source, slot) else {
+                self.allocator.roll_back_move(&context.open, &planned);
+                continue;
+            };
+            let destination = self.slab.insert(planned.destination(slot.allocation()));
+            context.moves.push(VmaDefragmentationMove {
+                operation: COPY,
+                src_allocation: source,
+                dst_tmp_allocation: destination,
+            });
+            context.planned.push(planned);
+        }
+    }
+
+    /// Ends the use of a temporary handle.
+    fn forget(&self, handle: VmaAllocation) {
+        // SAFETY: `begin_pass` made the handle.
+        if let Some(slot) = unsafe { self.slab.own(handle) } {
+            // SAFETY: nobody uses it any more: the pass is at its end.
+            unsafe { self.slab.remove(slot) };
+        }
+    }
+
+    /// Ends a pass: does with every move what the program has said. `VK_INCOMPLETE` if anything came of it.
+    ///
+    /// # Safety
+    /// C1 to C3: the program has done what it says, and no other call uses the allocations that are moved.
+    pub(super) unsafe fn end_pass(&self, function: &'static str, context: &mut ContextObject) -> vk::Result {
+        let mut result = vk::Result::SUCCESS;
+        let planned = std::mem::take(&mut context.planned);
+        for (planned, operation) in planned.iter().zip(std::mem::take(&mut context.moves)) {
+            let source = operation.src_allocation;
+            // Whatever is mapped through it ends with it.
+            // SAFETY: C1: the program does not free what is moved.
+            if let Some(slot) = unsafe { Slot::of(operation.dst_tmp_allocation) } {
+                while slot.count_unmap() {
+                    // SAFETY: it was counted when it was made.
+                    let _ = unsafe { self.allocator.unmap_memory(slot.allocation()) };
+                }
+            }
+            self.forget(operation.dst_tmp_allocation);
+            // SAFETY: C1, C2.
+            let Some(slot) = (unsafe { self.slab.own(source) }) else {
+                super::guard::misused(function, "an allocation was freed while it was moved");
+                self.allocator.roll_back_move(&context.open, planned);
+                continue;
+            };
+            let users = u64::from(slot.map_count());
+            let answered = match operation.operation {
+                IGNORE => {
+                    self.allocator.ignore_move(&context.open, planned);
+                    continue;
+                }
+                DESTROY => {
+                    let freed = self.allocator.free_move(&context.open, planned, slot.allocation(), users);
+                    if freed.is_ok() {
+                        // SAFETY: C2; it was freed.
+                        unsafe { self.slab.remove(slot) };
+                    }
+                    freed
+                }
+                _ => {
+                    // SAFETY: C2: the copy takes the place of the allocation, or is forgotten.
+                    let mut allocation = unsafe { slot.copy() };
+                    let moved = self.allocator.complete_move(&context.open, planned, &mut allocation, users);
+                    if moved.is_ok() {
+                        // SAFETY: C2: no other call uses the allocation.
+                        unsafe { self.slab.replace(slot, allocation) };
+                        if users != 0 {
+                            self.mapped_elsewhere(slot);
+                        }
+                    }
+                    moved
+                }
+            };
+            match answered {
+                Ok(()) if result == vk::Result::SUCCESS => result = vk::Result::INCOMPLETE,
+                Ok(()) => {}
+                Err(error) => {
+                    self.allocator.roll_back_move(&context.open, planned);
+                    let told = match &error {
+                        MoveError::Map(MapError::Driver(error)) => error.result,
+                        _ => vk::Result::ERROR_UNKNOWN,
+                    };
+                    result = refused(function, &error, false, told);
+                }
+            }
+        }
+        self.allocator.end_pass(&context.open);
+        result
+    }
+
+    /// Notes where an allocation is mapped now that it was moved.
+    fn mapped_elsewhere(&self, slot: &Slot) {
+        let allocation = slot.allocation();
+        if let Ok(pointer) = self.allocator.count_mapping(allocation) {
+            slot.set_mapped(pointer.as_ptr().cast());
+            // SAFETY: counted just above.
+            let unmapped = unsafe { self.allocator.unmap_memory(allocation) };
+            debug_assert!(unmapped.is_ok());
+        }
+    }
+
+    /// Takes back what was planned and not ended.
+    fn roll_back(&self, context: &mut ContextObject) {
+        for (planned, operation) in context.planned.drain(..).zip(context.moves.drain(..)) {
+            self.forget(operation.dst_tmp_allocation);
+            self.allocator.roll_back_move(&context.open, &planned);
+        }
+    }
+
+    /// Ends a defragmentation.
+    pub(super) fn end_defragmentation(&self, mut context: ContextObject) -> VmaDefragmentationStats {
+        self.roll_back(&mut context);
+        let known = self.allocator.close_defragmentation(context.open);
+        VmaDefragmentationStats {
+            bytes_moved: known.bytes_moved,
+            bytes_freed: known.bytes_freed,
+            allocations_moved: u32::try_from(known.allocations_moved).unwrap_or(u32::MAX),
+            device_memory_blocks_freed: u32::try_from(known.blocks_freed).unwrap_or(u32::MAX),
+        }
+    }
+}

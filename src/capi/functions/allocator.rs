@@ -1,0 +1,186 @@
+//! Allocators: made, asked, destroyed.
+
+use std::sync::atomic::AtomicUsize;
+
+use ash::vk;
+
+use crate::allocator::{Allocator, AllocatorCreateInfo, LocalAllocator};
+use crate::base::cast::index;
+use crate::base::sync::Threading;
+use crate::capi::allocator::{AllocatorObject, AnyFront, Front, each, functions, heap_count};
+use crate::capi::guard::{answer, exported, given, misused, refused};
+use crate::capi::slab::Slab;
+use crate::capi::types::{EXTERNALLY_SYNCHRONIZED, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo};
+use crate::create_info::AllocatorCreateFlags;
+use crate::error::CreateAllocatorError;
+
+/// What the members of the program's structure say, and the parts that have to live meanwhile.
+///
+/// # Safety
+/// C1 to C3 for `info`.
+unsafe fn make(info: &VmaAllocatorCreateInfo) -> Result<AllocatorObject, CreateAllocatorError> {
+    // SAFETY: C3.
+    let functions = functions(unsafe { info.vulkan_functions.as_ref() });
+    let limits: &[u64] = if info.heap_size_limit.is_null() {
+        &[]
+    } else {
+        // SAFETY: C3.
+        let count = unsafe { heap_count(&functions, info.instance, info.physical_device) };
+        // SAFETY: C3: the list has an element for each heap.
+        unsafe { std::slice::from_raw_parts(info.heap_size_limit, count) }
+    };
+    let flags = AllocatorCreateFlags::from_bits_truncate(info.flags);
+    let api_version = match info.vulkan_api_version {
+        0 => vk::API_VERSION_1_0,
+        version => version,
+    };
+    let rust = AllocatorCreateInfo {
+        flags,
+        preferred_large_heap_block_size: info.preferred_large_heap_block_size,
+        heap_size_limits: limits,
+        ..AllocatorCreateInfo::from_raw(
+            info.instance,
+            info.device,
+            info.physical_device,
+            api_version,
+            functions,
+        )
+    };
+    let front = if info.flags & EXTERNALLY_SYNCHRONIZED == 0 {
+        // SAFETY: C3.
+        let allocator = unsafe { Allocator::new(&rust) }?;
+        AnyFront::Shared(front(allocator, flags, true))
+    } else {
+        // SAFETY: C3.
+        let allocator = unsafe { LocalAllocator::new_local(&rust) }?;
+        AnyFront::Local(front(allocator, flags, false))
+    };
+    let (properties, memory_properties) = match &front {
+        AnyFront::Shared(front) => facts(&front.allocator),
+        AnyFront::Local(front) => facts(&front.allocator),
+    };
+    Ok(AllocatorObject {
+        front,
+        instance: info.instance,
+        physical_device: info.physical_device,
+        device: info.device,
+        properties,
+        memory_properties,
+        pools: AtomicUsize::new(0),
+    })
+}
+
+fn front<T: Threading>(allocator: Allocator<T>, flags: AllocatorCreateFlags, shared: bool) -> Front<T> {
+    let has_priorities = flags.contains(AllocatorCreateFlags::EXT_MEMORY_PRIORITY);
+    Front { allocator, slab: Slab::new(shared), has_priorities }
+}
+
+fn facts<T: Threading>(
+    allocator: &Allocator<T>,
+) -> (Box<vk::PhysicalDeviceProperties>, Box<vk::PhysicalDeviceMemoryProperties>) {
+    (Box::new(*allocator.physical_device_properties()), Box::new(allocator.memory_properties()))
+}
+
+/// The result for an allocator that is not made. VMA asserts in all these cases and has none.
+fn result(error: &CreateAllocatorError) -> vk::Result {
+    match error {
+        CreateAllocatorError::ExtensionNotPresent { .. } => vk::Result::ERROR_EXTENSION_NOT_PRESENT,
+        _ => vk::Result::ERROR_INITIALIZATION_FAILED,
+    }
+}
+
+exported! {
+    /// Makes an allocator.
+    fn vmaCreateAllocator(info: *const VmaAllocatorCreateInfo, allocator: *mut VmaAllocator) -> vk::Result {
+        const NAME: &str = "vmaCreateAllocator";
+        // SAFETY: C3.
+        unsafe { answer(allocator, std::ptr::null_mut()) };
+        // SAFETY: C3.
+        let (Some(info), false) = (unsafe { given(NAME, info) }, allocator.is_null()) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        if info.instance == vk::Instance::null()
+            || info.physical_device == vk::PhysicalDevice::null()
+            || info.device == vk::Device::null()
+        {
+            misused(NAME, "instance, physicalDevice and device must not be null");
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        }
+        // SAFETY: C1 to C3.
+        match unsafe { make(info) } {
+            Ok(object) => {
+                // SAFETY: C3; it was checked for null.
+                unsafe { allocator.write(Box::into_raw(Box::new(object))) };
+                vk::Result::SUCCESS
+            }
+            Err(error) => refused(NAME, &error, true, result(&error)),
+        }
+    }
+
+    /// Destroys an allocator and all that is in it.
+    fn vmaDestroyAllocator(allocator: VmaAllocator) {
+        if !allocator.is_null() {
+            // SAFETY: C1 and C2: `vmaCreateAllocator` made the box, and nobody uses it any more.
+            let object = unsafe { Box::from_raw(allocator) };
+            object.before_destruction();
+            drop(object);
+        }
+    }
+
+    /// Says which handles an allocator was made with.
+    fn vmaGetAllocatorInfo(allocator: VmaAllocator, info: *mut VmaAllocatorInfo) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaGetAllocatorInfo", allocator) } {
+            let AllocatorObject { instance, physical_device, device, .. } = *object;
+            // SAFETY: C3.
+            unsafe { answer(info, VmaAllocatorInfo { instance, physical_device, device }) };
+        }
+    }
+
+    /// Where the properties of the physical device are.
+    fn vmaGetPhysicalDeviceProperties(
+        allocator: VmaAllocator,
+        properties: *mut *const vk::PhysicalDeviceProperties,
+    ) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaGetPhysicalDeviceProperties", allocator) } {
+            // SAFETY: C3.
+            unsafe { answer(properties, std::ptr::from_ref(&*object.properties)) };
+        }
+    }
+
+    /// Where the properties of the memory are, sizes of heaps as they are limited.
+    fn vmaGetMemoryProperties(
+        allocator: VmaAllocator,
+        properties: *mut *const vk::PhysicalDeviceMemoryProperties,
+    ) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaGetMemoryProperties", allocator) } {
+            // SAFETY: C3.
+            unsafe { answer(properties, std::ptr::from_ref(&*object.memory_properties)) };
+        }
+    }
+
+    /// The properties of one memory type.
+    fn vmaGetMemoryTypeProperties(allocator: VmaAllocator, memory_type: u32, flags: *mut vk::MemoryPropertyFlags) {
+        const NAME: &str = "vmaGetMemoryTypeProperties";
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given(NAME, allocator) } {
+            let known = object.memory_types().get(index(memory_type));
+            if known.is_none() {
+                misused(NAME, "there is no such memory type");
+            }
+            let properties = known.map_or(vk::MemoryPropertyFlags::empty(), |known| known.property_flags);
+            // SAFETY: C3.
+            unsafe { answer(flags, properties) };
+        }
+    }
+
+    /// Says that a frame begins: budgets are fetched.
+    fn vmaSetCurrentFrameIndex(allocator: VmaAllocator, frame_index: u32) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaSetCurrentFrameIndex", allocator) } {
+            each!(object, front => front.allocator.set_current_frame_index(frame_index));
+        }
+    }
+}

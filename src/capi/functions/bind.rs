@@ -1,0 +1,102 @@
+//! Memory and resources, bound to one another.
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use crate::allocation::Allocation;
+use crate::capi::allocator::{AllocatorObject, each};
+use crate::capi::guard::{exported, given, misused, refused};
+use crate::capi::slab::Slot;
+use crate::capi::types::{VmaAllocation, VmaAllocator};
+use crate::error::BindError;
+
+/// What is behind both handles, if they are live.
+///
+/// # Safety
+/// C1 and C2.
+#[inline]
+pub(super) unsafe fn both<'a>(
+    function: &'static str,
+    allocator: VmaAllocator,
+    allocation: VmaAllocation,
+) -> Option<(&'a AllocatorObject, &'a Slot, &'a Allocation)> {
+    // SAFETY: the caller's own promise.
+    let object = unsafe { given(function, allocator.cast_const()) }?;
+    // SAFETY: the caller's own promise.
+    let Some(slot) = (unsafe { Slot::of(allocation) }) else {
+        misused(function, "the allocation is not a live one");
+        return None;
+    };
+    Some((object, slot, slot.allocation()))
+}
+
+fn tell(function: &'static str, answered: Result<(), BindError>) -> vk::Result {
+    match answered {
+        Ok(()) => vk::Result::SUCCESS,
+        Err(BindError::Driver(error)) => refused(function, &error, false, error.result),
+        Err(error) => refused(function, &error, true, vk::Result::ERROR_UNKNOWN),
+    }
+}
+
+exported! {
+    /// Binds a buffer to an allocation.
+    fn vmaBindBufferMemory(allocator: VmaAllocator, allocation: VmaAllocation, buffer: vk::Buffer) -> vk::Result {
+        const NAME: &str = "vmaBindBufferMemory";
+        // SAFETY: C1, C2.
+        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
+            return vk::Result::ERROR_UNKNOWN;
+        };
+        // SAFETY: C3.
+        tell(NAME, each!(object, front => unsafe { front.allocator.bind_buffer_memory(allocation, 0, buffer) }))
+    }
+
+    /// Binds a buffer to a part of an allocation.
+    fn vmaBindBufferMemory2(
+        allocator: VmaAllocator,
+        allocation: VmaAllocation,
+        offset: u64,
+        buffer: vk::Buffer,
+        next: *const c_void,
+    ) -> vk::Result {
+        const NAME: &str = "vmaBindBufferMemory2";
+        // SAFETY: C1, C2.
+        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
+            return vk::Result::ERROR_UNKNOWN;
+        };
+        tell(NAME, each!(object, front => {
+            // SAFETY: C3.
+            unsafe { front.allocator.bind_buffer_memory2(allocation, offset, buffer, next) }
+        }))
+    }
+
+    /// Binds an image to an allocation.
+    fn vmaBindImageMemory(allocator: VmaAllocator, allocation: VmaAllocation, image: vk::Image) -> vk::Result {
+        const NAME: &str = "vmaBindImageMemory";
+        // SAFETY: C1, C2.
+        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
+            return vk::Result::ERROR_UNKNOWN;
+        };
+        // SAFETY: C3.
+        tell(NAME, each!(object, front => unsafe { front.allocator.bind_image_memory(allocation, 0, image) }))
+    }
+
+    /// Binds an image to a part of an allocation.
+    fn vmaBindImageMemory2(
+        allocator: VmaAllocator,
+        allocation: VmaAllocation,
+        offset: u64,
+        image: vk::Image,
+        next: *const c_void,
+    ) -> vk::Result {
+        const NAME: &str = "vmaBindImageMemory2";
+        // SAFETY: C1, C2.
+        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
+            return vk::Result::ERROR_UNKNOWN;
+        };
+        tell(NAME, each!(object, front => {
+            // SAFETY: C3.
+            unsafe { front.allocator.bind_image_memory2(allocation, offset, image, next) }
+        }))
+    }
+}

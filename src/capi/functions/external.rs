@@ -1,0 +1,1 @@
+//! Memory that is shared with others: the functions of Windows.

@@ -1,0 +1,81 @@
+//! Reports as JSON.
+
+use std::collections::HashMap;
+use std::ffi::{CString, c_char};
+
+use ash::vk;
+
+use crate::base::sync::Threading;
+use crate::capi::allocator::{Front, each};
+use crate::capi::guard::{answer, exported, given};
+use crate::capi::types::{VmaAllocator, VmaVirtualBlock};
+
+/// Hands a text to C, which gives it back to be freed.
+fn into_c(text: String) -> *mut c_char {
+    // JSON has no zero bytes: it writes them as escapes.
+    CString::new(text).map_or(std::ptr::null_mut(), CString::into_raw)
+}
+
+/// Takes a text back.
+///
+/// # Safety
+/// `text` is null or came from [`into_c`] and was not given back.
+unsafe fn free(text: *mut c_char) {
+    if !text.is_null() {
+        // SAFETY: the caller's own promise.
+        drop(unsafe { CString::from_raw(text) });
+    }
+}
+
+impl<T: Threading> Front<T> {
+    /// The report, with what C keeps with the allocations.
+    fn stats_string(&self, detailed: bool) -> String {
+        if !detailed {
+            return self.allocator.build_stats_string(false);
+        }
+        let mut map = self.allocator.memory_map();
+        let mut kept = HashMap::new();
+        self.slab.for_each(|_, slot| {
+            let allocation = slot.allocation();
+            kept.insert(allocation.id(), allocation.user_data());
+        });
+        for entry in map.allocations_mut() {
+            entry.user_data = kept.get(&entry.id).copied().filter(|&user_data| user_data != 0);
+        }
+        self.allocator.build_stats_string_from(&map)
+    }
+}
+
+exported! {
+    /// Describes all that an allocator holds.
+    fn vmaBuildStatsString(allocator: VmaAllocator, text: *mut *mut c_char, detailed_map: vk::Bool32) {
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given("vmaBuildStatsString", allocator) }) else { return };
+        // As in VMA: one and nothing else asks for details.
+        let json = each!(object, front => front.stats_string(detailed_map == vk::TRUE));
+        // SAFETY: C3.
+        unsafe { answer(text, into_c(json)) };
+    }
+
+    /// Frees what `vmaBuildStatsString` has made.
+    fn vmaFreeStatsString(_allocator: VmaAllocator, text: *mut c_char) {
+        // SAFETY: C1: it came from `vmaBuildStatsString`.
+        unsafe { free(text) };
+    }
+
+    /// Describes all that a virtual block holds.
+    fn vmaBuildVirtualBlockStatsString(block: VmaVirtualBlock, text: *mut *mut c_char, detailed_map: vk::Bool32) {
+        // SAFETY: C1, C2.
+        if let Some(object) = unsafe { given("vmaBuildVirtualBlockStatsString", block) } {
+            let json = object.block.build_stats_string(detailed_map != vk::FALSE);
+            // SAFETY: C3.
+            unsafe { answer(text, into_c(json)) };
+        }
+    }
+
+    /// Frees what `vmaBuildVirtualBlockStatsString` has made.
+    fn vmaFreeVirtualBlockStatsString(_block: VmaVirtualBlock, text: *mut c_char) {
+        // SAFETY: C1: it came from `vmaBuildVirtualBlockStatsString`.
+        unsafe { free(text) };
+    }
+}

@@ -1,0 +1,77 @@
+/* Allocators. */
+#include "client.h"
+
+void test_allocator(const Gpu *gpu) {
+    VmaAllocator allocator = make_allocator(gpu, 0);
+    VmaAllocatorInfo info;
+    memset(&info, 0, sizeof(info));
+    vmaGetAllocatorInfo(allocator, &info);
+    CHECK(info.instance == gpu->instance);
+    CHECK(info.physicalDevice == gpu->physicalDevice);
+    CHECK(info.device == gpu->device);
+
+    const VkPhysicalDeviceProperties *properties = NULL;
+    vmaGetPhysicalDeviceProperties(allocator, &properties);
+    CHECK(properties != NULL && strcmp(properties->deviceName, gpu->properties.deviceName) == 0);
+    const VkPhysicalDeviceMemoryProperties *memory = NULL;
+    vmaGetMemoryProperties(allocator, &memory);
+    CHECK(memory != NULL && memory->memoryTypeCount == gpu->memory.memoryTypeCount);
+    for (uint32_t i = 0; i < gpu->memory.memoryTypeCount; i++) {
+        VkMemoryPropertyFlags flags = 0xFFFFFFFF;
+        vmaGetMemoryTypeProperties(allocator, i, &flags);
+        CHECK(flags == gpu->memory.memoryTypes[i].propertyFlags);
+    }
+    vmaSetCurrentFrameIndex(allocator, 7);
+    vmaDestroyAllocator(allocator);
+    vmaDestroyAllocator(NULL);
+
+    /* Limits of heaps show in their sizes. */
+    VkDeviceSize limits[VK_MAX_MEMORY_HEAPS];
+    for (uint32_t i = 0; i < VK_MAX_MEMORY_HEAPS; i++) {
+        limits[i] = VK_WHOLE_SIZE;
+    }
+    limits[0] = 64u << 20;
+    VmaAllocatorCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    create.physicalDevice = gpu->physicalDevice;
+    create.device = gpu->device;
+    create.instance = gpu->instance;
+    create.pVulkanFunctions = gpu->pFunctions == NULL ? NULL : &gpu->functions;
+    create.pHeapSizeLimit = limits;
+    REQUIRE(vmaCreateAllocator(&create, &allocator));
+    vmaGetMemoryProperties(allocator, &memory);
+    CHECK(memory->memoryHeaps[0].size == 64u << 20);
+    for (uint32_t i = 1; i < memory->memoryHeapCount; i++) {
+        CHECK(memory->memoryHeaps[i].size == gpu->memory.memoryHeaps[i].size);
+    }
+    VkMemoryRequirements large = {65u << 20, 256, 0};
+    for (uint32_t i = 0; i < memory->memoryTypeCount; i++) {
+        if (memory->memoryTypes[i].heapIndex == 0) {
+            large.memoryTypeBits |= 1u << i;
+        }
+    }
+    VmaAllocationCreateInfo any = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0);
+    VmaAllocation allocation = NULL;
+    CHECK_RESULT(vmaAllocateMemory(allocator, &large, &any, &allocation, NULL), VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    CHECK(allocation == NULL);
+    vmaDestroyAllocator(allocator);
+
+    /* Where VMA would assert. */
+    create.pHeapSizeLimit = NULL;
+    allocator = (VmaAllocator)(void *)&create;
+    create.vulkanApiVersion = VK_MAKE_VERSION(2, 0, 0);
+    CHECK_RESULT(vmaCreateAllocator(&create, &allocator), VK_ERROR_INITIALIZATION_FAILED);
+    CHECK(allocator == NULL);
+    create.vulkanApiVersion = 0;
+    create.device = NULL;
+    CHECK_RESULT(vmaCreateAllocator(&create, &allocator), VK_ERROR_INITIALIZATION_FAILED);
+    create.device = gpu->device;
+    create.flags = VMA_ALLOCATOR_CREATE_KHR_DEDICATED_ALLOCATION_BIT;
+    VmaVulkanFunctions none;
+    memset(&none, 0, sizeof(none));
+    none.vkAllocateMemory = gpu->functions.vkAllocateMemory;
+    if (none.vkAllocateMemory != NULL) {
+        create.pVulkanFunctions = &none;
+        CHECK_RESULT(vmaCreateAllocator(&create, &allocator), VK_ERROR_INITIALIZATION_FAILED);
+    }
+}

@@ -1,0 +1,184 @@
+/* Defragmentation: buffers in host-visible memory, moved by the host. */
+#include "client.h"
+
+enum { COUNT = 200, SIZE = 4096 };
+
+static VkBool32 VKAPI_PTR count_questions(void *user_data) {
+    ++*(uint32_t *)user_data;
+    return VK_FALSE;
+}
+
+static void fill(void *bytes, int seed) {
+    for (int i = 0; i < SIZE; i++) {
+        ((unsigned char *)bytes)[i] = (unsigned char)(seed * 31 + i);
+    }
+}
+
+static bool is_filled(const void *bytes, int seed) {
+    for (int i = 0; i < SIZE; i++) {
+        if (((const unsigned char *)bytes)[i] != (unsigned char)(seed * 31 + i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void test_defragmentation(const Gpu *gpu, VmaAllocator allocator) {
+    VkBufferCreateInfo one = buffer_of(SIZE, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT);
+    VmaAllocationCreateInfo host = wanted(VMA_MEMORY_USAGE_CPU_ONLY, 0);
+    uint32_t type = 0;
+    REQUIRE(vmaFindMemoryTypeIndexForBufferInfo(allocator, &one, &host, &type));
+    VmaPoolCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    create.memoryTypeIndex = type;
+    create.blockSize = 32 * SIZE;
+    VmaPool pool = NULL;
+    REQUIRE(vmaCreatePool(allocator, &create, &pool));
+
+    static VkBuffer buffers[COUNT];
+    static VmaAllocation allocations[COUNT];
+    VmaAllocationInfo info;
+    for (int i = 0; i < COUNT; i++) {
+        VmaAllocationCreateInfo inside = wanted(VMA_MEMORY_USAGE_UNKNOWN, i % 2 == 0 ? VMA_ALLOCATION_CREATE_MAPPED_BIT : 0);
+        inside.pool = pool;
+        inside.pUserData = (void *)(size_t)(i + 1);
+        REQUIRE(vmaCreateBuffer(allocator, &one, &inside, &buffers[i], &allocations[i], &info));
+        void *data = info.pMappedData;
+        if (i % 2 != 0) {
+            CHECK(data == NULL);
+            REQUIRE(vmaMapMemory(allocator, allocations[i], &data));
+        }
+        fill(data, i);
+        REQUIRE(vmaFlushAllocation(allocator, allocations[i], 0, VK_WHOLE_SIZE));
+        /* Some stay mapped by hand. */
+        if (i % 2 != 0 && i % 8 != 1) {
+            vmaUnmapMemory(allocator, allocations[i]);
+        }
+        if (i % 10 == 0) {
+            vmaSetAllocationName(allocator, allocations[i], "tenth");
+        }
+    }
+    for (int i = 0; i < COUNT; i++) {
+        if (i % 4 >= 2) {
+            if (i % 8 == 1) {
+                vmaUnmapMemory(allocator, allocations[i]);
+            }
+            vmaDestroyBuffer(allocator, buffers[i], allocations[i]);
+            allocations[i] = NULL;
+        }
+    }
+    VmaStatistics before, after;
+    vmaGetPoolStatistics(allocator, pool, &before);
+
+    uint32_t questions = 0;
+    VmaDefragmentationInfo defragment;
+    memset(&defragment, 0, sizeof(defragment));
+    defragment.flags = VMA_DEFRAGMENTATION_FLAG_ALGORITHM_FULL_BIT;
+    defragment.pool = pool;
+    defragment.maxAllocationsPerPass = 16;
+    defragment.pfnBreakCallback = count_questions;
+    defragment.pBreakCallbackUserData = &questions;
+    VmaDefragmentationContext context = NULL;
+    VkResult begun = vmaBeginDefragmentation(allocator, &defragment, &context);
+    CHECK_RESULT(begun, VK_SUCCESS);
+    uint32_t moved = 0, passes = 0, ignored = 0, destroyed = 0;
+    while (begun == VK_SUCCESS) {
+        VmaDefragmentationPassMoveInfo pass;
+        memset(&pass, 0, sizeof(pass));
+        VkResult result = vmaBeginDefragmentationPass(allocator, context, &pass);
+        if (result == VK_SUCCESS) {
+            CHECK(pass.moveCount == 0);
+            break;
+        }
+        CHECK_RESULT(result, VK_INCOMPLETE);
+        if (result != VK_INCOMPLETE) {
+            break;
+        }
+        CHECK(pass.moveCount > 0 && pass.moveCount <= 16 && pass.pMoves != NULL);
+        for (uint32_t i = 0; i < pass.moveCount; i++) {
+            VmaDefragmentationMove *move = &pass.pMoves[i];
+            CHECK(move->operation == VMA_DEFRAGMENTATION_MOVE_OPERATION_COPY);
+            VmaAllocationInfo from, to;
+            vmaGetAllocationInfo(allocator, move->srcAllocation, &from);
+            vmaGetAllocationInfo(allocator, move->dstTmpAllocation, &to);
+            int at = (int)(size_t)from.pUserData - 1;
+            CHECK(at >= 0 && at < COUNT && allocations[at] == move->srcAllocation);
+            CHECK(to.size == from.size);
+            CHECK(to.deviceMemory != from.deviceMemory || to.offset != from.offset);
+            if (passes == 0 && i == 1) {
+                move->operation = VMA_DEFRAGMENTATION_MOVE_OPERATION_IGNORE;
+                ignored++;
+                continue;
+            }
+            if (passes == 0 && i == 2) {
+                move->operation = VMA_DEFRAGMENTATION_MOVE_OPERATION_DESTROY;
+                if (at % 8 == 1) {
+                    vmaUnmapMemory(allocator, allocations[at]);
+                }
+                gpu->vkDestroyBuffer(gpu->device, buffers[at], NULL);
+                buffers[at] = VK_NULL_HANDLE;
+                allocations[at] = NULL;
+                destroyed++;
+                continue;
+            }
+            VkBuffer next = VK_NULL_HANDLE;
+            REQUIRE(gpu->vkCreateBuffer(gpu->device, &one, NULL, &next));
+            CHECK_RESULT(vmaBindBufferMemory(allocator, move->dstTmpAllocation, next), VK_SUCCESS);
+            unsigned char bytes[SIZE];
+            REQUIRE(vmaCopyAllocationToMemory(allocator, move->srcAllocation, 0, bytes, SIZE));
+            REQUIRE(vmaCopyMemoryToAllocation(allocator, bytes, move->dstTmpAllocation, 0, SIZE));
+            gpu->vkDestroyBuffer(gpu->device, buffers[at], NULL);
+            buffers[at] = next;
+            moved++;
+        }
+        passes++;
+        result = vmaEndDefragmentationPass(allocator, context, &pass);
+        CHECK(result == VK_SUCCESS || result == VK_INCOMPLETE);
+        if (result == VK_SUCCESS) {
+            break;
+        }
+    }
+    VmaDefragmentationStats stats;
+    memset(&stats, 0xFF, sizeof(stats));
+    if (begun == VK_SUCCESS) {
+        vmaEndDefragmentation(allocator, context, &stats);
+        CHECK(moved > 0 && ignored == 1 && destroyed == 1 && questions > 0);
+        CHECK(stats.allocationsMoved == moved && stats.bytesMoved == (VkDeviceSize)moved * SIZE);
+        vmaGetPoolStatistics(allocator, pool, &after);
+        CHECK(after.blockCount < before.blockCount);
+        CHECK(after.allocationCount == before.allocationCount - 1);
+        CHECK(stats.deviceMemoryBlocksFreed >= before.blockCount - after.blockCount);
+    }
+
+    /* Everything is where its handle says, mapped as it was. */
+    for (int i = 0; i < COUNT; i++) {
+        if (allocations[i] == NULL) {
+            continue;
+        }
+        vmaGetAllocationInfo(allocator, allocations[i], &info);
+        CHECK(info.pUserData == (void *)(size_t)(i + 1));
+        CHECK(i % 10 == 0 ? info.pName != NULL && strcmp(info.pName, "tenth") == 0 : info.pName == NULL);
+        void *data = info.pMappedData;
+        CHECK((data != NULL) == (i % 2 == 0 || i % 8 == 1));
+        if (i % 2 != 0 && i % 8 != 1) {
+            REQUIRE(vmaMapMemory(allocator, allocations[i], &data));
+        }
+        CHECK(data != NULL && is_filled(data, i));
+        if (i % 2 != 0) {
+            vmaUnmapMemory(allocator, allocations[i]);
+        }
+        vmaDestroyBuffer(allocator, buffers[i], allocations[i]);
+    }
+    vmaGetPoolStatistics(allocator, pool, &after);
+    CHECK(after.allocationCount == 0);
+    vmaDestroyPool(allocator, pool);
+
+    /* Nothing to do is soon done. */
+    defragment.pool = NULL;
+    defragment.flags = 0;
+    if (vmaBeginDefragmentation(allocator, &defragment, &context) == VK_SUCCESS) {
+        VmaDefragmentationPassMoveInfo pass;
+        CHECK_RESULT(vmaBeginDefragmentationPass(allocator, context, &pass), VK_SUCCESS);
+        vmaEndDefragmentation(allocator, context, NULL);
+    }
+}

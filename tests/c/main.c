@@ -1,0 +1,68 @@
+/* Runs every test on one device: main <sim|vulkan> <table|lookup|loaded>. */
+#include "client.h"
+
+#include <dlfcn.h>
+
+#ifdef CLIENT_WITH_SIM
+#include <sublet_sim.h>
+#endif
+
+int failures = 0;
+
+static PFN_vkGetInstanceProcAddr entry_of(const char *device) {
+#ifdef CLIENT_WITH_SIM
+    if (strcmp(device, "sim") == 0) {
+        return sublet_sim_get_instance_proc_addr;
+    }
+#endif
+    if (strcmp(device, "vulkan") == 0) {
+        void *library = dlopen("libvulkan.so.1", RTLD_NOW);
+        void *symbol = library == NULL ? NULL : dlsym(library, "vkGetInstanceProcAddr");
+        PFN_vkGetInstanceProcAddr entry = NULL;
+        if (symbol == NULL) {
+            printf("there is no Vulkan loader\n");
+            exit(3);
+        }
+        /* ISO C has no conversion between the two kinds of pointers. */
+        memcpy(&entry, &symbol, sizeof(entry));
+        return entry;
+    }
+    printf("there is no such device: %s\n", device);
+    exit(2);
+}
+
+static void test_all(const Gpu *gpu, VmaAllocatorCreateFlags flags) {
+    VmaAllocator allocator = make_allocator(gpu, flags);
+    test_memory(gpu, allocator);
+    test_buffers(gpu, allocator);
+    test_images(gpu, allocator);
+    test_aliasing(gpu, allocator);
+    test_pools(gpu, allocator);
+    test_linear(gpu, allocator);
+    test_mapping(gpu, allocator);
+    test_defragmentation(gpu, allocator);
+    test_statistics(gpu, allocator);
+    test_bad_input(gpu, allocator);
+    VmaTotalStatistics left;
+    vmaCalculateStatistics(allocator, &left);
+    CHECK(left.total.statistics.allocationCount == 0);
+    vmaDestroyAllocator(allocator);
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3) {
+        printf("usage: %s <sim|vulkan> <table|lookup|loaded>\n", argv[0]);
+        return 2;
+    }
+    Gpu gpu = open_gpu(entry_of(argv[1]), argv[2]);
+    test_allocator(&gpu);
+    test_all(&gpu, 0);
+    test_all(&gpu, VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT);
+    test_virtual_blocks();
+    close_gpu(&gpu);
+    if (failures != 0) {
+        printf("%d checks failed\n", failures);
+        return 1;
+    }
+    return 0;
+}

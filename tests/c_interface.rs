@@ -1,0 +1,421 @@
+//! The C interface from the outside: the header against the library, and clients in C11 and C++17 against both.
+//!
+//! Needs a C and a C++ compiler and the headers of Vulkan. Without them the tests say so and pass, unless
+//! `SUBLET_REQUIRE_C` is set. The libraries are built by `cargo` into `target/c`.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeSet;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Where everything is made that this test makes.
+fn workshop() -> PathBuf {
+    let target = env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let folder = root().join(target).join("c");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn header() -> String {
+    without_comments(&fs::read_to_string(root().join("include/vk_mem_alloc.h")).unwrap())
+}
+
+fn without_comments(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("/*") {
+        code.push_str(&rest[..at]);
+        rest = rest[at..].split_once("*/").unwrap().1;
+    }
+    code + rest
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// The names of functions in a text: `vma` and more, before a parenthesis.
+fn functions_in(text: &str) -> BTreeSet<String> {
+    let words = text.split('(').filter_map(|before| before.rsplit(|c| !is_word(c)).next());
+    words.filter(|word| word.starts_with("vma")).map(str::to_owned).collect()
+}
+
+/// Every function of VMA 3.4.
+const FUNCTIONS: &str = "vmaImportVulkanFunctionsFromVolk vmaCreateAllocator vmaDestroyAllocator vmaGetAllocatorInfo \
+    vmaGetPhysicalDeviceProperties vmaGetMemoryProperties vmaGetMemoryTypeProperties vmaSetCurrentFrameIndex \
+    vmaCalculateStatistics vmaGetHeapBudgets vmaFindMemoryTypeIndex vmaFindMemoryTypeIndexForBufferInfo \
+    vmaFindMemoryTypeIndexForImageInfo vmaCreatePool vmaDestroyPool vmaGetPoolStatistics vmaCalculatePoolStatistics \
+    vmaCheckPoolCorruption vmaGetPoolName vmaSetPoolName vmaAllocateMemory vmaAllocateMemoryPages vmaAllocateMemoryForBuffer \
+    vmaAllocateMemoryForImage vmaAllocateDedicatedMemory vmaFreeMemory vmaFreeMemoryPages vmaGetAllocationInfo \
+    vmaGetAllocationInfo2 vmaSetAllocationUserData vmaSetAllocationName vmaGetAllocationMemoryProperties \
+    vmaGetMemoryWin32Handle vmaGetMemoryWin32Handle2 vmaMapMemory vmaUnmapMemory vmaFlushAllocation vmaInvalidateAllocation \
+    vmaFlushAllocations vmaInvalidateAllocations vmaCopyMemoryToAllocation vmaCopyAllocationToMemory vmaCheckCorruption \
+    vmaBeginDefragmentation vmaEndDefragmentation vmaBeginDefragmentationPass vmaEndDefragmentationPass vmaBindBufferMemory \
+    vmaBindBufferMemory2 vmaBindImageMemory vmaBindImageMemory2 vmaCreateBuffer vmaCreateBufferWithAlignment \
+    vmaCreateDedicatedBuffer vmaCreateImage vmaCreateDedicatedImage vmaCreateAliasingBuffer vmaCreateAliasingBuffer2 \
+    vmaCreateAliasingImage vmaCreateAliasingImage2 vmaDestroyBuffer vmaDestroyImage vmaCreateVirtualBlock \
+    vmaDestroyVirtualBlock vmaIsVirtualBlockEmpty vmaGetVirtualAllocationInfo vmaVirtualAllocate vmaVirtualFree \
+    vmaClearVirtualBlock vmaSetVirtualAllocationUserData vmaGetVirtualBlockStatistics vmaCalculateVirtualBlockStatistics \
+    vmaBuildStatsString vmaFreeStatsString vmaBuildVirtualBlockStatsString vmaFreeVirtualBlockStatsString";
+
+/// The one that the header itself defines.
+const IN_THE_HEADER: &str = "vmaImportVulkanFunctionsFromVolk";
+
+fn all_functions() -> BTreeSet<String> {
+    FUNCTIONS.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_header_declares_every_function_and_no_other() {
+    let wanted = all_functions();
+    assert_eq!(wanted.len(), 76);
+    assert_eq!(functions_in(&header()), wanted);
+}
+
+#[test]
+fn the_library_defines_what_the_header_declares() {
+    let mut defined = BTreeSet::new();
+    for entry in fs::read_dir(root().join("src/capi/functions")).unwrap() {
+        let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+        for line in text.lines() {
+            if let Some(rest) = line.trim_start().strip_prefix("fn vma") {
+                let name = rest.split(|c| !is_word(c)).next().unwrap();
+                assert!(defined.insert(format!("vma{name}")), "{name} is defined twice");
+            }
+        }
+    }
+    defined.insert(IN_THE_HEADER.to_owned());
+    assert_eq!(defined, all_functions());
+}
+
+/// The members of a structure in the header, in their order.
+fn members(code: &str, structure: &str) -> Vec<String> {
+    let after = code.split_once(&format!("typedef struct {structure} {{")).unwrap().1;
+    let body = after.split_once(&format!("}} {structure};")).unwrap().0;
+    let mut members = Vec::new();
+    for statement in
+        body.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join(" ").split(';')
+    {
+        let declared = statement.split('[').next().unwrap().trim();
+        if let Some(name) = declared.rsplit(|c| !is_word(c)).next().filter(|name| !name.is_empty()) {
+            // Two types for one member stand in two branches of the preprocessor.
+            if members.last().map(String::as_str) != Some(name) && !members.contains(&name.to_owned()) {
+                members.push(name.to_owned());
+            }
+        }
+    }
+    members
+}
+
+#[test]
+fn structures_have_the_members_that_the_header_names() {
+    let code = header();
+    let mut count = 0;
+    for layout in sublet::capi::layouts() {
+        let mut declared = members(&code, layout.name);
+        if cfg!(feature = "capi-3-3") {
+            declared.retain(|name| name != "minAlignment" && name != "vkGetPhysicalDeviceProperties2KHR");
+        }
+        let known: Vec<&str> = layout.members.iter().map(|(name, _)| *name).collect();
+        assert_eq!(declared, known, "{}", layout.name);
+        count += 1;
+    }
+    assert_eq!(count, code.matches("typedef struct").count());
+}
+
+/// Runs a command, and shows what it said if it fails.
+fn run(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output
+}
+
+/// A language that clients are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    C11,
+    Cpp17,
+}
+
+impl Language {
+    fn compiler(self) -> Command {
+        let (variable, usual, arguments) = match self {
+            Self::C11 => ("CC", "cc", ["-std=c11", "-xc"]),
+            Self::Cpp17 => ("CXX", "c++", ["-std=c++17", "-xc++"]),
+        };
+        let mut command = Command::new(env::var_os(variable).unwrap_or_else(|| usual.into()));
+        command.args(arguments).args(["-Wall", "-Wextra", "-Werror", "-g", "-fno-omit-frame-pointer"]);
+        if self == Self::C11 {
+            command.args(["-Wstrict-prototypes", "-Wmissing-prototypes", "-D_GNU_SOURCE"]);
+        }
+        command
+    }
+}
+
+/// Whether there are compilers and headers; says what is missing.
+fn can_compile() -> bool {
+    static CAN: OnceLock<bool> = OnceLock::new();
+    *CAN.get_or_init(|| {
+        let probe = workshop().join("probe.c");
+        fs::write(&probe, "#include <vulkan/vulkan.h>\nint probe;\n").unwrap();
+        for language in [Language::C11, Language::Cpp17] {
+            let tried = language.compiler().args(["-fsyntax-only"]).arg(&probe).output();
+            let fault = match tried {
+                Ok(output) if output.status.success() => continue,
+                Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
+                Err(error) => error.to_string(),
+            };
+            assert!(env::var_os("SUBLET_REQUIRE_C").is_none(), "{language:?}: {fault}");
+            println!("SKIPPED: {language:?} with the headers of Vulkan cannot be compiled here: {fault}");
+            return false;
+        }
+        true
+    })
+}
+
+/// A library that was built for clients.
+struct Library {
+    file: PathBuf,
+    /// What a static one needs from the system.
+    native: Vec<String>,
+}
+
+fn build(features: &str, kind: &str, file: &str) -> Library {
+    let folder = workshop().join(features.replace(',', "-"));
+    let output = run(Command::new(env!("CARGO"))
+        .current_dir(root())
+        .args(["rustc", "--lib", "--offline", "--no-default-features", "--features", features])
+        .args(["--crate-type", kind])
+        .arg("--target-dir")
+        .arg(&folder)
+        .args(["--", "--print", "native-static-libs"])
+        // What a sanitizer wants of the test is not for the library.
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS"));
+    let notes = String::from_utf8_lossy(&output.stderr).into_owned();
+    let native = notes.lines().find_map(|line| line.split_once("native-static-libs: ").map(|(_, list)| list));
+    let native = native.unwrap_or("-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc");
+    Library {
+        file: folder.join("debug").join(file),
+        native: native.split_whitespace().map(str::to_owned).collect(),
+    }
+}
+
+/// With a simulated GPU in it.
+fn library() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| build("capi,sim", "staticlib", "libsublet.a"))
+}
+
+/// With the structures of VMA 3.3.
+fn old_library() -> &'static Library {
+    static LIBRARY: OnceLock<Library> = OnceLock::new();
+    LIBRARY.get_or_init(|| build("capi-3-3,sim", "staticlib", "libsublet.a"))
+}
+
+/// Compiles the client, and links it.
+fn client(name: &str, language: Language, includes: &[&Path], flags: &[&str], library: &Library) -> PathBuf {
+    let program = workshop().join(name);
+    let mut sources: Vec<PathBuf> =
+        fs::read_dir(root().join("tests/c")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
+    sources.sort();
+    assert!(sources.len() >= 10);
+    let mut compiler = language.compiler();
+    for include in includes {
+        compiler.arg("-I").arg(include);
+    }
+    compiler.arg("-I").arg(root().join("include")).args(flags).args(&sources);
+    compiler.args(["-xnone"]).arg(&library.file).args(&library.native).arg("-ldl").arg("-o").arg(&program);
+    run(&mut compiler);
+    program
+}
+
+/// Runs a client on a simulated GPU, which must find nothing wrong.
+fn run_simulated(program: &Path, profile: &str, version: &str, way: &str) {
+    let output = Command::new(program)
+        .args(["sim", way])
+        .env("SUBLET_SIM_PROFILE", profile)
+        .env("SUBLET_SIM_API_VERSION", version)
+        .output()
+        .unwrap();
+    let (said, reported) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success() && said.is_empty() && reported.is_empty(),
+        "{} on {profile} with Vulkan {version}, {way}: {}\n{said}{reported}",
+        program.display(),
+        output.status
+    );
+}
+
+/// Profiles that differ in what matters: heaps, coherence, granularity.
+const PROFILES: [&str; 5] =
+    ["lavapipe", "nvidia-rtx-5070-ti", "amd-rx-6800-windows", "arm-mali-g52", "broadcom-raspberry-pi-4"];
+
+fn run_everywhere(program: &Path) {
+    for profile in PROFILES {
+        for (version, way) in [("1.4", "table"), ("1.3", "lookup"), ("1.0", "table"), ("1.1", "lookup")] {
+            run_simulated(program, profile, version, way);
+        }
+    }
+}
+
+#[test]
+fn a_client_in_c11_runs_on_simulated_gpus() {
+    if can_compile() {
+        let flags = ["-DCLIENT_WITH_SIM", "-pedantic"];
+        run_everywhere(&client("client-c11", Language::C11, &[], &flags, library()));
+    }
+}
+
+#[test]
+fn a_client_in_cpp17_runs_on_simulated_gpus() {
+    if can_compile() {
+        let flags = ["-DCLIENT_WITH_SIM", "-pedantic"];
+        run_everywhere(&client("client-cpp17", Language::Cpp17, &[], &flags, library()));
+    }
+}
+
+#[test]
+fn a_client_with_the_old_structures_runs_on_simulated_gpus() {
+    if can_compile() {
+        let flags = ["-DCLIENT_WITH_SIM", "-DVMA_SUBLET_3_3"];
+        run_everywhere(&client("client-old", Language::C11, &[], &flags, old_library()));
+    }
+}
+
+/// The folder of VMA's own header, of version 3.3: a package that the workspace measures the library against has it.
+fn header_of_vma() -> Option<PathBuf> {
+    let output = Command::new(env!("CARGO"))
+        .current_dir(root())
+        .args(["metadata", "--format-version", "1", "--offline", "--all-features"])
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let path = text.split("\"manifest_path\":\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let manifest = path.into_iter().find(|path| path.contains("vk-mem-0.5."))?;
+    let folder = Path::new(manifest).parent()?.join("vendor/VulkanMemoryAllocator/include");
+    folder.join("vk_mem_alloc.h").is_file().then_some(folder)
+}
+
+#[test]
+fn a_client_with_vmas_own_header_runs_on_simulated_gpus() {
+    let Some(folder) = header_of_vma() else {
+        println!("SKIPPED: VMA's header is not here");
+        return;
+    };
+    if can_compile() {
+        // What it says of itself is no fault of ours.
+        let flags = ["-DCLIENT_WITH_SIM", "-DCLIENT_OF_VMA_3_3", "-Wno-error"];
+        run_everywhere(&client("client-vma", Language::Cpp17, &[&folder], &flags, old_library()));
+    }
+}
+
+#[test]
+fn clients_run_on_the_vulkan_of_this_machine() {
+    if !can_compile() {
+        return;
+    }
+    let program = client("client-vulkan", Language::C11, &[], &[], library());
+    for way in ["table", "lookup", "loaded"] {
+        let output = Command::new(&program).args(["vulkan", way]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        if output.status.code() == Some(3) {
+            assert!(env::var_os("SUBLET_REQUIRE_VULKAN").is_none(), "{said}");
+            println!("SKIPPED: {said}");
+            return;
+        }
+        assert!(output.status.success() && said.is_empty(), "{way}: {}\n{said}", output.status);
+    }
+}
+
+/// The same client with the library as a file of its own.
+#[test]
+fn a_client_of_the_shared_library_runs() {
+    if !can_compile() || !cfg!(target_os = "linux") {
+        return;
+    }
+    let library = build("capi,sim", "cdylib", "libsublet.so");
+    let program = client("client-shared", Language::C11, &[], &["-DCLIENT_WITH_SIM"], &library);
+    let output = Command::new(&program)
+        .args(["sim", "lookup"])
+        .env("LD_LIBRARY_PATH", library.file.parent().unwrap())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.is_empty(), "{}\n{said}", output.status);
+}
+
+/// Sizes and offsets are what Rust says, in both languages; and all functions can be linked to.
+#[test]
+fn layouts_and_symbols_are_those_of_the_library() {
+    if !can_compile() || cfg!(feature = "capi-3-3") {
+        return;
+    }
+    let mut text = String::from("#include <stddef.h>\n#include <vk_mem_alloc.h>\n#ifdef __cplusplus\n");
+    text +=
+        "#define ASSERT(c) static_assert(c, #c)\n#else\n#define ASSERT(c) _Static_assert(c, #c)\n#endif\n";
+    for layout in sublet::capi::layouts() {
+        text += &format!("ASSERT(sizeof({}) == {});\n", layout.name, layout.size);
+        for (member, offset) in &layout.members {
+            text += &format!("ASSERT(offsetof({}, {member}) == {offset});\n", layout.name);
+        }
+    }
+    text += "typedef void (*Function)(void);\nFunction const all[] = {\n";
+    for name in all_functions() {
+        if name != IN_THE_HEADER && !name.contains("Win32") {
+            text += &format!("    (Function){name},\n");
+        }
+    }
+    text += "};\nint main(void) { for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) { if (!all[i]) return 1; } return 0; }\n";
+    let source = workshop().join("layouts.c");
+    fs::write(&source, text).unwrap();
+    for language in [Language::C11, Language::Cpp17] {
+        let program = workshop().join(format!("layouts-{language:?}"));
+        let mut compiler = language.compiler();
+        compiler.arg("-Wno-cast-function-type").arg("-I").arg(root().join("include")).arg(&source);
+        compiler.args(["-xnone"]).arg(&library().file).args(&library().native).arg("-o").arg(&program);
+        run(&mut compiler);
+        run(&mut Command::new(&program));
+    }
+}
+
+/// volk.h, as far as the header looks at it.
+#[test]
+fn the_functions_of_volk_are_imported() {
+    if !can_compile() {
+        return;
+    }
+    let source = workshop().join("volk.c");
+    let text = "#define VOLK_HEADER_VERSION 1\n#define VK_NO_PROTOTYPES\n#include <vulkan/vulkan.h>\n\
+        static PFN_vkGetInstanceProcAddr vkGetInstanceProcAddr;\nstatic PFN_vkGetDeviceProcAddr vkGetDeviceProcAddr;\n\
+        #include <vk_mem_alloc.h>\n\
+        static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_instance(VkInstance i, const char *n) { (void)i; (void)n; return NULL; }\n\
+        static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL of_device(VkDevice d, const char *n) { (void)d; (void)n; return NULL; }\n\
+        int main(void) {\n    VmaAllocatorCreateInfo info;\n    VmaVulkanFunctions functions;\n\
+        vkGetInstanceProcAddr = of_instance;\n    vkGetDeviceProcAddr = of_device;\n    info.flags = 0;\n\
+        if (vmaImportVulkanFunctionsFromVolk(&info, &functions) != VK_SUCCESS) return 1;\n\
+        return functions.vkGetInstanceProcAddr == of_instance && functions.vkGetDeviceProcAddr == of_device\n\
+            && functions.vkAllocateMemory == NULL ? 0 : 2;\n}\n";
+    fs::write(&source, text).unwrap();
+    for language in [Language::C11, Language::Cpp17] {
+        let program = workshop().join(format!("volk-{language:?}"));
+        let mut compiler = language.compiler();
+        run(compiler.arg("-I").arg(root().join("include")).arg(&source).arg("-o").arg(&program));
+        run(&mut Command::new(&program));
+    }
+}
