@@ -132,8 +132,8 @@ impl Budgets {
 
     /// The level of a heap if the live `VkDeviceMemory` objects have `bytes`.
     fn level_with(&self, heap: &Heap, bytes: u64) -> HeapLevel {
-        // Divided first: a heap may be larger than `u64::MAX / 4`.
-        let guess = heap.size / 5 * 4;
+        // To the byte what `size * 8 / 10` is, in parts: a heap may be larger than `u64::MAX / 8`.
+        let guess = heap.size / 10 * 8 + heap.size % 10 * 8 / 10;
         if !self.from_driver {
             return HeapLevel { usage: bytes, budget: guess };
         }
