@@ -153,7 +153,8 @@ impl Case<'_> {
     fn is_over_budget(&self) -> bool {
         let wanted =
             self.setup.profile.types.iter().enumerate().map(|(kind, _)| self.setup.block_size(kind as u32));
-        let block = wanted.max().unwrap_or(0).max(self.size());
+        let pool = self.pool.map_or(0, |pool| pool.block_size);
+        let block = wanted.max().unwrap_or(0).max(self.size()).max(pool);
         self.heaps().any(|heap| self.free(heap) < block)
     }
 }

@@ -66,6 +66,7 @@ fn setup(random: &mut Random, profile: &'static sim::Profile, offered: &[String]
         4 => 1 << (20 + random.below(6)),
         5 => (4 << 20) + random.below(1 << 20),
         6 => 64 << 20,
+        _ if random.below(5) == 0 => 1 << 38,
         _ => 1 << 30,
     };
     let heap_limits = if random.below(5) == 0 {
@@ -97,16 +98,16 @@ impl Generator {
     fn step(&mut self) -> Step {
         match self.random.below(100) {
             0..6 => Step::CreatePool(self.pool()),
-            6..7 => Step::DestroyPool(self.random.next()),
+            6..7 => Step::DestroyPool(self.random.any()),
             7..55 => {
                 let resource = self.resource();
                 Step::Allocate { resource, spec: self.spec(&resource), fault: self.fault() }
             }
-            55..78 => Step::Free(self.random.next()),
-            78..81 => Step::Map(self.random.next()),
-            81..83 => Step::Unmap(self.random.next()),
+            55..78 => Step::Free(self.random.any()),
+            78..81 => Step::Map(self.random.any()),
+            81..83 => Step::Unmap(self.random.any()),
             83..88 => Step::Flush {
-                pick: self.random.next(),
+                pick: self.random.any(),
                 from: self.random.below(257),
                 size: self.random.below(257),
                 invalidate: self.chance(40),
@@ -116,7 +117,7 @@ impl Generator {
                 Step::Find { resource, spec: self.spec(&resource) }
             }
             96..98 => Step::Budget {
-                heap: self.random.next(),
+                heap: self.random.any(),
                 budget: self.random.below(300),
                 others: self.random.below(200),
             },
@@ -229,7 +230,7 @@ impl Generator {
         match self.random.below(100) {
             0..34 => {
                 let all = self.setup.profile.all_types();
-                let bits = if self.chance(60) { all } else { self.random.next() as u32 & all };
+                let bits = if self.chance(60) { all } else { self.random.any() as u32 & all };
                 let alignment = 1 << self.one(&[0_u32, 4, 6, 8, 8, 8, 12, 16]);
                 Resource::Raw { size: self.size(), alignment, bits }
             }
@@ -252,7 +253,7 @@ impl Generator {
         let memory_type = self.memory_type();
         let has = self.setup.profile.types[memory_type as usize].flags;
         if self.chance(90) {
-            has & vk::MemoryPropertyFlags::from_raw(self.random.next() as u32)
+            has & vk::MemoryPropertyFlags::from_raw(self.random.any() as u32)
         } else {
             vk::MemoryPropertyFlags::from_raw(1 << self.random.below(8))
         }
@@ -309,8 +310,8 @@ impl Generator {
             usage,
             required: if self.chance(12) { self.properties() } else { vk::MemoryPropertyFlags::empty() },
             preferred: if self.chance(20) { self.properties() } else { vk::MemoryPropertyFlags::empty() },
-            bits: if self.chance(10) { self.random.next() as u32 } else { 0 },
-            pool: if self.chance(30) { Some(self.random.next()) } else { None },
+            bits: if self.chance(10) { self.random.any() as u32 } else { 0 },
+            pool: if self.chance(30) { Some(self.random.any()) } else { None },
             priority: self.one(&[0.0, 0.25, 0.5, 0.5, 1.0]),
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Tally {
     pub(super) steps: BTreeMap<&'static str, u64>,
     pub(super) counts: BTreeMap<&'static str, u64>,
     pub(super) differences: BTreeMap<Difference, u64>,
+    /// Heaps and steps at which the blocks that Sublet uses are more than all that VMA holds, by what came before.
+    pub(super) more: BTreeMap<Difference, u64>,
     /// Reserved bytes, summed over all steps, of VMA and of Sublet.
     pub(super) reserved: (u128, u128),
 }
@@ -45,6 +47,9 @@ impl Tally {
         }
         for (what, count) in &other.differences {
             *self.differences.entry(*what).or_default() += count;
+        }
+        for (what, count) in &other.more {
+            *self.more.entry(*what).or_default() += count;
         }
         self.reserved.0 += other.reserved.0;
         self.reserved.1 += other.reserved.1;
@@ -80,8 +85,8 @@ struct Player<'a> {
     pools: Vec<Option<PoolSpec>>,
     slots: usize,
     tally: Tally,
-    /// Heaps in which blocks were shared over the budget.
-    over_budget: u32,
+    /// The last difference that is meant and left the two with other blocks.
+    cause: Option<Difference>,
 }
 
 /// Plays a program to its end.
@@ -97,7 +102,7 @@ pub(super) fn play(program: &Program) -> Result<Tally, Mismatch> {
         pools: Vec::new(),
         slots: 0,
         tally: Tally { programs: 1, ..Tally::default() },
-        over_budget: 0,
+        cause: None,
     };
     let mut found = Ok(());
     for (at, step) in program.steps.iter().enumerate() {
@@ -113,6 +118,8 @@ pub(super) fn play(program: &Program) -> Result<Tally, Mismatch> {
     found.and(tally)
 }
 
+/// Preferred block sizes up to this are ones that every large heap has.
+const LARGEST_BLOCK: u64 = 1 << 30;
 /// Bytes of a flushed range.
 const MOST_FLUSHED: u64 = 200_000;
 
@@ -210,10 +217,13 @@ impl Player<'_> {
                 }
                 self.tally.differ(Difference::PoolBlockSize);
             }
-            (vma, sublet) if aligned => {
+            (vma, sublet) if aligned && !self.has_large_blocks(spec) => {
                 return Err(format!("another result for a pool, {vma:?} and {sublet:?}: {}", what()));
             }
             (vma, sublet) => {
+                if self.has_large_blocks(spec) {
+                    self.tally.differ(Difference::LargeBlocks);
+                }
                 if vma.is_ok() {
                     self.vma.destroy_pool(slot);
                     let log = self.vma.tap().take();
@@ -230,6 +240,12 @@ impl Player<'_> {
             self.pools.push(None);
         }
         Ok(())
+    }
+
+    /// Whether the preferred block size is one that the pool's heap does not have.
+    fn has_large_blocks(&self, spec: &PoolSpec) -> bool {
+        let kind = self.setup.profile.types.get(spec.memory_type as usize);
+        kind.is_some_and(|kind| self.setup.block_size(spec.memory_type) > self.setup.heap_size(kind.heap))
     }
 
     fn destroy_pool(&mut self, at: u64) -> Result<(), String> {
@@ -349,6 +365,7 @@ impl Player<'_> {
         if let Some(text) = case.wrong_alone() {
             return Err(format!("{text}: {}", case.text()));
         }
+        let mut cause = None;
         match case.differs() {
             None if aligned => {
                 self.tally.count("allocations compared in full");
@@ -360,11 +377,7 @@ impl Player<'_> {
             Some(text) => match explain(&case) {
                 Some(difference) => {
                     self.tally.differ(difference);
-                    if matches!(difference, Difference::OverBudget) {
-                        for place in [&vma, &sublet].into_iter().flatten() {
-                            self.over_budget |= 1 << self.heap_of(place.memory_type);
-                        }
-                    }
+                    cause = Some(difference);
                 }
                 None => return Err(format!("{text}: {}", case.text())),
             },
@@ -401,6 +414,7 @@ impl Player<'_> {
             }
             (Err(_), Err(_)) => self.tally.count("allocations refused by both"),
         }
+        self.cause = cause.or(self.cause);
         Ok(())
     }
 
@@ -469,7 +483,10 @@ impl Player<'_> {
             self.tally.count("frees compared in full");
             if !self.aligned() {
                 self.tally.differ(Difference::EmptyBlock);
+                self.cause = Some(Difference::EmptyBlock);
             }
+        } else if !self.aligned() {
+            self.cause = self.cause.or(Some(Difference::EmptyBlock));
         }
         Ok(())
     }
@@ -642,15 +659,16 @@ impl Player<'_> {
                 }
                 self.tally.count("heap budgets compared in full");
             }
-            self.tally.reserved.0 += u128::from(vma_bytes[heap]);
-            self.tally.reserved.1 += u128::from(sublet_bytes[heap]);
+            // Where VMA's blocks are larger than the heap it has only dedicated allocations.
+            if self.setup.large_block <= LARGEST_BLOCK {
+                self.tally.reserved.0 += u128::from(vma_bytes[heap]);
+                self.tally.reserved.1 += u128::from(sublet_bytes[heap]);
+            }
             let used = self.sublet_books.used_bytes(&heap_of, heap as u32);
             if used > vma_bytes[heap] {
-                if self.over_budget & 1 << heap != 0 {
-                    self.tally.count("more reserved, over the budget");
-                } else {
-                    self.tally.count("more reserved");
-                }
+                // Without a difference both hold the same.
+                let Some(cause) = self.cause else { return Err(format!("more reserved: {}", text())) };
+                *self.tally.more.entry(cause).or_default() += 1;
             } else if sublet_bytes[heap] > vma_bytes[heap] {
                 self.tally.count("more reserved, in empty blocks");
             }

@@ -1,5 +1,4 @@
 //! Many programs, on all processors, and what came of them.
-use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -148,11 +147,13 @@ fn report(total: &Tally, start: Instant) -> String {
         let stale = if count == 0 { " STALE" } else { "" };
         lines.push(format!("| {} | {count}{stale} | {} |", difference.id(), difference.reason()));
     }
+    lines.extend(
+        total.more.iter().map(|(what, count)| format!("| more reserved after {} | {count} |", what.id())),
+    );
     let (vma, sublet) = total.reserved;
     lines.push(format!(
         "reserved, all steps together: VMA {vma}, Sublet {sublet}, {:.3}",
         sublet as f64 / vma as f64
     ));
-    let _: BTreeSet<u8> = BTreeSet::new();
     lines.join("\n")
 }
