@@ -154,16 +154,17 @@ impl<T: Threading> Allocator<T> {
 impl<T: Threading> Inner<T> {
     /// Checks a create-info and turns it into what a vector is made with.
     fn pool_config(&self, info: &PoolCreateInfo<'_>) -> Result<(VectorConfig, VectorFacts), CreatePoolError> {
-        let memory_type = info.memory_type_index;
-        let allowed = self.allowed_types;
-        if memory_type >= u32::BITS || allowed & (1 << memory_type) == 0 {
-            return Err(CreatePoolError::MemoryType { memory_type, allowed });
-        }
+        // Who asks for two wrong things at once is told the same one as by VMA.
         if info.max_block_count != 0 && info.min_block_count > info.max_block_count {
             return Err(CreatePoolError::BlockCounts {
                 min: info.min_block_count,
                 max: info.max_block_count,
             });
+        }
+        let memory_type = info.memory_type_index;
+        let allowed = self.allowed_types;
+        if memory_type >= u32::BITS || allowed & (1 << memory_type) == 0 {
+            return Err(CreatePoolError::MemoryType { memory_type, allowed });
         }
         let alignment = info.min_allocation_alignment.max(1);
         if !alignment.is_power_of_two() {

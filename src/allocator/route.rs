@@ -491,7 +491,9 @@ impl<T: Threading> Allocator<T> {
         }
         // Where few allocations are allowed, the last quarter of them is kept for those that cannot do without.
         let (live, most) = self.inner.context.budgets.live_memory();
-        most >= PLENTY_OF_ALLOCATIONS || live <= most / 4 * 3
+        // In this order, so that a limit that is no multiple of four keeps no more than it has to: less than 2^30 does not
+        // overflow.
+        most >= PLENTY_OF_ALLOCATIONS || live <= most * 3 / 4
     }
 
     #[cold]

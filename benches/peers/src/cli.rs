@@ -62,6 +62,15 @@ pub(crate) enum Command {
     Growth,
     /// Instructions of a pair, with valgrind
     Instructions,
+    /// The same random programs given to VMA and to Sublet, and the two compared after each step
+    Differential {
+        /// How many programs
+        #[arg(long, default_value_t = 20_000)]
+        programs: u64,
+        /// Only this simulated device
+        #[arg(long)]
+        profile: Option<String>,
+    },
     /// The names of the workloads, peers and simulated devices
     List,
     #[command(hide = true)]

@@ -37,6 +37,15 @@ unsafe impl GlobalAlloc for Counting {
         unsafe { System.alloc(layout) }
     }
 
+    // Not by way of `alloc`: large memory comes from the system zeroed, and need not be touched.
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if ARMED.load(Ordering::Relaxed) {
+            add(layout.size() as i64);
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if ARMED.load(Ordering::Relaxed) {
             add(-(layout.size() as i64));

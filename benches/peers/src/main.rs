@@ -14,6 +14,7 @@
 mod case;
 mod cli;
 mod clock;
+mod differential;
 mod gpu;
 mod heap;
 mod instructions;

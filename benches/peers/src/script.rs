@@ -10,6 +10,11 @@ impl Random {
         Self(fastrand::Rng::with_seed(seed))
     }
 
+    /// Any number, each as likely.
+    pub(crate) fn any(&mut self) -> u64 {
+        self.0.u64(..)
+    }
+
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.0.u64(..bound)
     }

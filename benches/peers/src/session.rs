@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::case::{self, Effort, Figures, Workload};
 use crate::cli::{Command, Options};
 use crate::clock::Clock;
+use crate::differential;
 use crate::gpu::{Driver, Gpu};
 use crate::instructions;
 use crate::output::{is_busy, list, percentiles, processor, say};
@@ -114,6 +115,10 @@ impl Session {
                 return list(&self.scale);
             }
             Command::Counted { workload } => return self.counted(workload),
+            Command::Differential { programs, profile } => {
+                let (programs, profile) = (*programs, profile.clone());
+                return differential::command(programs, profile, &self.options, &self.progress);
+            }
             _ => say(&format!("{}\n", self.head()?))?,
         }
         match command {
@@ -150,7 +155,7 @@ impl Session {
                 self.growth(false)?;
                 self.targets()?;
             }
-            Command::List | Command::Counted { .. } => {}
+            Command::List | Command::Counted { .. } | Command::Differential { .. } => {}
         }
         self.progress.finish_and_clear();
         Ok(())

@@ -10,7 +10,7 @@ mod nothing;
 mod offset_allocator;
 mod rlsf;
 mod sublet;
-mod vma;
+pub(crate) mod vma;
 
 use ash::vk;
 use parking_lot::Mutex;

@@ -1,6 +1,6 @@
 //! VMA, in C++: the allocator with its default pools or a custom pool, and its virtual block.
 
-mod ffi;
+pub(crate) mod ffi;
 
 use std::ptr;
 
@@ -53,13 +53,15 @@ fn functions(gpu: &Gpu) -> ffi::VulkanFunctions {
         create_image: core.create_image,
         destroy_image: core.destroy_image,
         cmd_copy_buffer: core.cmd_copy_buffer,
-        get_buffer_memory_requirements2: device.fp_v1_1().get_buffer_memory_requirements2,
-        get_image_memory_requirements2: device.fp_v1_1().get_image_memory_requirements2,
-        bind_buffer_memory2: device.fp_v1_1().bind_buffer_memory2,
-        bind_image_memory2: device.fp_v1_1().bind_image_memory2,
-        get_physical_device_memory_properties2: instance.fp_v1_1().get_physical_device_memory_properties2,
-        get_device_buffer_memory_requirements: device.fp_v1_3().get_device_buffer_memory_requirements,
-        get_device_image_memory_requirements: device.fp_v1_3().get_device_image_memory_requirements,
+        get_buffer_memory_requirements2: Some(device.fp_v1_1().get_buffer_memory_requirements2),
+        get_image_memory_requirements2: Some(device.fp_v1_1().get_image_memory_requirements2),
+        bind_buffer_memory2: Some(device.fp_v1_1().bind_buffer_memory2),
+        bind_image_memory2: Some(device.fp_v1_1().bind_image_memory2),
+        get_physical_device_memory_properties2: Some(
+            instance.fp_v1_1().get_physical_device_memory_properties2,
+        ),
+        get_device_buffer_memory_requirements: Some(device.fp_v1_3().get_device_buffer_memory_requirements),
+        get_device_image_memory_requirements: Some(device.fp_v1_3().get_device_image_memory_requirements),
         get_memory_win32_handle: ptr::null_mut(),
     }
 }

@@ -1,0 +1,103 @@
+//! What one side holds: its blocks, who owns them, and what lies in them.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use ash::vk;
+
+use super::side::Place;
+use super::tap::{Log, Tap};
+
+/// Whose a `VkDeviceMemory` is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Owner {
+    /// The default vector of a memory type.
+    Default(u32),
+    /// A pool, by its slot.
+    Pool(usize),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Block {
+    pub(super) owner: Owner,
+    pub(super) memory_type: u32,
+    pub(super) size: u64,
+    pub(super) dedicated: bool,
+    /// Offsets and ends of what lies in it.
+    used: BTreeMap<u64, u64>,
+}
+
+/// The memory of one side.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Books {
+    pub(super) blocks: BTreeMap<vk::DeviceMemory, Block>,
+}
+
+impl Books {
+    /// Enters what an operation asked of the driver. `pool`: if it was one in a pool.
+    pub(super) fn enter(&mut self, log: &Log, tap: &Tap, pool: Option<usize>) {
+        for memory in &log.got {
+            // What was given back at once has come and gone.
+            if let Some(found) = tap.live(*memory) {
+                let memory_type = found.memory_type;
+                let owner = pool.map_or(Owner::Default(memory_type), Owner::Pool);
+                let used = BTreeMap::new();
+                let block = Block { owner, memory_type, size: found.size, dedicated: false, used };
+                self.blocks.insert(*memory, block);
+            }
+        }
+        for memory in &log.freed {
+            if tap.live(*memory).is_none() {
+                self.blocks.remove(memory);
+            }
+        }
+    }
+
+    /// Enters an allocation, if it is where one can be.
+    pub(super) fn place(&mut self, place: &Place) -> Result<(), String> {
+        let Some(block) = self.blocks.get_mut(&place.memory) else {
+            return Err(format!("an allocation in memory that was never allocated: {place:?}"));
+        };
+        block.dedicated = place.dedicated;
+        let end = place.offset.checked_add(place.size).filter(|end| *end <= block.size);
+        let Some(end) = end else {
+            return Err(format!("an allocation leaves its block of {} bytes: {place:?}", block.size));
+        };
+        let before = block.used.range(..end).next_back().map(|(_, end)| *end);
+        if before.is_some_and(|before| before > place.offset) {
+            return Err(format!("two allocations overlap: {place:?}"));
+        }
+        block.used.insert(place.offset, end);
+        Ok(())
+    }
+
+    /// Takes an allocation out. Its block may be gone already.
+    pub(super) fn take(&mut self, place: &Place) {
+        if let Some(block) = self.blocks.get_mut(&place.memory) {
+            block.used.remove(&place.offset);
+        }
+    }
+
+    /// All blocks, but for their names, in an order that both sides have in common.
+    pub(super) fn shape(&self) -> Vec<(Owner, u64, bool)> {
+        let mut shape: Vec<_> =
+            self.blocks.values().map(|block| (block.owner, block.size, block.dedicated)).collect();
+        shape.sort_unstable();
+        shape
+    }
+
+    /// Bytes of the blocks of a heap in which something lies.
+    pub(super) fn used_bytes(&self, heap_of: &dyn Fn(u32) -> u32, heap: u32) -> u64 {
+        let blocks = self.blocks.values();
+        blocks
+            .filter(|block| !block.used.is_empty() && heap_of(block.memory_type) == heap)
+            .map(|block| block.size)
+            .sum()
+    }
+
+    /// Empty blocks, and all blocks, of a vector.
+    pub(super) fn empties(&self, owner: Owner) -> (usize, usize) {
+        let own = || self.blocks.values().filter(|block| block.owner == owner && !block.dedicated);
+        (own().filter(|block| block.used.is_empty()).count(), own().count())
+    }
+}

@@ -1,0 +1,247 @@
+//! When two answers differ, and when they may.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+use sublet::{AllocationCreateFlags as Flags, AllocationError, MemoryUsage, PoolCreateFlags};
+
+use super::differences::Difference;
+use super::play::{Needs, refusals};
+use super::program::{PoolSpec, Resource, Setup, Spec};
+use super::side::{Failed, HeapFigures, Place, Why};
+use super::tap::{Fault, FaultyCall, Log};
+
+/// One allocation, asked of both.
+pub(super) struct Case<'a> {
+    pub(super) setup: &'a Setup,
+    pub(super) resource: &'a Resource,
+    pub(super) spec: &'a Spec,
+    pub(super) pool: Option<&'a PoolSpec>,
+    pub(super) needs: Option<Needs>,
+    pub(super) fault: Option<Fault>,
+    /// Whether both held the same memory before.
+    pub(super) aligned: bool,
+    /// The heaps before, as VMA and as Sublet had them.
+    pub(super) before: &'a [HeapFigures],
+    pub(super) sublet_before: &'a [HeapFigures],
+    pub(super) vma: &'a Result<Place, Failed>,
+    pub(super) sublet: &'a Result<Place, Failed>,
+    pub(super) vma_log: &'a Log,
+    pub(super) sublet_log: &'a Log,
+}
+
+impl Case<'_> {
+    pub(super) fn text(&self) -> String {
+        format!(
+            "aligned {}, {:?} {:?} {:?} needs {:?} fault {:?}\n  before: VMA {:?}\n          Sublet {:?}\n  VMA    {:?}\n    {:?}\n  Sublet {:?}\n    {:?}",
+            self.aligned,
+            self.resource,
+            self.spec,
+            self.pool,
+            self.needs,
+            self.fault,
+            self.before,
+            self.sublet_before,
+            self.vma,
+            self.vma_log,
+            self.sublet,
+            self.sublet_log
+        )
+    }
+
+    /// What is wrong with Sublet's answer whatever VMA's is.
+    pub(super) fn wrong_alone(&self) -> Option<&'static str> {
+        let place = self.sublet.as_ref().ok()?;
+        let needs = self.needs?;
+        if place.size != needs.size {
+            return Some("another size than was asked for");
+        }
+        let types = &self.setup.profile.types;
+        let bits = if self.spec.bits == 0 || self.pool.is_some() { u32::MAX } else { self.spec.bits };
+        let flags = types[place.memory_type as usize].flags;
+        if needs.bits & bits & 1 << place.memory_type == 0 {
+            return Some("a memory type that is not allowed");
+        }
+        if self.pool.is_none() && !flags.contains(self.spec.required) {
+            return Some("a memory type without a required property");
+        }
+        None
+    }
+
+    /// How the two differ, if they do.
+    pub(super) fn differs(&self) -> Option<&'static str> {
+        match (self.vma, self.sublet) {
+            (Ok(vma), Ok(sublet)) => {
+                // Whoever was refused, or held other memory before, may have gone on to another place.
+                let went_on = !self.aligned
+                    && (refusals(self.vma_log) != 0 || refusals(self.sublet_log) != 0 || self.is_tight());
+                if went_on {
+                    return None;
+                }
+                if vma.memory_type != sublet.memory_type {
+                    return Some("another memory type");
+                }
+                if vma.dedicated != sublet.dedicated {
+                    return Some("dedicated or not");
+                }
+                if vma.mapped != sublet.mapped {
+                    return Some("mapped or not");
+                }
+                if vma.size < sublet.size {
+                    return Some("more than VMA has");
+                }
+            }
+            (Err(vma), Err(sublet)) if vma.result == sublet.result => {}
+            (Err(_), Err(_)) if self.aligned => return Some("another error"),
+            (Err(_), Err(_)) => {}
+            // Whoever holds an empty block has room where it may not ask for more, and fewer left to ask for.
+            _ if !self.aligned && self.is_tight() => return None,
+            _ => return Some("another result"),
+        }
+        (self.aligned && self.vma_log.asked != self.sublet_log.asked).then_some("other calls of the driver")
+    }
+
+    /// Whether the budget, or the number of allocations, leaves little.
+    pub(super) fn is_tight(&self) -> bool {
+        let types = 0..self.setup.profile.types.len() as u32;
+        let few = self.setup.max_count.is_some();
+        let mut tight = types.filter(|kind| {
+            let heap = self.setup.profile.types[*kind as usize].heap;
+            self.free(heap) < self.setup.block_size(*kind).max(self.size())
+                || self.setup.heap_size(heap)
+                    < self.before[heap as usize].block_bytes + self.setup.block_size(*kind)
+        });
+        few || tight.next().is_some() || self.pool.is_some()
+    }
+
+    fn size(&self) -> u64 {
+        self.needs.map_or(0, |needs| needs.size)
+    }
+
+    /// What the budget of a heap leaves free, on the side on which that is less.
+    fn free(&self, heap: u32) -> u64 {
+        let free = |heaps: &[HeapFigures]| {
+            let heap = heaps[heap as usize];
+            heap.budget.saturating_sub(heap.usage)
+        };
+        free(self.before).min(free(self.sublet_before))
+    }
+
+    /// Heaps that either of the two asked, or took, memory from.
+    fn heaps(&self) -> impl Iterator<Item = u32> {
+        let asked = self.vma_log.asked.iter().chain(&self.sublet_log.asked).map(|asked| asked.memory_type);
+        let placed = [self.vma, self.sublet].into_iter().flatten().map(|place| place.memory_type);
+        let pool = self.pool.map(|pool| pool.memory_type);
+        let types: Vec<_> = asked.chain(placed).chain(pool).collect();
+        types.into_iter().map(|kind| self.setup.profile.types[kind as usize].heap)
+    }
+
+    /// Whether Sublet rounds the size up to granularity pages.
+    fn takes_whole_pages(&self) -> bool {
+        let granularity = self.setup.profile.limits.buffer_image_granularity;
+        let ignored = self
+            .pool
+            .is_some_and(|pool| pool.flags.contains(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY));
+        let kind = match self.resource {
+            Resource::Raw { .. } | Resource::ForImage(_) => true,
+            Resource::Image(image) => image.tiling == vk::ImageTiling::OPTIMAL,
+            Resource::Buffer { .. } | Resource::ForBuffer(_) => false,
+        };
+        granularity > 1 && !ignored && kind
+    }
+
+    /// Whether a heap's budget has no room for a whole block, or for what is asked.
+    fn is_over_budget(&self) -> bool {
+        let wanted =
+            self.setup.profile.types.iter().enumerate().map(|(kind, _)| self.setup.block_size(kind as u32));
+        let pool = self.pool.map_or(0, |pool| pool.block_size);
+        let block = wanted.max().unwrap_or(0).max(self.size()).max(pool);
+        self.heaps().any(|heap| self.free(heap) < block)
+    }
+}
+
+/// Whether VMA 3.4 and 3.3 may choose another memory type.
+pub(super) fn follows_newer_rule(spec: &Spec) -> bool {
+    spec.usage.is_auto() && spec.flags.contains(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD)
+}
+
+/// The difference that is meant, if it is one.
+pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
+    let why = case.sublet.as_ref().err().map(|failed| failed.why);
+    let error = match why {
+        Some(Why::Allocation(error)) => Some(error),
+        _ => None,
+    };
+    if error.is_some_and(|error| matches!(error, AllocationError::Contradiction(_))) {
+        return Some(Difference::Contradiction);
+    }
+    if case.spec.flags.contains(Flags::UPPER_ADDRESS)
+        && (error.is_some_and(|error| matches!(error, AllocationError::UpperAddress { .. }))
+            || case.pool.is_some_and(|pool| pool.block_size == 0))
+    {
+        return Some(Difference::UpperAddress);
+    }
+    if case.pool.is_some() && case.spec.usage == MemoryUsage::GpuLazilyAllocated {
+        return Some(Difference::LazyInPool);
+    }
+    if follows_newer_rule(case.spec) && case.pool.is_none() {
+        return Some(Difference::NewerRule);
+    }
+    if let Some(fault) = case.fault {
+        let refused = case.vma_log.maps_refused + case.sublet_log.maps_refused != 0;
+        if fault.call == FaultyCall::Map && refused {
+            return Some(Difference::FailedMapping);
+        }
+        let lost = fault.call == FaultyCall::Allocate && fault.result == vk::Result::ERROR_DEVICE_LOST;
+        if lost && case.sublet.as_ref().is_err_and(|failed| failed.result == fault.result) {
+            return Some(Difference::LostDevice);
+        }
+    }
+    if let (Err(vma), Err(sublet)) = (case.vma, case.sublet) {
+        let flattened = vma.result == vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+        if flattened
+            && error.is_some_and(|error| matches!(error, AllocationError::Memory(_)))
+            && sublet.result != vma.result
+        {
+            return Some(Difference::DriverError);
+        }
+    }
+    if case.spec.flags.contains(Flags::WITHIN_BUDGET) && case.is_over_budget() {
+        return Some(Difference::WithinBudget);
+    }
+    let fixed = case.pool.is_some_and(|pool| pool.block_size != 0);
+    if !fixed && case.is_over_budget() {
+        return Some(Difference::OverBudget);
+    }
+    if case.heaps().any(|heap| {
+        let types = case.setup.profile.types.iter().enumerate();
+        let mut own = types.filter(|(_, kind)| kind.heap == heap);
+        own.any(|(kind, _)| case.setup.block_size(kind as u32) > case.setup.heap_size(heap))
+    }) {
+        return Some(Difference::LargeBlocks);
+    }
+    if case.pool.is_some_and(|pool| pool.linear && pool.max_blocks != 1) {
+        return Some(Difference::RingOfOneBlock);
+    }
+    if case.takes_whole_pages() && case.sublet_log.asked != case.vma_log.asked {
+        return Some(Difference::WholePages);
+    }
+    if !case.aligned && case.setup.empty_blocks_kept == 0 && case.vma.is_ok() && case.vma_log.asked.is_empty()
+    {
+        return Some(Difference::EmptyBlock);
+    }
+    // Both were refused the same, and then one of them had room.
+    let shared = |place: &Result<Place, Failed>| place.as_ref().is_ok_and(|place| !place.dedicated);
+    if shared(case.sublet)
+        && case.vma_log.asked.starts_with(&case.sublet_log.asked)
+        && refusals(case.sublet_log) == case.sublet_log.asked.len()
+    {
+        return Some(Difference::Packed);
+    }
+    if shared(case.vma)
+        && case.sublet_log.asked.starts_with(&case.vma_log.asked)
+        && refusals(case.vma_log) == case.vma_log.asked.len()
+    {
+        return Some(Difference::OtherPlaces);
+    }
+    None
+}

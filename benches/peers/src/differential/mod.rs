@@ -1,0 +1,16 @@
+//! The same random programs given to VMA and to Sublet, over the same simulated devices.
+
+mod books;
+mod command;
+mod differences;
+mod explain;
+mod generate;
+mod play;
+mod program;
+mod run;
+mod side;
+mod sublet_side;
+mod tap;
+mod vma_side;
+
+pub(crate) use command::command;

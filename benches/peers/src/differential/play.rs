@@ -1,0 +1,744 @@
+//! A program played on both, and the two compared after each step.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use ash::vk;
+use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags};
+
+use super::books::{Books, Owner};
+use super::differences::Difference;
+use super::explain::{Case, explain};
+use super::program::{PoolSpec, Program, Resource, Setup, Spec, Step};
+use super::side::{Failed, HeapFigures, Place, Side, Why};
+use super::sublet_side::SubletSide;
+use super::tap::{Fault, Log};
+use super::vma_side::VmaSide;
+
+/// What was compared.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Tally {
+    pub(super) programs: u64,
+    pub(super) steps: BTreeMap<&'static str, u64>,
+    pub(super) counts: BTreeMap<&'static str, u64>,
+    pub(super) differences: BTreeMap<Difference, u64>,
+    /// Heaps and steps at which the blocks that Sublet uses are more than all that VMA holds, by what came before.
+    pub(super) more: BTreeMap<Difference, u64>,
+    /// Reserved bytes, summed over all steps, of VMA and of Sublet.
+    pub(super) reserved: (u128, u128),
+}
+
+impl Tally {
+    pub(super) fn count(&mut self, what: &'static str) {
+        *self.counts.entry(what).or_default() += 1;
+    }
+
+    pub(super) fn differ(&mut self, what: Difference) {
+        *self.differences.entry(what).or_default() += 1;
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.programs += other.programs;
+        for (name, count) in &other.steps {
+            *self.steps.entry(name).or_default() += count;
+        }
+        for (name, count) in &other.counts {
+            *self.counts.entry(name).or_default() += count;
+        }
+        for (what, count) in &other.differences {
+            *self.differences.entry(*what).or_default() += count;
+        }
+        for (what, count) in &other.more {
+            *self.more.entry(*what).or_default() += count;
+        }
+        self.reserved.0 += other.reserved.0;
+        self.reserved.1 += other.reserved.1;
+    }
+}
+
+/// Where the two differ, and should not.
+#[derive(Clone, Debug)]
+pub(super) struct Mismatch {
+    pub(super) step: usize,
+    pub(super) text: String,
+}
+
+/// A live allocation of both.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    slot: usize,
+    pool: Option<usize>,
+    vma: Place,
+    sublet: Place,
+    maps: u32,
+    /// What a `HOST_ACCESS` flag would be needed for.
+    host_access: bool,
+}
+
+struct Player<'a> {
+    setup: &'a Setup,
+    vma: VmaSide,
+    sublet: SubletSide,
+    vma_books: Books,
+    sublet_books: Books,
+    live: Vec<Live>,
+    pools: Vec<Option<PoolSpec>>,
+    slots: usize,
+    tally: Tally,
+    /// The last difference that is meant and left the two with other blocks.
+    cause: Option<Difference>,
+}
+
+/// Plays a program to its end.
+pub(super) fn play(program: &Program) -> Result<Tally, Mismatch> {
+    let setup = &program.setup;
+    let mut player = Player {
+        setup,
+        vma: VmaSide::new(setup),
+        sublet: SubletSide::new(setup),
+        vma_books: Books::default(),
+        sublet_books: Books::default(),
+        live: Vec::new(),
+        pools: Vec::new(),
+        slots: 0,
+        tally: Tally { programs: 1, ..Tally::default() },
+        cause: None,
+    };
+    let mut found = Ok(());
+    for (at, step) in program.steps.iter().enumerate() {
+        let done = player.step(step).and_then(|()| player.check());
+        if let Err(text) = done {
+            found = Err(Mismatch { step: at, text });
+            break;
+        }
+        *player.tally.steps.entry(step.kind()).or_default() += 1;
+    }
+    let ended = player.end();
+    let tally = ended.map_err(|text| Mismatch { step: program.steps.len(), text });
+    found.and(tally)
+}
+
+/// Preferred block sizes up to this are ones that every large heap has.
+const LARGEST_BLOCK: u64 = 1 << 30;
+/// Bytes of a flushed range.
+const MOST_FLUSHED: u64 = 200_000;
+
+/// The `pick`th of them.
+fn pick<T>(of: &[T], pick: u64) -> Option<usize> {
+    (!of.is_empty()).then(|| (pick % of.len() as u64) as usize)
+}
+
+fn share(of: u64, part: u64) -> u64 {
+    (u128::from(of) * u128::from(part) / 256) as u64
+}
+
+/// Whether VMA asserts that this is not asked: its release build then does something, and its debug build ends the program.
+enum Assert {
+    /// The release build goes on with what is no longer what was asked.
+    GoesOn,
+    /// The release build gives an error.
+    Refuses,
+    No,
+}
+
+impl Player<'_> {
+    fn heap_of(&self, memory_type: u32) -> u32 {
+        self.setup.profile.types[memory_type as usize].heap
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), String> {
+        match *step {
+            Step::CreatePool(spec) => self.create_pool(&spec),
+            Step::DestroyPool(at) => self.destroy_pool(at),
+            Step::Allocate { resource, spec, fault } => self.allocate(&resource, &spec, fault),
+            Step::Free(at) => match pick(&self.live, at) {
+                Some(at) => self.free(at),
+                None => Ok(()),
+            },
+            Step::Map(at) => self.map(at),
+            Step::Unmap(at) => self.unmap(at),
+            Step::Flush { pick, from, size, invalidate } => self.flush(pick, from, size, invalidate),
+            Step::Find { resource, spec } => self.find(&resource, &spec),
+            Step::Budget { heap, budget, others } => {
+                let heap = (heap % self.setup.profile.heaps.len() as u64) as usize;
+                let size = self.setup.profile.heaps[heap].size;
+                for tap in [self.vma.tap(), self.sublet.tap()] {
+                    tap.set_budget(heap, share(size, budget), share(size, others));
+                }
+                self.frame();
+                Ok(())
+            }
+            Step::Frame => {
+                self.frame();
+                Ok(())
+            }
+        }
+    }
+
+    fn frame(&mut self) {
+        self.vma.set_frame();
+        self.sublet.set_frame();
+    }
+
+    fn pool_spec(&self, slot: Option<usize>) -> Option<PoolSpec> {
+        slot.and_then(|slot| self.pools[slot])
+    }
+
+    /// Whether both hold the same memory.
+    fn aligned(&self) -> bool {
+        self.vma_books.shape() == self.sublet_books.shape()
+    }
+
+    fn create_pool(&mut self, spec: &PoolSpec) -> Result<(), String> {
+        let aligned = self.aligned();
+        let slot = self.pools.len();
+        let vma = self.vma.create_pool(slot, spec);
+        let sublet = self.sublet.create_pool(slot, spec);
+        let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
+        let what = || format!("{spec:?}: VMA {vma:?} {vma_log:?}; Sublet {sublet:?} {sublet_log:?}");
+        self.vma_books.enter(&vma_log, self.vma.tap(), Some(slot));
+        self.sublet_books.enter(&sublet_log, self.sublet.tap(), Some(slot));
+        match (vma, sublet) {
+            (Ok(()), Ok(())) => {
+                if vma_log.asked != sublet_log.asked {
+                    return Err(format!("other blocks for a new pool: {}", what()));
+                }
+                self.pools.push(Some(*spec));
+                self.tally.count("pools compared");
+            }
+            (Err(vma), Err(sublet)) if vma.result == sublet.result => {
+                self.tally.count("pools refused by both");
+            }
+            (vma, Err(Failed { why: Why::Other("block size"), .. })) => {
+                if let Ok(()) = vma {
+                    self.vma.destroy_pool(slot);
+                    let log = self.vma.tap().take();
+                    self.vma_books.enter(&log, self.vma.tap(), Some(slot));
+                }
+                self.tally.differ(Difference::PoolBlockSize);
+            }
+            (vma, sublet) if aligned && !self.has_large_blocks(spec) => {
+                return Err(format!("another result for a pool, {vma:?} and {sublet:?}: {}", what()));
+            }
+            (vma, sublet) => {
+                if self.has_large_blocks(spec) {
+                    self.tally.differ(Difference::LargeBlocks);
+                }
+                if vma.is_ok() {
+                    self.vma.destroy_pool(slot);
+                    let log = self.vma.tap().take();
+                    self.vma_books.enter(&log, self.vma.tap(), Some(slot));
+                }
+                if sublet.is_ok() {
+                    self.sublet.destroy_pool(slot);
+                    let log = self.sublet.tap().take();
+                    self.sublet_books.enter(&log, self.sublet.tap(), Some(slot));
+                }
+            }
+        }
+        if self.pools.len() == slot {
+            self.pools.push(None);
+        }
+        Ok(())
+    }
+
+    /// Whether the preferred block size is one that the pool's heap does not have.
+    fn has_large_blocks(&self, spec: &PoolSpec) -> bool {
+        let kind = self.setup.profile.types.get(spec.memory_type as usize);
+        kind.is_some_and(|kind| self.setup.block_size(spec.memory_type) > self.setup.heap_size(kind.heap))
+    }
+
+    fn destroy_pool(&mut self, at: u64) -> Result<(), String> {
+        let live: Vec<_> = (0..self.pools.len()).filter(|slot| self.pools[*slot].is_some()).collect();
+        let Some(slot) = pick(&live, at).map(|at| live[at]) else { return Ok(()) };
+        while let Some(at) = self.live.iter().position(|live| live.pool == Some(slot)) {
+            self.free(at)?;
+        }
+        self.vma.destroy_pool(slot);
+        self.sublet.destroy_pool(slot);
+        let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
+        self.vma_books.enter(&vma_log, self.vma.tap(), Some(slot));
+        self.sublet_books.enter(&sublet_log, self.sublet.tap(), Some(slot));
+        self.pools[slot] = None;
+        let left = self.sublet_books.blocks.values().any(|block| block.owner == Owner::Pool(slot));
+        if left { Err("a destroyed pool left blocks".to_owned()) } else { Ok(()) }
+    }
+
+    fn asserts(&self, resource: &Resource, spec: &Spec, pool: Option<&PoolSpec>, creates: bool) -> Assert {
+        let flags = spec.flags;
+        let has = |flag| flags.contains(flag);
+        let host = flags.intersection(Flags::HOST_ACCESS_MASK);
+        let strategies = flags.intersection(Flags::STRATEGY_MASK).bits().count_ones();
+        let is_lazy = spec.usage == MemoryUsage::GpuLazilyAllocated && pool.is_none();
+        let knows = matches!(resource, Resource::Buffer { .. } | Resource::Image(_))
+            || !creates && !matches!(resource, Resource::Raw { .. });
+        if host == Flags::HOST_ACCESS_MASK
+            || host.is_empty() && has(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD)
+            || host.is_empty() && has(Flags::MAPPED) && spec.usage.is_auto() && pool.is_none()
+            || strategies > 1
+            || has(Flags::DEDICATED_MEMORY | Flags::UPPER_ADDRESS)
+        {
+            return Assert::GoesOn;
+        }
+        let dedicated = has(Flags::DEDICATED_MEMORY) || is_lazy;
+        let address = matches!(resource, Resource::Buffer { buffer, .. }
+            if buffer.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS)
+                && !self.setup.flags.contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS));
+        if dedicated && has(Flags::NEVER_ALLOCATE)
+            || dedicated && pool.is_some_and(|pool| pool.block_size != 0)
+            || spec.usage.is_auto() && !knows && pool.is_none()
+            || creates && address
+        {
+            return Assert::Refuses;
+        }
+        let lazy_in_pool =
+            spec.usage == MemoryUsage::GpuLazilyAllocated && pool.is_some_and(|pool| pool.block_size != 0);
+        if lazy_in_pool || host.is_empty() && has(Flags::MAPPED) && spec.usage.is_auto() {
+            // The release build does what Sublet does.
+            return Assert::Refuses;
+        }
+        Assert::No
+    }
+
+    fn allocate(&mut self, resource: &Resource, spec: &Spec, fault: Option<Fault>) -> Result<(), String> {
+        let pools: Vec<_> = (0..self.pools.len()).filter(|slot| self.pools[*slot].is_some()).collect();
+        let pool = spec.pool.and_then(|at| pick(&pools, at).map(|at| pools[at]));
+        let pool_spec = self.pool_spec(pool);
+        let needs = self.vma.needs(resource);
+        let slot = self.slots;
+        match self.asserts(resource, spec, pool_spec.as_ref(), true) {
+            Assert::GoesOn => return self.refused(slot, resource, spec, pool, Difference::Contradiction),
+            Assert::Refuses if cfg!(debug_assertions) => return Ok(()),
+            _ => {}
+        }
+        if let (Some(pool_spec), Some(needs)) = (pool_spec, needs) {
+            if needs.bits & 1 << pool_spec.memory_type == 0 {
+                return self.refused(slot, resource, spec, pool, Difference::PoolMemoryType);
+            }
+        }
+        let ignores = pool_spec
+            .is_some_and(|pool| pool.flags.contains(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY));
+        if ignores && matches!(resource, Resource::Image(image) if image.tiling == vk::ImageTiling::OPTIMAL) {
+            // Who makes such a pool promises that there is one kind in it: here it is the other.
+            return Ok(());
+        }
+        let aligned = self.aligned();
+        let before = self.vma.heaps();
+        let sublet_before = self.sublet.heaps();
+        self.slots += 1;
+        self.vma.tap().order(fault);
+        let vma = self.vma.allocate(slot, resource, spec, pool);
+        self.vma.tap().order(None);
+        self.sublet.tap().order(fault);
+        let sublet = self.sublet.allocate(slot, resource, spec, pool);
+        self.sublet.tap().order(None);
+        let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
+        self.vma_books.enter(&vma_log, self.vma.tap(), pool);
+        self.sublet_books.enter(&sublet_log, self.sublet.tap(), pool);
+        for (place, books) in [(&vma, &mut self.vma_books), (&sublet, &mut self.sublet_books)] {
+            if let Ok(place) = place {
+                books.place(place)?;
+                let alignment = needs.map_or(1, |needs| needs.alignment).max(1);
+                if place.offset % alignment != 0 {
+                    return Err(format!("not aligned to {alignment}: {place:?}"));
+                }
+            }
+        }
+        let case = Case {
+            setup: self.setup,
+            resource,
+            spec,
+            pool: pool_spec.as_ref(),
+            needs,
+            fault,
+            aligned,
+            before: &before,
+            sublet_before: &sublet_before,
+            vma: &vma,
+            sublet: &sublet,
+            vma_log: &vma_log,
+            sublet_log: &sublet_log,
+        };
+        if std::env::var_os("SUBLET_TRACE").is_some() {
+            eprintln!("{}", case.text());
+        }
+        if let Some(text) = case.wrong_alone() {
+            return Err(format!("{text}: {}", case.text()));
+        }
+        let mut cause = None;
+        match case.differs() {
+            None if aligned => {
+                self.tally.count("allocations compared in full");
+                if !vma_log.asked.is_empty() {
+                    self.tally.count("allocations that grew, compared in full");
+                }
+            }
+            None => self.tally.count("allocations compared by place"),
+            Some(text) => match explain(&case) {
+                Some(difference) => {
+                    self.tally.differ(difference);
+                    cause = Some(difference);
+                }
+                None => return Err(format!("{text}: {}", case.text())),
+            },
+        }
+        match (vma, sublet) {
+            (Ok(vma), Ok(sublet))
+                if vma.memory_type != sublet.memory_type || vma.dedicated != sublet.dedicated =>
+            {
+                // Nothing could be compared any more with the two in different places.
+                self.vma_books.take(&vma);
+                self.sublet_books.take(&sublet);
+                self.vma.free(slot);
+                self.sublet.free(slot);
+                let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
+                self.vma_books.enter(&vma_log, self.vma.tap(), pool);
+                self.sublet_books.enter(&sublet_log, self.sublet.tap(), pool);
+            }
+            (Ok(vma), Ok(sublet)) => {
+                let host_access = !spec.usage.is_auto() || spec.flags.intersects(Flags::HOST_ACCESS_MASK);
+                self.live.push(Live { slot, pool, vma, sublet, maps: 0, host_access });
+            }
+            // What one of them has alone goes back.
+            (Ok(place), Err(_)) => {
+                self.vma_books.take(&place);
+                self.vma.free(slot);
+                let log = self.vma.tap().take();
+                self.vma_books.enter(&log, self.vma.tap(), pool);
+            }
+            (Err(_), Ok(place)) => {
+                self.sublet_books.take(&place);
+                self.sublet.free(slot);
+                let log = self.sublet.tap().take();
+                self.sublet_books.enter(&log, self.sublet.tap(), pool);
+            }
+            (Err(_), Err(_)) => self.tally.count("allocations refused by both"),
+        }
+        self.cause = cause.or(self.cause);
+        Ok(())
+    }
+
+    /// What Sublet refuses without asking the driver, and VMA is not asked at all.
+    fn refused(
+        &mut self,
+        slot: usize,
+        resource: &Resource,
+        spec: &Spec,
+        pool: Option<usize>,
+        difference: Difference,
+    ) -> Result<(), String> {
+        self.slots += 1;
+        let before = self.sublet.heaps();
+        let answer = self.sublet.allocate(slot, resource, spec, pool);
+        let log = self.sublet.tap().take();
+        if answer.is_ok() || !log.asked.is_empty() || self.sublet.heaps() != before {
+            return Err(format!(
+                "{} should have been refused: {resource:?} {spec:?}: {answer:?}",
+                difference.id()
+            ));
+        }
+        self.tally.differ(difference);
+        Ok(())
+    }
+
+    fn free(&mut self, at: usize) -> Result<(), String> {
+        let aligned = self.aligned();
+        let Live { slot, pool, vma, sublet, maps, .. } = self.live.swap_remove(at);
+        for _ in 0..maps {
+            self.vma.unmap(slot);
+            self.sublet.unmap(slot);
+        }
+        let kept = self.setup.empty_blocks_kept as usize;
+        let owner = pool.map_or(Owner::Default(sublet.memory_type), Owner::Pool);
+        let heap = self.heap_of(sublet.memory_type) as usize;
+        let budgets = self.sublet.heaps()[heap];
+        let before = self.sublet_books.empties(owner);
+        self.vma_books.take(&vma);
+        self.sublet_books.take(&sublet);
+        self.vma.free(slot);
+        self.sublet.free(slot);
+        let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
+        let emptied = self.sublet_books.empties(owner);
+        self.vma_books.enter(&vma_log, self.vma.tap(), pool);
+        self.sublet_books.enter(&sublet_log, self.sublet.tap(), pool);
+        if sublet.dedicated != sublet_log.freed.contains(&sublet.memory) && sublet.dedicated {
+            return Err(format!("dedicated memory was not given back: {sublet:?}"));
+        }
+        if !sublet.dedicated {
+            // What Sublet says of itself: so many empty blocks stay, and none over the budget.
+            let min = self.pool_spec(pool).map_or(0, |spec| spec.min_blocks as usize);
+            let newly = emptied.0 > before.0;
+            let keep = if budgets.usage >= budgets.budget { 0 } else { kept };
+            let goes = newly && emptied.0 > keep && emptied.1 > min;
+            if goes != !sublet_log.freed.is_empty() {
+                return Err(format!(
+                    "{} of {} blocks are empty, at least {min} stay, and {} went back: {sublet:?}",
+                    emptied.0,
+                    emptied.1,
+                    sublet_log.freed.len()
+                ));
+            }
+        }
+        if aligned {
+            self.tally.count("frees compared in full");
+            if !self.aligned() {
+                self.tally.differ(Difference::EmptyBlock);
+                self.cause = Some(Difference::EmptyBlock);
+            }
+        } else if !self.aligned() {
+            self.cause = self.cause.or(Some(Difference::EmptyBlock));
+        }
+        Ok(())
+    }
+
+    fn map(&mut self, at: u64) -> Result<(), String> {
+        let Some(at) = pick(&self.live, at) else { return Ok(()) };
+        let Live { slot, sublet, host_access, pool, .. } = self.live[at];
+        let flags = self.setup.profile.types[sublet.memory_type as usize].flags;
+        let visible = flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
+        if !visible || !host_access && pool.is_none() {
+            let answer = self.sublet.map(slot);
+            let fits =
+                matches!(answer, Err(Failed { why: Why::Other("not host-visible" | "no host access"), .. }));
+            if !fits {
+                return Err(format!("memory that cannot be mapped: {answer:?}"));
+            }
+            self.tally.differ(Difference::HostAccess);
+            return Ok(());
+        }
+        if !host_access && cfg!(debug_assertions) {
+            return Ok(());
+        }
+        let (vma, sublet) = (self.vma.map(slot), self.sublet.map(slot));
+        if vma.is_err() || sublet.is_err() {
+            return Err(format!("mapping: VMA {vma:?}, Sublet {sublet:?}"));
+        }
+        self.live[at].maps += 1;
+        self.tally.count("mappings compared");
+        self.same_pointers(at)
+    }
+
+    fn same_pointers(&self, at: usize) -> Result<(), String> {
+        let slot = self.live[at].slot;
+        let (vma, sublet) = (self.vma.place(slot), self.sublet.place(slot));
+        if vma.mapped == sublet.mapped {
+            Ok(())
+        } else {
+            Err(format!("mapped: VMA {vma:?}, Sublet {sublet:?}"))
+        }
+    }
+
+    fn unmap(&mut self, at: u64) -> Result<(), String> {
+        let mapped: Vec<_> = (0..self.live.len()).filter(|at| self.live[*at].maps != 0).collect();
+        let Some(at) = pick(&mapped, at).map(|at| mapped[at]) else { return Ok(()) };
+        let slot = self.live[at].slot;
+        self.vma.unmap(slot);
+        self.sublet.unmap(slot);
+        self.live[at].maps -= 1;
+        self.same_pointers(at)
+    }
+
+    fn flush(&mut self, at: u64, from: u64, size: u64, invalidate: bool) -> Result<(), String> {
+        let Some(at) = pick(&self.live, at) else { return Ok(()) };
+        let live = self.live[at];
+        let flags = self.setup.profile.types[live.sublet.memory_type as usize].flags;
+        let flushes = flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
+            && !flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
+        let offset = share(live.sublet.size, from);
+        let rest = live.sublet.size - offset;
+        let size = if size == 256 { vk::WHOLE_SIZE } else { share(rest, size) };
+        // The simulated driver copies what is flushed.
+        let size = if rest > MOST_FLUSHED { size.min(MOST_FLUSHED) } else { size };
+        let is_mapped = self.sublet.place(live.slot).mapped;
+        if flushes && !is_mapped && size != 0 && rest != 0 {
+            // Mapped may still be what a neighbour, or somebody before, has mapped.
+            let answer = self.sublet.make_visible(live.slot, offset, size, invalidate);
+            self.sublet.tap().take();
+            if let Err(Failed { why, .. }) = answer {
+                if why != Why::Other("not mapped") {
+                    return Err(format!("flushing what is not mapped: {answer:?}"));
+                }
+            }
+            self.tally.differ(Difference::NotMapped);
+            return Ok(());
+        }
+        let vma = self.vma.make_visible(live.slot, offset, size, invalidate);
+        let sublet = self.sublet.make_visible(live.slot, offset, size, invalidate);
+        let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
+        let text =
+            || format!("{offset} {size} VMA {vma:?} {vma_log:?}; Sublet {sublet:?} {sublet_log:?}; {live:?}");
+        if vma.is_ok() != sublet.is_ok() || vma_log.ranges.len() != sublet_log.ranges.len() {
+            return Err(format!("flushed otherwise: {}", text()));
+        }
+        for (vma, sublet) in vma_log.ranges.iter().zip(&sublet_log.ranges) {
+            let relative = |range: &super::tap::Range, place: &Place| {
+                (range.offset as i128 - i128::from(place.offset), range.flushed)
+            };
+            let end = |range: &super::tap::Range, place: &Place| {
+                (u128::from(range.offset) + u128::from(range.size)).wrapping_sub(u128::from(place.offset))
+            };
+            let (vma_end, sublet_end) = (end(vma, &live.vma), end(sublet, &live.sublet));
+            let at_end = |place: &Place, range: &super::tap::Range, books: &Books| {
+                books.blocks.get(&place.memory).is_some_and(|block| block.size == range.offset + range.size)
+            };
+            let clamped =
+                at_end(&live.vma, vma, &self.vma_books) || at_end(&live.sublet, sublet, &self.sublet_books);
+            if relative(vma, &live.vma) != relative(sublet, &live.sublet) || vma_end != sublet_end && !clamped
+            {
+                return Err(format!("another range: {}", text()));
+            }
+            self.tally.count("flushed ranges compared");
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<(), String> {
+        match self.asserts(resource, spec, None, false) {
+            Assert::GoesOn => return Ok(()),
+            Assert::Refuses if cfg!(debug_assertions) => return Ok(()),
+            _ => {}
+        }
+        if let Resource::Buffer { buffer, .. } | Resource::ForBuffer(buffer) = resource {
+            if buffer.size == 0 {
+                return Ok(());
+            }
+        }
+        let (vma, sublet) = (self.vma.find(resource, spec), self.sublet.find(resource, spec));
+        let same = match (&vma, &sublet) {
+            (Ok(vma), Ok(sublet)) => vma == sublet,
+            (Err(vma), Err(sublet)) => vma.result == sublet.result,
+            _ => false,
+        };
+        if same {
+            self.tally.count("memory types compared");
+            return Ok(());
+        }
+        if super::explain::follows_newer_rule(spec) {
+            self.tally.differ(Difference::NewerRule);
+            return Ok(());
+        }
+        if let Err(Failed { why, .. }) = sublet {
+            if why.contradiction().is_some() {
+                self.tally.differ(Difference::Contradiction);
+                return Ok(());
+            }
+        }
+        Err(format!("another memory type: VMA {vma:?}, Sublet {sublet:?}, {resource:?}, {spec:?}"))
+    }
+
+    /// What holds after every step.
+    fn check(&mut self) -> Result<(), String> {
+        let messages = self.sublet.messages();
+        if !messages.is_empty() {
+            return Err(format!("the driver complains of Sublet: {}", messages.join("; ")));
+        }
+        let messages = self.vma.messages();
+        for _ in &messages {
+            self.tally.count("complaints of the driver about VMA");
+        }
+        let (vma, sublet) = (self.vma.heaps(), self.sublet.heaps());
+        let (vma_bytes, sublet_bytes) = (self.vma.tap().bytes(), self.sublet.tap().bytes());
+        let profile = self.setup.profile;
+        let heap_of = |memory_type: u32| profile.types[memory_type as usize].heap;
+        for (heap, (vma, sublet)) in vma.iter().zip(&sublet).enumerate() {
+            let text = || format!("heap {heap}: VMA {vma:?}, Sublet {sublet:?}");
+            if sublet.block_bytes != sublet_bytes[heap] || vma.block_bytes != vma_bytes[heap] {
+                return Err(format!(
+                    "counted wrongly, {} and {}: {}",
+                    vma_bytes[heap],
+                    sublet_bytes[heap],
+                    text()
+                ));
+            }
+            if vma.allocations != sublet.allocations || vma.budget != sublet.budget {
+                return Err(format!("other figures: {}", text()));
+            }
+            if vma_bytes[heap] == sublet_bytes[heap] {
+                if vma.usage != sublet.usage {
+                    return Err(format!("another usage: {}", text()));
+                }
+                self.tally.count("heap budgets compared in full");
+            }
+            // Where VMA's blocks are larger than the heap it has only dedicated allocations.
+            if self.setup.large_block <= LARGEST_BLOCK {
+                self.tally.reserved.0 += u128::from(vma_bytes[heap]);
+                self.tally.reserved.1 += u128::from(sublet_bytes[heap]);
+            }
+            let used = self.sublet_books.used_bytes(&heap_of, heap as u32);
+            if used > vma_bytes[heap] {
+                // Without a difference both hold the same.
+                let Some(cause) = self.cause else { return Err(format!("more reserved: {}", text())) };
+                *self.tally.more.entry(cause).or_default() += 1;
+            } else if sublet_bytes[heap] > vma_bytes[heap] {
+                self.tally.count("more reserved, in empty blocks");
+            }
+            self.tally.count("reserved bytes compared");
+        }
+        for slot in 0..self.pools.len() {
+            if self.pools[slot].is_some() {
+                let (vma, sublet) = (self.vma.pool_figures(slot), self.sublet.pool_figures(slot));
+                let blocks = |books: &Books| {
+                    let own = books.blocks.values().filter(|block| block.owner == Owner::Pool(slot));
+                    own.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.size))
+                };
+                let own = self.live.iter().filter(|live| live.pool == Some(slot)).count() as u64;
+                // VMA does not count what lies in the second half of a linear block.
+                let linear = self.pools[slot].is_some_and(|spec| spec.linear);
+                if (sublet.blocks, sublet.block_bytes) != blocks(&self.sublet_books)
+                    || sublet.allocations != own
+                    || vma.allocations != own && !linear
+                {
+                    return Err(format!("pool {slot}: VMA {vma:?}, Sublet {sublet:?}"));
+                }
+            }
+        }
+        self.sublet.validate();
+        Ok(())
+    }
+
+    /// Frees everything: nothing must be left.
+    fn end(mut self) -> Result<Tally, String> {
+        let mut found = Ok(());
+        while let Some(at) = self.live.len().checked_sub(1) {
+            found = found.and(self.free(at));
+        }
+        let live = self.sublet.heaps().iter().map(|heap: &HeapFigures| heap.allocations).sum::<u64>();
+        if live != 0 {
+            found = found.and(Err(format!("{live} allocations are left")));
+        }
+        // What a step that found something left behind.
+        for slot in 0..self.slots {
+            self.vma.free(slot);
+            self.sublet.free(slot);
+        }
+        for slot in 0..self.pools.len() {
+            if self.pools[slot].take().is_some() {
+                self.vma.destroy_pool(slot);
+                self.sublet.destroy_pool(slot);
+            }
+        }
+        let tap = self.sublet.tap().clone();
+        drop(self.vma.finish());
+        let messages = self.sublet.finish();
+        if !messages.is_empty() {
+            found = found.and(Err(format!("in the end: {}", messages.join("; "))));
+        }
+        if tap.live_count() != 0 {
+            found = found.and(Err(format!("{} memory objects are left", tap.live_count())));
+        }
+        found.map(|()| self.tally)
+    }
+}
+
+/// What a resource needs of memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Needs {
+    pub(super) size: u64,
+    pub(super) alignment: u64,
+    pub(super) bits: u32,
+}
+
+/// The calls of a log that were refused.
+pub(super) fn refusals(log: &Log) -> usize {
+    log.asked.iter().filter(|asked| asked.result != vk::Result::SUCCESS).count()
+}

@@ -1,0 +1,159 @@
+//! Many programs, on all processors, and what came of them.
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use sublet::sim;
+
+use super::differences::Difference;
+use super::generate;
+use super::play::{Mismatch, Tally, play};
+use super::program::Program;
+
+/// What is to be run.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) programs: u64,
+    pub(crate) seed: u64,
+    pub(crate) profile: Option<String>,
+    /// Only steps of these kinds, and those that nothing goes without.
+    pub(crate) only: Vec<String>,
+    pub(crate) threads: usize,
+}
+
+/// A program that found something.
+struct Found {
+    program: Program,
+    mismatch: Mismatch,
+}
+
+/// The profiles to run on, each with the extensions of its device.
+fn profiles(order: &Order) -> Result<Vec<(&'static sim::Profile, Vec<String>)>, String> {
+    let wanted =
+        |profile: &&&'static sim::Profile| order.profile.as_ref().is_none_or(|name| name == profile.name);
+    let found: Vec<_> = sim::profiles::ALL
+        .iter()
+        .filter(wanted)
+        .map(|profile| {
+            let gpu = sim::Gpu::new(profile);
+            (*profile, gpu.extensions())
+        })
+        .collect();
+    if found.is_empty() { Err("no such profile".to_owned()) } else { Ok(found) }
+}
+
+/// Leaves steps out for as long as something is found.
+fn shrink(found: Found) -> Found {
+    let mut best = found;
+    best.program.steps.truncate(best.mismatch.step + 1);
+    let mut size = best.program.steps.len() / 2;
+    while size > 0 {
+        let mut at = 0;
+        while at < best.program.steps.len() {
+            let mut shorter = best.program.clone();
+            shorter.steps.drain(at..(at + size).min(shorter.steps.len()));
+            match play(&shorter) {
+                Err(mismatch) => best = Found { program: shorter, mismatch },
+                Ok(_) => at += size,
+            }
+        }
+        size /= 2;
+    }
+    best
+}
+
+/// Large memory that the simulated driver is asked to map comes from the system, zeroed already, and goes back there: else the C
+/// library would keep it, and zero it again each time.
+fn keep_heap_small() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: the option is one that the C library has.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
+    }
+}
+
+/// Runs programs, and says what was compared.
+///
+/// # Errors
+/// The shortest program found of the first that shows a difference that is not meant.
+pub(crate) fn run(order: &Order, progress: &(dyn Fn() + Sync)) -> Result<String, String> {
+    let profiles = profiles(order)?;
+    let start = Instant::now();
+    keep_heap_small();
+    let next = AtomicU64::new(0);
+    let total = Mutex::new(Tally::default());
+    let failures = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..order.threads.max(1) {
+            scope.spawn(|| {
+                let mut tally = Tally::default();
+                loop {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    let enough = failures
+                        .lock()
+                        .is_ok_and(|found: std::sync::MutexGuard<'_, Vec<Found>>| found.len() >= 8);
+                    if number >= order.programs || enough {
+                        break;
+                    }
+                    let (profile, offered) = &profiles[(number % profiles.len() as u64) as usize];
+                    let mut program = generate::program(order.seed.wrapping_add(number), profile, offered);
+                    if !order.only.is_empty() {
+                        let keep = ["free", "create-pool", "budget"];
+                        program.steps.retain(|step| {
+                            keep.contains(&step.kind()) || order.only.iter().any(|only| only == step.kind())
+                        });
+                    }
+                    match play(&program) {
+                        Ok(done) => tally.add(&done),
+                        Err(mismatch) => {
+                            if let Ok(mut failures) = failures.lock() {
+                                failures.push(Found { program, mismatch });
+                            }
+                        }
+                    }
+                    progress();
+                }
+                if let Ok(mut total) = total.lock() {
+                    total.add(&tally);
+                }
+            });
+        }
+    });
+    let total = total.into_inner().map_err(|_| "a thread panicked")?;
+    let mut failures = failures.into_inner().map_err(|_| "a thread panicked")?;
+    failures.sort_by_key(|found| found.program.seed);
+    let texts: Vec<_> = failures.into_iter().take(3).map(|found| text(&shrink(found))).collect();
+    if texts.is_empty() { Ok(report(&total, start)) } else { Err(texts.join("\n\n")) }
+}
+
+fn text(found: &Found) -> String {
+    let Program { seed, setup, steps } = &found.program;
+    let steps: Vec<_> = steps.iter().map(|step| format!("  {step:?}")).collect();
+    format!(
+        "program {seed}, {}: step {}\n{}\n{setup:?}\n{}",
+        setup.profile.name,
+        found.mismatch.step,
+        found.mismatch.text,
+        steps.join("\n")
+    )
+}
+
+fn report(total: &Tally, start: Instant) -> String {
+    let mut lines = vec![format!("{} programs in {:.1} s", total.programs, start.elapsed().as_secs_f64())];
+    lines.extend(total.steps.iter().map(|(name, count)| format!("| step {name} | {count} |")));
+    lines.extend(total.counts.iter().map(|(name, count)| format!("| {name} | {count} |")));
+    for difference in Difference::ALL {
+        let count = total.differences.get(difference).copied().unwrap_or(0);
+        let stale = if count == 0 { " STALE" } else { "" };
+        lines.push(format!("| {} | {count}{stale} | {} |", difference.id(), difference.reason()));
+    }
+    lines.extend(
+        total.more.iter().map(|(what, count)| format!("| more reserved after {} | {count} |", what.id())),
+    );
+    let (vma, sublet) = total.reserved;
+    lines.push(format!(
+        "reserved, all steps together: VMA {vma}, Sublet {sublet}, {:.3}",
+        sublet as f64 / vma as f64
+    ));
+    lines.join("\n")
+}

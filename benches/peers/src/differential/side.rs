@@ -1,0 +1,94 @@
+//! What an allocator answers, in terms that both have.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+use sublet::{AllocationError, Contradiction};
+
+use super::program::{PoolSpec, Resource, Spec};
+use super::tap::Tap;
+
+/// An allocation as its holder sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Place {
+    pub(super) memory: vk::DeviceMemory,
+    pub(super) memory_type: u32,
+    pub(super) offset: u64,
+    pub(super) size: u64,
+    pub(super) dedicated: bool,
+    pub(super) mapped: bool,
+}
+
+/// Why not. Only Sublet says.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Why {
+    /// VMA has nothing but the result.
+    Unsaid,
+    Allocation(AllocationError),
+    /// Another error of an operation that has only few.
+    Other(&'static str),
+}
+
+impl Why {
+    pub(super) fn contradiction(self) -> Option<Contradiction> {
+        match self {
+            Self::Allocation(AllocationError::Contradiction(what)) => Some(what),
+            _ => None,
+        }
+    }
+}
+
+/// What an operation came to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Failed {
+    pub(super) result: vk::Result,
+    pub(super) why: Why,
+}
+
+/// Figures of a heap.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct HeapFigures {
+    pub(super) usage: u64,
+    pub(super) budget: u64,
+    pub(super) blocks: u64,
+    pub(super) block_bytes: u64,
+    pub(super) allocations: u64,
+    pub(super) allocation_bytes: u64,
+}
+
+/// Figures of a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct PoolFigures {
+    pub(super) blocks: u64,
+    pub(super) block_bytes: u64,
+    pub(super) allocations: u64,
+}
+
+/// One of the two. Allocations and pools are kept in slots, which the caller numbers.
+pub(super) trait Side {
+    fn tap(&self) -> &Tap;
+    fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), Failed>;
+    fn destroy_pool(&mut self, slot: usize);
+    fn allocate(
+        &mut self,
+        slot: usize,
+        resource: &Resource,
+        spec: &Spec,
+        pool: Option<usize>,
+    ) -> Result<Place, Failed>;
+    fn free(&mut self, slot: usize);
+    fn map(&mut self, slot: usize) -> Result<(), Failed>;
+    fn unmap(&mut self, slot: usize);
+    fn make_visible(&mut self, slot: usize, offset: u64, size: u64, invalidate: bool) -> Result<(), Failed>;
+    /// Where the allocation is, as it is now.
+    fn place(&self, slot: usize) -> Place;
+    fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<u32, Failed>;
+    fn set_frame(&mut self);
+    fn heaps(&mut self) -> Vec<HeapFigures>;
+    fn pool_figures(&mut self, slot: usize) -> PoolFigures;
+    /// Checks its own books.
+    fn validate(&self) {}
+    /// Messages of the simulated driver since the last time.
+    fn messages(&self) -> Vec<String>;
+    /// Destroys the allocator, which must be empty.
+    fn finish(self) -> Vec<String>;
+}

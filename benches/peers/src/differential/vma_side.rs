@@ -1,0 +1,371 @@
+//! VMA over a simulated device.
+
+use std::ptr;
+
+use ash::vk;
+use sublet::sim;
+
+use super::play::Needs;
+use super::program::{PoolSpec, Resource, Setup, Spec};
+use super::side::{Failed, HeapFigures, Place, PoolFigures, Side, Why};
+use super::tap::{Pose, Registered, Tap};
+use crate::peers::vma::ffi;
+
+struct Held {
+    allocation: ffi::Allocation,
+    buffer: vk::Buffer,
+    image: vk::Image,
+    /// Whether the program made the resource itself.
+    own: bool,
+}
+
+pub(super) struct VmaSide {
+    tap: Tap,
+    allocator: ffi::Allocator,
+    held: Vec<Option<Held>>,
+    pools: Vec<ffi::Pool>,
+    heaps: usize,
+    frame: u32,
+    _registered: Registered,
+    gpu: sim::Gpu,
+}
+
+fn checked(result: vk::Result) -> Result<(), Failed> {
+    if result.as_raw() >= 0 { Ok(()) } else { Err(Failed { result, why: Why::Unsaid }) }
+}
+
+impl VmaSide {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let version = vk::make_api_version(0, 1, setup.minor, 0);
+        let gpu = sim::Gpu::builder(setup.profile).api_version(version).build();
+        let (tap, registered) = Tap::new(&gpu, Pose { max_count: setup.max_count });
+        let functions = tap.vma_functions(&gpu);
+        let limits = &setup.heap_limits;
+        let info = ffi::AllocatorCreateInfo {
+            flags: setup.flags.bits(),
+            physical_device: gpu.physical_device(),
+            device: gpu.device().handle(),
+            preferred_large_heap_block_size: setup.large_block,
+            allocation_callbacks: ptr::null(),
+            device_memory_callbacks: ptr::null(),
+            heap_size_limit: if limits.is_empty() { ptr::null() } else { limits.as_ptr() },
+            vulkan_functions: &raw const functions,
+            instance: gpu.instance().handle(),
+            vulkan_api_version: version,
+            type_external_memory_handle_types: ptr::null(),
+        };
+        let mut allocator = ptr::null_mut();
+        // SAFETY: the create-info is complete, and the device lives as long as the allocator.
+        let made = unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) };
+        assert_eq!(made, vk::Result::SUCCESS, "vmaCreateAllocator cannot fail");
+        Self {
+            tap,
+            allocator,
+            held: Vec::new(),
+            pools: Vec::new(),
+            heaps: setup.profile.heaps.len(),
+            frame: 0,
+            _registered: registered,
+            gpu,
+        }
+    }
+
+    fn info(&self, spec: &Spec, pool: Option<usize>) -> ffi::AllocationCreateInfo {
+        ffi::AllocationCreateInfo {
+            flags: spec.flags.bits(),
+            usage: spec.usage as u32,
+            required_flags: spec.required,
+            preferred_flags: spec.preferred,
+            memory_type_bits: spec.bits,
+            pool: pool.map_or(ptr::null_mut(), |slot| self.pools[slot]),
+            user_data: ptr::null_mut(),
+            priority: spec.priority,
+        }
+    }
+
+    fn held(&self, slot: usize) -> ffi::Allocation {
+        self.held[slot].as_ref().map_or(ptr::null_mut(), |held| held.allocation)
+    }
+
+    fn look(&self, allocation: ffi::Allocation) -> Place {
+        let mut found = std::mem::MaybeUninit::<ffi::AllocationInfo2>::zeroed();
+        // SAFETY: the allocation is live.
+        unsafe { ffi::allocation_info2(self.allocator, allocation, found.as_mut_ptr()) };
+        // SAFETY: it was filled just now.
+        let found = unsafe { found.assume_init() };
+        let info = found.allocation_info;
+        Place {
+            memory: info.device_memory,
+            memory_type: info.memory_type,
+            offset: info.offset,
+            size: info.size,
+            dedicated: found.dedicated_memory != vk::FALSE,
+            mapped: !info.mapped_data.is_null(),
+        }
+    }
+}
+
+impl Side for VmaSide {
+    fn tap(&self) -> &Tap {
+        &self.tap
+    }
+
+    fn create_pool(&mut self, slot: usize, spec: &PoolSpec) -> Result<(), Failed> {
+        let linear = if spec.linear { ffi::POOL_LINEAR } else { 0 };
+        let info = ffi::PoolCreateInfo {
+            memory_type_index: spec.memory_type,
+            flags: spec.flags.bits() | linear,
+            block_size: spec.block_size,
+            min_block_count: spec.min_blocks as usize,
+            max_block_count: spec.max_blocks as usize,
+            priority: spec.priority,
+            min_allocation_alignment: spec.min_alignment,
+            memory_allocate_next: ptr::null_mut(),
+        };
+        let mut pool = ptr::null_mut();
+        // SAFETY: the create-info is complete.
+        checked(unsafe { ffi::create_pool(self.allocator, &raw const info, &raw mut pool) })?;
+        self.pools.resize(self.pools.len().max(slot + 1), ptr::null_mut());
+        self.pools[slot] = pool;
+        Ok(())
+    }
+
+    fn destroy_pool(&mut self, slot: usize) {
+        // SAFETY: the pool is live and empty.
+        unsafe { ffi::destroy_pool(self.allocator, self.pools[slot]) };
+        self.pools[slot] = ptr::null_mut();
+    }
+
+    fn allocate(
+        &mut self,
+        slot: usize,
+        resource: &Resource,
+        spec: &Spec,
+        pool: Option<usize>,
+    ) -> Result<Place, Failed> {
+        let info = self.info(spec, pool);
+        let info = &raw const info;
+        let mut allocation = ptr::null_mut();
+        let (to, none) = (&raw mut allocation, ptr::null_mut());
+        let (mut buffer, mut image, mut own) = (vk::Buffer::null(), vk::Image::null(), false);
+        let allocator = self.allocator;
+        let device = self.gpu.device();
+        let result = match *resource {
+            Resource::Raw { size, alignment, bits } => {
+                let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: bits };
+                // SAFETY: the allocator is live, everything that is passed is valid; here and below.
+                unsafe { ffi::allocate_memory(allocator, &raw const requirements, info, to, none) }
+            }
+            Resource::Buffer { buffer: spec, min_alignment } => {
+                let made = spec.info();
+                let (made, out) = (&raw const made, &raw mut buffer);
+                if min_alignment == 0 {
+                    // SAFETY: as above.
+                    unsafe { ffi::create_buffer(allocator, made, info, out, to, none) }
+                } else {
+                    // SAFETY: as above.
+                    unsafe {
+                        ffi::create_buffer_with_alignment(allocator, made, info, min_alignment, out, to, none)
+                    }
+                }
+            }
+            Resource::Image(spec) => {
+                let made = spec.info();
+                // SAFETY: as above.
+                unsafe { ffi::create_image(allocator, &raw const made, info, &raw mut image, to, none) }
+            }
+            Resource::ForBuffer(spec) => {
+                own = true;
+                // SAFETY: the create-info is valid.
+                match unsafe { device.create_buffer(&spec.info(), None) } {
+                    Err(error) => error,
+                    Ok(made) => {
+                        buffer = made;
+                        // SAFETY: as above.
+                        unsafe { ffi::allocate_memory_for_buffer(allocator, made, info, to, none) }
+                    }
+                }
+            }
+            Resource::ForImage(spec) => {
+                own = true;
+                // SAFETY: the create-info is valid.
+                match unsafe { device.create_image(&spec.info(), None) } {
+                    Err(error) => error,
+                    Ok(made) => {
+                        image = made;
+                        // SAFETY: as above.
+                        unsafe { ffi::allocate_memory_for_image(allocator, made, info, to, none) }
+                    }
+                }
+            }
+        };
+        if let Err(failed) = checked(result) {
+            if own {
+                // SAFETY: nobody else has it; null is ignored.
+                unsafe { device.destroy_buffer(buffer, None) };
+                // SAFETY: as above.
+                unsafe { device.destroy_image(image, None) };
+            }
+            return Err(failed);
+        }
+        self.held.resize_with(self.held.len().max(slot + 1), || None);
+        self.held[slot] = Some(Held { allocation, buffer, image, own });
+        Ok(self.look(allocation))
+    }
+
+    fn free(&mut self, slot: usize) {
+        let Some(Held { allocation, buffer, image, own }) = self.held.get_mut(slot).and_then(Option::take)
+        else {
+            return;
+        };
+        let device = self.gpu.device();
+        if own {
+            // SAFETY: nobody uses it; null is ignored.
+            unsafe { device.destroy_buffer(buffer, None) };
+            // SAFETY: as above.
+            unsafe { device.destroy_image(image, None) };
+        }
+        if own || buffer == vk::Buffer::null() && image == vk::Image::null() {
+            // SAFETY: the allocation is live and nobody uses it; here and below.
+            unsafe { ffi::free_memory(self.allocator, allocation) };
+        } else if image == vk::Image::null() {
+            // SAFETY: as above.
+            unsafe { ffi::destroy_buffer(self.allocator, buffer, allocation) };
+        } else {
+            // SAFETY: as above.
+            unsafe { ffi::destroy_image(self.allocator, image, allocation) };
+        }
+    }
+
+    fn map(&mut self, slot: usize) -> Result<(), Failed> {
+        let mut data = ptr::null_mut();
+        // SAFETY: the allocation is live.
+        checked(unsafe { ffi::map_memory(self.allocator, self.held(slot), &raw mut data) })
+    }
+
+    fn unmap(&mut self, slot: usize) {
+        // SAFETY: the allocation is live and mapped.
+        unsafe { ffi::unmap_memory(self.allocator, self.held(slot)) };
+    }
+
+    fn make_visible(&mut self, slot: usize, offset: u64, size: u64, invalidate: bool) -> Result<(), Failed> {
+        let allocation = self.held(slot);
+        checked(if invalidate {
+            // SAFETY: the allocation is live and mapped, and has the range.
+            unsafe { ffi::invalidate_allocation(self.allocator, allocation, offset, size) }
+        } else {
+            // SAFETY: as above.
+            unsafe { ffi::flush_allocation(self.allocator, allocation, offset, size) }
+        })
+    }
+
+    fn place(&self, slot: usize) -> Place {
+        self.look(self.held(slot))
+    }
+
+    fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<u32, Failed> {
+        let info = self.info(spec, None);
+        let info = &raw const info;
+        let mut index = u32::MAX;
+        let to = &raw mut index;
+        checked(match *resource {
+            // SAFETY: the allocator is live, everything that is passed is valid; here and below.
+            Resource::Raw { bits, .. } => unsafe {
+                ffi::find_memory_type_index(self.allocator, bits, info, to)
+            },
+            Resource::Buffer { buffer, .. } | Resource::ForBuffer(buffer) => {
+                let made = buffer.info();
+                // SAFETY: as above.
+                unsafe {
+                    ffi::find_memory_type_index_for_buffer_info(self.allocator, &raw const made, info, to)
+                }
+            }
+            Resource::Image(image) | Resource::ForImage(image) => {
+                let made = image.info();
+                // SAFETY: as above.
+                unsafe {
+                    ffi::find_memory_type_index_for_image_info(self.allocator, &raw const made, info, to)
+                }
+            }
+        })?;
+        Ok(index)
+    }
+
+    fn set_frame(&mut self) {
+        self.frame += 1;
+        // SAFETY: the allocator is live.
+        unsafe { ffi::set_current_frame_index(self.allocator, self.frame) };
+    }
+
+    fn heaps(&mut self) -> Vec<HeapFigures> {
+        let mut budgets = [ffi::Budget::default(); vk::MAX_MEMORY_HEAPS];
+        // SAFETY: the allocator is live, and there are as many elements as there can be heaps.
+        unsafe { ffi::heap_budgets(self.allocator, budgets.as_mut_ptr()) };
+        let figures = |budget: &ffi::Budget| HeapFigures {
+            usage: budget.usage,
+            budget: budget.budget,
+            blocks: u64::from(budget.statistics.block_count),
+            block_bytes: budget.statistics.block_bytes,
+            allocations: u64::from(budget.statistics.allocation_count),
+            allocation_bytes: budget.statistics.allocation_bytes,
+        };
+        budgets[..self.heaps].iter().map(figures).collect()
+    }
+
+    fn pool_figures(&mut self, slot: usize) -> PoolFigures {
+        let mut found = ffi::Statistics::default();
+        // SAFETY: the pool is live.
+        unsafe { ffi::pool_statistics(self.allocator, self.pools[slot], &raw mut found) };
+        PoolFigures {
+            blocks: u64::from(found.block_count),
+            block_bytes: found.block_bytes,
+            allocations: u64::from(found.allocation_count),
+        }
+    }
+
+    fn messages(&self) -> Vec<String> {
+        self.gpu.take_messages().iter().map(ToString::to_string).collect()
+    }
+
+    fn finish(self) -> Vec<String> {
+        // SAFETY: nothing is left in it, and it is not used again.
+        unsafe { ffi::destroy_allocator(self.allocator) };
+        self.gpu.finish().iter().map(ToString::to_string).collect()
+    }
+}
+
+impl VmaSide {
+    /// What the driver says a resource needs; nothing if it does not make it.
+    pub(super) fn needs(&self, resource: &Resource) -> Option<Needs> {
+        let device = self.gpu.device();
+        let (found, least) = match *resource {
+            Resource::Raw { size, alignment, bits } => return Some(Needs { size, alignment, bits }),
+            Resource::Buffer { buffer, .. } | Resource::ForBuffer(buffer) => {
+                if buffer.size == 0 {
+                    return None;
+                }
+                // SAFETY: the create-info is valid.
+                let made = unsafe { device.create_buffer(&buffer.info(), None) }.ok()?;
+                // SAFETY: it was made just now.
+                let found = unsafe { device.get_buffer_memory_requirements(made) };
+                // SAFETY: nobody else has it.
+                unsafe { device.destroy_buffer(made, None) };
+                (
+                    found,
+                    if let Resource::Buffer { min_alignment, .. } = *resource { min_alignment } else { 0 },
+                )
+            }
+            Resource::Image(image) | Resource::ForImage(image) => {
+                // SAFETY: the create-info is valid.
+                let made = unsafe { device.create_image(&image.info(), None) }.ok()?;
+                // SAFETY: it was made just now.
+                let found = unsafe { device.get_image_memory_requirements(made) };
+                // SAFETY: nobody else has it.
+                unsafe { device.destroy_image(made, None) };
+                (found, 0)
+            }
+        };
+        let alignment = found.alignment.max(least);
+        Some(Needs { size: found.size, alignment, bits: found.memory_type_bits })
+    }
+}
