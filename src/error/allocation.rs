@@ -43,6 +43,8 @@ pub enum Contradiction {
     MappedWithoutHostAccess,
     /// More than one strategy.
     SeveralStrategies,
+    /// Both a pool and a scope.
+    PoolAndScope,
 }
 
 impl fmt::Display for Contradiction {
@@ -61,6 +63,7 @@ impl fmt::Display for Contradiction {
                 "a mapped allocation with an automatic usage needs a host access flag"
             }
             Self::SeveralStrategies => "only one strategy can be followed",
+            Self::PoolAndScope => "an allocation is made in a pool or in a scope",
         })
     }
 }
