@@ -153,7 +153,10 @@ impl<T: Threading> Allocator<T> {
 
 impl<T: Threading> Inner<T> {
     /// Checks a create-info and turns it into what a vector is made with.
-    fn pool_config(&self, info: &PoolCreateInfo<'_>) -> Result<(VectorConfig, VectorFacts), CreatePoolError> {
+    pub(super) fn pool_config(
+        &self,
+        info: &PoolCreateInfo<'_>,
+    ) -> Result<(VectorConfig, VectorFacts), CreatePoolError> {
         // Who asks for two wrong things at once is told the same one as by VMA.
         if info.max_block_count != 0 && info.min_block_count > info.max_block_count {
             return Err(CreatePoolError::BlockCounts {

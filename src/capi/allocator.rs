@@ -107,6 +107,7 @@ pub(super) unsafe fn create_info<'a>(
         preferred_flags: info.preferred_flags,
         memory_type_bits: info.memory_type_bits,
         pool: pool.map(PoolObject::pool),
+        scope: None,
         // A string that is to be the name is no user data.
         user_data: if info.flags & USER_DATA_COPY_STRING == 0 { address(info.user_data) } else { 0 },
         // Without the extension nobody looks at it, so that it may be anything.
@@ -285,6 +286,7 @@ pub(super) fn functions(given: Option<&VmaVulkanFunctions>) -> VulkanFunctions {
         bind_image_memory2: given.bind_image_memory2,
         get_device_buffer_memory_requirements: given.get_device_buffer_memory_requirements,
         get_device_image_memory_requirements: given.get_device_image_memory_requirements,
+        ..VulkanFunctions::default()
     };
     // Whoever gives functions of the device has loaded Vulkan, and may have no library of it at all.
     if functions.get_instance_proc_addr.is_none() && functions.allocate_memory.is_none() {

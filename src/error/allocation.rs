@@ -43,6 +43,8 @@ pub enum Contradiction {
     MappedWithoutHostAccess,
     /// More than one strategy.
     SeveralStrategies,
+    /// Both a pool and a scope.
+    PoolAndScope,
     /// A `pNext` chain for memory in a pool that has one itself.
     TwoMemoryAllocateChains,
 }
@@ -63,6 +65,7 @@ impl fmt::Display for Contradiction {
                 "a mapped allocation with an automatic usage needs a host access flag"
             }
             Self::SeveralStrategies => "only one strategy can be followed",
+            Self::PoolAndScope => "an allocation is made in a pool or in a scope",
             Self::TwoMemoryAllocateChains => "the pool has a chain for its memory, and another one was given",
         })
     }
