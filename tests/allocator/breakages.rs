@@ -551,6 +551,8 @@ fn near_the_budget_small_allocations_share_blocks() {
                 (0..64).map(|_| rig.memory(4 * KIB, 1, &in_type(memory_type)).unwrap()).collect();
             assert!(rig.gpu.calls("vkAllocateMemory") <= 4, "{}", rig.gpu.calls("vkAllocateMemory"));
             assert!(all.iter().all(|memory| !memory.is_dedicated()));
+            // And the blocks are small ones.
+            assert!(all.iter().all(|memory| rig.memory_size(memory) <= rig.block_size(memory_type) / 64));
             rig.free_all(all);
             rig.finish();
         },

@@ -31,6 +31,7 @@ mod priority;
 mod reentry;
 mod rollback;
 mod shards;
+mod sparse;
 mod statistics;
 mod stats_string;
 mod threads;
