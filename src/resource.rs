@@ -122,6 +122,9 @@ impl<T: Threading> Allocator<T> {
         if buffer_info.size == 0 {
             return Err(CreateError::ZeroExtent);
         }
+        if buffer_info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) {
+            return Err(CreateError::Sparse);
+        }
         // SAFETY: the caller's own promise covers the chain.
         let usage = unsafe { self.buffer_usage(buffer_info) };
         let device = self.device();
@@ -225,6 +228,9 @@ impl<T: Threading> Allocator<T> {
         let vk::Extent3D { width, height, depth } = image_info.extent;
         if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
             return Err(CreateError::ZeroExtent);
+        }
+        if image_info.flags.contains(vk::ImageCreateFlags::SPARSE_BINDING) {
+            return Err(CreateError::Sparse);
         }
         if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
             return Err(CreateError::Disjoint);

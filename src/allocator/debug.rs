@@ -108,12 +108,11 @@ impl<T: Threading> DebugState<T> {
         Self { settings, guards: Mutex::<T, _>::new(Guards::default()) }
     }
 
-    /// Forgets what was allocated in a vector that is gone.
+    /// Forgets what was still allocated in a vector that is gone. What was damaged there is told all the same.
     pub(super) fn forget(&self, vector: u32, generation: u32) {
         if self.settings.detect_corruption {
             let mut guards = self.guards.lock();
             guards.live.retain(|&(of, in_use, ..), _| (of, in_use) != (vector, generation));
-            guards.freed.retain(|&(of, in_use, _)| (of, in_use) != (vector, generation));
         }
     }
 }

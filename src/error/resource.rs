@@ -30,6 +30,10 @@ pub enum CreateError {
     ZeroExtent,
     /// `SHADER_DEVICE_ADDRESS` usage, and the allocator was made without `BUFFER_DEVICE_ADDRESS`.
     DeviceAddress,
+    /// The resource is sparse (`VK_BUFFER_CREATE_SPARSE_BINDING_BIT` or its twin): it has any number of pages, which
+    /// `vkQueueBindSparse` puts into memory. Create it, allocate pages for it with
+    /// [`allocate_memory_pages`](crate::Allocator::allocate_memory_pages), and bind them.
+    Sparse,
     /// The image is disjoint (`VK_IMAGE_CREATE_DISJOINT_BIT`): each of its planes has requirements, and memory, of its own. Create
     /// it, [`allocate`](crate::Allocator::allocate_memory) for each plane what `VkImagePlaneMemoryRequirementsInfo` says, and
     /// [`bind`](crate::Allocator::bind_image_memory2) each with a `VkBindImagePlaneMemoryInfo`.
@@ -55,7 +59,7 @@ impl CreateError {
         match self {
             Self::ZeroExtent | Self::DeviceAddress => vk::Result::ERROR_INITIALIZATION_FAILED,
             Self::Alias(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
-            Self::Disjoint => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+            Self::Disjoint | Self::Sparse => vk::Result::ERROR_FEATURE_NOT_PRESENT,
             Self::Resource(error) | Self::Bind(error) => error.result,
             Self::Allocation(error) => error.vk_result(),
         }
@@ -69,6 +73,7 @@ impl fmt::Display for CreateError {
             Self::DeviceAddress => f.write_str(
                 "a buffer with a device address needs an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS",
             ),
+            Self::Sparse => f.write_str("the pages of a sparse resource are allocated and bound each on its own"),
             Self::Disjoint => f.write_str("the planes of a disjoint image have memory of their own, each"),
             Self::Resource(_) => f.write_str("the driver did not create the resource"),
             Self::Allocation(_) => f.write_str("there is no memory for the resource"),
@@ -84,7 +89,7 @@ impl Error for CreateError {
             Self::Resource(error) | Self::Bind(error) => Some(error),
             Self::Allocation(error) => Some(error),
             Self::Alias(error) => Some(error),
-            Self::ZeroExtent | Self::DeviceAddress | Self::Disjoint => None,
+            Self::ZeroExtent | Self::DeviceAddress | Self::Disjoint | Self::Sparse => None,
         }
     }
 }

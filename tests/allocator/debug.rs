@@ -152,7 +152,12 @@ fn pools_are_looked_at_on_their_own() {
                 // SAFETY: nothing uses it.
                 assert_eq!(unsafe { rig.allocator.destroy_pool(other) }.unwrap().len(), 1);
                 assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
+                // What was damaged in a pool that is gone is told.
+                let allocation = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+                scribble(&rig, &allocation, 107, 0);
+                rig.free(allocation);
                 rig.destroy_pool(pool);
+                assert_eq!(damaged(rig.allocator.check_corruption(!0))[0].bytes_past_end, 7);
             }
             let another = debugging(Gpu::new(profile), GUARDED);
             let pool = rig.pool(&info).unwrap();

@@ -12,6 +12,7 @@ mod common;
 
 mod alias;
 mod bad_input;
+mod breakages;
 mod callbacks;
 mod content;
 mod debug;
@@ -33,6 +34,7 @@ mod reentry;
 mod rollback;
 mod scopes;
 mod shards;
+mod sparse;
 mod statistics;
 mod stats_string;
 mod threads;

@@ -37,6 +37,8 @@ struct Rules {
     import: &'static str,
     /// Device address; buffers only.
     address: &'static str,
+    /// Sparse resources, which are bound by `vkQueueBindSparse`.
+    sparse: &'static str,
 }
 
 const BUFFER: Rules = Rules {
@@ -52,6 +54,7 @@ const BUFFER: Rules = Rules {
     export: "VUID-vkBindBufferMemory-memory-02726",
     import: "VUID-vkBindBufferMemory-memory-02985",
     address: "VUID-vkBindBufferMemory-bufferDeviceAddress-03339",
+    sparse: "VUID-vkBindBufferMemory-buffer-01030",
 };
 
 const BUFFER_INFO: Rules = Rules {
@@ -67,6 +70,7 @@ const BUFFER_INFO: Rules = Rules {
     export: "VUID-VkBindBufferMemoryInfo-memory-02726",
     import: "VUID-VkBindBufferMemoryInfo-memory-02985",
     address: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddress-03339",
+    sparse: "VUID-VkBindBufferMemoryInfo-buffer-01030",
 };
 
 const IMAGE: Rules = Rules {
@@ -82,6 +86,7 @@ const IMAGE: Rules = Rules {
     export: "VUID-vkBindImageMemory-memory-02728",
     import: "VUID-vkBindImageMemory-memory-02989",
     address: "",
+    sparse: "",
 };
 
 const IMAGE_INFO: Rules = Rules {
@@ -97,6 +102,7 @@ const IMAGE_INFO: Rules = Rules {
     export: "VUID-VkBindImageMemoryInfo-memory-02728",
     import: "VUID-VkBindImageMemoryInfo-memory-02989",
     address: "",
+    sparse: "",
 };
 
 unsafe extern "system" fn bind_buffer(
@@ -212,6 +218,9 @@ fn bind_buffer_memory(
     };
     if buffer.bound.is_some() {
         return Err((rules.bound, format!("{name} is bound to memory already")));
+    }
+    if buffer.pages.is_some() {
+        return Err((rules.sparse, format!("{name} is sparse: its pages are bound by vkQueueBindSparse")));
     }
     let (requirements, description, external) = (buffer.requirements, buffer.description, buffer.external);
     let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
@@ -349,7 +358,7 @@ fn check_memory<'a>(
 
 /// Puts a resource in its place, and reports the neighbours that it cannot have. The binding takes place all the same: a
 /// real driver does not look.
-fn place(
+pub(super) fn place(
     device: &Device,
     state: &mut DeviceState,
     memory: vk::DeviceMemory,

@@ -131,6 +131,7 @@ pub(super) fn create_device(
     let mut pageable = vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT::default();
     let mut coherent = vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default();
     let mut protected = vk::PhysicalDeviceProtectedMemoryFeatures::default();
+    let mut plain = vk::PhysicalDeviceFeatures2::default();
     let info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
         .enabled_extension_names(&names)
@@ -141,7 +142,8 @@ pub(super) fn create_device(
         .push_next(&mut priorities)
         .push_next(&mut pageable)
         .push_next(&mut coherent)
-        .push_next(&mut protected);
+        .push_next(&mut protected)
+        .push_next(&mut plain);
     // SAFETY: the chain was made just now, of structures that are mutable here.
     unsafe { features.write(info.p_next.cast_mut()) };
     // SAFETY: `physical_device` is the instance's; `info` is complete, and everything that it points to is live.

@@ -38,9 +38,13 @@ pub(super) unsafe fn describe_buffer(
         let text = format!("size is {}, and maxBufferSize is {limit}", info.size);
         return Err(("VUID-VkBufferCreateInfo-size-06409", text));
     }
-    if info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) {
-        let text = "SPARSE_BINDING is set, and the device has no sparse binding".to_owned();
+    if info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) && !device.features.sparse_binding {
+        let text = "SPARSE_BINDING is set, and the feature sparseBinding is not enabled".to_owned();
         return Err(("VUID-VkBufferCreateInfo-flags-00915", text));
+    }
+    if info.flags.contains(vk::BufferCreateFlags::SPARSE_RESIDENCY) {
+        let text = "SPARSE_RESIDENCY is set, and the device has no sparse residency".to_owned();
+        return Err(("VUID-VkBufferCreateInfo-flags-00916", text));
     }
     if info.flags.contains(vk::BufferCreateFlags::PROTECTED) && !device.features.protected_memory {
         let text = "PROTECTED is set, and the feature protectedMemory is not enabled".to_owned();

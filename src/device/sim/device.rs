@@ -55,7 +55,10 @@ unsafe extern "system" fn create(
             return vk::Result::ERROR_EXTENSION_NOT_PRESENT;
         }
         // SAFETY: the chain is valid: VUID-VkDeviceCreateInfo-pNext-pNext.
-        let features = unsafe { Features::read(info.p_next) };
+        let mut features = unsafe { Features::read(info.p_next) };
+        // SAFETY: VUID-VkDeviceCreateInfo-pEnabledFeatures-parameter.
+        let plain = unsafe { chain::input(info.p_enabled_features) };
+        features.sparse_binding |= plain.is_some_and(|plain| plain.sparse_binding != vk::FALSE);
         if !features.within(&Features::supported(hub)) {
             return vk::Result::ERROR_FEATURE_NOT_PRESENT;
         }

@@ -11,7 +11,7 @@ use ash::vk::Handle as _;
 use super::state::{self, Device, Hub, registry};
 use super::{
     bind, commands, device, external, instance, mapping, memory, messenger, null, physical, queue,
-    requirements, resource, sync,
+    requirements, resource, sparse, sync,
 };
 
 /// A C function whose type is known to whoever asks for it by name.
@@ -101,6 +101,7 @@ const TABLES: &[&[EntryPoint]] = &[
     requirements::ENTRIES,
     commands::ENTRIES,
     queue::ENTRIES,
+    sparse::ENTRIES,
     sync::ENTRIES,
 ];
 

@@ -32,6 +32,8 @@ impl Features {
             synchronization2: synchronization2 && hub.offers("VK_KHR_synchronization2"),
             maintenance4: maintenance4 && hub.offers("VK_KHR_maintenance4"),
             protected_memory,
+            // Drivers of desktop GPUs have it.
+            sparse_binding: hub.profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
         }
     }
 
@@ -97,6 +99,7 @@ const FIELDS: &[(Field, &str)] = &[
     (|features| &mut features.synchronization2, "VK_KHR_synchronization2"),
     (|features| &mut features.maintenance4, "VK_KHR_maintenance4"),
     (|features| &mut features.protected_memory, ""),
+    (|features| &mut features.sparse_binding, ""),
 ];
 
 /// The places in a chain that say something about the features.
@@ -114,6 +117,12 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
                 slots.push((|features| &mut features.$field, unsafe { &raw mut (*structure).$slot }));
             }
         )*};
+    }
+    // SAFETY: the caller's promise.
+    if let Some(structure) = unsafe { chain::find_raw::<vk::PhysicalDeviceFeatures2<'_>>(next) } {
+        // SAFETY: the structure is valid, and so is the place of its field.
+        let slot = unsafe { &raw mut (*structure).features.sparse_binding };
+        slots.push((|features| &mut features.sparse_binding, slot));
     }
     slot! {
         PhysicalDeviceVulkan11Features.protected_memory is protected_memory;

@@ -25,6 +25,7 @@
 //!   | `SUBLET-shared-atom` | the host flushes an atom of `nonCoherentAtomSize` that holds bytes of two resources |
 //!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck` | the program waits for what nothing that is submitted will do |
 //!   | `SUBLET-vkFreeMemory-callbacks` | memory was allocated with allocation callbacks and is freed without, or the other way round |
+//!   | `SUBLET-not-sparse`, `SUBLET-sparse-page`, `SUBLET-sparse-image` | `vkQueueBindSparse` for what is no sparse buffer, or for less than whole pages |
 //!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
@@ -85,7 +86,8 @@
 //!
 //! - Drawing, shaders and descriptors, and every function that has nothing to do with memory: they are not offered, and
 //!   `vkGetDeviceProcAddr` says so.
-//! - Sparse binding (the feature is off), protected memory beyond its flags, and device groups of more than one device.
+//! - Sparse images and sparse residency, protected memory beyond its flags, and device groups of more than one device. (Pages of
+//!   sparse buffers are bound when `vkQueueBindSparse` is called, and not when the queue gets to it.)
 //! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the bytes of
 //!   what was exported, for as long as that lives; other handle types are recorded, see [`MemoryInfo`].
 //! - More than one queue.
@@ -122,6 +124,7 @@ mod queue;
 mod registry;
 mod requirements;
 mod resource;
+mod sparse;
 mod state;
 mod store;
 mod sync;

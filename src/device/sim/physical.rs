@@ -205,14 +205,15 @@ fn limits(limits: &LimitsProfile) -> vk::PhysicalDeviceLimits {
         optimal_buffer_copy_offset_alignment: limits.optimal_buffer_copy_offset_alignment,
         optimal_buffer_copy_row_pitch_alignment: limits.optimal_buffer_copy_row_pitch_alignment,
         non_coherent_atom_size: limits.non_coherent_atom_size,
+        sparse_address_space_size: 1 << 40,
         ..Default::default()
     }
 }
 
 unsafe extern "system" fn features(device: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceFeatures) {
-    on_physical_device(device, call!("vkGetPhysicalDeviceFeatures"), |_| {
+    on_physical_device(device, call!("vkGetPhysicalDeviceFeatures"), |instance| {
         // SAFETY: VUID-vkGetPhysicalDeviceFeatures-pFeatures-parameter.
-        unsafe { chain::output(out, plain_features()) };
+        unsafe { chain::output(out, plain_features(&instance.hub)) };
     });
 }
 
@@ -222,15 +223,19 @@ unsafe extern "system" fn features2(device: vk::PhysicalDevice, out: *mut vk::Ph
         let Some(out) = (unsafe { out.as_mut() }) else {
             return;
         };
-        out.features = plain_features();
+        out.features = plain_features(&instance.hub);
         // SAFETY: the chain is valid: VUID-VkPhysicalDeviceFeatures2-pNext-pNext.
         unsafe { Features::supported(&instance.hub).write(out.p_next) };
     });
 }
 
-/// None of the features of 1.0 touches memory, but for sparse binding, which is not simulated.
-fn plain_features() -> vk::PhysicalDeviceFeatures {
-    vk::PhysicalDeviceFeatures { robust_buffer_access: vk::TRUE, ..Default::default() }
+/// None of the features of 1.0 touches memory, but for sparse binding. Sparse residency is not simulated.
+fn plain_features(hub: &Hub) -> vk::PhysicalDeviceFeatures {
+    vk::PhysicalDeviceFeatures {
+        robust_buffer_access: vk::TRUE,
+        sparse_binding: vk::Bool32::from(Features::supported(hub).sparse_binding),
+        ..Default::default()
+    }
 }
 
 unsafe extern "system" fn memory(device: vk::PhysicalDevice, out: *mut vk::PhysicalDeviceMemoryProperties) {
@@ -290,9 +295,11 @@ fn write_budget(instance: &Instance, out: &mut vk::PhysicalDeviceMemoryBudgetPro
 }
 
 /// The one family, which can do everything.
-fn family() -> vk::QueueFamilyProperties {
+fn family(hub: &Hub) -> vk::QueueFamilyProperties {
+    let sparse = Features::supported(hub).sparse_binding;
+    let sparse = if sparse { vk::QueueFlags::SPARSE_BINDING } else { vk::QueueFlags::empty() };
     vk::QueueFamilyProperties {
-        queue_flags: vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER,
+        queue_flags: vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER | sparse,
         queue_count: 1,
         timestamp_valid_bits: 0,
         min_image_transfer_granularity: vk::Extent3D { width: 1, height: 1, depth: 1 },
@@ -304,9 +311,9 @@ unsafe extern "system" fn queues(
     count: *mut u32,
     out: *mut vk::QueueFamilyProperties,
 ) {
-    on_physical_device(device, call!("vkGetPhysicalDeviceQueueFamilyProperties"), |_| {
+    on_physical_device(device, call!("vkGetPhysicalDeviceQueueFamilyProperties"), |instance| {
         // SAFETY: VUID-vkGetPhysicalDeviceQueueFamilyProperties-pQueueFamilyProperties-parameter.
-        let _ = unsafe { chain::list(&[family()], count, out) };
+        let _ = unsafe { chain::list(&[family(&instance.hub)], count, out) };
     });
 }
 
@@ -315,7 +322,7 @@ unsafe extern "system" fn queues2(
     count: *mut u32,
     out: *mut vk::QueueFamilyProperties2<'_>,
 ) {
-    on_physical_device(device, call!("vkGetPhysicalDeviceQueueFamilyProperties2"), |_| {
+    on_physical_device(device, call!("vkGetPhysicalDeviceQueueFamilyProperties2"), |instance| {
         // SAFETY: VUID-vkGetPhysicalDeviceQueueFamilyProperties2-pQueueFamilyPropertyCount-parameter.
         let Some(count) = (unsafe { count.as_mut() }) else {
             return;
@@ -324,7 +331,7 @@ unsafe extern "system" fn queues2(
         match unsafe { out.as_mut() } {
             Some(_) if *count == 0 => {}
             // Only this field: the caller's chain stays.
-            Some(out) => (out.queue_family_properties, *count) = (family(), 1),
+            Some(out) => (out.queue_family_properties, *count) = (family(&instance.hub), 1),
             None => *count = 1,
         }
     });

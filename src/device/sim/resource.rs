@@ -10,6 +10,7 @@ use super::describe::{Broken, describe_buffer, describe_image};
 use super::entry::{call, entries, on_device};
 use super::format::{self, BufferDescription, ImageDescription, Requirements};
 use super::host::{self, HostBytes};
+use super::sparse::Pages;
 use super::state::{Device, DeviceState, Label};
 use super::store::Store;
 
@@ -27,12 +28,21 @@ pub(super) struct Buffer {
     pub(super) description: BufferDescription,
     pub(super) requirements: Requirements,
     pub(super) bound: Option<Bound>,
+    /// Where its pages are, if it is sparse.
+    pub(super) pages: Option<Pages>,
     /// Through the program's allocation callbacks, if it gave any: then it has to give some at destruction too.
     pub(super) host: HostBytes,
     /// `VkExternalMemoryBufferCreateInfo::handleTypes`, as bits.
     pub(super) external: u32,
     /// Submissions that are not done and name this buffer.
     pub(super) in_use: u32,
+}
+
+impl Buffer {
+    /// Whether it has memory, or is one that may have pages anywhere.
+    pub(super) fn is_backed(&self) -> bool {
+        self.bound.is_some() || self.pages.is_some()
+    }
 }
 
 /// A `VkImage`.
@@ -94,7 +104,9 @@ unsafe extern "system" fn create_buffer(
         };
         let requirements = format::buffer_requirements(device.profile(), &description);
         let handle = device.hub.handle::<vk::Buffer>();
-        let buffer = Buffer { description, requirements, bound: None, host, external, in_use: 0 };
+        let is_sparse = description.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING);
+        let pages = is_sparse.then(Pages::new);
+        let buffer = Buffer { description, requirements, bound: None, pages, host, external, in_use: 0 };
         device.state.lock().buffers.insert(handle, buffer);
         // SAFETY: VUID-vkCreateBuffer-pBuffer-parameter.
         unsafe { chain::output(p_buffer, handle) };
@@ -166,6 +178,7 @@ unsafe extern "system" fn destroy_buffer(
         }
         let mut state = device.state.lock();
         let name = state.label(buffer);
+        state.unbind_pages(buffer, 0, u64::MAX);
         let Some(destroyed) = state.buffers.remove(&buffer) else {
             device.report(
                 "VUID-vkDestroyBuffer-buffer-parameter",
@@ -251,7 +264,7 @@ unsafe extern "system" fn create_buffer_view(
                 ("VUID-VkBufferViewCreateInfo-buffer-00932", format!("{name} has no texel buffer usage")),
             );
         }
-        if buffer.bound.is_none() {
+        if !buffer.is_backed() {
             return refuse(
                 device,
                 ("VUID-VkBufferViewCreateInfo-buffer-00935", format!("{name} is not bound to memory")),

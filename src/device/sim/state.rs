@@ -188,6 +188,7 @@ pub(super) struct Features {
     pub(super) synchronization2: bool,
     pub(super) maintenance4: bool,
     pub(super) protected_memory: bool,
+    pub(super) sparse_binding: bool,
 }
 
 impl Device {
@@ -250,6 +251,9 @@ impl DeviceState {
     /// The bytes of a buffer, for a command.
     pub(super) fn buffer_bytes(&self, buffer: vk::Buffer) -> Result<Bytes, Unusable> {
         let buffer = self.buffers.get(&buffer).ok_or(Unusable::Unknown)?;
+        if let Some(pages) = &buffer.pages {
+            return self.sparse_bytes(pages, buffer.requirements.size);
+        }
         let bound = buffer.bound.as_ref().ok_or(Unusable::Unbound)?;
         if !self.memories.contains_key(&bound.memory) {
             return Err(Unusable::MemoryFreed);

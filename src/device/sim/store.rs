@@ -6,9 +6,9 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use crate::base::cast::host_size;
+use crate::base::cast::{host_size, widen};
 
 /// The bytes of a view begin at a multiple of this: no profile's `minMemoryMapAlignment` is larger.
 const ALIGNMENT: usize = 4096;
@@ -57,12 +57,54 @@ pub(in crate::device::sim) struct Store {
     device: OnceLock<Option<View>>,
     /// The host's view, where it is not the device's.
     host: Option<OnceLock<Option<View>>>,
+    /// Where the bytes are, if they are in other stores: in the order of their starts, and apart from one another.
+    pieces: Option<Vec<Piece>>,
+}
+
+/// A range of a store whose bytes are in another one.
+#[derive(Debug)]
+pub(in crate::device::sim) struct Piece {
+    pub(in crate::device::sim) start: u64,
+    pub(in crate::device::sim) size: u64,
+    pub(in crate::device::sim) store: Arc<Store>,
+    /// Where the range is in `store`.
+    pub(in crate::device::sim) offset: u64,
 }
 
 impl Store {
     /// `size` bytes; `split` if host and device are to have a view each.
     pub(super) fn new(size: u64, split: bool) -> Self {
-        Self { size, device: OnceLock::new(), host: split.then(OnceLock::new) }
+        Self { size, device: OnceLock::new(), host: split.then(OnceLock::new), pieces: None }
+    }
+
+    /// `size` bytes that are in other stores, as far as they are anywhere.
+    pub(super) fn of_pieces(size: u64, pieces: Vec<Piece>) -> Self {
+        Self { pieces: Some(pieces), ..Self::new(size, false) }
+    }
+
+    /// Calls `each` with a store, an offset in it and a range of what is asked for, for all of `len` bytes from `offset` on.
+    /// False where a byte is nowhere, or `each` says so.
+    fn each_piece(
+        pieces: &[Piece],
+        offset: u64,
+        len: usize,
+        mut each: impl FnMut(&Store, u64, std::ops::Range<usize>) -> bool,
+    ) -> bool {
+        let Some(end) = offset.checked_add(widen(len)) else { return false };
+        let mut at = offset;
+        for piece in pieces.iter().filter(|piece| piece.start + piece.size > offset) {
+            if at == end || piece.start > at {
+                break;
+            }
+            let until = end.min(piece.start + piece.size);
+            let range = host_size(at - offset).zip(host_size(until - offset));
+            let Some((from, to)) = range else { return false };
+            if !each(&piece.store, piece.offset + (at - piece.start), from..to) {
+                return false;
+            }
+            at = until;
+        }
+        at == end
     }
 
     fn view(&self, slot: &OnceLock<Option<View>>) -> Option<NonNull<u8>> {
@@ -90,6 +132,11 @@ impl Store {
 
     /// Copies bytes of the device's view into `to`. False, and nothing happens, outside of the memory.
     pub(in crate::device::sim) fn read(&self, offset: u64, to: &mut [u8]) -> bool {
+        if let Some(pieces) = &self.pieces {
+            return Self::each_piece(pieces, offset, to.len(), |store, at, range| {
+                store.read(at, &mut to[range])
+            });
+        }
         let Some(from) = self.device_range(offset, to.len()) else {
             return false;
         };
@@ -100,6 +147,11 @@ impl Store {
 
     /// Copies `from` into the device's view. False, and nothing happens, outside of the memory.
     pub(in crate::device::sim) fn write(&self, offset: u64, from: &[u8]) -> bool {
+        if let Some(pieces) = &self.pieces {
+            return Self::each_piece(pieces, offset, from.len(), |store, at, range| {
+                store.write(at, &from[range])
+            });
+        }
         let Some(to) = self.device_range(offset, from.len()) else {
             return false;
         };
@@ -118,6 +170,10 @@ impl Store {
         len: u64,
     ) -> bool {
         let Some(len) = host_size(len) else { return false };
+        if self.pieces.is_some() || from.pieces.is_some() {
+            let mut bytes = vec![0; len];
+            return from.read(from_offset, &mut bytes) && self.write(offset, &bytes);
+        }
         let Some(source) = from.device_range(from_offset, len) else {
             return false;
         };

@@ -250,7 +250,7 @@ fn buffer_size(
         device.report(rules.usage, format!("{name} was created without the usage {missing}"));
         return None;
     }
-    if found.bound.is_none() {
+    if !found.is_backed() {
         device.report(rules.bound, format!("{name} has no memory"));
         return None;
     }

@@ -117,6 +117,9 @@ impl From<&vk::BufferCreateInfo<'_>> for BufferDescription {
     }
 }
 
+/// Bytes of a page of a sparse buffer: pages begin at its multiples in the buffer and in the memory.
+pub(super) const SPARSE_PAGE: u64 = 64 << 10;
+
 /// What `profile`'s driver says that a buffer needs.
 ///
 /// A pure function: buffers of the same size, usage and flags have the same requirements, as Vulkan promises
@@ -137,7 +140,10 @@ pub fn buffer_requirements(profile: &Profile, buffer: &BufferDescription) -> Req
         .iter()
         .filter(|(usage, _)| buffer.usage.intersects(*usage))
         .fold(rules.alignment, |alignment, &(_, raised)| alignment.max(raised));
+    let is_sparse = buffer.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING);
+    let alignment = if is_sparse { alignment.max(SPARSE_PAGE) } else { alignment };
     let multiple = match rules.rounding {
+        _ if is_sparse => alignment,
         Rounding::Exact => 1,
         Rounding::ToAlignment => alignment,
         Rounding::To(multiple) => multiple,
@@ -148,7 +154,7 @@ pub fn buffer_requirements(profile: &Profile, buffer: &BufferDescription) -> Req
         size,
         alignment,
         type_bits: unprotected(profile, rules.types, buffer.flags.contains(vk::BufferCreateFlags::PROTECTED)),
-        prefers_dedicated: requires_dedicated || reaches(size, rules.prefers_dedicated_from),
+        prefers_dedicated: requires_dedicated || !is_sparse && reaches(size, rules.prefers_dedicated_from),
         requires_dedicated,
     }
 }

@@ -11,6 +11,7 @@ mod check;
 mod tests;
 
 use std::collections::VecDeque;
+use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -62,7 +63,7 @@ struct Submission {
 
 /// What a program asks for with one batch, in either form of the call.
 #[derive(Default)]
-struct Batch {
+pub(super) struct Batch {
     waits: Vec<(vk::Semaphore, u64)>,
     command_buffers: Vec<vk::CommandBuffer>,
     signals: Vec<(vk::Semaphore, u64)>,
@@ -93,14 +94,49 @@ unsafe extern "system" fn submit(
 ///
 /// `info` is a valid structure: its arrays have as many elements as it says, and its chain is valid.
 unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch, vk::Result> {
-    // SAFETY: VUID-VkSubmitInfo-pWaitSemaphores-parameter.
-    let waits = unsafe { chain::array(info.p_wait_semaphores, info.wait_semaphore_count) };
-    // SAFETY: VUID-VkSubmitInfo-pSignalSemaphores-parameter.
-    let signals = unsafe { chain::array(info.p_signal_semaphores, info.signal_semaphore_count) };
-    // SAFETY: VUID-VkSubmitInfo-pCommandBuffers-parameter.
-    let command_buffers = unsafe { chain::array(info.p_command_buffers, info.command_buffer_count) };
+    let waits = (info.p_wait_semaphores, info.wait_semaphore_count);
+    let signals = (info.p_signal_semaphores, info.signal_semaphore_count);
+    let command_buffers = (info.p_command_buffers, info.command_buffer_count);
+    // SAFETY: the caller's promise.
+    unsafe { Batch::read(device, waits, command_buffers, signals, info.p_next) }
+}
+
+impl Batch {
+    /// A batch in the first form of a call: semaphores and command buffers as arrays, values in the chain.
+    ///
+    /// # Safety
+    ///
+    /// The arrays have as many elements as stands beside them, and the chain is valid.
+    pub(super) unsafe fn read(
+        device: &Device,
+        waits: (*const vk::Semaphore, u32),
+        command_buffers: (*const vk::CommandBuffer, u32),
+        signals: (*const vk::Semaphore, u32),
+        next: *const c_void,
+    ) -> Result<Self, vk::Result> {
+        // SAFETY: VUID-VkSubmitInfo-pWaitSemaphores-parameter.
+        let waits = unsafe { chain::array(waits.0, waits.1) };
+        // SAFETY: VUID-VkSubmitInfo-pSignalSemaphores-parameter.
+        let signals = unsafe { chain::array(signals.0, signals.1) };
+        // SAFETY: VUID-VkSubmitInfo-pCommandBuffers-parameter.
+        let command_buffers = unsafe { chain::array(command_buffers.0, command_buffers.1) };
+        // SAFETY: the caller's promise.
+        unsafe { with_values(device, waits, command_buffers, signals, next) }
+    }
+}
+
+/// # Safety
+///
+/// The chain is valid.
+unsafe fn with_values(
+    device: &Device,
+    waits: &[vk::Semaphore],
+    command_buffers: &[vk::CommandBuffer],
+    signals: &[vk::Semaphore],
+    next: *const c_void,
+) -> Result<Batch, vk::Result> {
     // SAFETY: VUID-VkSubmitInfo-pNext-pNext.
-    let values = unsafe { chain::find::<vk::TimelineSemaphoreSubmitInfo<'_>>(info.p_next) };
+    let values = unsafe { chain::find::<vk::TimelineSemaphoreSubmitInfo<'_>>(next) };
     let state = device.state.lock();
     let any_timeline = |semaphores: &[vk::Semaphore]| {
         semaphores.iter().any(|&semaphore| state.sync.timeline(semaphore).is_some())
@@ -206,6 +242,11 @@ fn enqueue(device: &Arc<Device>, batches: &[Batch], fence: vk::Fence, rules: &Ru
     // What is held back is for a thread that waits to run.
     device.changed.notify_all();
     vk::Result::SUCCESS
+}
+
+/// Puts batches without commands into the queue: what they wait for, and what they signal.
+pub(super) fn enqueue_nothing(device: &Arc<Device>, batches: &[Batch], fence: vk::Fence) -> vk::Result {
+    enqueue(device, batches, fence, &FIRST)
 }
 
 impl DeviceState {

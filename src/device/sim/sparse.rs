@@ -1,0 +1,220 @@
+//! Sparse buffers: resources whose pages lie wherever the program puts them, `vkQueueBindSparse`.
+//!
+//! Pages are bound when the call is made, and not when the queue gets to it; its semaphores and its fence keep their order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use super::bind::place;
+use super::chain;
+use super::entry::{call, entries, on_queue};
+use super::format::SPARSE_PAGE as PAGE;
+use super::memory::Binding;
+use super::queue::{Batch, enqueue_nothing};
+use super::state::{Bytes, Device, DeviceState, Unusable};
+use super::store::{Piece, Store};
+
+entries! {
+    Device result vk::PFN_vkQueueBindSparse = bind_sparse: core 0 "vkQueueBindSparse";
+}
+
+/// Where a range of a sparse buffer is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound {
+    size: u64,
+    memory: vk::DeviceMemory,
+    offset: u64,
+}
+
+/// The ranges of a sparse buffer that are somewhere, by their offsets in it.
+pub(super) type Pages = BTreeMap<u64, Bound>;
+
+/// A rule that a bind breaks, and how.
+type Broken = (&'static str, String);
+
+unsafe extern "system" fn bind_sparse(
+    queue: vk::Queue,
+    count: u32,
+    p_infos: *const vk::BindSparseInfo<'_>,
+    fence: vk::Fence,
+) -> vk::Result {
+    on_queue(queue, call!("vkQueueBindSparse"), |device| {
+        if !device.features.sparse_binding {
+            let text = "the feature sparseBinding is not enabled".to_owned();
+            device.report("VUID-vkQueueBindSparse-queuetype", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        // SAFETY: VUID-vkQueueBindSparse-pBindInfo-parameter.
+        let infos = unsafe { chain::array(p_infos, count) };
+        let mut batches = Vec::new();
+        let mut binds = Vec::new();
+        for info in infos {
+            // SAFETY: VUID-vkQueueBindSparse-pBindInfo-parameter: a valid structure with a valid chain.
+            let batch = unsafe {
+                Batch::read(
+                    device,
+                    (info.p_wait_semaphores, info.wait_semaphore_count),
+                    (std::ptr::null(), 0),
+                    (info.p_signal_semaphores, info.signal_semaphore_count),
+                    info.p_next,
+                )
+            };
+            match batch {
+                Ok(batch) => batches.push(batch),
+                Err(result) => return result,
+            }
+            if info.image_opaque_bind_count != 0 || info.image_bind_count != 0 {
+                let text = "images are bound, and the simulated device has no sparse images".to_owned();
+                device.report("SUBLET-sparse-image", text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+            // SAFETY: VUID-VkBindSparseInfo-pBufferBinds-parameter.
+            let buffers = unsafe { chain::array(info.p_buffer_binds, info.buffer_bind_count) };
+            for buffer in buffers {
+                // SAFETY: VUID-VkSparseBufferMemoryBindInfo-pBinds-parameter.
+                let pages = unsafe { chain::array(buffer.p_binds, buffer.bind_count) };
+                binds.extend(pages.iter().map(|page| (buffer.buffer, *page)));
+            }
+        }
+        let mut state = device.state.lock();
+        // All of them, or none.
+        for (buffer, page) in &binds {
+            if let Err((rule, text)) = check(device, &state, *buffer, page) {
+                device.report(rule, text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        }
+        for (buffer, page) in &binds {
+            state.bind_pages(device, *buffer, page);
+        }
+        drop(state);
+        enqueue_nothing(device, &batches, fence)
+    })
+}
+
+fn check(
+    device: &Device,
+    state: &DeviceState,
+    handle: vk::Buffer,
+    page: &vk::SparseMemoryBind,
+) -> Result<(), Broken> {
+    let name = state.name(handle);
+    let Some(buffer) = state.buffers.get(&handle) else {
+        let text = format!("{name} {}", device.hub.fate(handle));
+        return Err(("VUID-VkSparseBufferMemoryBindInfo-buffer-parameter", text));
+    };
+    if buffer.pages.is_none() {
+        return Err(("SUBLET-not-sparse", format!("{name} was created without SPARSE_BINDING")));
+    }
+    let &vk::SparseMemoryBind { resource_offset, size, memory, memory_offset, .. } = page;
+    let whole = buffer.requirements.size;
+    if size == 0 {
+        return Err(("VUID-VkSparseMemoryBind-size-01098", "size is 0".to_owned()));
+    }
+    if resource_offset >= whole {
+        let text = format!("resourceOffset is {resource_offset}, and {name} has {whole} bytes");
+        return Err(("VUID-VkSparseMemoryBind-resourceOffset-01099", text));
+    }
+    if size > whole - resource_offset {
+        let text = format!("{size} bytes from {resource_offset} on, and {name} has {whole} bytes");
+        return Err(("VUID-VkSparseMemoryBind-size-01100", text));
+    }
+    if resource_offset % PAGE != 0 || size % PAGE != 0 {
+        let text = format!("{size} bytes from {resource_offset} on are not whole pages of {PAGE} bytes");
+        return Err(("SUBLET-sparse-page", text));
+    }
+    if memory.is_null() {
+        return Ok(());
+    }
+    let memory_name = state.name(memory);
+    let Some(found) = state.memories.get(&memory) else {
+        let text = format!("{memory_name} {}", device.hub.fate(memory));
+        return Err(("VUID-VkSparseMemoryBind-memory-parameter", text));
+    };
+    let (bytes, kind) = (found.info.size, found.info.type_index);
+    if memory_offset >= bytes {
+        let text = format!("memoryOffset is {memory_offset}, and {memory_name} has {bytes} bytes");
+        return Err(("VUID-VkSparseMemoryBind-memoryOffset-01101", text));
+    }
+    if size > bytes - memory_offset {
+        let text = format!("{size} bytes from {memory_offset} on, and {memory_name} has {bytes} bytes");
+        return Err(("VUID-VkSparseMemoryBind-size-01102", text));
+    }
+    let type_bits = buffer.requirements.type_bits;
+    if kind >= 32 || type_bits & (1 << kind) == 0 || memory_offset % buffer.requirements.alignment != 0 {
+        let text = format!(
+            "{name} requires the types {type_bits:#b} and an alignment of {}, and is bound at {memory_offset} of {memory_name} of \
+             type {kind}",
+            buffer.requirements.alignment
+        );
+        return Err(("VUID-VkSparseMemoryBind-memory-01096", text));
+    }
+    Ok(())
+}
+
+impl DeviceState {
+    /// Binds pages that were checked; NULL takes them away.
+    fn bind_pages(&mut self, device: &Device, handle: vk::Buffer, page: &vk::SparseMemoryBind) {
+        let &vk::SparseMemoryBind { resource_offset, size, memory, memory_offset, .. } = page;
+        self.unbind_pages(handle, resource_offset, size);
+        if memory.is_null() {
+            return;
+        }
+        let end = memory_offset + size;
+        let binding = Binding { end, used_end: end, linear: true, alias: false };
+        let name = self.label(handle);
+        place(device, self, memory, memory_offset, handle.as_raw(), &name, binding);
+        if let Some(pages) = self.buffers.get_mut(&handle).and_then(|buffer| buffer.pages.as_mut()) {
+            pages.insert(resource_offset, Bound { size, memory, offset: memory_offset });
+        }
+    }
+
+    /// Takes pages away, parts of larger ranges included.
+    pub(super) fn unbind_pages(&mut self, handle: vk::Buffer, offset: u64, size: u64) {
+        let end = offset.saturating_add(size);
+        let Some(pages) = self.buffers.get_mut(&handle).and_then(|buffer| buffer.pages.as_mut()) else {
+            return;
+        };
+        let meets = |(start, bound): &(&u64, &Bound)| **start < end && offset < **start + bound.size;
+        let gone: Vec<_> = pages.iter().filter(meets).map(|(&start, &bound)| (start, bound)).collect();
+        let mut kept = Vec::new();
+        for (start, bound) in &gone {
+            pages.remove(start);
+            if *start < offset {
+                kept.push((*start, Bound { size: offset - start, ..*bound }));
+            }
+            if start + bound.size > end {
+                let skipped = end - start;
+                let rest = Bound { size: bound.size - skipped, offset: bound.offset + skipped, ..*bound };
+                kept.push((end, rest));
+            }
+        }
+        pages.extend(kept.iter().copied());
+        for (_, bound) in gone {
+            if let Some(memory) = self.memories.get_mut(&bound.memory) {
+                memory.bindings.remove(&(bound.offset, handle.as_raw()));
+            }
+        }
+        for (_, bound) in kept {
+            let end = bound.offset + bound.size;
+            let binding = Binding { end, used_end: end, linear: true, alias: false };
+            if let Some(memory) = self.memories.get_mut(&bound.memory) {
+                memory.bindings.insert((bound.offset, handle.as_raw()), binding);
+            }
+        }
+    }
+
+    /// The bytes of a sparse buffer, for a command: those of its pages. What is bound nowhere cannot be read or written.
+    pub(super) fn sparse_bytes(&self, pages: &Pages, size: u64) -> Result<Bytes, Unusable> {
+        let piece = |(&start, bound): (&u64, &Bound)| {
+            let memory = self.memories.get(&bound.memory).ok_or(Unusable::MemoryFreed)?;
+            let store = Arc::clone(&memory.store);
+            Ok(Piece { start, size: bound.size, store, offset: bound.offset })
+        };
+        let pieces = pages.iter().map(piece).collect::<Result<_, _>>()?;
+        Ok(Bytes { store: Arc::new(Store::of_pieces(size, pieces)), offset: 0 })
+    }
+}
