@@ -5,7 +5,7 @@ use ash::vk;
 
 use crate::device::MemoryAllocateNext;
 use crate::metadata::Algorithm;
-use crate::pool::Pool;
+use crate::pool::{Pool, Scope};
 
 bitflags::bitflags! {
     /// Flags of an [`AllocationCreateInfo`]. The values are VMA's.
@@ -187,6 +187,8 @@ pub struct AllocationCreateInfo<'a> {
     pub memory_type_bits: u32,
     /// The custom pool to take from, instead of the default one of the best memory type.
     pub pool: Option<&'a Pool>,
+    /// The lifetime scope to take from: of its pools, that of the best memory type. Not together with a [`Self::pool`].
+    pub scope: Option<&'a Scope>,
     /// Kept with the allocation, for the caller's use.
     pub user_data: u64,
     /// Priority of the memory, 0.0 to 1.0, if it ends up dedicated and VK_EXT_memory_priority is enabled.
@@ -206,6 +208,7 @@ impl Default for AllocationCreateInfo<'_> {
             preferred_flags: vk::MemoryPropertyFlags::empty(),
             memory_type_bits: 0,
             pool: None,
+            scope: None,
             user_data: 0,
             priority: 0.5,
             min_alignment: 0,
@@ -236,6 +239,18 @@ impl<'a> AllocationCreateInfo<'a> {
     #[must_use]
     pub fn in_pool(pool: &'a Pool) -> Self {
         Self { pool: Some(pool), ..Self::default() }
+    }
+
+    /// An allocation in a lifetime scope, everything else default.
+    ///
+    /// ```
+    /// # fn example(allocator: &sublet::Allocator, level: &sublet::Scope, requirements: &ash::vk::MemoryRequirements) {
+    /// let allocation = allocator.allocate_memory(requirements, &sublet::AllocationCreateInfo::in_scope(level));
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn in_scope(scope: &'a Scope) -> Self {
+        Self { scope: Some(scope), ..Self::default() }
     }
 }
 

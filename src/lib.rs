@@ -96,10 +96,10 @@ pub use error::{
 };
 pub use memory_type::NoMemoryType;
 pub use metadata::Algorithm;
-pub use pool::{DestroyPoolError, Pool};
+pub use pool::{DestroyPoolError, FreeScopeError, Pool, Scope, ScopeCreateInfo};
 pub use statistics::{
-    AllocationEntry, BlockMap, ChunkMap, DedicatedMap, DetailedStatistics, MemoryMap, Statistics,
-    TotalStatistics, VectorMap,
+    AllocationEntry, BlockMap, ChunkMap, DedicatedMap, DetailedStatistics, Fit, FitPlace, MemoryMap,
+    Statistics, TotalStatistics, VectorMap,
 };
 pub use virtual_block::*;
 

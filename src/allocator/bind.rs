@@ -146,7 +146,9 @@ impl<T: Threading> Allocator<T> {
         resource: BufferOrImage,
         next: *const std::ffi::c_void,
     ) -> Result<(), BindError> {
-        self.vector_of(allocation).map_err(BindError::Foreign)?;
+        // Of a pool or scope that is gone, the memory is gone too.
+        let vector = self.vector_of(allocation).map_err(BindError::Foreign)?;
+        vector.memory_size(allocation.live()).map_err(BindError::Foreign)?;
         if offset >= allocation.size {
             return Err(BindError::OutOfRange { offset, allocation_size: allocation.size });
         }

@@ -153,7 +153,10 @@ impl<T: Threading> Allocator<T> {
 
 impl<T: Threading> Inner<T> {
     /// Checks a create-info and turns it into what a vector is made with.
-    fn pool_config(&self, info: &PoolCreateInfo<'_>) -> Result<(VectorConfig, VectorFacts), CreatePoolError> {
+    pub(super) fn pool_config(
+        &self,
+        info: &PoolCreateInfo<'_>,
+    ) -> Result<(VectorConfig, VectorFacts), CreatePoolError> {
         let memory_type = info.memory_type_index;
         let allowed = self.allowed_types;
         if memory_type >= u32::BITS || allowed & (1 << memory_type) == 0 {

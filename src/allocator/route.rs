@@ -5,7 +5,7 @@ use std::panic::Location;
 
 use ash::vk;
 
-use super::{Allocator, VectorFacts};
+use super::{Allocator, DefaultVector, VectorFacts};
 use crate::allocation::{Allocation, ResourceKind, allocation_flags};
 use crate::base::cast::index;
 use crate::base::sync::Threading;
@@ -150,9 +150,9 @@ const ORDINARY: Flags = Flags::MAPPED
     .union(Flags::STRATEGY_MASK);
 
 /// What was asked, checked.
-struct Wanted<'a> {
-    resource: &'a Resource,
-    info: &'a AllocationCreateInfo<'a>,
+pub(super) struct Wanted<'a> {
+    pub(super) resource: &'a Resource,
+    pub(super) info: &'a AllocationCreateInfo<'a>,
     alignment: u64,
     /// Who asked, if that may be kept.
     caller: Option<&'static Location<'static>>,
@@ -162,7 +162,7 @@ struct Wanted<'a> {
 
 impl<'a> Wanted<'a> {
     #[inline(always)]
-    fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
+    pub(super) fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
         // Zero stands for one.
         let alignment = resource.requirements.alignment.max(info.min_alignment).max(1);
         Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::default() }
@@ -203,6 +203,55 @@ impl<'a> Wanted<'a> {
             never_allocate: info.flags.contains(Flags::NEVER_ALLOCATE),
             within_budget: info.flags.contains(Flags::WITHIN_BUDGET),
         }
+    }
+}
+
+/// A place where an allocation may be.
+pub(super) struct Spot<'a, T: Threading> {
+    pub(super) allocator: &'a Allocator<T>,
+    pub(super) wanted: &'a Wanted<'a>,
+    pub(super) facts: &'a VectorFacts,
+    pub(super) vector: &'a BlockVector<T>,
+    /// What is asked of the vector, debug margins included.
+    pub(super) request: VectorRequest,
+}
+
+impl<T: Threading> Spot<'_, T> {
+    /// Bytes of memory of its own.
+    pub(super) fn own_size(&self) -> u64 {
+        self.wanted.resource.requirements.size
+    }
+}
+
+/// What is done with the places that there may be: the first that will do is taken, or only told.
+pub(super) trait Way<T: Threading> {
+    type Answer;
+    /// Whether anything may be changed.
+    const TAKES: bool;
+
+    /// A part of a block.
+    fn shared(&self, spot: &Spot<'_, T>) -> Result<Self::Answer, AllocationError>;
+
+    /// Memory of its own.
+    fn own(&self, spot: &Spot<'_, T>) -> Result<Self::Answer, AllocationError>;
+}
+
+/// Allocates.
+struct Take;
+
+impl<T: Threading> Way<T> for Take {
+    type Answer = Allocation;
+    const TAKES: bool = true;
+
+    fn shared(&self, spot: &Spot<'_, T>) -> Result<Allocation, AllocationError> {
+        let Spot { allocator, wanted, facts, vector, ref request } = *spot;
+        let grant = vector.allocate(&allocator.inner.context, request)?;
+        Ok(allocator.finish(wanted, facts, vector, grant, request, 0))
+    }
+
+    fn own(&self, spot: &Spot<'_, T>) -> Result<Allocation, AllocationError> {
+        let Spot { allocator, wanted, facts, vector, ref request } = *spot;
+        allocator.allocate_dedicated(wanted, facts, vector, request)
     }
 }
 
@@ -253,8 +302,8 @@ impl<T: Threading> Allocator<T> {
             resource.requirements;
         let is_ordinary = !prefers_dedicated
             && !requires_dedicated
-            && info.name.is_none()
-            && !self.inner.all_with_care
+            // One branch, not three.
+            && !(info.name.is_some() | info.scope.is_some() | self.inner.all_with_care)
             && is_zero_or_power_of_two(alignment)
             && is_zero_or_power_of_two(info.min_alignment)
             // So compared, what is negative or not a number is too large.
@@ -346,7 +395,7 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: Option<&'static Location<'static>>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate_wanted(&Wanted { caller, ..Wanted::new(resource, info) })
+        self.find_place(&Take, &Wanted { caller, ..Wanted::new(resource, info) })
     }
 
     /// Memory of its own, with a chain for the `VkMemoryAllocateInfo`.
@@ -360,11 +409,16 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         let caller = Some(Location::caller());
         let info = &AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
-        self.allocate_wanted(&Wanted { caller, next, ..Wanted::new(resource, info) })
+        self.find_place(&Take, &Wanted { caller, next, ..Wanted::new(resource, info) })
     }
 
+    /// Goes through all places that there may be, in the order in which they are tried.
     #[cold]
-    fn allocate_wanted(&self, wanted: &Wanted<'_>) -> Result<Allocation, AllocationError> {
+    pub(super) fn find_place<W: Way<T>>(
+        &self,
+        way: &W,
+        wanted: &Wanted<'_>,
+    ) -> Result<W::Answer, AllocationError> {
         let Wanted { resource, info, .. } = *wanted;
         if resource.requirements.size == 0 {
             return Err(AllocationError::ZeroSize);
@@ -379,6 +433,9 @@ impl<T: Threading> Allocator<T> {
             return Err(AllocationError::Priority { priority: info.priority });
         }
         check_flags(info)?;
+        if info.pool.is_some() && info.scope.is_some() {
+            return Err(Contradiction::PoolAndScope.into());
+        }
         if let Some(pool) = info.pool {
             let facts = self.pool_facts(pool).map_err(|_| AllocationError::ForeignPool)?;
             let memory_type_bits = resource.requirements.memory_type_bits;
@@ -388,11 +445,15 @@ impl<T: Threading> Allocator<T> {
                     memory_type_bits,
                 });
             }
-            return self.allocate_of_type(wanted, facts);
+            return self.place_in(way, wanted, facts, self.vector_at(facts)?);
+        }
+        if let Some(scope) = info.scope {
+            return self.place_in_scope(way, wanted, scope);
         }
         let mut first_error = None;
         for memory_type in self.inner.types.choose(&self.wish(resource, info))? {
-            match self.allocate_of_type(wanted, &self.inner.defaults[index(memory_type)].facts) {
+            let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
+            match self.place_in(way, wanted, facts, vector) {
                 Err(error) if error.is_shortage() => first_error = first_error.or(Some(error)),
                 answer => return answer,
             }
@@ -418,7 +479,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     #[inline]
-    fn wish(&self, resource: &Resource, info: &AllocationCreateInfo<'_>) -> Wish {
+    pub(super) fn wish(&self, resource: &Resource, info: &AllocationCreateInfo<'_>) -> Wish {
         let allowed = if info.memory_type_bits == 0 { u32::MAX } else { info.memory_type_bits };
         Wish {
             usage: info.usage,
@@ -430,13 +491,19 @@ impl<T: Threading> Allocator<T> {
         }
     }
 
+    pub(super) fn vector_at(&self, facts: &VectorFacts) -> Result<&BlockVector<T>, AllocationError> {
+        self.inner.vector(facts.vector).ok_or(AllocationError::ForeignPool)
+    }
+
     /// Block or memory of its own, in one memory type or pool.
     #[inline]
-    fn allocate_of_type(
+    pub(super) fn place_in<W: Way<T>>(
         &self,
+        way: &W,
         wanted: &Wanted<'_>,
         facts: &VectorFacts,
-    ) -> Result<Allocation, AllocationError> {
+        vector: &BlockVector<T>,
+    ) -> Result<W::Answer, AllocationError> {
         let Wanted { resource, info, .. } = *wanted;
         let requirements = &resource.requirements;
         let never_allocate = info.flags.contains(Flags::NEVER_ALLOCATE);
@@ -449,7 +516,7 @@ impl<T: Threading> Allocator<T> {
         }
         let mut request = wanted.request(facts);
         request.size = request.size.saturating_add(self.margin());
-        let vector = self.inner.vector(facts.vector).ok_or(AllocationError::ForeignPool)?;
+        let spot = &Spot { allocator: self, wanted, facts, vector, request };
         let is_lazy = info.pool.is_none() && info.usage == MemoryUsage::GpuLazilyAllocated;
         if info.flags.contains(Flags::DEDICATED_MEMORY) || requirements.requires_dedicated || is_lazy {
             if never_allocate {
@@ -458,28 +525,27 @@ impl<T: Threading> Allocator<T> {
             if facts.fixed_block_size {
                 return Err(Contradiction::DedicatedInFixedPool.into());
             }
-            return self.allocate_dedicated(wanted, facts, vector, &request);
+            return way.own(spot);
         }
         let may_be_dedicated = !never_allocate && !facts.fixed_block_size && !upper;
         let mut refused = None;
         if may_be_dedicated && self.is_always_dedicated() {
-            return self.allocate_dedicated(wanted, facts, vector, &request);
+            return way.own(spot);
         }
         if may_be_dedicated && self.prefers_dedicated(requirements, facts) {
-            match self.allocate_dedicated(wanted, facts, vector, &request) {
+            match way.own(spot) {
                 Err(error) if error.is_shortage() => refused = Some(error),
                 answer => return answer,
             }
         }
-        match vector.allocate(&self.inner.context, &request) {
-            Ok(grant) => Ok(self.finish(wanted, facts, vector, grant, &request, 0)),
+        match way.shared(spot) {
             Err(error) if error.is_shortage() => match refused {
                 // What stood in the way of the better place says more.
                 Some(error) => Err(error),
-                None if may_be_dedicated => self.allocate_dedicated(wanted, facts, vector, &request),
+                None if may_be_dedicated => way.own(spot),
                 None => Err(error),
             },
-            Err(error) => Err(error),
+            answer => answer,
         }
     }
 

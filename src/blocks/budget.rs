@@ -207,6 +207,24 @@ impl Budgets {
         Ok(())
     }
 
+    /// What [`Self::reserve`] would answer now. Nothing is entered.
+    pub(crate) fn check(&self, heap_index: u32, size: u64, within_budget: bool) -> Result<(), MemoryError> {
+        let heap = &self.heaps[index(heap_index)];
+        if size > heap.size {
+            return Err(MemoryError::HeapTooSmall { size, heap: heap_index, heap_size: heap.size });
+        }
+        let used = heap.memory_bytes.load(Ordering::Relaxed);
+        if heap.limited && used.saturating_add(size) > heap.size {
+            return Err(MemoryError::HeapLimit { size, heap: heap_index, used, limit: heap.size });
+        }
+        let HeapLevel { usage, budget } = self.level_with(heap, used);
+        if within_budget && usage.saturating_add(size) > budget {
+            return Err(MemoryError::OverBudget { size, heap: heap_index, usage, budget });
+        }
+        let (live, limit) = self.live_memory();
+        if live >= limit { Err(MemoryError::TooManyAllocations { limit }) } else { Ok(()) }
+    }
+
     /// The driver gave the `size` bytes that were reserved.
     pub(crate) fn note_given(&self, heap: u32, size: u64) {
         self.heaps[index(heap)].given.fetch_add(size, Ordering::Release);

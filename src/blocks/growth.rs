@@ -70,9 +70,23 @@ impl Growth {
     /// Managed sizes start small: while no block is as large, the preferred size is halved up to three times. So a fresh
     /// vector on a large heap gets 32, 64, 128 and then 256 MiB.
     pub(crate) fn allocate(&self, context: &DeviceContext) -> Result<DeviceBlock, MemoryError> {
+        self.try_sizes(context, |size| self.ask(context, size))
+    }
+
+    /// Bytes of the block that [`Self::allocate`] would ask the driver for, if the books allow one.
+    pub(crate) fn foresee(&self, context: &DeviceContext) -> Result<u64, MemoryError> {
+        let heap = context.heap_of(self.config.memory_type);
+        self.try_sizes(context, |size| context.budgets.check(heap, size, self.within_budget).map(|()| size))
+    }
+
+    fn try_sizes<R>(
+        &self,
+        context: &DeviceContext,
+        attempt: impl Fn(u64) -> Result<R, MemoryError>,
+    ) -> Result<R, MemoryError> {
         let config = &self.config;
         if config.fixed_block_size {
-            return self.ask(context, config.block_size);
+            return attempt(config.block_size);
         }
         let mut size = config.block_size;
         let mut halvings = 0;
@@ -91,7 +105,7 @@ impl Growth {
             halvings += 1;
         }
         loop {
-            match self.ask(context, size) {
+            match attempt(size) {
                 Err(error) if error.is_shortage() && halvings < MAX_HALVINGS && size / 2 >= self.needed => {
                     size /= 2;
                     halvings += 1;

@@ -45,6 +45,8 @@ pub enum Contradiction {
     SeveralStrategies,
     /// A `pNext` chain for memory in a pool that has one itself.
     TwoMemoryAllocateChains,
+    /// Both a pool and a scope.
+    PoolAndScope,
 }
 
 impl fmt::Display for Contradiction {
@@ -64,6 +66,7 @@ impl fmt::Display for Contradiction {
             }
             Self::SeveralStrategies => "only one strategy can be followed",
             Self::TwoMemoryAllocateChains => "the pool has a chain for its memory, and another one was given",
+            Self::PoolAndScope => "an allocation is made in a pool or in a scope",
         })
     }
 }

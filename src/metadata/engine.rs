@@ -131,6 +131,15 @@ impl Engine {
         }
     }
 
+    /// Whether there is a place for a request now, as far as the engine looks. Nothing is changed.
+    pub(crate) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
+        match self {
+            Self::Tlsf(tlsf) => tlsf.fits(request),
+            Self::Linear(linear) => linear.fits(request),
+            Self::Buddy(buddy) => buddy.fits(request),
+        }
+    }
+
     /// Shows the chunks of a region as they are: see [`Tlsf::places`]. Nothing of a [`Linear`], where nothing is placed but
     /// at the ends.
     pub(crate) fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
@@ -225,6 +234,7 @@ impl Metadata for Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metadata::Strategy;
 
     const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
 
@@ -254,6 +264,56 @@ mod tests {
             assert_eq!(engine.free(key), Err(BadKey));
             assert_eq!((engine.remove_region(region), engine.remove_region(other)), (Ok(()), Ok(())));
             assert_eq!(engine.allocate(&request), Err(AllocateError::NoSpace));
+        }
+    }
+
+    /// What is said to fit is granted, and nothing else.
+    #[test]
+    fn what_fits_is_granted() {
+        let mut random = fastrand::Rng::with_seed(4);
+        for algorithm in [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy] {
+            for many in [false, true] {
+                let mut engine = Engine::new(algorithm, 4096, many);
+                let mut live: Vec<Key> = Vec::new();
+                let mut answers = [0; 3];
+                for round in 0..3000 {
+                    if round % 500 == 0 && (many || round == 0) {
+                        engine.add_region(&(1024 << random.u32(0..3))).unwrap();
+                    }
+                    if random.u32(0..5) < 2 && !live.is_empty() {
+                        // The oldest or the youngest, so that a linear one has something to offer.
+                        let at = if random.bool() { 0 } else { live.len() - 1 };
+                        engine.free(live.remove(at)).unwrap();
+                    }
+                    let strategies =
+                        [Strategy::Balanced, Strategy::MinTime, Strategy::MinMemory, Strategy::MinOffset];
+                    // The last strategy changes how the engine works, so late.
+                    let known = if round < 2000 { 3 } else { 4 };
+                    let request = Request {
+                        strategy: strategies[random.usize(0..known)],
+                        upper: random.u32(0..8) == 0,
+                        ..Request::new(random.u64(0..900), 1 << random.u32(0..13))
+                    };
+                    let said = engine.fits(&request);
+                    engine.validate();
+                    match engine.allocate(&request) {
+                        Ok((key, _)) => {
+                            assert_eq!(said, Ok(true), "{request:?}");
+                            live.push(key);
+                            answers[0] += 1;
+                        }
+                        Err(AllocateError::NoSpace) => {
+                            assert_eq!(said, Ok(false), "{request:?}");
+                            answers[1] += 1;
+                        }
+                        Err(error) => {
+                            assert_eq!(said, Err(error), "{request:?}");
+                            answers[2] += 1;
+                        }
+                    }
+                }
+                assert!(answers[0] > 100 && answers[1] > 100, "{algorithm:?}: {answers:?}");
+            }
         }
     }
 

@@ -1,9 +1,11 @@
 //! Sums over blocks and allocations, in VMA's terms.
 #![forbid(unsafe_code)]
 
+mod fit;
 mod memory_map;
 mod total;
 
+pub use fit::{Fit, FitPlace};
 pub use memory_map::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
 pub use total::TotalStatistics;
 

@@ -175,7 +175,7 @@ impl<T: Threading> BlockVector<T> {
     }
 
     /// Adds what is free in shards to the figures of an error.
-    fn with_shards(&self, mut error: AllocationError) -> AllocationError {
+    pub(super) fn with_shards(&self, mut error: AllocationError) -> AllocationError {
         if let AllocationError::Full { free, largest_free, .. } = &mut error {
             for (_, shard) in self.shards.iter() {
                 let shard = shard.lock();

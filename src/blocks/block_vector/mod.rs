@@ -34,6 +34,7 @@ mod free;
 mod map;
 #[cfg(all(loom, test))]
 mod modelled;
+mod outlook;
 mod priority;
 mod records;
 mod returns;
@@ -252,6 +253,11 @@ impl<T: Threading> BlockVector<T> {
             }
             _ => {}
         });
+        self.retire(context);
+    }
+
+    /// Takes the vector out of use and frees its memory, whatever is allocated in it.
+    pub(crate) fn retire(&self, context: &DeviceContext) {
         self.shards.unsettle();
         self.shards.iter().for_each(|(_, shard)| shard.close());
         let active = {

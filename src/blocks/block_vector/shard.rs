@@ -16,7 +16,7 @@ use super::{FOREIGN, Grant, Live, PlainRequest, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 use crate::error::ForeignHandle;
-use crate::metadata::{Algorithm, Chunk, Key, Metadata, RegionId, Strategy, Tlsf, Usage};
+use crate::metadata::{Algorithm, Chunk, Key, Metadata, RegionId, Request, Strategy, Tlsf, Usage};
 
 /// Bytes of a shard's first loan.
 const FIRST_LOAN: u64 = 1 << 20;
@@ -169,6 +169,14 @@ impl ShardState {
         }
         // One look for the lowest offset would make every other call keep the order of offsets.
         self.place(&VectorRequest { strategy: Strategy::Balanced, ..*request }, shard)
+    }
+
+    /// Whether a loan has room for the request; `any`: also for one that is usually none for a shard.
+    pub(super) fn fits(&self, request: &VectorRequest, any: bool) -> bool {
+        let Some(open) = self.open.as_deref() else { return false };
+        let is_served = if any { request.alignment <= LOAN_ALIGNMENT } else { open.lending.serves(request) };
+        let wanted = wanted(request, open.lending.granularity, open.lending.min_alignment);
+        is_served && open.engine.fits(&Request { strategy: Strategy::Balanced, ..wanted }) == Ok(true)
     }
 
     #[inline]

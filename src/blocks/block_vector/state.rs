@@ -216,6 +216,11 @@ impl Active {
         wanted(request, self.config.granularity, self.config.min_alignment)
     }
 
+    /// Whether a block has room for the request.
+    pub(super) fn fits(&self, request: &VectorRequest) -> Result<bool, AllocationError> {
+        self.engine.fits(&self.wanted(request)).map_err(|error| self.refused(error))
+    }
+
     #[cold]
     fn refused(&self, error: AllocateError) -> AllocationError {
         match error {
@@ -254,7 +259,7 @@ impl Active {
     }
 
     /// See [`Core::plan_growth`].
-    fn plan_growth(&self, request: &VectorRequest) -> Result<Growth, AllocationError> {
+    pub(super) fn plan_growth(&self, request: &VectorRequest) -> Result<Growth, AllocationError> {
         let needed = self.check_growth(request)?;
         let sizes = self.blocks.iter().flatten().map(|block| block.memory.size);
         Ok(Growth {

@@ -227,6 +227,19 @@ impl Buddy {
         self.allocate_in(chunk, found.trailing_zeros(), size.trailing_zeros(), request)
     }
 
+    /// Whether there is a place for a request. Nothing is changed.
+    pub(super) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
+        if request.upper {
+            return Err(AllocateError::UpperUnsupported);
+        }
+        let Some(size) = self.granted(request).filter(|_| request.size != 0) else { return Ok(false) };
+        if self.map >> size.max(request.alignment).trailing_zeros() != 0 {
+            return Ok(true);
+        }
+        let mut starts = self.chunks.regions().map(|region| self.chunks.first(region));
+        Ok(starts.any(|chunk| self.chunks.size(chunk) >= size && self.chunks.is_free(chunk)))
+    }
+
     /// Takes the free chunks of a region out of their lists.
     fn unlist(&mut self, region: RegionId) {
         let first = self.chunks.first(region);

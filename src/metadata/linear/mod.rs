@@ -277,6 +277,26 @@ impl Linear {
         region.has_slot().then(|| (region.push(&mut self.pages, &request, offset), offset))
     }
 
+    /// Whether there is a place for a request. Nothing is changed.
+    pub(in crate::metadata) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
+        let current = self.regions.get(index(self.current));
+        if request.upper {
+            if self.many {
+                return Err(AllocateError::UpperUnsupported);
+            }
+            return match current.map(|region| region.place_upper(request)) {
+                Some(Ok(_)) => Ok(true),
+                Some(Err(AllocateError::UpperInRing)) => Err(AllocateError::UpperInRing),
+                _ => Ok(false),
+            };
+        }
+        let is_here = |region: &Region| {
+            region.place(request).is_some() || (!self.many && region.may_wrap(&self.pages, request))
+        };
+        let fits = current.is_some_and(is_here) || self.rooms.greatest() >= request.size;
+        Ok(request.size != 0 && fits)
+    }
+
     /// [`Metadata::free`], answered in registers: the region, and whether it is empty now.
     #[inline(never)]
     pub(in crate::metadata) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {

@@ -18,6 +18,7 @@ use std::fmt;
 use self::bins::{Bins, class_and_step, class_of};
 use self::empties::Empties;
 use self::offset_index::OffsetIndex;
+use self::search::Find;
 use super::chunks::Chunks;
 use super::{
     AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span,
@@ -230,26 +231,42 @@ impl Tlsf {
         if strategy == Strategy::MinOffset && self.index.is_none() {
             self.build_index();
         }
-        let mask = alignment.wrapping_sub(1);
-        let find = if self.is_over_aligned(mask) {
-            self.find_start(size)
-        } else {
-            let find = match strategy {
-                Strategy::Balanced | Strategy::MinTime => {
-                    let (class, step) = class_and_step(size);
-                    self.find_balanced(class, step, size, mask)
-                }
-                Strategy::MinMemory => self.find_small(size, mask),
-                Strategy::MinOffset => self.find_low(size, mask),
-            };
-            find.or_else(|| self.find_hard(size, mask)).or_else(|| self.find_empty(size))
-        };
-        let find = find.ok_or(AllocateError::NoSpace)?;
+        let find = self.find(size, alignment, strategy).ok_or(AllocateError::NoSpace)?;
         if self.chunks.is_whole_region(find.chunk) {
             self.open_region(find.chunk);
         }
         let exact = matches!(strategy, Strategy::MinMemory | Strategy::MinOffset);
         self.take_hard(find, size, tag, exact).ok_or(AllocateError::NoSpace)
+    }
+
+    /// Every look that there is, one after the other.
+    fn find(&self, size: u64, alignment: u64, strategy: Strategy) -> Option<Find> {
+        let mask = alignment.wrapping_sub(1);
+        if self.is_over_aligned(mask) {
+            return self.find_start(size);
+        }
+        let find = match strategy {
+            Strategy::Balanced | Strategy::MinTime => {
+                let (class, step) = class_and_step(size);
+                self.find_balanced(class, step, size, mask)
+            }
+            Strategy::MinMemory => self.find_small(size, mask),
+            Strategy::MinOffset => self.find_low(size, mask),
+        };
+        find.or_else(|| self.find_hard(size, mask)).or_else(|| self.find_empty(size))
+    }
+
+    /// Whether there is a place for a request, as far as the engine looks. Nothing is changed.
+    pub(crate) fn fits(&self, request: &Request) -> Result<bool, AllocateError> {
+        let &Request { size, alignment, strategy, upper, .. } = request;
+        if upper {
+            return Err(AllocateError::UpperUnsupported);
+        }
+        // The first who asks for the lowest offset builds the index for it. Where there is any place there is a lowest one.
+        let is_without_index = strategy == Strategy::MinOffset && self.index.is_none();
+        let strategy = if is_without_index { Strategy::Balanced } else { strategy };
+        let is_possible = size != 0 && size <= self.chunks.max_capacity();
+        Ok(is_possible && self.find(size, alignment, strategy).is_some())
     }
 
     /// [`Metadata::allocate`] with [`Strategy::MinTime`], where nothing else is out of the ordinary.

@@ -1,0 +1,165 @@
+//! Where an allocation would go, and whether it would, without making it.
+
+use ash::vk;
+
+use super::route::{Spot, Wanted, Way};
+use super::{Allocator, Resource};
+use crate::base::sync::Threading;
+use crate::create_info::AllocationCreateInfo;
+use crate::device::Requirements;
+use crate::error::{AllocationError, CreateError};
+use crate::statistics::{Fit, FitPlace};
+
+/// Looks, and takes nothing.
+struct Look;
+
+impl Look {
+    fn fit<T: Threading>(spot: &Spot<'_, T>, place: FitPlace) -> Fit {
+        let Spot { allocator, facts, vector, .. } = *spot;
+        let context = &allocator.inner.context;
+        let heap_index = context.heap_of(facts.memory_type);
+        let level = context.budgets.level(heap_index);
+        let (free_bytes, largest_free) = vector.free_bytes();
+        Fit {
+            memory_type_index: facts.memory_type,
+            heap_index,
+            place,
+            within_budget: level.usage.saturating_add(place.new_bytes()) <= level.budget,
+            usage: level.usage,
+            budget: level.budget,
+            free_bytes,
+            largest_free,
+        }
+    }
+}
+
+impl<T: Threading> Way<T> for Look {
+    type Answer = Fit;
+    const TAKES: bool = false;
+
+    fn shared(&self, spot: &Spot<'_, T>) -> Result<Fit, AllocationError> {
+        let place = match spot.vector.foresee(&spot.allocator.inner.context, &spot.request)? {
+            0 => FitPlace::Block,
+            size => FitPlace::NewBlock { size },
+        };
+        Ok(Self::fit(spot, place))
+    }
+
+    fn own(&self, spot: &Spot<'_, T>) -> Result<Fit, AllocationError> {
+        let context = &spot.allocator.inner.context;
+        let size = spot.own_size();
+        context.budgets.check(context.heap_of(spot.facts.memory_type), size, spot.request.within_budget)?;
+        Ok(Self::fit(spot, FitPlace::Dedicated { size }))
+    }
+}
+
+impl<T: Threading> Allocator<T> {
+    /// Where an allocation would go: in which memory type and heap, whether a block has room for it, what the driver would be
+    /// asked for, and whether that is within the budget. Nothing is allocated and nothing is changed.
+    ///
+    /// A look at this moment: other threads may take what was seen, and the driver, which is not asked, may refuse what the
+    /// books allow. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
+    ///
+    /// # Errors
+    /// What [`Self::allocate_memory`] would answer, as far as it is known without asking the driver.
+    ///
+    /// # Complexity
+    /// As an allocation that finds no room, but for the driver: O(blocks).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    /// let fit = allocator.would_fit(&requirements, &info)?;
+    /// assert!(matches!(fit.place, FitPlace::NewBlock { .. }) && fit.within_budget);
+    /// assert_eq!(allocator.statistics(), Statistics::default(), "nothing was allocated");
+    ///
+    /// let allocation = allocator.allocate_memory(&requirements, &info)?;
+    /// assert_eq!(allocator.would_fit(&requirements, &info)?.place, FitPlace::Block);
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn would_fit(
+        &self,
+        requirements: &vk::MemoryRequirements,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Fit, AllocationError> {
+        self.find_place(&Look, &Wanted::new(&Resource::unknown(Requirements::from(requirements)), info))
+    }
+
+    /// [`Self::would_fit`] for a buffer that would be made from `buffer_info`: with maintenance4 the driver is asked directly what
+    /// it needs, else a buffer is made and destroyed.
+    ///
+    /// # Errors
+    /// What [`Self::create_buffer`] would answer, as far as it is known.
+    ///
+    /// # Safety
+    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let buffer_info = vk::BufferCreateInfo::default().size(1 << 20).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+    /// // SAFETY: the create-info is valid.
+    /// let fit = unsafe { allocator.would_buffer_fit(&buffer_info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// assert_eq!(fit.heap_index, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn would_buffer_fit(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Fit, CreateError> {
+        if buffer_info.size == 0 {
+            return Err(CreateError::ZeroExtent);
+        }
+        // SAFETY: the caller's own promise.
+        let requirements =
+            unsafe { self.device().requirements_for_buffer(buffer_info) }.map_err(CreateError::Resource)?;
+        // SAFETY: the caller's own promise covers the chain.
+        let usage = unsafe { self.buffer_usage(buffer_info) };
+        let resource = Resource::buffer(requirements, vk::Buffer::null(), Some(usage));
+        Ok(self.find_place(&Look, &Wanted::new(&resource, info))?)
+    }
+
+    /// [`Self::would_fit`] for an image that would be made from `image_info`: with maintenance4 the driver is asked directly what
+    /// it needs, else an image is made and destroyed.
+    ///
+    /// # Errors
+    /// What [`Self::create_image`] would answer, as far as it is known.
+    ///
+    /// # Safety
+    /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let image_info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    ///     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// // SAFETY: the create-info is valid.
+    /// let fit = unsafe { allocator.would_image_fit(&image_info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// assert!(fit.within_budget);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn would_image_fit(
+        &self,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Fit, CreateError> {
+        let vk::Extent3D { width, height, depth } = image_info.extent;
+        if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
+            return Err(CreateError::ZeroExtent);
+        }
+        // SAFETY: the caller's own promise.
+        let requirements =
+            unsafe { self.device().requirements_for_image(image_info) }.map_err(CreateError::Resource)?;
+        let tiled = Some((image_info.usage, image_info.tiling));
+        let resource = Resource::image(requirements, vk::Image::null(), tiled);
+        Ok(self.find_place(&Look, &Wanted::new(&resource, info))?)
+    }
+}

@@ -1,0 +1,205 @@
+//! Lifetime scopes: made, allocated in, counted, and freed at once.
+
+use std::sync::OnceLock;
+
+use super::Allocator;
+use super::route::{Wanted, Way};
+use crate::base::cast::index;
+use crate::base::sync::Threading;
+use crate::blocks::BlockVector;
+use crate::create_info::PoolCreateInfo;
+use crate::error::{AllocationError, CreatePoolError, ForeignHandle, MemoryError};
+use crate::pool::{FreeScopeError, Pool, Scope, ScopeCreateInfo};
+use crate::statistics::Statistics;
+
+impl<T: Threading> Allocator<T> {
+    /// Makes a lifetime scope. No memory is taken yet.
+    ///
+    /// # Errors
+    /// [`CreatePoolError`] if the priority is not between 0 and 1, or the block size is more than any heap can hold.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let scope = allocator.create_scope(&ScopeCreateInfo::default())?;
+    /// // SAFETY: nothing was allocated in it.
+    /// let freed = unsafe { allocator.free_scope(scope) }?;
+    /// assert_eq!(freed, Statistics::default());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn create_scope(&self, info: &ScopeCreateInfo<'_>) -> Result<Scope, CreatePoolError> {
+        let inner = &*self.inner;
+        let ScopeCreateInfo { name, block_size, priority } = *info;
+        if !(0.0..=1.0).contains(&priority) {
+            return Err(CreatePoolError::Priority { priority });
+        }
+        // In a heap that is too small for such a block, the scope will have none.
+        let heaps = (0..).take(inner.context.device.memory_heaps().len());
+        let max = heaps.map(|heap| inner.context.budgets.heap_size(heap)).max().unwrap_or(0);
+        if block_size > max {
+            return Err(CreatePoolError::BlockSize { block_size, max });
+        }
+        Ok(Scope {
+            allocator: inner.id,
+            name: name.map(Box::from),
+            block_size,
+            priority,
+            pools: inner.defaults.iter().map(|_| OnceLock::new()).collect(),
+        })
+    }
+
+    /// Frees everything that was allocated in a scope, dedicated memory included, and gives its blocks back to the driver.
+    /// Returns how much there was.
+    ///
+    /// Allocations of the scope that the program still holds are refused from now on, with [`ForeignHandle`]; they need not be
+    /// freed, only dropped.
+    ///
+    /// # Errors
+    /// [`FreeScopeError`] if the scope is another allocator's: it comes back, and nothing was changed.
+    ///
+    /// # Complexity
+    /// O(blocks + dedicated allocations), each of which is a call of the driver. How many allocations share the blocks does not
+    /// matter.
+    ///
+    /// # Safety
+    /// 1. The device no longer uses any memory of the scope (VUID-vkFreeMemory-memory-00677).
+    /// 2. Buffers and images that are bound to it were destroyed, or are not used again but to be destroyed.
+    /// 3. Nor are mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped, and mapped pointers
+    ///    are not used again.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let scope = allocator.create_scope(&ScopeCreateInfo::default())?;
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::in_scope(&scope))?;
+    /// // SAFETY: nothing was ever bound to it.
+    /// let freed = unsafe { allocator.free_scope(scope) }?;
+    /// assert_eq!((freed.block_count, freed.allocation_bytes), (1, 4096));
+    /// assert_eq!(allocator.allocation_info(&allocation), Err(ForeignHandle::Allocation));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn free_scope(&self, scope: Scope) -> Result<Statistics, FreeScopeError> {
+        if scope.allocator != self.inner.id {
+            return Err(FreeScopeError { scope });
+        }
+        let mut freed = Statistics::default();
+        for pool in scope.pools.into_iter().filter_map(OnceLock::into_inner) {
+            freed.add(&self.retire(&pool));
+        }
+        tracing::debug!(
+            target: "sublet::scope",
+            name = scope.name.as_deref().unwrap_or("(unnamed)"),
+            allocations = freed.allocation_count, bytes = freed.block_bytes,
+            "scope freed"
+        );
+        Ok(freed)
+    }
+
+    /// Sums over all pools of a scope. Quick: nothing is walked.
+    ///
+    /// # Errors
+    /// [`ForeignHandle`] if the scope is another allocator's.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let scope = allocator.create_scope(&ScopeCreateInfo::default())?;
+    /// assert_eq!(allocator.scope_statistics(&scope)?, Statistics::default());
+    /// # unsafe { allocator.free_scope(scope) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn scope_statistics(&self, scope: &Scope) -> Result<Statistics, ForeignHandle> {
+        if scope.allocator != self.inner.id {
+            return Err(ForeignHandle::Pool);
+        }
+        let mut all = Statistics::default();
+        for pool in scope.pools.iter().filter_map(OnceLock::get) {
+            all.add(&self.pool_statistics(pool)?);
+        }
+        Ok(all)
+    }
+
+    /// Takes a pool out of use with everything in it, of which nothing is said.
+    fn retire(&self, pool: &Pool) -> Statistics {
+        let Ok(vector) = self.pool_vector(pool) else { return Statistics::default() };
+        let totals = vector.totals().into();
+        vector.retire(&self.inner.context);
+        self.inner.debug.forget(pool.facts.vector, pool.generation);
+        self.inner.pools.lock().free.push(pool.number());
+        totals
+    }
+
+    /// Looks for a place in the best memory type, as without a pool, but in the pools of a scope.
+    pub(super) fn place_in_scope<W: Way<T>>(
+        &self,
+        way: &W,
+        wanted: &Wanted<'_>,
+        scope: &Scope,
+    ) -> Result<W::Answer, AllocationError> {
+        if scope.allocator != self.inner.id {
+            return Err(AllocationError::ForeignPool);
+        }
+        let mut first_error = None;
+        for memory_type in self.inner.types.choose(&self.wish(wanted.resource, wanted.info))? {
+            match self.place_in_scope_s_type(way, wanted, scope, memory_type) {
+                Err(error) if error.is_shortage() => first_error = first_error.or(Some(error)),
+                answer => return answer,
+            }
+        }
+        // `choose` answers with at least one type, or with an error.
+        Err(first_error.unwrap_or(AllocationError::ZeroSize))
+    }
+
+    fn place_in_scope_s_type<W: Way<T>>(
+        &self,
+        way: &W,
+        wanted: &Wanted<'_>,
+        scope: &Scope,
+        memory_type: u32,
+    ) -> Result<W::Answer, AllocationError> {
+        if W::TAKES || scope.pool(memory_type).is_some() {
+            let facts = &self.scope_pool(scope, memory_type)?.facts;
+            return self.place_in(way, wanted, facts, self.vector_at(facts)?);
+        }
+        // The pool is not there yet, and shall not be for a look: one that nobody else sees does as well.
+        let inner = &*self.inner;
+        let (config, facts) = inner
+            .pool_config(&self.scope_pool_info(scope, memory_type))
+            .map_err(|_| AllocationError::ForeignPool)?;
+        let vector = BlockVector::unused();
+        vector.activate(&inner.context, config, None)?;
+        self.place_in(way, wanted, &facts, &vector)
+    }
+
+    /// The pool of a scope in a memory type, made if it is not there.
+    fn scope_pool<'s>(&self, scope: &'s Scope, memory_type: u32) -> Result<&'s Pool, AllocationError> {
+        let place = &scope.pools[index(memory_type)];
+        if let Some(pool) = place.get() {
+            return Ok(pool);
+        }
+        // A pool without first blocks is refused only if there are too many pools.
+        let pool = self
+            .create_pool(&self.scope_pool_info(scope, memory_type))
+            .map_err(|_| AllocationError::Memory(MemoryError::TooManyAllocations { limit: u32::MAX }))?;
+        if let Err(second) = place.set(pool) {
+            // Another thread was faster.
+            self.retire(&second);
+        }
+        place.get().ok_or(AllocationError::ForeignPool)
+    }
+
+    fn scope_pool_info<'s>(&self, scope: &'s Scope, memory_type: u32) -> PoolCreateInfo<'s> {
+        let heap_size = self.inner.context.budgets.heap_size(self.inner.context.heap_of(memory_type));
+        PoolCreateInfo {
+            // A heap that no such block fits in shall not make the whole scope useless.
+            block_size: if scope.block_size > heap_size { 0 } else { scope.block_size },
+            priority: scope.priority,
+            name: scope.name.as_deref(),
+            ..PoolCreateInfo::new(memory_type)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Where an allocation would go, without making it.
+#![forbid(unsafe_code)]
+
+use super::super::device_block::DeviceContext;
+use super::{BlockVector, VectorRequest};
+use crate::base::sync::Threading;
+use crate::error::AllocationError;
+use crate::metadata::Metadata;
+
+impl<T: Threading> BlockVector<T> {
+    /// Bytes of the block that the driver would be asked for, 0 if one that there is has room. Nothing is changed, and nothing
+    /// is kept from other threads: it is a guess, and right as long as nobody else is at work.
+    pub(crate) fn foresee(
+        &self,
+        context: &DeviceContext,
+        request: &VectorRequest,
+    ) -> Result<u64, AllocationError> {
+        if self.shards.get(self.shards.home()).is_some_and(|shard| shard.lock().fits(request, false)) {
+            return Ok(0);
+        }
+        let planned = {
+            let core = self.core.lock();
+            let active = core.active.as_ref().ok_or(AllocationError::ForeignPool)?;
+            if active.fits(request)? {
+                return Ok(0);
+            }
+            active.plan_growth(request)
+        };
+        let foreseen = planned.and_then(|growth| Ok(growth.foresee(context)?));
+        match foreseen {
+            Err(error) if error.is_shortage() => {
+                let fits = self.shards.iter().any(|(_, shard)| shard.lock().fits(request, true));
+                if fits { Ok(0) } else { Err(self.with_shards(error)) }
+            }
+            answer => answer,
+        }
+    }
+
+    /// Bytes that are free, and that one allocation could have at the most.
+    pub(crate) fn free_bytes(&self) -> (u64, u64) {
+        let (mut free, mut largest) = (0, 0);
+        if let Some(active) = self.core.lock().active.as_ref() {
+            let usage = active.engine.usage();
+            free = usage.capacity - usage.used;
+            largest = active.engine.largest_free();
+        }
+        for (_, shard) in self.shards.iter() {
+            let shard = shard.lock();
+            let usage = shard.usage();
+            free += usage.capacity - usage.used;
+            largest = shard.largest_free().max(largest);
+        }
+        (free, largest)
+    }
+}

@@ -1,0 +1,201 @@
+//! What is said to fit does, and goes where it was said to go.
+
+use ash::vk;
+use sublet::sim::LiveObjects;
+use sublet::{
+    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, FitPlace,
+    MemoryError, MemoryUsage, PoolCreateInfo, ScopeCreateInfo,
+};
+
+use crate::common::*;
+
+/// Looks, then allocates, and compares.
+fn look_and_take(
+    rig: &Rig,
+    requirements: &vk::MemoryRequirements,
+    info: &AllocationCreateInfo<'_>,
+) -> Result<(Allocation, FitPlace), AllocationError> {
+    let before = rig.snapshot();
+    let said = rig.allocator.would_fit(requirements, info);
+    assert_eq!(rig.snapshot(), before, "a look changes nothing");
+    let taken = rig.allocator.allocate_memory(requirements, info);
+    let (said, taken) = match (said, taken) {
+        (Ok(said), Ok(taken)) => (said, taken),
+        (said, taken) => {
+            assert_eq!(said.err(), taken.as_ref().err().copied());
+            return taken.map(|_| unreachable!("one of them is an error"));
+        }
+    };
+    assert_eq!(said.memory_type_index, taken.memory_type_index());
+    assert_eq!(said.heap_index, rig.heap_of(taken.memory_type_index()));
+    let bytes = |live: &LiveObjects| live.memory_bytes_by_heap.iter().sum::<u64>();
+    assert_eq!(said.place.new_bytes(), bytes(&rig.gpu.live()) - bytes(&before.live));
+    match said.place {
+        FitPlace::Block => assert_eq!(rig.gpu.live().memories, before.live.memories),
+        FitPlace::NewBlock { size } => {
+            assert!(!taken.is_dedicated());
+            assert_eq!(rig.memory_size(&taken), size);
+        }
+        FitPlace::Dedicated { size } => {
+            assert!(taken.is_dedicated());
+            assert_eq!(rig.memory_size(&taken), size);
+        }
+        other => panic!("{other:?}"),
+    }
+    let budget = rig.allocator.heap_budgets()[said.heap_index as usize];
+    assert_eq!(said.budget, budget.budget);
+    assert_eq!(said.usage, before.usage[said.heap_index as usize]);
+    assert_eq!(said.within_budget, budget.usage <= budget.budget);
+    Ok((taken, said.place))
+}
+
+#[test]
+fn what_fits_is_had_where_it_was_said() {
+    on_every_profile(|profile| {
+        let limits: Vec<u64> = profile.heaps.iter().map(|heap| heap.size.min(192 * MIB)).collect();
+        let options = Options { heap_size_limits: &limits, large_block: 32 * MIB, ..Options::default() };
+        let rig = Rig::with(sublet::sim::Gpu::new(profile), &options);
+        let types = rig.types();
+        let pool = |info: PoolCreateInfo<'static>| rig.pool(&info).unwrap();
+        let of_type = |memory_type| PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(memory_type) };
+        let pools = [
+            pool(PoolCreateInfo { max_block_count: 2, ..of_type(types[0]) }),
+            pool(PoolCreateInfo { algorithm: Algorithm::Linear, max_block_count: 1, ..of_type(types[0]) }),
+            pool(PoolCreateInfo { algorithm: Algorithm::Buddy, ..of_type(types[types.len() - 1]) }),
+        ];
+        let scope = rig.allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
+        let mut random = Random::new(4);
+        let mut held: Vec<Allocation> = Vec::new();
+        let mut counts = [0; 4];
+        for _ in 0..from_environment("SUBLET_CASES", 96) {
+            if held.len() > 6 && random.below(3) == 0 {
+                rig.free(held.swap_remove(random.below(held.len() as u64) as usize));
+            }
+            let flags = random.pick(&[
+                Flags::empty(),
+                Flags::empty(),
+                Flags::WITHIN_BUDGET,
+                Flags::NEVER_ALLOCATE,
+                Flags::DEDICATED_MEMORY,
+                Flags::STRATEGY_MIN_OFFSET,
+                Flags::UPPER_ADDRESS,
+            ]);
+            let place = match random.below(4) {
+                0 => AllocationCreateInfo::in_pool(&pools[random.below(3) as usize]),
+                1 => AllocationCreateInfo::in_scope(&scope),
+                2 => in_type(random.pick(&types)),
+                _ => AllocationCreateInfo::new(MemoryUsage::CpuToGpu),
+            };
+            let info = AllocationCreateInfo { flags, ..place };
+            let alignment = 1 << random.below(12);
+            let size = random.size(26);
+            let requirements = vk::MemoryRequirements { size, alignment, memory_type_bits: !0 };
+            match look_and_take(&rig, &requirements, &info) {
+                Ok((taken, place)) => {
+                    held.push(taken);
+                    counts[match place {
+                        FitPlace::Block => 0,
+                        FitPlace::NewBlock { .. } => 1,
+                        _ => 2,
+                    }] += 1;
+                }
+                Err(_) => counts[3] += 1,
+            }
+        }
+        assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
+        // SAFETY: nothing was ever bound to it.
+        unsafe { rig.allocator.free_scope(scope) }.unwrap();
+        for allocation in held {
+            // Those of the scope are gone.
+            // SAFETY: nothing was ever bound to it.
+            let _ = unsafe { rig.allocator.free_memory(allocation) };
+        }
+        pools.into_iter().for_each(|pool| rig.destroy_pool(pool));
+        rig.finish();
+    });
+}
+
+/// A scope has no pool yet, and does not get one by being asked.
+#[test]
+fn a_look_into_a_scope_makes_no_pool() {
+    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let scope =
+        rig.allocator.create_scope(&ScopeCreateInfo { block_size: MIB, ..Default::default() }).unwrap();
+    let info = AllocationCreateInfo::in_scope(&scope);
+    let requirements = vk::MemoryRequirements { size: 100, alignment: 1, memory_type_bits: !0 };
+    let fit = rig.allocator.would_fit(&requirements, &info).unwrap();
+    assert_eq!(fit.place, FitPlace::NewBlock { size: MIB });
+    assert!(scope.pool(0).is_none());
+    assert_eq!(rig.allocator.memory_map().vectors.len(), 1);
+    // SAFETY: nothing was ever bound to it.
+    unsafe { rig.allocator.free_scope(scope) }.unwrap();
+    rig.finish();
+}
+
+#[test]
+fn free_bytes_are_those_of_the_vector() {
+    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let pool = rig.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
+    let info = AllocationCreateInfo::in_pool(&pool);
+    let held = [256 * KIB, 512 * KIB, 128 * KIB].map(|size| rig.memory(size, 1, &info).unwrap());
+    let [first, second, third] = held;
+    rig.free(first);
+    let fit = |size, flags| {
+        let requirements = vk::MemoryRequirements { size, alignment: 1, memory_type_bits: !0 };
+        rig.allocator.would_fit(&requirements, &AllocationCreateInfo { flags, ..info })
+    };
+    let found = fit(256 * KIB, Flags::empty()).unwrap();
+    assert_eq!((found.place, found.free_bytes, found.largest_free), (FitPlace::Block, 384 * KIB, 256 * KIB));
+    assert_eq!(fit(257 * KIB, Flags::empty()).unwrap().place, FitPlace::NewBlock { size: MIB });
+    let refused = fit(257 * KIB, Flags::NEVER_ALLOCATE).unwrap_err();
+    assert!(matches!(refused, AllocationError::Full { free, .. } if free == 384 * KIB), "{refused:?}");
+    rig.free_all([second, third]);
+    rig.destroy_pool(pool);
+    rig.finish();
+}
+
+/// The budget is a matter of the flag, the heap's size is not.
+#[test]
+fn budgets_and_heaps_are_looked_at() {
+    let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let rig = Rig::with(gpu, &Options { heap_size_limits: &[100 * MIB], ..Options::default() });
+    let fit = |size, flags| {
+        let requirements = vk::MemoryRequirements { size, alignment: 1, memory_type_bits: !0 };
+        rig.allocator.would_fit(&requirements, &AllocationCreateInfo { flags, ..Default::default() })
+    };
+    let budget = rig.allocator.heap_budgets()[0].budget;
+    let within = fit(budget, Flags::empty()).unwrap();
+    assert_eq!((within.place, within.within_budget), (FitPlace::Dedicated { size: budget }, true));
+    if budget < 100 * MIB {
+        assert!(!fit(budget + 1, Flags::empty()).unwrap().within_budget);
+        let refused = fit(budget + 1, Flags::WITHIN_BUDGET).unwrap_err();
+        assert!(matches!(refused, AllocationError::Memory(MemoryError::OverBudget { .. })), "{refused:?}");
+    }
+    let refused = fit(100 * MIB + 1, Flags::empty()).unwrap_err();
+    assert!(matches!(refused, AllocationError::Memory(MemoryError::HeapTooSmall { .. })), "{refused:?}");
+    rig.finish();
+}
+
+#[test]
+fn resources_are_looked_at_without_being_kept() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let before = rig.snapshot();
+        let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let buffer_info =
+            vk::BufferCreateInfo::default().size(MIB).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
+        let image_info = square(64, vk::ImageUsageFlags::SAMPLED);
+        // SAFETY: the create-info is valid.
+        let of_buffer = unsafe { rig.allocator.would_buffer_fit(&buffer_info, &auto) }.unwrap();
+        // SAFETY: the create-info is valid.
+        let of_image = unsafe { rig.allocator.would_image_fit(&image_info, &auto) }.unwrap();
+        assert_eq!(rig.snapshot(), before);
+        let buffer = rig.buffer(MIB, vk::BufferUsageFlags::VERTEX_BUFFER, &auto).unwrap();
+        assert_eq!(of_buffer.memory_type_index, buffer.1.memory_type_index());
+        rig.destroy_buffer(buffer);
+        let image = rig.image(&image_info, &auto).unwrap();
+        assert_eq!(of_image.memory_type_index, image.1.memory_type_index());
+        rig.destroy_image(image);
+        rig.finish();
+    });
+}
