@@ -47,7 +47,7 @@ impl<T: Threading> Way<T> for Look {
 
     fn own(&self, spot: &Spot<'_, T>) -> Result<Fit, AllocationError> {
         let context = &spot.allocator.inner.context;
-        let size = spot.request.size;
+        let size = spot.own_size();
         context.budgets.check(context.heap_of(spot.facts.memory_type), size, spot.request.within_budget)?;
         Ok(Self::fit(spot, FitPlace::Dedicated { size }))
     }

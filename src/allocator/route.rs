@@ -212,7 +212,15 @@ pub(super) struct Spot<'a, T: Threading> {
     pub(super) wanted: &'a Wanted<'a>,
     pub(super) facts: &'a VectorFacts,
     pub(super) vector: &'a BlockVector<T>,
+    /// What is asked of the vector, debug margins included.
     pub(super) request: VectorRequest,
+}
+
+impl<T: Threading> Spot<'_, T> {
+    /// Bytes of memory of its own.
+    pub(super) fn own_size(&self) -> u64 {
+        self.wanted.resource.requirements.size
+    }
 }
 
 /// What is done with the places that there may be: the first that will do is taken, or only told.
@@ -405,6 +413,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Goes through all places that there may be, in the order in which they are tried.
+    #[cold]
     pub(super) fn find_place<W: Way<T>>(
         &self,
         way: &W,

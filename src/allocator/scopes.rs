@@ -128,6 +128,7 @@ impl<T: Threading> Allocator<T> {
         let Ok(vector) = self.pool_vector(pool) else { return Statistics::default() };
         let totals = vector.totals().into();
         vector.retire(&self.inner.context);
+        self.inner.debug.forget(pool.facts.vector, pool.generation);
         self.inner.pools.lock().free.push(pool.number());
         totals
     }

@@ -47,6 +47,8 @@ pub enum Contradiction {
     PoolAndScope,
     /// A `pNext` chain for memory in a pool that has one itself.
     TwoMemoryAllocateChains,
+    /// Both a pool and a scope.
+    PoolAndScope,
 }
 
 impl fmt::Display for Contradiction {
@@ -67,6 +69,7 @@ impl fmt::Display for Contradiction {
             Self::SeveralStrategies => "only one strategy can be followed",
             Self::PoolAndScope => "an allocation is made in a pool or in a scope",
             Self::TwoMemoryAllocateChains => "the pool has a chain for its memory, and another one was given",
+            Self::PoolAndScope => "an allocation is made in a pool or in a scope",
         })
     }
 }
