@@ -13,5 +13,8 @@ pub mod pools {}
 #[doc = include_str!("performance.md")]
 pub mod performance {}
 
+#[doc = include_str!("differences.md")]
+pub mod differences {}
+
 #[doc = include_str!("design.md")]
 pub mod design {}

@@ -208,16 +208,16 @@ pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
     if case.spec.flags.contains(Flags::WITHIN_BUDGET) && case.is_over_budget() {
         return Some(Difference::WithinBudget);
     }
-    let fixed = case.pool.is_some_and(|pool| pool.block_size != 0);
-    if !fixed && case.is_over_budget() {
-        return Some(Difference::OverBudget);
-    }
     if case.heaps().any(|heap| {
         let types = case.setup.profile.types.iter().enumerate();
         let mut own = types.filter(|(_, kind)| kind.heap == heap);
         own.any(|(kind, _)| case.setup.block_size(kind as u32) > case.setup.heap_size(heap))
     }) {
         return Some(Difference::LargeBlocks);
+    }
+    let fixed = case.pool.is_some_and(|pool| pool.block_size != 0);
+    if !fixed && case.is_over_budget() {
+        return Some(Difference::OverBudget);
     }
     if case.pool.is_some_and(|pool| pool.linear && pool.max_blocks != 1) {
         return Some(Difference::RingOfOneBlock);

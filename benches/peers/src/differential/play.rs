@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags};
 
+use super::compact::Gains;
 use super::books::{Books, Owner};
 use super::differences::Difference;
 use super::explain::{Case, explain};
@@ -24,6 +25,8 @@ pub(super) struct Tally {
     pub(super) differences: BTreeMap<Difference, u64>,
     /// Heaps and steps at which the blocks that Sublet uses are more than all that VMA holds, by what came before.
     pub(super) more: BTreeMap<Difference, u64>,
+    /// What compacting came to.
+    pub(super) gains: Gains,
     /// Reserved bytes, summed over all steps, of VMA and of Sublet.
     pub(super) reserved: (u128, u128),
 }
@@ -51,6 +54,7 @@ impl Tally {
         for (what, count) in &other.more {
             *self.more.entry(*what).or_default() += count;
         }
+        self.gains.add(&other.gains);
         self.reserved.0 += other.reserved.0;
         self.reserved.1 += other.reserved.1;
     }
@@ -470,7 +474,7 @@ impl Player<'_> {
             let newly = emptied.0 > before.0;
             let keep = if budgets.usage >= budgets.budget { 0 } else { kept };
             let goes = newly && emptied.0 > keep && emptied.1 > min;
-            if goes != !sublet_log.freed.is_empty() {
+            if goes == sublet_log.freed.is_empty() {
                 return Err(format!(
                     "{} of {} blocks are empty, at least {min} stay, and {} went back: {sublet:?}",
                     emptied.0,
@@ -549,7 +553,16 @@ impl Player<'_> {
         let size = if size == 256 { vk::WHOLE_SIZE } else { share(rest, size) };
         // The simulated driver copies what is flushed.
         let size = if rest > MOST_FLUSHED { size.min(MOST_FLUSHED) } else { size };
-        let is_mapped = self.sublet.place(live.slot).mapped;
+        let mut is_mapped = self.sublet.place(live.slot).mapped;
+        let mappable = flushes && (live.host_access || live.pool.is_some() && !cfg!(debug_assertions));
+        let maps = !is_mapped && mappable && from % 2 == 0;
+        if maps {
+            let (vma, sublet) = (self.vma.map(live.slot), self.sublet.map(live.slot));
+            if vma.is_err() || sublet.is_err() {
+                return Err(format!("mapping: VMA {vma:?}, Sublet {sublet:?}"));
+            }
+            is_mapped = true;
+        }
         if flushes && !is_mapped && size != 0 && rest != 0 {
             // Mapped may still be what a neighbour, or somebody before, has mapped.
             let answer = self.sublet.make_visible(live.slot, offset, size, invalidate);
@@ -588,6 +601,10 @@ impl Player<'_> {
                 return Err(format!("another range: {}", text()));
             }
             self.tally.count("flushed ranges compared");
+        }
+        if maps {
+            self.vma.unmap(live.slot);
+            self.sublet.unmap(live.slot);
         }
         Ok(())
     }

@@ -5,10 +5,16 @@ use std::time::Instant;
 
 use sublet::sim;
 
+use super::compact::compact;
 use super::differences::Difference;
 use super::generate;
 use super::play::{Mismatch, Tally, play};
 use super::program::Program;
+
+/// After so many programs memory is compacted once.
+const PROGRAMS_FOR_A_HEAP: u64 = 5;
+/// So many programs meet every difference.
+const ENOUGH: u64 = 20_000;
 
 /// What is to be run.
 #[derive(Clone, Debug)]
@@ -103,6 +109,18 @@ pub(crate) fn run(order: &Order, progress: &(dyn Fn() + Sync)) -> Result<String,
                             keep.contains(&step.kind()) || order.only.iter().any(|only| only == step.kind())
                         });
                     }
+                    if number % PROGRAMS_FOR_A_HEAP == 0 && order.only.is_empty() {
+                        match compact(program.seed, profile) {
+                            Ok(gains) => tally.gains.add(&gains),
+                            Err(text) => {
+                                let mismatch = Mismatch { step: 0, text: format!("compacting: {text}") };
+                                let program = Program { steps: Vec::new(), ..program.clone() };
+                                if let Ok(mut failures) = failures.lock() {
+                                    failures.push(Found { program, mismatch });
+                                }
+                            }
+                        }
+                    }
                     match play(&program) {
                         Ok(done) => tally.add(&done),
                         Err(mismatch) => {
@@ -123,15 +141,25 @@ pub(crate) fn run(order: &Order, progress: &(dyn Fn() + Sync)) -> Result<String,
     let mut failures = failures.into_inner().map_err(|_| "a thread panicked")?;
     failures.sort_by_key(|found| found.program.seed);
     let texts: Vec<_> = failures.into_iter().take(3).map(|found| text(&shrink(found))).collect();
-    if texts.is_empty() { Ok(report(&total, start)) } else { Err(texts.join("\n\n")) }
+    if !texts.is_empty() {
+        return Err(texts.join("\n\n"));
+    }
+    let report = report(&total, start);
+    let missed = Difference::ALL.iter().any(|difference| !total.differences.contains_key(difference));
+    let whole = order.programs >= ENOUGH && order.profile.is_none() && order.only.is_empty();
+    if whole && missed {
+        Err(format!("{report}\nno program meets a difference that is said to be"))
+    } else {
+        Ok(report)
+    }
 }
 
 fn text(found: &Found) -> String {
     let Program { seed, setup, steps } = &found.program;
     let steps: Vec<_> = steps.iter().map(|step| format!("  {step:?}")).collect();
+    let name = setup.profile.name;
     format!(
-        "program {seed}, {}: step {}\n{}\n{setup:?}\n{}",
-        setup.profile.name,
+        "sublet-peers differential --programs 1 --profile {name} --seed {seed}: step {}\n{}\n{setup:?}\n{}",
         found.mismatch.step,
         found.mismatch.text,
         steps.join("\n")
@@ -155,5 +183,13 @@ fn report(total: &Tally, start: Instant) -> String {
         "reserved, all steps together: VMA {vma}, Sublet {sublet}, {:.3}",
         sublet as f64 / vma as f64
     ));
+    let gains = &total.gains;
+    lines.push(format!("| heaps compacted | {} | not the same before: {} |", gains.heaps, gains.others));
+    lines.push(format!("| Sublet freed more | {} | less: {} |", gains.more, gains.less));
+    for (name, sums) in [("VMA", &gains.vma), ("Sublet", &gains.sublet)] {
+        let megabytes = |bytes: u128| bytes >> 20;
+        let (freed, moved) = (megabytes(sums.freed), megabytes(sums.moved));
+        lines.push(format!("| {name} | freed {freed} MiB | moved {moved} MiB, {} moves |", sums.moves));
+    }
     lines.join("\n")
 }

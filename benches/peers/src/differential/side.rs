@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use ash::vk;
-use sublet::{AllocationError, Contradiction};
+use sublet::{AllocationError, Contradiction, DefragmentationAlgorithm};
 
 use super::program::{PoolSpec, Resource, Spec};
 use super::tap::Tap;
@@ -63,6 +63,28 @@ pub(super) struct PoolFigures {
     pub(super) allocations: u64,
 }
 
+/// How memory is to be compacted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Compaction {
+    pub(super) algorithm: DefragmentationAlgorithm,
+    /// All default vectors, if it is none.
+    pub(super) pool: Option<usize>,
+    /// 0 for no limit; here and below.
+    pub(super) max_bytes: u64,
+    pub(super) max_moves: u32,
+}
+
+/// What compacting came to.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Compacted {
+    pub(super) passes: u64,
+    pub(super) moves: u64,
+    pub(super) bytes_moved: u64,
+    pub(super) bytes_freed: u64,
+    /// The most bytes and moves of a pass.
+    pub(super) largest_pass: (u64, u64),
+}
+
 /// One of the two. Allocations and pools are kept in slots, which the caller numbers.
 pub(super) trait Side {
     fn tap(&self) -> &Tap;
@@ -86,9 +108,15 @@ pub(super) trait Side {
     fn heaps(&mut self) -> Vec<HeapFigures>;
     fn pool_figures(&mut self, slot: usize) -> PoolFigures;
     /// Checks its own books.
-    fn validate(&self) {}
+    fn validate(&self);
     /// Messages of the simulated driver since the last time.
     fn messages(&self) -> Vec<String>;
     /// Destroys the allocator, which must be empty.
-    fn finish(self) -> Vec<String>;
+    fn finish(self) -> Vec<String>
+    where
+        Self: Sized;
+    /// Compacts until nothing is left to be moved. Nothing is bound to what is moved.
+    fn compact(&mut self, how: &Compaction) -> Compacted;
+    /// How often the driver's function was called.
+    fn calls(&self, name: &str) -> u64;
 }

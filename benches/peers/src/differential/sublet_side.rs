@@ -2,12 +2,13 @@
 
 use ash::vk;
 use sublet::{
-    Algorithm, Allocation, Allocator, AllocatorCreateInfo, CreateError, CreatePoolError, FindMemoryTypeError,
+    Algorithm, Allocation, Allocator, AllocatorCreateInfo, CreateError, CreatePoolError, DefragmentationInfo,
+    FindMemoryTypeError,
     MapError, Pool, PoolCreateInfo, sim,
 };
 
 use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Failed, HeapFigures, Place, PoolFigures, Side, Why};
+use super::side::{Compacted, Compaction, Failed, HeapFigures, Place, PoolFigures, Side, Why};
 use super::tap::{Pose, Registered, Tap};
 
 struct Held {
@@ -147,7 +148,7 @@ impl Side for SubletSide {
     }
 
     fn destroy_pool(&mut self, slot: usize) {
-        let Some(pool) = self.pools[slot].take() else { return };
+        let Some(pool) = self.pools.get_mut(slot).and_then(Option::take) else { return };
         // SAFETY: nothing is allocated in it.
         let leaks = unsafe { self.allocator.destroy_pool(pool) };
         assert!(leaks.is_ok_and(|leaks| leaks.is_empty()), "the pool was not empty");
@@ -329,6 +330,48 @@ impl Side for SubletSide {
 
     fn messages(&self) -> Vec<String> {
         self.gpu.take_messages().iter().map(ToString::to_string).collect()
+    }
+
+    fn compact(&mut self, how: &Compaction) -> Compacted {
+        let pools: Vec<_> = how.pool.iter().filter_map(|slot| self.pools[*slot].as_ref()).collect();
+        let info = DefragmentationInfo {
+            algorithm: how.algorithm,
+            pools: &pools,
+            max_bytes_per_pass: how.max_bytes,
+            max_allocations_per_pass: how.max_moves,
+            ..Default::default()
+        };
+        let mut done = Compacted::default();
+        let context = self.allocator.begin_defragmentation(&info);
+        let mut context = match context {
+            Ok(context) => context,
+            Err(error) => panic!("not begun: {error}"),
+        };
+        while let Some(pass) = context.begin_pass() {
+            let mut bytes = 0;
+            let mut moves = 0;
+            for moved in pass {
+                bytes += moved.size();
+                moves += 1;
+                let source = moved.source();
+                let held = self.held.iter_mut().flatten().find(|held| held.allocation.id() == source);
+                let held = held.expect("only what is held is moved");
+                // SAFETY: nothing is bound to it, and nobody reads it.
+                let completed = unsafe { moved.complete(&mut held.allocation) };
+                assert!(completed.is_ok(), "a move of a live allocation was refused");
+            }
+            done.passes += 1;
+            done.largest_pass = (done.largest_pass.0.max(bytes), done.largest_pass.1.max(moves));
+        }
+        let all = context.end();
+        done.moves = all.allocations_moved;
+        done.bytes_moved = all.bytes_moved;
+        done.bytes_freed = all.bytes_freed;
+        done
+    }
+
+    fn calls(&self, name: &str) -> u64 {
+        self.gpu.calls(name)
     }
 
     fn finish(self) -> Vec<String> {

@@ -91,6 +91,8 @@ pub(super) struct Pose {
 struct State {
     real: Real,
     pose: Pose,
+    #[cfg(test)]
+    granularity: u64,
     heaps: Vec<u32>,
     live: BTreeMap<vk::DeviceMemory, Memory>,
     bytes: Vec<u64>,
@@ -167,6 +169,8 @@ impl Tap {
         let tap = Self(Rc::new(RefCell::new(State {
             real,
             pose,
+            #[cfg(test)]
+            granularity: profile.limits.buffer_image_granularity,
             heaps: profile.types.iter().map(|kind| kind.heap).collect(),
             live: BTreeMap::new(),
             bytes: vec![0; count],
@@ -195,6 +199,12 @@ impl Tap {
 
     pub(super) fn live(&self, memory: vk::DeviceMemory) -> Option<Memory> {
         self.0.borrow().live.get(&memory).copied()
+    }
+
+    /// `bufferImageGranularity`.
+    #[cfg(test)]
+    pub(super) fn granularity(&self) -> u64 {
+        self.0.borrow().granularity
     }
 
     /// Bytes taken from each heap.

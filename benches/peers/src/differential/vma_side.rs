@@ -3,11 +3,11 @@
 use std::ptr;
 
 use ash::vk;
-use sublet::sim;
+use sublet::{DefragmentationAlgorithm, sim};
 
 use super::play::Needs;
 use super::program::{PoolSpec, Resource, Setup, Spec};
-use super::side::{Failed, HeapFigures, Place, PoolFigures, Side, Why};
+use super::side::{Compacted, Compaction, Failed, HeapFigures, Place, PoolFigures, Side, Why};
 use super::tap::{Pose, Registered, Tap};
 use crate::peers::vma::ffi;
 
@@ -131,9 +131,13 @@ impl Side for VmaSide {
     }
 
     fn destroy_pool(&mut self, slot: usize) {
-        // SAFETY: the pool is live and empty.
-        unsafe { ffi::destroy_pool(self.allocator, self.pools[slot]) };
-        self.pools[slot] = ptr::null_mut();
+        // SAFETY: the pool is live and empty, or null.
+        unsafe {
+            ffi::destroy_pool(self.allocator, self.pools.get(slot).copied().unwrap_or(ptr::null_mut()))
+        };
+        if let Some(pool) = self.pools.get_mut(slot) {
+            *pool = ptr::null_mut();
+        }
     }
 
     fn allocate(
@@ -323,8 +327,58 @@ impl Side for VmaSide {
         }
     }
 
+    /// It does so in debug builds, as it goes.
+    fn validate(&self) {}
+
     fn messages(&self) -> Vec<String> {
         self.gpu.take_messages().iter().map(ToString::to_string).collect()
+    }
+
+    fn compact(&mut self, how: &Compaction) -> Compacted {
+        let info = ffi::DefragmentationInfo {
+            flags: match how.algorithm {
+                DefragmentationAlgorithm::Fast => 1,
+                DefragmentationAlgorithm::Full => 4,
+                DefragmentationAlgorithm::Extensive => 8,
+                _ => 2,
+            },
+            pool: how.pool.map_or(ptr::null_mut(), |slot| self.pools[slot]),
+            max_bytes_per_pass: how.max_bytes,
+            max_allocations_per_pass: how.max_moves,
+            break_callback: ptr::null(),
+            break_callback_user_data: ptr::null_mut(),
+        };
+        let mut context = ptr::null_mut();
+        // SAFETY: the allocator is live, and has no other context.
+        let begun = unsafe { ffi::begin_defragmentation(self.allocator, &raw const info, &raw mut context) };
+        assert_eq!(begun, vk::Result::SUCCESS, "only linear pools are refused");
+        let mut done = Compacted::default();
+        loop {
+            let mut pass = ffi::DefragmentationPassMoveInfo { move_count: 0, moves: ptr::null_mut() };
+            // SAFETY: the context is live; here and below.
+            let more = unsafe { ffi::begin_defragmentation_pass(self.allocator, context, &raw mut pass) };
+            if more == vk::Result::SUCCESS {
+                break;
+            }
+            done.passes += 1;
+            done.largest_pass.1 = done.largest_pass.1.max(u64::from(pass.move_count));
+            // SAFETY: as above. All moves are copies, which is what they are if nothing is said.
+            let more = unsafe { ffi::end_defragmentation_pass(self.allocator, context, &raw mut pass) };
+            if more == vk::Result::SUCCESS {
+                break;
+            }
+        }
+        let mut stats = ffi::DefragmentationStats::default();
+        // SAFETY: as above.
+        unsafe { ffi::end_defragmentation(self.allocator, context, &raw mut stats) };
+        done.moves = u64::from(stats.allocations_moved);
+        done.bytes_moved = stats.bytes_moved;
+        done.bytes_freed = stats.bytes_freed;
+        done
+    }
+
+    fn calls(&self, name: &str) -> u64 {
+        self.gpu.calls(name)
     }
 
     fn finish(self) -> Vec<String> {

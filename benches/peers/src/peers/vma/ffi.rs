@@ -160,6 +160,42 @@ pub(crate) struct Budget {
     pub(crate) budget: u64,
 }
 
+/// `VmaDefragmentationInfo`.
+#[repr(C)]
+pub(crate) struct DefragmentationInfo {
+    pub(crate) flags: u32,
+    pub(crate) pool: Pool,
+    pub(crate) max_bytes_per_pass: u64,
+    pub(crate) max_allocations_per_pass: u32,
+    pub(crate) break_callback: *const c_void,
+    pub(crate) break_callback_user_data: *mut c_void,
+}
+
+/// `VmaDefragmentationMove`.
+#[repr(C)]
+pub(crate) struct DefragmentationMove {
+    pub(crate) operation: u32,
+    pub(crate) source: Allocation,
+    pub(crate) destination: Allocation,
+}
+
+/// `VmaDefragmentationPassMoveInfo`.
+#[repr(C)]
+pub(crate) struct DefragmentationPassMoveInfo {
+    pub(crate) move_count: u32,
+    pub(crate) moves: *mut DefragmentationMove,
+}
+
+/// `VmaDefragmentationStats`.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct DefragmentationStats {
+    pub(crate) bytes_moved: u64,
+    pub(crate) bytes_freed: u64,
+    pub(crate) allocations_moved: u32,
+    pub(crate) blocks_freed: u32,
+}
+
 /// `VmaVirtualBlockCreateInfo`.
 #[repr(C)]
 pub(crate) struct VirtualBlockCreateInfo {
@@ -225,6 +261,30 @@ unsafe extern "C" {
     ) -> vk::Result;
     #[link_name = "vmaDestroyImage"]
     pub(crate) fn destroy_image(allocator: Allocator, image: vk::Image, allocation: Allocation);
+    #[link_name = "vmaBeginDefragmentation"]
+    pub(crate) fn begin_defragmentation(
+        allocator: Allocator,
+        info: *const DefragmentationInfo,
+        context: *mut *mut c_void,
+    ) -> vk::Result;
+    #[link_name = "vmaBeginDefragmentationPass"]
+    pub(crate) fn begin_defragmentation_pass(
+        allocator: Allocator,
+        context: *mut c_void,
+        pass: *mut DefragmentationPassMoveInfo,
+    ) -> vk::Result;
+    #[link_name = "vmaEndDefragmentationPass"]
+    pub(crate) fn end_defragmentation_pass(
+        allocator: Allocator,
+        context: *mut c_void,
+        pass: *mut DefragmentationPassMoveInfo,
+    ) -> vk::Result;
+    #[link_name = "vmaEndDefragmentation"]
+    pub(crate) fn end_defragmentation(
+        allocator: Allocator,
+        context: *mut c_void,
+        stats: *mut DefragmentationStats,
+    );
     #[link_name = "vmaSetCurrentFrameIndex"]
     pub(crate) fn set_current_frame_index(allocator: Allocator, frame_index: u32);
     #[link_name = "vmaGetHeapBudgets"]
