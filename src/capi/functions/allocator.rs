@@ -150,9 +150,9 @@ exported! {
         // SAFETY: C1 to C3.
         match unsafe { make(info, place.as_mut_ptr()) } {
             Ok(object) => {
-                let object = Box::write(place, object);
+                place.write(object);
                 // SAFETY: C3; it was checked for null.
-                unsafe { allocator.write(Box::into_raw(object)) };
+                unsafe { allocator.write(Box::into_raw(place).cast()) };
                 vk::Result::SUCCESS
             }
             Err(error) => refused(NAME, &error, true, result(&error)),
