@@ -89,6 +89,9 @@ impl AllocatorObject {
     }
 }
 
+/// The flags that VMA knows; the Rust interface may know more.
+const KNOWN_FLAGS: u32 = 0x7_1FC7;
+
 /// What an allocation is to be, in the words of the Rust interface.
 ///
 /// # Safety
@@ -101,7 +104,7 @@ pub(super) unsafe fn create_info<'a>(
     // SAFETY: the caller's own promise.
     let pool = unsafe { info.pool.cast_const().as_ref() };
     AllocationCreateInfo {
-        flags: AllocationCreateFlags::from_bits_truncate(info.flags),
+        flags: AllocationCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS),
         usage: usage(info.usage),
         required_flags: info.required_flags,
         preferred_flags: info.preferred_flags,
@@ -286,6 +289,8 @@ pub(super) fn functions(given: Option<&VmaVulkanFunctions>) -> VulkanFunctions {
         bind_image_memory2: given.bind_image_memory2,
         get_device_buffer_memory_requirements: given.get_device_buffer_memory_requirements,
         get_device_image_memory_requirements: given.get_device_image_memory_requirements,
+        get_memory_win32_handle: given.get_memory_win32_handle.filter(|_| cfg!(windows)),
+        // VMA has no members for the others.
         ..VulkanFunctions::default()
     };
     // Whoever gives functions of the device has loaded Vulkan, and may have no library of it at all.
@@ -313,15 +318,15 @@ fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
     entry.as_ref().map(|entry| entry.static_fn().get_instance_proc_addr)
 }
 
-/// The number of memory heaps, which says how long the program's list of limits is.
+/// The numbers of memory types and heaps, which say how long the program's lists are.
 ///
 /// # Safety
 /// As for [`Allocator::new`].
-pub(super) unsafe fn heap_count(
+pub(super) unsafe fn memory_counts(
     functions: &VulkanFunctions,
     instance: vk::Instance,
     physical_device: vk::PhysicalDevice,
-) -> usize {
+) -> (usize, usize) {
     const NAME: &CStr = c"vkGetPhysicalDeviceMemoryProperties";
     let found = functions.get_physical_device_memory_properties.or_else(|| {
         let lookup = functions.get_instance_proc_addr?;
@@ -336,10 +341,12 @@ pub(super) unsafe fn heap_count(
     });
     let Some(query) = found else {
         // The allocator will not be made either.
-        return 0;
+        return (0, 0);
     };
     let mut properties = vk::PhysicalDeviceMemoryProperties::default();
     // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceMemoryProperties-physicalDevice-parameter).
     unsafe { query(physical_device, &mut properties) };
-    index(properties.memory_heap_count.min(narrow(properties.memory_heaps.len())))
+    let types = properties.memory_type_count.min(narrow(properties.memory_types.len()));
+    let heaps = properties.memory_heap_count.min(narrow(properties.memory_heaps.len()));
+    (index(types), index(heaps))
 }

@@ -63,9 +63,10 @@ impl<T: Threading> Front<T> {
         handles: &mut HashMap<AllocationId, VmaAllocation>,
         wanted: AllocationId,
     ) -> Option<VmaAllocation> {
-        // SAFETY: handles of the slab, freed ones perhaps; the program does not free while a pass begins what it moves.
         let is_of = |handle: VmaAllocation| {
-            unsafe { Slot::of(handle) }.is_some_and(|slot| slot.allocation().id() == wanted)
+            // SAFETY: handles of the slab, freed ones perhaps; the program does not free while a pass begins what it moves.
+            let slot = unsafe { Slot::of(handle) };
+            slot.is_some_and(|slot| slot.allocation().id() == wanted)
         };
         if let Some(handle) = handles.get(&wanted).copied().filter(|&handle| is_of(handle)) {
             return Some(handle);

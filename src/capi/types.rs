@@ -94,7 +94,7 @@ pub struct VmaVulkanFunctions {
     pub get_device_buffer_memory_requirements: Option<vk::PFN_vkGetDeviceBufferMemoryRequirements>,
     pub get_device_image_memory_requirements: Option<vk::PFN_vkGetDeviceImageMemoryRequirements>,
     /// Of Windows; elsewhere a pointer that nobody looks at.
-    pub get_memory_win32_handle: Option<unsafe extern "system" fn()>,
+    pub get_memory_win32_handle: Option<vk::PFN_vkGetMemoryWin32HandleKHR>,
     #[cfg(not(feature = "capi-3-3"))]
     pub get_physical_device_properties2: Option<vk::PFN_vkGetPhysicalDeviceProperties2>,
 }

@@ -43,8 +43,6 @@ pub enum Contradiction {
     MappedWithoutHostAccess,
     /// More than one strategy.
     SeveralStrategies,
-    /// Both a pool and a scope.
-    PoolAndScope,
     /// A `pNext` chain for memory in a pool that has one itself.
     TwoMemoryAllocateChains,
     /// Both a pool and a scope.
@@ -67,7 +65,6 @@ impl fmt::Display for Contradiction {
                 "a mapped allocation with an automatic usage needs a host access flag"
             }
             Self::SeveralStrategies => "only one strategy can be followed",
-            Self::PoolAndScope => "an allocation is made in a pool or in a scope",
             Self::TwoMemoryAllocateChains => "the pool has a chain for its memory, and another one was given",
             Self::PoolAndScope => "an allocation is made in a pool or in a scope",
         })

@@ -1,6 +1,58 @@
 /* Allocators. */
 #include "client.h"
 
+/* What the callbacks were told. */
+typedef struct Told {
+    VmaAllocator allocator;
+    uint32_t allocated, freed, wrong;
+    VkDeviceSize bytes;
+} Told;
+
+static void VKAPI_PTR on_allocate(VmaAllocator allocator, uint32_t type, VkDeviceMemory memory, VkDeviceSize size, void *data) {
+    Told *told = (Told *)data;
+    told->allocator = allocator;
+    told->allocated++;
+    told->bytes += size;
+    told->wrong += type >= VK_MAX_MEMORY_TYPES || memory == VK_NULL_HANDLE;
+}
+
+static void VKAPI_PTR on_free(VmaAllocator allocator, uint32_t type, VkDeviceMemory memory, VkDeviceSize size, void *data) {
+    Told *told = (Told *)data;
+    told->freed++;
+    told->bytes -= size;
+    told->wrong += type >= VK_MAX_MEMORY_TYPES || memory == VK_NULL_HANDLE || allocator != told->allocator;
+}
+
+static void test_callbacks(const Gpu *gpu) {
+    Told told;
+    memset(&told, 0, sizeof(told));
+    VmaDeviceMemoryCallbacks callbacks = {on_allocate, on_free, &told};
+    VmaAllocatorCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    create.physicalDevice = gpu->physicalDevice;
+    create.device = gpu->device;
+    create.instance = gpu->instance;
+    create.pVulkanFunctions = gpu->pFunctions == NULL ? NULL : &gpu->functions;
+    create.pDeviceMemoryCallbacks = &callbacks;
+    VmaAllocator allocator = NULL;
+    REQUIRE(vmaCreateAllocator(&create, &allocator));
+    /* They were copied. */
+    memset(&callbacks, 0, sizeof(callbacks));
+    VmaAllocationCreateInfo own = wanted(VMA_MEMORY_USAGE_UNKNOWN, VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT);
+    VkMemoryRequirements needs = {5000, 256, 0xFFFFFFFF};
+    VmaAllocation first = NULL, second = NULL;
+    REQUIRE(vmaAllocateMemory(allocator, &needs, &own, &first, NULL));
+    CHECK(told.allocator == allocator && told.allocated == 1 && told.bytes == 5000);
+    own.flags = 0;
+    REQUIRE(vmaAllocateMemory(allocator, &needs, &own, &second, NULL));
+    CHECK(told.allocated == 2 && told.freed == 0 && told.bytes > 10000);
+    vmaFreeMemory(allocator, first);
+    CHECK(told.freed == 1);
+    vmaFreeMemory(allocator, second);
+    vmaDestroyAllocator(allocator);
+    CHECK(told.freed == 2 && told.bytes == 0 && told.wrong == 0);
+}
+
 void test_allocator(const Gpu *gpu) {
     VmaAllocator allocator = make_allocator(gpu, 0);
     VmaAllocatorInfo info;
@@ -55,6 +107,8 @@ void test_allocator(const Gpu *gpu) {
     CHECK_RESULT(vmaAllocateMemory(allocator, &large, &any, &allocation, NULL), VK_ERROR_OUT_OF_DEVICE_MEMORY);
     CHECK(allocation == NULL);
     vmaDestroyAllocator(allocator);
+
+    test_callbacks(gpu);
 
     /* Where VMA would assert. */
     create.pHeapSizeLimit = NULL;

@@ -2,8 +2,12 @@
 
 use ash::vk;
 
-use crate::capi::guard::{answer, exported};
+use crate::capi::allocator::each;
+use crate::capi::guard::{answer, exported, given};
 use crate::capi::types::{VmaAllocation, VmaAllocator};
+
+use super::bind::both;
+use super::resource::not_created;
 
 /// # Safety
 /// C1 to C3.
@@ -17,8 +21,24 @@ unsafe fn alias_buffer(
 ) -> vk::Result {
     // SAFETY: C3.
     unsafe { answer(buffer, vk::Buffer::null()) };
-    let _ = (function, allocator, allocation, offset, buffer_info);
-    vk::Result::ERROR_FEATURE_NOT_PRESENT
+    // SAFETY: C1, C2.
+    let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    // SAFETY: C3.
+    let (Some(info), false) = (unsafe { given(function, buffer_info) }, buffer.is_null()) else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    // SAFETY: C3.
+    match each!(object, front => unsafe { front.allocator.create_aliasing_buffer(allocation, offset, info) })
+    {
+        Ok(made) => {
+            // SAFETY: C3; it was checked for null.
+            unsafe { buffer.write(made) };
+            vk::Result::SUCCESS
+        }
+        Err(error) => not_created(function, &error),
+    }
 }
 
 /// # Safety
@@ -33,8 +53,23 @@ unsafe fn alias_image(
 ) -> vk::Result {
     // SAFETY: C3.
     unsafe { answer(image, vk::Image::null()) };
-    let _ = (function, allocator, allocation, offset, image_info);
-    vk::Result::ERROR_FEATURE_NOT_PRESENT
+    // SAFETY: C1, C2.
+    let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    // SAFETY: C3.
+    let (Some(info), false) = (unsafe { given(function, image_info) }, image.is_null()) else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    // SAFETY: C3.
+    match each!(object, front => unsafe { front.allocator.create_aliasing_image(allocation, offset, info) }) {
+        Ok(made) => {
+            // SAFETY: C3; it was checked for null.
+            unsafe { image.write(made) };
+            vk::Result::SUCCESS
+        }
+        Err(error) => not_created(function, &error),
+    }
 }
 
 exported! {

@@ -7,29 +7,58 @@ use ash::vk;
 use crate::allocator::{Allocator, AllocatorCreateInfo, LocalAllocator};
 use crate::base::cast::index;
 use crate::base::sync::Threading;
-use crate::capi::allocator::{AllocatorObject, AnyFront, Front, each, functions, heap_count};
+use crate::capi::allocator::{AllocatorObject, AnyFront, Front, each, functions, memory_counts};
 use crate::capi::guard::{answer, exported, given, misused, refused};
 use crate::capi::slab::Slab;
-use crate::capi::types::{EXTERNALLY_SYNCHRONIZED, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo};
+use crate::capi::types::{
+    DeviceMemoryFunction, EXTERNALLY_SYNCHRONIZED, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo,
+};
 use crate::create_info::AllocatorCreateFlags;
+use crate::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
 use crate::error::CreateAllocatorError;
 
-/// What the members of the program's structure say, and the parts that have to live meanwhile.
+/// The flags that VMA knows; the Rust interface knows more.
+const KNOWN_FLAGS: u32 = 0x3FF;
+
+/// Makes what the members of the program's structure say. `own` is where it will be.
 ///
 /// # Safety
 /// C1 to C3 for `info`.
-unsafe fn make(info: &VmaAllocatorCreateInfo) -> Result<AllocatorObject, CreateAllocatorError> {
+unsafe fn make(
+    info: &VmaAllocatorCreateInfo,
+    own: VmaAllocator,
+) -> Result<AllocatorObject, CreateAllocatorError> {
     // SAFETY: C3.
     let functions = functions(unsafe { info.vulkan_functions.as_ref() });
     let limits: &[u64] = if info.heap_size_limit.is_null() {
         &[]
     } else {
         // SAFETY: C3.
-        let count = unsafe { heap_count(&functions, info.instance, info.physical_device) };
+        let count = unsafe { memory_counts(&functions, info.instance, info.physical_device) }.1;
         // SAFETY: C3: the list has an element for each heap.
         unsafe { std::slice::from_raw_parts(info.heap_size_limit, count) }
     };
-    let flags = AllocatorCreateFlags::from_bits_truncate(info.flags);
+    // SAFETY: C3.
+    let told = unsafe { info.device_memory_callbacks.as_ref() }.map(|callbacks| {
+        let raw = RawDeviceMemoryCallbacks {
+            allocated: callbacks.allocate.map(untyped),
+            freeing: callbacks.free.map(untyped),
+            allocator: own.cast(),
+            user_data: callbacks.user_data.0,
+        };
+        // SAFETY: C3: the functions may be called with this allocator and this user data for as long as the allocator lives.
+        unsafe { DeviceMemoryCallbacks::from_raw(raw) }
+    });
+    let handle_types: &[vk::ExternalMemoryHandleTypeFlags] =
+        if info.type_external_memory_handle_types.is_null() {
+            &[]
+        } else {
+            // SAFETY: C3.
+            let count = unsafe { memory_counts(&functions, info.instance, info.physical_device) }.0;
+            // SAFETY: C3: the list has an element for each memory type.
+            unsafe { std::slice::from_raw_parts(info.type_external_memory_handle_types, count) }
+        };
+    let flags = AllocatorCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS);
     let api_version = match info.vulkan_api_version {
         0 => vk::API_VERSION_1_0,
         version => version,
@@ -38,6 +67,10 @@ unsafe fn make(info: &VmaAllocatorCreateInfo) -> Result<AllocatorObject, CreateA
         flags,
         preferred_large_heap_block_size: info.preferred_large_heap_block_size,
         heap_size_limits: limits,
+        // SAFETY: C3.
+        allocation_callbacks: unsafe { info.allocation_callbacks.as_ref() },
+        device_memory_callbacks: told,
+        external_memory_handle_types: handle_types,
         ..AllocatorCreateInfo::from_raw(
             info.instance,
             info.device,
@@ -68,6 +101,12 @@ unsafe fn make(info: &VmaAllocatorCreateInfo) -> Result<AllocatorObject, CreateA
         memory_properties,
         pools: AtomicUsize::new(0),
     })
+}
+
+/// The function with the handle as a pointer to anything, which it is.
+fn untyped(function: DeviceMemoryFunction) -> crate::device::DeviceMemoryFunction {
+    // SAFETY: the two types differ in what the first parameter points to, and in nothing that a call can see.
+    unsafe { std::mem::transmute::<DeviceMemoryFunction, crate::device::DeviceMemoryFunction>(function) }
 }
 
 fn front<T: Threading>(allocator: Allocator<T>, flags: AllocatorCreateFlags, shared: bool) -> Front<T> {
@@ -106,11 +145,14 @@ exported! {
             misused(NAME, "instance, physicalDevice and device must not be null");
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         }
+        // Where it will be has to be known before: callbacks are told the handle.
+        let mut place = Box::<AllocatorObject>::new_uninit();
         // SAFETY: C1 to C3.
-        match unsafe { make(info) } {
+        match unsafe { make(info, place.as_mut_ptr()) } {
             Ok(object) => {
+                place.write(object);
                 // SAFETY: C3; it was checked for null.
-                unsafe { allocator.write(Box::into_raw(Box::new(object))) };
+                unsafe { allocator.write(Box::into_raw(place).cast()) };
                 vk::Result::SUCCESS
             }
             Err(error) => refused(NAME, &error, true, result(&error)),

@@ -11,7 +11,7 @@ use crate::capi::slab::Slot;
 use crate::capi::types::{
     VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocationInfo2, VmaAllocator,
 };
-use crate::create_info::AllocationCreateFlags;
+use crate::device::MemoryAllocateNext;
 use crate::error::{AllocationError, FindMemoryTypeError};
 
 /// What C is told of an allocation that there is not. Mistakes of the program are errors in the log, shortages are not.
@@ -201,11 +201,20 @@ exported! {
         let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, allocation.is_null()) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
-        let mut info = *info;
-        info.flags |= AllocationCreateFlags::DEDICATED_MEMORY.bits();
-        let _ = next;
-        // SAFETY: C1 to C3; the handle was checked.
-        each!(object, front => unsafe { front.allocate(requirements, &info, allocation, description) })
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            // SAFETY: C3.
+            let next = unsafe { MemoryAllocateNext::new(next) };
+            match front.allocator.allocate_dedicated_memory(requirements, &asked, next) {
+                Ok(allocated) => {
+                    // SAFETY: C3.
+                    unsafe { front.publish(allocated, info, allocation, description) };
+                    vk::Result::SUCCESS
+                }
+                Err(error) => not_allocated(NAME, &error),
+            }
+        })
     }
 
     /// Allocates several pieces of memory that are alike: all, or none.

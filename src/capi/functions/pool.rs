@@ -16,6 +16,9 @@ use crate::device::MemoryAllocateNext;
 use crate::error::CreatePoolError;
 use crate::metadata::Algorithm;
 
+/// The flags that VMA knows, but for the algorithm; the Rust interface may know more.
+const KNOWN_FLAGS: u32 = 0x2;
+
 /// A number of blocks; more than can be counted are as many as can be.
 fn blocks(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
@@ -38,7 +41,7 @@ exported! {
         let linear = info.flags & POOL_LINEAR_ALGORITHM != 0;
         each!(object, front => {
             let asked = PoolCreateInfo {
-                flags: PoolCreateFlags::from_bits_truncate(info.flags),
+                flags: PoolCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS),
                 algorithm: if linear { Algorithm::Linear } else { Algorithm::Tlsf },
                 block_size: info.block_size,
                 min_block_count: blocks(info.min_block_count),

@@ -8,7 +8,8 @@ use crate::base::sync::Threading;
 use crate::capi::allocator::{Front, create_info, each};
 use crate::capi::guard::{answer, exported, given, misused, refused};
 use crate::capi::types::{VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocator};
-use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
+use crate::create_info::AllocationCreateInfo;
+use crate::device::MemoryAllocateNext;
 use crate::error::CreateError;
 
 /// Alters what the structure asks for: see each use.
@@ -25,15 +26,19 @@ impl Also {
     #[inline(always)]
     fn apply(self, asked: &mut AllocationCreateInfo<'_>) {
         asked.min_alignment = asked.min_alignment.max(self.min_alignment);
-        if self.dedicated.is_some() {
-            asked.flags |= AllocationCreateFlags::DEDICATED_MEMORY;
-        }
+    }
+
+    /// # Safety
+    /// C3 for the chain.
+    unsafe fn next(self) -> Option<MemoryAllocateNext> {
+        // SAFETY: the caller's own promise.
+        self.dedicated.map(|next| unsafe { MemoryAllocateNext::new(next) })
     }
 }
 
 #[cold]
 #[inline(never)]
-fn not_created(function: &'static str, error: &CreateError) -> vk::Result {
+pub(super) fn not_created(function: &'static str, error: &CreateError) -> vk::Result {
     match error {
         CreateError::Allocation(error) => super::memory::not_allocated(function, error),
         CreateError::DeviceAddress => refused(function, error, true, error.vk_result()),
@@ -57,7 +62,13 @@ impl<T: Threading> Front<T> {
         let mut asked = unsafe { create_info(info, self.has_priorities) };
         also.apply(&mut asked);
         // SAFETY: C3.
-        match unsafe { self.allocator.create_buffer(buffer_info, &asked) } {
+        let created = match unsafe { also.next() } {
+            // SAFETY: C3.
+            None => unsafe { self.allocator.create_buffer(buffer_info, &asked) },
+            // SAFETY: C3.
+            Some(next) => unsafe { self.allocator.create_dedicated_buffer(buffer_info, &asked, next) },
+        };
+        match created {
             Ok((made, allocation)) => {
                 // SAFETY: C3.
                 unsafe { buffer.write(made) };
@@ -84,7 +95,13 @@ impl<T: Threading> Front<T> {
         let mut asked = unsafe { create_info(info, self.has_priorities) };
         also.apply(&mut asked);
         // SAFETY: C3.
-        match unsafe { self.allocator.create_image(image_info, &asked) } {
+        let created = match unsafe { also.next() } {
+            // SAFETY: C3.
+            None => unsafe { self.allocator.create_image(image_info, &asked) },
+            // SAFETY: C3.
+            Some(next) => unsafe { self.allocator.create_dedicated_image(image_info, &asked, next) },
+        };
+        match created {
             Ok((made, allocation)) => {
                 // SAFETY: C3.
                 unsafe { image.write(made) };

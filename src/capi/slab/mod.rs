@@ -19,6 +19,9 @@ use crate::base::sync::{CoreGuard, CoreMutex, Threading, thread_token};
 
 use super::types::VmaAllocation;
 
+#[cfg(all(test, feature = "sim"))]
+mod tests;
+
 /// Stripes of a slab that threads share. A power of two.
 const STRIPES: u32 = 64;
 /// Slots of a stripe's first chunk; each further chunk has twice as many, up to [`LARGEST_CHUNK`].
