@@ -23,7 +23,7 @@ const LAST_STEP: u32 = (1 << ALIGNMENT_BITS) - 1;
 /// The kinds that are linear resources: buffers, and images with linear tiling.
 const LINEAR: [u32; 2] = [1, 3];
 
-const _: () = assert!(7 << KIND_SHIFT | (1 << KIND_SHIFT) - 1 == Tag::MASK);
+const _: () = assert!((7 << KIND_SHIFT) | ((1 << KIND_SHIFT) - 1) == Tag::MASK);
 
 /// Kind, up to 6, and usage.
 #[inline]

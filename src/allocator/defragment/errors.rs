@@ -38,7 +38,7 @@ use crate::defragment::MoveError;
 pub struct CompleteMoveError<'p, T: Threading = Shared> {
     /// What was to be completed.
     pub unfinished: Move<'p, T>,
-    pub(super) source: MoveError,
+    pub(super) source: Box<MoveError>,
 }
 
 /// The allocation of a move was not freed. Both are given back, unchanged.
@@ -72,7 +72,7 @@ pub struct FreeMoveError<'p, T: Threading = Shared> {
     pub unfinished: Move<'p, T>,
     /// What was to be freed.
     pub allocation: Allocation,
-    pub(super) source: MoveError,
+    pub(super) source: Box<MoveError>,
 }
 
 impl<T: Threading> CompleteMoveError<'_, T> {
@@ -104,7 +104,7 @@ impl<T: Threading> CompleteMoveError<'_, T> {
     /// ```
     #[must_use]
     pub fn error(&self) -> MoveError {
-        self.source
+        *self.source
     }
 }
 
@@ -137,7 +137,7 @@ impl<T: Threading> FreeMoveError<'_, T> {
     /// ```
     #[must_use]
     pub fn error(&self) -> MoveError {
-        self.source
+        *self.source
     }
 }
 
@@ -163,7 +163,7 @@ impl<T: Threading> fmt::Debug for FreeMoveError<'_, T> {
 impl<T: Threading> From<CompleteMoveError<'_, T>> for MoveError {
     /// Drops the move, which rolls back.
     fn from(error: CompleteMoveError<'_, T>) -> Self {
-        error.source
+        *error.source
     }
 }
 
@@ -175,7 +175,7 @@ impl<T: Threading> fmt::Display for CompleteMoveError<'_, T> {
 
 impl<T: Threading> Error for CompleteMoveError<'_, T> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.source)
+        Some(&*self.source)
     }
 }
 
@@ -187,6 +187,6 @@ impl<T: Threading> fmt::Display for FreeMoveError<'_, T> {
 
 impl<T: Threading> Error for FreeMoveError<'_, T> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.source)
+        Some(&*self.source)
     }
 }

@@ -184,7 +184,6 @@ impl<'p, T: Threading> DefragmentationPass<'p, T> {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[must_use]
     pub fn moves(&self) -> &[Move<'p, T>] {
         self.moves.as_slice()
     }

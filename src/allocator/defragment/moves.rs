@@ -44,7 +44,7 @@ pub struct Move<'p, T: Threading = Shared> {
     allocator: &'p Allocator<T>,
     open: &'p OpenDefragmentation,
     /// `None` once it is resolved.
-    planned: Option<PlannedMove>,
+    planned: Option<Box<PlannedMove>>,
 }
 
 impl<'p, T: Threading> Move<'p, T> {
@@ -53,7 +53,7 @@ impl<'p, T: Threading> Move<'p, T> {
         open: &'p OpenDefragmentation,
         planned: PlannedMove,
     ) -> Self {
-        Self { allocator, open, planned: Some(planned) }
+        Self { allocator, open, planned: Some(Box::new(planned)) }
     }
 
     /// A move is resolved by consuming it, so that whoever has one can look.
@@ -484,7 +484,7 @@ impl<'p, T: Threading> Move<'p, T> {
                 self.planned = None;
                 Ok(())
             }
-            Err(source) => Err(CompleteMoveError { unfinished: self, source }),
+            Err(source) => Err(CompleteMoveError { unfinished: self, source: Box::new(source) }),
         }
     }
 
@@ -543,7 +543,7 @@ impl<'p, T: Threading> Move<'p, T> {
                 self.planned = None;
                 Ok(())
             }
-            Err(source) => Err(FreeMoveError { unfinished: self, allocation, source }),
+            Err(source) => Err(FreeMoveError { unfinished: self, allocation, source: Box::new(source) }),
         }
     }
 }

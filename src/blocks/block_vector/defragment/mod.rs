@@ -150,7 +150,7 @@ impl Planned {
 }
 
 /// Blocks that went back to the driver.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Emptied {
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,

@@ -70,7 +70,7 @@ fn sixteen_skips_end_a_pass() {
             let planned = rig.plan_within(&mut compaction, 25 * KIB, 0, None, &mut || false);
             let sizes: Vec<_> = planned.iter().map(|planned| planned.size / KIB).collect();
             assert_eq!(sizes, if planned_small { vec![24, 1] } else { vec![24] }, "{large} large ones");
-            planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+            rig.roll_back_all(&planned);
         }
         rig.vector.end_compaction(&compaction);
         rig.free(small);
@@ -86,10 +86,9 @@ fn a_pass_makes_no_more_moves_than_it_may() {
     for _ in 0..9 {
         let planned = rig.plan_within(&mut compaction, 0, 5, None, &mut || false);
         assert_eq!(planned.len(), 5);
-        planned.iter().for_each(|planned| drop(rig.complete(planned, &mut held)));
+        rig.complete_all(&planned, &mut held);
     }
     assert_eq!(rig.plan_within(&mut compaction, 0, 5, None, &mut || false).len(), 3);
-    drop(compaction);
     rig.vector.deactivate(&rig.context, &mut |_| {});
 }
 
@@ -120,7 +119,7 @@ fn time_enough_is_no_limit() {
     let mut compaction = rig.begin(Effort::Fast);
     let planned = rig.plan_within(&mut compaction, 0, 0, Some(Duration::from_secs(3600)), &mut || false);
     assert_eq!(planned.len(), 48);
-    planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+    rig.roll_back_all(&planned);
     rig.vector.end_compaction(&compaction);
     rig.free_all(held);
     rig.finish();
@@ -142,11 +141,11 @@ fn the_program_may_stop_a_pass() {
             };
             let planned = rig.plan_within(&mut compaction, 0, 0, None, &mut stop);
             assert_eq!((planned.len(), asked), (after, after + 1), "{effort:?}");
-            planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+            rig.roll_back_all(&planned);
             // To stop is not to be done.
             let planned = rig.plan(&mut compaction);
             assert!(planned.len() >= 48);
-            planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+            rig.roll_back_all(&planned);
             rig.vector.end_compaction(&compaction);
         }
         rig.free_all(held);

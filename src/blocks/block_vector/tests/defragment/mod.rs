@@ -61,6 +61,18 @@ impl<T: Threading> Rig<T> {
         self.vector.roll_back(&self.context, planned)
     }
 
+    fn roll_back_all(&self, planned: &[Planned]) {
+        for planned in planned {
+            let _ = self.roll_back(planned);
+        }
+    }
+
+    fn complete_all(&self, planned: &[Planned], held: &mut [Held]) {
+        for planned in planned {
+            let _ = self.complete(planned, held);
+        }
+    }
+
     /// Completes a move of one of `held`.
     fn complete(&self, planned: &Planned, held: &mut [Held]) -> Emptied {
         let moved = held.iter_mut().find(|held| is(held, planned.source)).expect("a move of what is held");

@@ -67,7 +67,7 @@ fn a_source_that_was_freed_is_no_danger() {
     rig.vector.let_stay(planned[0].source);
     rig.check();
     let _ = rig.roll_back(&planned[0]);
-    planned[1..].iter().for_each(|planned| drop(rig.complete(planned, &mut held)));
+    rig.complete_all(&planned[1..], &mut held);
     rig.check();
     rig.vector.end_compaction(&compaction);
     rig.free_all(held);
@@ -118,7 +118,7 @@ fn a_block_may_stay() {
         let source = planned[0].source;
         let stays = held.iter().find(|held| is(held, source)).unwrap().grant.memory;
         rig.vector.let_stay(source);
-        planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+        rig.roll_back_all(&planned);
         let planned = rig.plan(&mut compaction);
         for planned in &planned {
             let source = held.iter().find(|held| is(held, planned.source)).unwrap();
@@ -131,7 +131,7 @@ fn a_block_may_stay() {
         assert!(held.iter().all(|held| held.grant.memory == stays));
         let mut compaction = rig.begin(Effort::Full);
         let planned = rig.plan(&mut compaction);
-        planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+        rig.roll_back_all(&planned);
         rig.vector.end_compaction(&compaction);
         rig.free_all(held);
         rig.finish();
@@ -146,7 +146,7 @@ fn a_context_that_ends_forgets_what_was_to_stay() {
         let planned = rig.plan(&mut compaction);
         assert!(!planned.is_empty());
         rig.vector.let_stay(planned[0].source);
-        planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+        rig.roll_back_all(&planned);
         rig.vector.end_compaction(&compaction);
     }
     rig.free_all(held);
@@ -207,7 +207,7 @@ fn a_place_that_was_taken_is_given_up() {
     let planned = rig.plan_within(&mut compaction, 0, 0, None, &mut stop);
     held.append(&mut taken);
     rig.check();
-    planned.iter().for_each(|planned| drop(rig.complete(planned, &mut held)));
+    rig.complete_all(&planned, &mut held);
     rig.check();
     rig.vector.end_compaction(&compaction);
     rig.free_all(held);
@@ -229,7 +229,7 @@ fn mappings_move_along() {
         for at in 0..32 {
             held.push(rig.allocate(&VectorRequest { mapped: at % 2 == 0, ..buffer(64 * KIB) }).unwrap());
         }
-        let mut held = rig.thin_out(held, |at| at < 6 || at >= 28);
+        let mut held = rig.thin_out(held, |at| !(6..28).contains(&at));
         assert_eq!(users(&rig), [3, 2]);
         let mut compaction = rig.begin(Effort::Fast);
         let planned = rig.plan(&mut compaction);
@@ -282,7 +282,7 @@ fn guards_move_along() {
         rig.vector.unmap(moved.live()).unwrap();
     }
     assert!(rig.vector.unmap(moved.live()).is_err());
-    planned[1..].iter().for_each(|planned| drop(rig.complete(planned, &mut held)));
+    rig.complete_all(&planned[1..], &mut held);
     rig.vector.end_compaction(&compaction);
     rig.free_all(held);
     rig.finish();
@@ -300,7 +300,7 @@ fn a_mapping_that_fails_changes_nothing() {
     assert!(matches!(failed, Err(MapError::Driver(_))));
     assert_eq!((rig.walk(), users(&rig)), before);
     rig.gpu.faults().clear();
-    planned.iter().for_each(|planned| drop(rig.complete(planned, &mut held)));
+    rig.complete_all(&planned, &mut held);
     rig.check();
     rig.vector.end_compaction(&compaction);
     rig.free_all(held);

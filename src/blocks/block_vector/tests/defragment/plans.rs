@@ -104,7 +104,7 @@ fn balanced_leaves_what_does_not_pay() {
         let planned = rig.plan(&mut compaction);
         let sizes: Vec<_> = planned.iter().map(|planned| planned.size / KIB).collect();
         assert_eq!((sizes.contains(&300), sizes.contains(&16)), (is_moved, true), "{sizes:?}");
-        planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+        rig.roll_back_all(&planned);
         rig.vector.end_compaction(&compaction);
         rig.free_all(held);
         rig.finish();
@@ -215,7 +215,7 @@ fn extensive_moves_kind_by_kind() {
         } else {
             assert!(changes.len() > 3, "{kinds:?}");
         }
-        planned.iter().for_each(|planned| drop(rig.roll_back(planned)));
+        rig.roll_back_all(&planned);
         rig.vector.end_compaction(&compaction);
         rig.free_all(held);
         rig.finish();
