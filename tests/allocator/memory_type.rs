@@ -437,3 +437,23 @@ fn protected_memory_is_for_protected_resources() {
         },
     );
 }
+
+/// Copies by the host go around the device's queues, but such an image is the device's all the same, as in VMA.
+#[test]
+fn host_image_copies_do_not_move_an_image() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let sampled = vk::ImageUsageFlags::SAMPLED;
+        let found = |usage, info: &AllocationCreateInfo<'_>| {
+            // SAFETY: the create-info is valid.
+            unsafe { rig.allocator.find_memory_type_index_for_image_info(&square(64, usage), info) }.unwrap()
+        };
+        for usage in [MemoryUsage::Auto, MemoryUsage::AutoPreferHost, MemoryUsage::AutoPreferDevice] {
+            let info = AllocationCreateInfo::new(usage);
+            let host_copied = found(vk::ImageUsageFlags::HOST_TRANSFER_EXT, &info);
+            assert_eq!(host_copied, found(sampled, &info));
+            assert_eq!(found(sampled | vk::ImageUsageFlags::HOST_TRANSFER_EXT, &info), host_copied);
+        }
+        rig.finish();
+    });
+}

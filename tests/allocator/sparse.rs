@@ -179,6 +179,16 @@ fn binds_that_break_a_rule() {
             unsafe { gpu.device().cmd_fill_buffer(commands, buffer, 0, 2 * PAGE, 1) };
         });
         assert_eq!(gpu.take_messages()[0].vuid, "SUBLET-transfer-failed");
+        // The front goes, and the rest stays where it was.
+        bind(gpu, buffer, &[good.size(2 * PAGE)]).unwrap();
+        bind(gpu, buffer, &[good.memory(nothing)]).unwrap();
+        run(gpu, |commands| {
+            // SAFETY: the range is inside the buffer, and backed.
+            unsafe { gpu.device().cmd_fill_buffer(commands, buffer, PAGE, PAGE, 0x0909_0909) };
+        });
+        let byte = |at| gpu.read_memory(memory.memory(), memory.offset() + at, 1).unwrap()[0];
+        assert_eq!((byte(PAGE - 1), byte(PAGE), byte(2 * PAGE - 1)), (0, 9, 9));
+        gpu.assert_silent();
         // SAFETY: the queue is idle.
         unsafe { gpu.device().destroy_buffer(buffer, None) };
         rig.destroy_buffer(plain);
