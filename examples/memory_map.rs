@@ -1,6 +1,6 @@
 //! What lies where: every block and chunk of an allocator, drawn as text, and the same as JSON for VMA's tools.
 //!
-//! `cargo run --example memory_map`, with `--features sublet/json` in a program of your own for the JSON.
+//! `cargo run --example memory_map`. The JSON needs the feature `json`.
 
 mod support;
 
