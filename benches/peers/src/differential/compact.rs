@@ -3,7 +3,9 @@
 
 use std::ops::AddAssign;
 
-use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, DefragmentationAlgorithm, MemoryUsage, sim};
+use sublet::{
+    AllocationCreateFlags as Flags, AllocatorCreateFlags, DefragmentationAlgorithm, MemoryUsage, sim,
+};
 
 use super::program::{PoolSpec, Resource, Setup, Spec};
 use super::side::{Compacted, Compaction, Place, Side};
@@ -24,9 +26,9 @@ pub(super) struct Gains {
     pub(super) heaps: u64,
     /// Heaps that were not the same to begin with.
     pub(super) others: u64,
-    /// Heaps of which Sublet, or VMA, freed more.
-    pub(super) more: u64,
-    pub(super) less: u64,
+    /// Heaps of which Sublet, or VMA, freed more, by the algorithm.
+    pub(super) more: [u64; 4],
+    pub(super) less: [u64; 4],
     pub(super) vma: Sums,
     pub(super) sublet: Sums,
 }
@@ -51,8 +53,11 @@ impl Gains {
     pub(super) fn add(&mut self, other: &Self) {
         self.heaps += other.heaps;
         self.others += other.others;
-        self.more += other.more;
-        self.less += other.less;
+        for (count, other) in
+            self.more.iter_mut().chain(&mut self.less).zip(other.more.iter().chain(&other.less))
+        {
+            *count += other;
+        }
         for (sums, other) in [(&mut self.vma, &other.vma), (&mut self.sublet, &other.sublet)] {
             sums.freed += other.freed;
             sums.moved += other.moved;
@@ -103,8 +108,15 @@ fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec
     }
     let none = ash::vk::MemoryPropertyFlags::empty();
     let flags = Flags::empty();
-    let spec =
-        Spec { flags, usage: MemoryUsage::GpuOnly, required: none, preferred: none, bits: 0, pool: None, priority: 0.5 };
+    let spec = Spec {
+        flags,
+        usage: MemoryUsage::GpuOnly,
+        required: none,
+        preferred: none,
+        bits: 0,
+        pool: None,
+        priority: 0.5,
+    };
     let pool = heap.pool.map(|_| 0);
     for (slot, (size, alignment)) in heap.sizes.iter().enumerate() {
         let resource = Resource::Raw { size: *size, alignment: *alignment, bits: u32::MAX };
@@ -140,17 +152,20 @@ pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains
         empty_blocks_kept: 1,
     };
     let memory_type = random.below(profile.types.len() as u64) as u32;
-    let amd = profile.types[memory_type as usize].flags.contains(ash::vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD);
+    let amd =
+        profile.types[memory_type as usize].flags.contains(ash::vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD);
     let heap = heap(&mut random, if amd { 0 } else { memory_type });
+    let algorithm = random.below(4) as usize;
     let how = Compaction {
-        algorithm: ALGORITHMS[random.below(4) as usize],
+        algorithm: ALGORITHMS[algorithm],
         pool: heap.pool.map(|_| 0),
         max_bytes: if random.below(2) == 0 { 0 } else { 1 << (16 + random.below(6)) },
         max_moves: if random.below(2) == 0 { 0 } else { 1 + random.below(10) as u32 },
     };
     let ((vma_before, _, vma), _) = one(VmaSide::new(&setup), &heap, &how)?;
     let ((before, after, sublet), places) = one(SubletSide::new(&setup), &heap, &how)?;
-    let mut ends: Vec<_> = places.iter().map(|place| (place.memory, place.offset, place.offset + place.size)).collect();
+    let mut ends: Vec<_> =
+        places.iter().map(|place| (place.memory, place.offset, place.offset + place.size)).collect();
     ends.sort_unstable();
     if ends.windows(2).any(|two| two[0].0 == two[1].0 && two[0].2 > two[1].1) {
         return Err("two allocations overlap".to_owned());
@@ -170,7 +185,7 @@ pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains
     }
     gains.vma += &vma;
     gains.sublet += &sublet;
-    gains.more = u64::from(sublet.bytes_freed > vma.bytes_freed);
-    gains.less = u64::from(sublet.bytes_freed < vma.bytes_freed);
+    gains.more[algorithm] = u64::from(sublet.bytes_freed > vma.bytes_freed);
+    gains.less[algorithm] = u64::from(sublet.bytes_freed < vma.bytes_freed);
     Ok(gains)
 }

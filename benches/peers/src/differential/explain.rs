@@ -222,7 +222,8 @@ pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
     if case.pool.is_some_and(|pool| pool.linear && pool.max_blocks != 1) {
         return Some(Difference::RingOfOneBlock);
     }
-    if case.takes_whole_pages() && case.sublet_log.asked != case.vma_log.asked {
+    let page = case.setup.profile.limits.buffer_image_granularity;
+    if case.takes_whole_pages() && (case.sublet_log.asked != case.vma_log.asked || case.size() % page != 0) {
         return Some(Difference::WholePages);
     }
     if !case.aligned && case.setup.empty_blocks_kept == 0 && case.vma.is_ok() && case.vma_log.asked.is_empty()

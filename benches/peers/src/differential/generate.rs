@@ -59,8 +59,6 @@ fn setup(random: &mut Random, profile: &'static sim::Profile, offered: &[String]
             flags |= flag;
         }
     }
-    // Without it the first of these two would not be there at all.
-    let small = random.below(3) == 0;
     let large_block = match random.below(8) {
         0..4 => 0,
         4 => 1 << (20 + random.below(6)),
@@ -81,7 +79,7 @@ fn setup(random: &mut Random, profile: &'static sim::Profile, offered: &[String]
     } else {
         Vec::new()
     };
-    let max_count = if small && random.below(4) == 0 { Some(4 + random.below(24) as u32) } else { None };
+    let max_count = if random.below(7) == 0 { Some(4 + random.below(24) as u32) } else { None };
     let empty_blocks_kept = u32::from(random.below(4) != 0);
     Setup { profile, minor, flags, large_block, heap_limits, max_count, empty_blocks_kept }
 }

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags};
 
-use super::compact::Gains;
 use super::books::{Books, Owner};
+use super::compact::Gains;
 use super::differences::Difference;
 use super::explain::{Case, explain};
 use super::program::{PoolSpec, Program, Resource, Setup, Spec, Step};
@@ -288,8 +288,7 @@ impl Player<'_> {
         let address = matches!(resource, Resource::Buffer { buffer, .. }
             if buffer.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS)
                 && !self.setup.flags.contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS));
-        if dedicated && has(Flags::NEVER_ALLOCATE)
-            || dedicated && pool.is_some_and(|pool| pool.block_size != 0)
+        if dedicated && (has(Flags::NEVER_ALLOCATE) || pool.is_some_and(|pool| pool.block_size != 0))
             || spec.usage.is_auto() && !knows && pool.is_none()
             || creates && address
         {

@@ -185,7 +185,7 @@ fn report(total: &Tally, start: Instant) -> String {
     ));
     let gains = &total.gains;
     lines.push(format!("| heaps compacted | {} | not the same before: {} |", gains.heaps, gains.others));
-    lines.push(format!("| Sublet freed more | {} | less: {} |", gains.more, gains.less));
+    lines.push(format!("| Sublet freed more | {:?} | less: {:?} |", gains.more, gains.less));
     for (name, sums) in [("VMA", &gains.vma), ("Sublet", &gains.sublet)] {
         let megabytes = |bytes: u128| bytes >> 20;
         let (freed, moved) = (megabytes(sums.freed), megabytes(sums.moved));

@@ -117,6 +117,7 @@ pub(super) trait Side {
         Self: Sized;
     /// Compacts until nothing is left to be moved. Nothing is bound to what is moved.
     fn compact(&mut self, how: &Compaction) -> Compacted;
+    #[cfg(test)]
     /// How often the driver's function was called.
     fn calls(&self, name: &str) -> u64;
 }
