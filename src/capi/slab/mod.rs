@@ -19,7 +19,7 @@ use crate::base::sync::{CoreGuard, CoreMutex, Threading, thread_token};
 
 use super::types::VmaAllocation;
 
-#[cfg(all(test, feature = "sim"))]
+#[cfg(test)]
 mod tests;
 
 /// Stripes of a slab that threads share. A power of two.

@@ -3,7 +3,9 @@
 
 use std::ops::AddAssign;
 
-use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, DefragmentationAlgorithm, MemoryUsage, sim};
+use sublet::{
+    AllocationCreateFlags as Flags, AllocatorCreateFlags, DefragmentationAlgorithm, MemoryUsage, sim,
+};
 
 use super::program::{PoolSpec, Resource, Setup, Spec};
 use super::side::{Compacted, Compaction, Place, Side};
@@ -103,8 +105,15 @@ fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec
     }
     let none = ash::vk::MemoryPropertyFlags::empty();
     let flags = Flags::empty();
-    let spec =
-        Spec { flags, usage: MemoryUsage::GpuOnly, required: none, preferred: none, bits: 0, pool: None, priority: 0.5 };
+    let spec = Spec {
+        flags,
+        usage: MemoryUsage::GpuOnly,
+        required: none,
+        preferred: none,
+        bits: 0,
+        pool: None,
+        priority: 0.5,
+    };
     let pool = heap.pool.map(|_| 0);
     for (slot, (size, alignment)) in heap.sizes.iter().enumerate() {
         let resource = Resource::Raw { size: *size, alignment: *alignment, bits: u32::MAX };
@@ -140,7 +149,8 @@ pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains
         empty_blocks_kept: 1,
     };
     let memory_type = random.below(profile.types.len() as u64) as u32;
-    let amd = profile.types[memory_type as usize].flags.contains(ash::vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD);
+    let amd =
+        profile.types[memory_type as usize].flags.contains(ash::vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD);
     let heap = heap(&mut random, if amd { 0 } else { memory_type });
     let how = Compaction {
         algorithm: ALGORITHMS[random.below(4) as usize],
@@ -150,7 +160,8 @@ pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains
     };
     let ((vma_before, _, vma), _) = one(VmaSide::new(&setup), &heap, &how)?;
     let ((before, after, sublet), places) = one(SubletSide::new(&setup), &heap, &how)?;
-    let mut ends: Vec<_> = places.iter().map(|place| (place.memory, place.offset, place.offset + place.size)).collect();
+    let mut ends: Vec<_> =
+        places.iter().map(|place| (place.memory, place.offset, place.offset + place.size)).collect();
     ends.sort_unstable();
     if ends.windows(2).any(|two| two[0].0 == two[1].0 && two[0].2 > two[1].1) {
         return Err("two allocations overlap".to_owned());

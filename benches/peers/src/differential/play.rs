@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags};
 
-use super::compact::Gains;
 use super::books::{Books, Owner};
+use super::compact::Gains;
 use super::differences::Difference;
 use super::explain::{Case, explain};
 use super::program::{PoolSpec, Program, Resource, Setup, Spec, Step};

@@ -3,8 +3,7 @@
 use ash::vk;
 use sublet::{
     Algorithm, Allocation, Allocator, AllocatorCreateInfo, CreateError, CreatePoolError, DefragmentationInfo,
-    FindMemoryTypeError,
-    MapError, Pool, PoolCreateInfo, sim,
+    FindMemoryTypeError, MapError, Pool, PoolCreateInfo, sim,
 };
 
 use super::program::{PoolSpec, Resource, Setup, Spec};
