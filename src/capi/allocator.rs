@@ -158,16 +158,17 @@ impl<T: Threading> Front<T> {
     /// Gives a new allocation its object: names it, if the flags say so, writes handle and description.
     ///
     /// # Safety
-    /// `handle` and `description` are null or valid for writes; `info.user_data` is a string if the flags say that it is.
+    /// The allocation is not used again. `handle` and `description` are null or valid for writes; `info.user_data` is a string if the flags say that it is.
     #[inline(always)]
     pub(super) unsafe fn publish(
         &self,
-        allocation: Allocation,
+        allocation: &Allocation,
         info: &VmaAllocationCreateInfo,
         handle: *mut VmaAllocation,
         description: *mut VmaAllocationInfo,
     ) {
-        let object = self.slab.insert(allocation);
+        // SAFETY: the caller's own promise.
+        let object = unsafe { self.slab.insert(allocation) };
         if info.flags & USER_DATA_COPY_STRING != 0 && !info.user_data.is_null() {
             // SAFETY: the caller's own promise.
             unsafe { self.name(object, info.user_data.cast_const().cast()) };

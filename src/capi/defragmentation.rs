@@ -98,7 +98,9 @@ impl<T: Threading> Front<T> {
                 self.allocator.roll_back_move(&context.open, &planned);
                 continue;
             };
-            let destination = self.slab.insert(planned.destination(slot.allocation()));
+            let place = planned.destination(slot.allocation());
+            // SAFETY: it is not used again.
+            let destination = unsafe { self.slab.insert(&place) };
             context.moves.push(VmaDefragmentationMove {
                 operation: COPY,
                 src_allocation: source,

@@ -46,7 +46,11 @@ void test_mapping(const Gpu *gpu, VmaAllocator allocator) {
     CHECK_RESULT(vmaCopyAllocationToMemory(allocator, allocation, 76, back, 102), VK_SUCCESS);
     CHECK(back[0] == 0x5A && back[101] == 0x5A && memcmp(&back[1], bytes, 100) == 0);
     CHECK_RESULT(vmaCopyMemoryToAllocation(allocator, bytes, allocation, 0, 0), VK_SUCCESS);
+    unsigned char last[10];
+    CHECK_RESULT(vmaCopyAllocationToMemory(allocator, allocation, info.size - 10, last, 10), VK_SUCCESS);
     CHECK_RESULT(vmaCopyMemoryToAllocation(allocator, bytes, allocation, info.size - 10, 100), VK_ERROR_UNKNOWN);
+    CHECK_RESULT(vmaCopyAllocationToMemory(allocator, allocation, info.size - 10, back, 10), VK_SUCCESS);
+    CHECK(memcmp(last, back, 10) == 0 && memcmp(last, bytes, 10) != 0);
     CHECK_RESULT(vmaCopyAllocationToMemory(allocator, allocation, info.size - 10, back, 100), VK_ERROR_UNKNOWN);
     CHECK_RESULT(vmaFlushAllocation(allocator, allocation, info.size + 1, 1), VK_ERROR_UNKNOWN);
     CHECK_RESULT(vmaFlushAllocation(allocator, allocation, 0, 0), VK_SUCCESS);
@@ -78,6 +82,41 @@ void test_mapping(const Gpu *gpu, VmaAllocator allocator) {
     /* Freed while it is mapped: the block is not mapped for ever. */
     vmaDestroyBuffer(allocator, buffer, allocation);
     vmaDestroyBuffer(allocator, second, mapped);
+
+#if VMA_STATS_STRING_ENABLED
+    uint32_t type = 0;
+    VmaAllocationCreateInfo inside = wanted(VMA_MEMORY_USAGE_CPU_ONLY, 0);
+    REQUIRE(vmaFindMemoryTypeIndex(allocator, 0xFFFFFFFF, &inside, &type));
+    VmaPoolCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    create.memoryTypeIndex = type;
+    create.blockSize = 65536;
+    create.minBlockCount = 1;
+    REQUIRE(vmaCreatePool(allocator, &create, &inside.pool));
+    VkMemoryRequirements needs = {100, 4, 0xFFFFFFFF};
+    /* Keeps the block from being empty. */
+    VmaAllocation other = NULL;
+    REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &other, NULL));
+    for (int round = 0; round < 2; round++) {
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &allocation, NULL));
+        REQUIRE(vmaMapMemory(allocator, allocation, &first));
+        REQUIRE(vmaMapMemory(allocator, allocation, &first));
+        if (round == 0) {
+            vmaFreeMemory(allocator, allocation);
+        }
+        char *text = NULL;
+        vmaBuildStatsString(allocator, &text, VK_TRUE);
+        const char *pools = text == NULL ? NULL : strstr(text, "\"CustomPools\"");
+        const char *count = round == 0 ? "\"MapRefCount\": 0" : "\"MapRefCount\": 2";
+        CHECK(pools != NULL && strstr(pools, count) != NULL);
+        vmaFreeStatsString(allocator, text);
+    }
+    vmaUnmapMemory(allocator, allocation);
+    vmaUnmapMemory(allocator, allocation);
+    vmaFreeMemory(allocator, allocation);
+    vmaFreeMemory(allocator, other);
+    vmaDestroyPool(allocator, inside.pool);
+#endif
 
     /* Without a word on the host's access. */
     VmaAllocationCreateInfo silent = wanted(VMA_MEMORY_USAGE_AUTO, 0);

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use ash::vk;
 
+use crate::allocator::Resource;
 use crate::base::sync::Threading;
 use crate::capi::allocator::{Front, address, create_info, describe, each};
 use crate::capi::guard::{answer, exported, foreign, given, misused, refused};
@@ -11,7 +12,7 @@ use crate::capi::slab::Slot;
 use crate::capi::types::{
     VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocationInfo2, VmaAllocator,
 };
-use crate::device::MemoryAllocateNext;
+use crate::device::{MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, FindMemoryTypeError};
 
 /// What C is told of an allocation that there is not. Mistakes of the program are errors in the log, shortages are not.
@@ -71,7 +72,10 @@ impl<T: Threading> Front<T> {
     ) -> vk::Result {
         // SAFETY: C1.
         let asked = unsafe { create_info(info, self.has_priorities) };
-        match self.allocator.allocate_memory(requirements, &asked) {
+        // `allocate_memory`, in line: a call more, and what it moves, would be felt.
+        let allocated =
+            self.allocator.allocate(|| Resource::unknown(Requirements::from(requirements)), &asked);
+        match &allocated {
             Ok(allocation) => {
                 // SAFETY: C3.
                 unsafe { self.publish(allocation, info, handle, description) };
@@ -80,7 +84,7 @@ impl<T: Threading> Front<T> {
             Err(error) => {
                 // SAFETY: C3.
                 unsafe { handle.write(std::ptr::null_mut()) };
-                not_allocated("vmaAllocateMemory", &error)
+                not_allocated("vmaAllocateMemory", error)
             }
         }
     }
@@ -209,7 +213,7 @@ exported! {
             match front.allocator.allocate_dedicated_memory(requirements, &asked, next) {
                 Ok(allocated) => {
                     // SAFETY: C3.
-                    unsafe { front.publish(allocated, info, allocation, description) };
+                    unsafe { front.publish(&allocated, info, allocation, description) };
                     vk::Result::SUCCESS
                 }
                 Err(error) => not_allocated(NAME, &error),
@@ -285,7 +289,7 @@ exported! {
             match unsafe { front.allocator.allocate_memory_for_buffer(buffer, &asked) } {
                 Ok(allocated) => {
                     // SAFETY: C3.
-                    unsafe { front.publish(allocated, info, allocation, description) };
+                    unsafe { front.publish(&allocated, info, allocation, description) };
                     vk::Result::SUCCESS
                 }
                 Err(error) => not_allocated(NAME, &error),
@@ -319,7 +323,7 @@ exported! {
             match unsafe { front.allocator.allocate_memory_for_image(image, &asked) } {
                 Ok(allocated) => {
                     // SAFETY: C3.
-                    unsafe { front.publish(allocated, info, allocation, description) };
+                    unsafe { front.publish(&allocated, info, allocation, description) };
                     vk::Result::SUCCESS
                 }
                 Err(error) => not_allocated(NAME, &error),

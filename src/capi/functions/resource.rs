@@ -73,7 +73,7 @@ impl<T: Threading> Front<T> {
                 // SAFETY: C3.
                 unsafe { buffer.write(made) };
                 // SAFETY: C3.
-                unsafe { self.publish(allocation, info, handle, description) };
+                unsafe { self.publish(&allocation, info, handle, description) };
                 vk::Result::SUCCESS
             }
             Err(error) => not_created(function, &error),
@@ -106,7 +106,7 @@ impl<T: Threading> Front<T> {
                 // SAFETY: C3.
                 unsafe { image.write(made) };
                 // SAFETY: C3.
-                unsafe { self.publish(allocation, info, handle, description) };
+                unsafe { self.publish(&allocation, info, handle, description) };
                 vk::Result::SUCCESS
             }
             Err(error) => not_created(function, &error),

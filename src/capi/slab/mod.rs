@@ -19,7 +19,7 @@ use crate::base::sync::{CoreGuard, CoreMutex, Threading, thread_token};
 
 use super::types::VmaAllocation;
 
-#[cfg(all(test, feature = "sim"))]
+#[cfg(test)]
 mod tests;
 
 /// Stripes of a slab that threads share. A power of two.
@@ -231,9 +231,12 @@ impl<T: Threading> Slab<T> {
         if self.mask == 0 { 0 } else { thread_token::current() & self.mask }
     }
 
-    /// Gives an allocation a slot and a handle.
+    /// Gives an allocation a slot and a handle. By reference, so that it is copied once, from where it was made.
+    ///
+    /// # Safety
+    /// The allocation is not used again where it is.
     #[inline(always)]
-    pub(super) fn insert(&self, allocation: Allocation) -> VmaAllocation {
+    pub(super) unsafe fn insert(&self, allocation: &Allocation) -> VmaAllocation {
         let home = self.home();
         let stripe = &self.stripes[index(home)];
         let mut free = stripe.free.lock();
@@ -246,8 +249,10 @@ impl<T: Threading> Slab<T> {
         let used = unsafe { &*slot };
         // SAFETY: `next` of a free slot is of whoever holds the stripe's lock.
         free.head = unsafe { *used.next.get() };
-        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out.
-        unsafe { used.allocation.get().write(MaybeUninit::new(allocation)) };
+        let to = used.allocation.get().cast::<Allocation>();
+        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out. The caller's own promise makes
+        // up for the type not being `Copy`.
+        unsafe { std::ptr::copy_nonoverlapping(allocation, to, 1) };
         let generation = used.generation.load(Ordering::Relaxed).wrapping_add(1);
         used.generation.store(generation, Ordering::Relaxed);
         slot.cast_mut().map_addr(|address| address | tag(generation))

@@ -21,6 +21,11 @@ fn allocate(allocator: &Allocator, mark: u64) -> Allocation {
     allocator.allocate_memory(&needs, &info).unwrap()
 }
 
+fn insert<T: Threading>(slab: &Slab<T>, allocation: &Allocation) -> VmaAllocation {
+    // SAFETY: it is not used again.
+    unsafe { slab.insert(allocation) }
+}
+
 /// Frees allocation and slot, as `vmaFreeMemory` does; says whether the handle was one.
 fn free<T: Threading>(allocator: &Allocator, slab: &Slab<T>, handle: VmaAllocation) -> bool {
     // SAFETY: the slab lives, and nobody else uses the handle.
@@ -43,7 +48,7 @@ fn a_handle_is_good_until_it_is_freed() {
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
     let (slab, other) = (Slab::<Shared>::new(true), Slab::<Shared>::new(true));
-    let first = slab.insert(allocate(&allocator, 1));
+    let first = insert(&slab, &allocate(&allocator, 1));
     assert_eq!(mark_of(first), Some(1));
     assert!(!free(&allocator, &other, first), "another slab took the slot");
     assert_eq!(mark_of(first), Some(1));
@@ -53,7 +58,7 @@ fn a_handle_is_good_until_it_is_freed() {
     // Each of the next ones is in the same slot; no handle comes again before 128 were given out.
     let mut seen = BTreeSet::from([first.addr()]);
     for round in 0..127 {
-        let next = slab.insert(allocate(&allocator, round));
+        let next = insert(&slab, &allocate(&allocator, round));
         assert_eq!(next.addr() & !GENERATION_MASK, first.addr() & !GENERATION_MASK);
         assert!(seen.insert(next.addr()), "round {round}");
         assert_eq!((mark_of(first), mark_of(next)), (None, Some(round)));
@@ -68,7 +73,7 @@ fn what_a_slot_kept_is_gone_when_it_is_used_again() {
     // SAFETY: the device outlives the allocator.
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
     let slab = Slab::<Local>::new(false);
-    let first = slab.insert(allocate(&allocator, 1));
+    let first = insert(&slab, &allocate(&allocator, 1));
     // SAFETY: the slab lives, and nobody else uses the handle.
     let slot = unsafe { Slot::of(first) }.unwrap();
     // SAFETY: as above.
@@ -79,7 +84,7 @@ fn what_a_slot_kept_is_gone_when_it_is_used_again() {
     // SAFETY: the name is a string.
     assert_eq!(unsafe { CStr::from_ptr(slot.name()) }, c"name");
     assert!(free(&allocator, &slab, first));
-    let second = slab.insert(allocate(&allocator, 2));
+    let second = insert(&slab, &allocate(&allocator, 2));
     // SAFETY: as above.
     let slot = unsafe { Slot::of(second) }.unwrap();
     assert!(slot.name().is_null() && slot.mapped().is_null());
@@ -102,7 +107,8 @@ fn slots_are_walked_once_each() {
     let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
     let slab = Slab::<Shared>::new(true);
     let count = if cfg!(miri) { 100 } else { 5_000 };
-    let mut handles: VecDeque<_> = (0..count).map(|mark| slab.insert(allocate(&allocator, mark))).collect();
+    let mut handles: VecDeque<_> =
+        (0..count).map(|mark| insert(&slab, &allocate(&allocator, mark))).collect();
     let distinct: BTreeSet<_> = handles.iter().map(|handle| handle.addr() & !GENERATION_MASK).collect();
     assert_eq!(distinct.len(), handles.len());
     for _ in 0..count / 2 {
@@ -134,7 +140,7 @@ fn threads_free_what_others_have_made() {
             let (sender, receiver) = std::sync::mpsc::channel::<usize>();
             scope.spawn(move || {
                 for mark in 0..rounds {
-                    let handle = slab.insert(allocate(allocator, thread << 32 | mark));
+                    let handle = insert(slab, &allocate(allocator, thread << 32 | mark));
                     sender.send(handle.expose_provenance()).unwrap();
                 }
             });
