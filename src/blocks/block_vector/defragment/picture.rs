@@ -24,7 +24,6 @@ pub(super) struct Candidate {
     pub(super) free_beside: u64,
     /// How many free ranges of the block are lower.
     pub(super) ranges_below: u32,
-    pub(super) is_planned: bool,
 }
 
 /// A block that is used.
@@ -77,7 +76,6 @@ impl Draft {
             size,
             free_beside: self.free_before,
             ranges_below: self.ranges_of_block,
-            is_planned: false,
         });
         self.was_candidate = true;
         self.free_before = 0;

@@ -157,7 +157,7 @@ impl<T: Threading> Planner<'_, '_, T> {
                     return;
                 }
                 let candidate = self.candidates[at];
-                if candidate.is_planned || !is_wanted(&candidate) {
+                if !is_wanted(&candidate) {
                     continue;
                 }
                 let mut taken = self.take(at, 0..ranges.start);
@@ -204,7 +204,6 @@ impl<T: Threading> Planner<'_, '_, T> {
         else {
             return;
         };
-        self.candidates[candidate].is_planned = true;
         self.placed[taken.range] = Some(planned.key);
         self.compaction.moves_left -= 1;
         self.budget.spend(size);

@@ -53,6 +53,24 @@ fn what_is_larger_than_a_pass_is_not_moved() {
     }
 }
 
+/// However many are too large for any pass: the others are moved.
+#[test]
+fn what_is_too_large_is_in_nobodys_way() {
+    let rig = Rig::new(small_blocks());
+    let below = rig.get(512 * KIB, 16);
+    let small = rig.get(KIB, 16);
+    let held: Vec<_> = (0..20).map(|_| rig.get(24 * KIB, 16)).collect();
+    rig.free(below);
+    let mut compaction = rig.begin(Effort::Full);
+    let planned = rig.plan_within(&mut compaction, 2 * KIB, 0, None, &mut || false);
+    assert_eq!(planned.iter().map(|planned| planned.size).collect::<Vec<_>>(), [KIB]);
+    rig.roll_back_all(&planned);
+    rig.vector.end_compaction(&compaction);
+    rig.free(small);
+    rig.free_all(held);
+    rig.finish();
+}
+
 /// After sixteen that do not fit into what is left, the pass ends, even if the next would. The next pass counts anew.
 #[test]
 fn sixteen_skips_end_a_pass() {

@@ -141,7 +141,7 @@ fn a_block_may_stay() {
 #[test]
 fn a_context_that_ends_forgets_what_was_to_stay() {
     let (rig, held) = two_blocks();
-    for _ in 0..2 {
+    for _ in 0..4 {
         let mut compaction = rig.begin(Effort::Fast);
         let planned = rig.plan(&mut compaction);
         assert!(!planned.is_empty());
@@ -214,6 +214,59 @@ fn a_place_that_was_taken_is_given_up() {
     rig.finish();
 }
 
+/// The fuller block became empty between the look and the move: it is not filled again.
+#[test]
+fn a_block_that_became_empty_stays_empty() {
+    let rig = Rig::new(VectorConfig { empty_blocks_kept: 1, ..small_blocks() });
+    let mut held = rig.thin_out(rig.fill(2, 64 * KIB), |at| at % 4 == 1 || (1..9).contains(&at));
+    let fuller = held[0].grant.memory;
+    let mut gone = Vec::new();
+    let mut rest = Vec::new();
+    for held in held.drain(..) {
+        if held.grant.memory == fuller { gone.push(held) } else { rest.push(held) }
+    }
+    let mut compaction = rig.begin(Effort::Fast);
+    let mut stop = || {
+        rig.free_all(gone.drain(..));
+        false
+    };
+    assert!(rig.plan_within(&mut compaction, 0, 0, None, &mut stop).is_empty());
+    rig.check();
+    rig.vector.end_compaction(&compaction);
+    rig.free_all(rest);
+    rig.finish();
+}
+
+/// Nothing is moved within a block that is to stay, nor out of it where it alone could become empty.
+#[test]
+fn a_block_that_stays_is_left_alone() {
+    let rig = Rig::new(small_blocks());
+    let held = rig.thin_out(rig.fill(1, 64 * KIB), |at| at % 2 == 1);
+    let mut compaction = rig.begin(Effort::Full);
+    let planned = rig.plan(&mut compaction);
+    assert!(!planned.is_empty());
+    rig.vector.let_stay(held[0].live());
+    rig.roll_back_all(&planned);
+    assert!(rig.plan(&mut compaction).is_empty());
+    rig.vector.end_compaction(&compaction);
+    rig.free_all(held);
+    rig.finish();
+
+    let rig = Rig::new(small_blocks());
+    let held: Vec<_> = [600, 424, 462, 100, 462].iter().map(|size| rig.get(size * KIB, 16)).collect();
+    let held = rig.thin_out(held, |at| at == 0 || at == 3);
+    assert_eq!(rig.blocks(), 2);
+    let mut compaction = rig.begin(Effort::Fast);
+    let planned = rig.plan(&mut compaction);
+    assert_eq!(planned.len(), 1);
+    rig.vector.let_stay(held[1].live());
+    rig.roll_back_all(&planned);
+    assert!(rig.plan(&mut compaction).is_empty(), "the other is too large");
+    rig.vector.end_compaction(&compaction);
+    rig.free_all(held);
+    rig.finish();
+}
+
 /// Users of the mapping of each block that has any.
 fn users(rig: &Rig) -> Vec<u64> {
     let core = rig.vector.core.lock();
@@ -235,7 +288,11 @@ fn mappings_move_along() {
         let planned = rig.plan(&mut compaction);
         assert_eq!(planned.len(), 4);
         assert_eq!(users(&rig), [7, 2], "a destination is a user");
-        for planned in &planned {
+        let mut halfway = vec![];
+        for (at, planned) in planned.iter().enumerate() {
+            if at == 2 {
+                halfway = users(&rig);
+            }
             let base = rig.vector.map(&rig.context, planned.destination()).unwrap();
             rig.vector.unmap(planned.destination()).unwrap();
             assert_eq!(planned.mapped, base.at(planned.offset));
@@ -246,6 +303,7 @@ fn mappings_move_along() {
             }
         }
         assert_eq!(users(&rig), if roll_back { [3, 2] } else { [5, 0] });
+        assert_eq!(halfway, if roll_back { [5, 2] } else { [6, 1] });
         for held in &held {
             assert_eq!(held.grant.mapped.is_mapped(), held.request.mapped);
             if held.request.mapped {

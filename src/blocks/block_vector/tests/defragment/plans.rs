@@ -111,6 +111,44 @@ fn balanced_leaves_what_does_not_pay() {
     }
 }
 
+/// It pays to move what has room behind it.
+#[test]
+fn room_on_either_side_counts() {
+    for is_behind in [false, true] {
+        let rig = Rig::new(small_blocks());
+        let mut sizes = vec![160, 40, 80, 60, 40, 1, 40, 1, 40, 1, 40, 1, 40, 1, 479];
+        if !is_behind {
+            // | hole | used | hole | to move | used ...
+            sizes.swap(2, 3);
+        }
+        let held: Vec<_> = sizes.iter().map(|size| rig.get(size * KIB, 16)).collect();
+        assert_eq!(rig.blocks(), 1);
+        let held = rig.thin_out(held, |at| ![0, 60, 1].contains(&sizes[at]) && at != 0);
+        let mut compaction = rig.begin(Effort::Balanced);
+        let planned = rig.plan(&mut compaction);
+        let moved: Vec<_> = planned.iter().map(|planned| planned.size / KIB).collect();
+        assert!(moved.contains(&80), "{moved:?}");
+        rig.roll_back_all(&planned);
+        rig.vector.end_compaction(&compaction);
+        rig.free_all(held);
+        rig.finish();
+    }
+}
+
+/// The largest are placed first, while there is room for them.
+#[test]
+fn the_largest_get_their_place_first() {
+    let rig = Rig::new(small_blocks());
+    let sizes = [300, 60, 300, 100, 264, 50, 50, 432, 60, 432];
+    let held: Vec<_> = sizes.iter().map(|size| rig.get(size * KIB, 16)).collect();
+    assert_eq!(rig.blocks(), 2);
+    let mut held = rig.thin_out(held, |at| ![1, 3, 7, 9].contains(&at));
+    let (emptied, _, moves) = rig.compact(Effort::Fast, &mut held);
+    assert_eq!((emptied.blocks, moves), (1, 3));
+    rig.free_all(held);
+    rig.finish();
+}
+
 /// Vectors without blocks, or with nothing in them, of however many blocks.
 #[test]
 fn nothing_is_done_about_nothing() {

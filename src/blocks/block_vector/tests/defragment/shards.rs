@@ -40,6 +40,47 @@ fn allocations_leave_their_loans() {
     }
 }
 
+/// Guards on something in a loan move along, and the block that it was in has them no more.
+#[test]
+fn guards_leave_their_loans() {
+    let rig = Rig::new(VectorConfig { empty_blocks_kept: 0, ..config() });
+    let full = rig.get(31 * MIB, 16);
+    rig.settle(1);
+    let mut held = vec![rig.get(64 * KIB, 16), rig.get(64 * KIB, 16)];
+    rig.thread(0);
+    let other = rig.get(30 * MIB, 16);
+    assert_eq!(rig.blocks(), 2);
+    rig.free(full);
+    held.push(rig.get(20 * MIB, 16));
+    rig.free(other);
+    let source = held[0].live();
+    assert_ne!(source.shard, 0);
+    for _ in 0..2 {
+        rig.vector.map(&rig.context, source).unwrap();
+    }
+    let users = || {
+        let core = rig.vector.core.lock();
+        let blocks = core.active.as_ref().unwrap().blocks.iter().flatten();
+        blocks.map(|block| block.map_count).sum::<u64>()
+    };
+    let mut compaction = rig.begin(Effort::Full);
+    for planned in rig.plan(&mut compaction) {
+        let is_it = planned.source.key == source.key && planned.source.shard == source.shard;
+        let guards = if is_it { 2 } else { 0 };
+        let (grant, _) = rig.vector.complete(&rig.context, &planned, false, guards).unwrap();
+        held.iter_mut().find(|held| is(held, planned.source)).unwrap().grant = grant;
+    }
+    assert_eq!((users(), rig.blocks()), (2, 1));
+    assert_eq!(held[0].grant.shard, 0, "it was moved");
+    for _ in 0..2 {
+        rig.vector.unmap(held[0].live()).unwrap();
+    }
+    assert_eq!(users(), 0);
+    rig.vector.end_compaction(&compaction);
+    rig.free_all(held);
+    rig.finish();
+}
+
 /// Keys of shards and of the core may be the same number.
 #[test]
 fn a_source_is_of_its_shard() {
