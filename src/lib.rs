@@ -5,7 +5,7 @@
 //!
 //! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all that most
 //! programs need. What to ask for is in [`guide::memory`], memory with limits of its own in [`guide::pools`], what costs what, and
-//! how threads share an allocator, in [`guide::performance`], and why things are as they are in [`guide::design`].
+//! how threads share an allocator, in [`guide::performance`], what is not as in VMA in [`guide::differences`], and why things are as they are in [`guide::design`].
 //!
 //! | for | there is |
 //! |---|---|
@@ -14,7 +14,11 @@
 //! | what you get and give back | [`Allocation`]: by value, so that freeing twice does not compile |
 //! | reading and writing | [`copy_to_allocation`](Allocator::copy_to_allocation), [`copy_from_allocation`](Allocator::copy_from_allocation), [`Mapping`] |
 //! | limits, rings and stacks | [`Pool`] from a [`PoolCreateInfo`], with an [`Algorithm`] |
-//! | how much is used | [`HeapBudget`], [`Statistics`], [`DetailedStatistics`], [`Leak`] |
+//! | how much is used, and where | [`HeapBudget`], [`Statistics`], [`TotalStatistics`], [`MemoryMap`], [`Leak`] |
+//! | whether something would fit | [`would_fit`](Allocator::would_fit) and its kin |
+//! | moving what lives | [`begin_defragmentation`](Allocator::begin_defragmentation): see [`guide::moving`] |
+//! | all of one level, freed at once | [`Scope`] |
+//! | finding faults | [`DebugSettings`], [`Tracking`] |
 //! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
 //! | tests without a GPU | `sim`, with the feature of that name |
 //! | functions that you loaded yourself | [`device::VulkanFunctions`] |
@@ -51,8 +55,8 @@
 //!
 //! # What it does not do
 //!
-//! There is no defragmentation, no report as JSON, no C interface, no sparse binding and nothing for descriptors yet; external
-//! memory goes through the `pNext` chain of a pool only. `README.md` has the list, and the drawbacks of what there is.
+//! There are no reports as pictures, no record and replay, no disjoint images, and nothing for descriptors and uploads yet. `README.md`
+//! has the list, and the drawbacks of what there is.
 
 mod allocation;
 mod allocator;

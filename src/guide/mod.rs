@@ -1,7 +1,8 @@
 //! Chapters to read, rather than items to look up.
 //!
-//! [`memory`] says what to ask for, [`pools`] how to have memory with limits of its own, [`performance`] what costs what, and how it
-//! came to cost no more, [`design`] why all this is as it is.
+//! [`memory`] says what to ask for, [`pools`] how to have memory with limits of its own, [`moving`] how blocks become free of what still
+//! lives, [`c`] how to use the library from C and C++, [`differences`] what is not as in VMA, [`performance`] what costs what, and how
+//! it came to cost no more, [`design`] why all this is as it is.
 #![forbid(unsafe_code)]
 
 #[doc = include_str!("memory.md")]
@@ -9,6 +10,12 @@ pub mod memory {}
 
 #[doc = include_str!("pools.md")]
 pub mod pools {}
+
+#[doc = include_str!("moving.md")]
+pub mod moving {}
+
+#[doc = include_str!("c.md")]
+pub mod c {}
 
 #[doc = include_str!("performance.md")]
 pub mod performance {}
