@@ -9,7 +9,7 @@ pub type VmaAllocator = *mut super::allocator::AllocatorObject;
 /// `VmaPool`.
 pub type VmaPool = *mut super::pool::PoolObject;
 /// `VmaAllocation`: where its object is, with a part of its generation in the lowest bits. Only
-/// [`Slab`](super::slab::Slab) reads it.
+/// the slab that gave it out reads it.
 pub type VmaAllocation = *mut super::slab::Slot;
 /// `VmaDefragmentationContext`.
 pub type VmaDefragmentationContext = *mut super::defragmentation::ContextObject;
