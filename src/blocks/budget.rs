@@ -188,8 +188,8 @@ impl Budgets {
             fits.then_some(sum)
         });
         if let Err(used) = entered {
-            // Told first, as VMA does: a limit on bytes may be met by asking for less.
-            if self.live_memory.load(Ordering::Relaxed) >= self.max_live_memory {
+            // Told before a heap's limit, as by VMA: that may be met by asking for less.
+            if !within_budget && self.live_memory.load(Ordering::Relaxed) >= self.max_live_memory {
                 return Err(MemoryError::TooManyAllocations { limit: self.max_live_memory });
             }
             if !used.checked_add(size).is_some_and(below_limit) {
