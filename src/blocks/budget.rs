@@ -188,6 +188,10 @@ impl Budgets {
             fits.then_some(sum)
         });
         if let Err(used) = entered {
+            // Told before a heap's limit, as by VMA: that may be met by asking for less.
+            if !within_budget && self.live_memory.load(Ordering::Relaxed) >= self.max_live_memory {
+                return Err(MemoryError::TooManyAllocations { limit: self.max_live_memory });
+            }
             if !used.checked_add(size).is_some_and(below_limit) {
                 return Err(MemoryError::HeapLimit { size, heap: heap_index, used, limit: heap.size });
             }

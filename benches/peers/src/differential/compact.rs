@@ -149,7 +149,7 @@ pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains
         large_block: 4 << 20,
         heap_limits: Vec::new(),
         max_count: None,
-        empty_blocks_kept: 1,
+        empty_blocks_kept: 0,
     };
     let memory_type = random.below(profile.types.len() as u64) as u32;
     let amd =

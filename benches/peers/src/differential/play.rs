@@ -341,7 +341,12 @@ impl Player<'_> {
         for (place, books) in [(&vma, &mut self.vma_books), (&sublet, &mut self.sublet_books)] {
             if let Ok(place) = place {
                 books.place(place)?;
-                let alignment = needs.map_or(1, |needs| needs.alignment).max(1);
+                let kind = self.setup.profile.types[place.memory_type as usize].flags;
+                let flushed = kind.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
+                    && !kind.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
+                let atom = if flushed { self.setup.profile.limits.non_coherent_atom_size } else { 1 };
+                let least = pool_spec.map_or(1, |pool| pool.min_alignment).max(atom);
+                let alignment = needs.map_or(1, |needs| needs.alignment).max(least);
                 if place.offset % alignment != 0 {
                     return Err(format!("not aligned to {alignment}: {place:?}"));
                 }
