@@ -2,7 +2,8 @@
 
 use ash::vk;
 
-use super::route::{Spot, Wanted, Way};
+use super::route::{Spot, Way};
+use super::wanted::Wanted;
 use super::{Allocator, Resource};
 use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateInfo;

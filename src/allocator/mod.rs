@@ -20,6 +20,7 @@ mod settle;
 mod statistics;
 mod tracking;
 mod vectors;
+mod wanted;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,11 +42,11 @@ pub use create_info::AllocatorCreateInfo;
 pub use debug::DebugSettings;
 pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError, Move};
 pub use map::Mapping;
-pub(crate) use route::Resource;
 pub use statistics::HeapBudget;
 pub use tracking::Tracking;
 use vectors::DefaultVector;
 pub(crate) use vectors::VectorFacts;
+pub(crate) use wanted::Resource;
 
 /// `ash` has no name for it yet.
 const API_VERSION_1_4: u32 = vk::make_api_version(0, 1, 4, 0);

@@ -3,7 +3,8 @@
 use std::sync::OnceLock;
 
 use super::Allocator;
-use super::route::{Wanted, Way};
+use super::route::Way;
+use super::wanted::Wanted;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::blocks::BlockVector;

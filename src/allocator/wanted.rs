@@ -1,0 +1,221 @@
+//! What is asked of an allocator, in the form in which it travels: the resource, and what the create-info says of it, checked.
+#![forbid(unsafe_code)]
+
+use std::panic::Location;
+
+use ash::vk;
+
+use super::VectorFacts;
+use crate::allocation::{ResourceKind, allocation_flags};
+use crate::blocks::{PlainRequest, VectorRequest, with_alignment};
+use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
+use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
+use crate::error::Contradiction;
+use crate::memory_type;
+use crate::metadata::{Strategy, Tag};
+
+/// What memory is wanted for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Resource {
+    pub(super) requirements: Requirements,
+    pub(super) kind: ResourceKind,
+    /// Whether the device does more with it than copy; `None` if that is not known.
+    pub(super) device_access: Option<bool>,
+    /// Whether memory of its own needs a device address.
+    pub(super) device_address: bool,
+    pub(super) handle: Option<BufferOrImage>,
+    pub(super) tag: Tag,
+}
+
+impl Resource {
+    pub(crate) fn unknown(requirements: Requirements) -> Self {
+        let kind = ResourceKind::Unknown;
+        Self { requirements, kind, device_access: None, device_address: true, handle: None, tag: kind.tag(0) }
+    }
+
+    pub(crate) fn requirements(&self) -> Requirements {
+        self.requirements
+    }
+
+    /// A buffer, null if it does not exist yet; `usage` is `None` if it is not known.
+    pub(crate) fn buffer(
+        requirements: Requirements,
+        buffer: vk::Buffer,
+        usage: Option<vk::BufferUsageFlags2KHR>,
+    ) -> Self {
+        let kind = ResourceKind::Buffer;
+        let address = vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS;
+        // The tag has no room for usages above bit 25; they are only shown.
+        let shown = usage.map_or(0, |usage| usage.as_raw() & u64::from(u32::MAX));
+        Self {
+            requirements,
+            kind,
+            device_access: usage.and_then(memory_type::buffer_device_access_2),
+            device_address: usage.is_none_or(|usage| usage.contains(address)),
+            handle: Some(BufferOrImage::Buffer(buffer)),
+            tag: kind.tag(u32::try_from(shown).unwrap_or(0)),
+        }
+    }
+
+    /// An image, null if it does not exist yet; usage and tiling are `None` if they are not known.
+    pub(crate) fn image(
+        requirements: Requirements,
+        image: vk::Image,
+        tiled: Option<(vk::ImageUsageFlags, vk::ImageTiling)>,
+    ) -> Self {
+        let kind = match tiled {
+            Some((_, vk::ImageTiling::OPTIMAL)) => ResourceKind::ImageOptimal,
+            Some((_, vk::ImageTiling::LINEAR)) => ResourceKind::ImageLinear,
+            // Whether an image with a DRM modifier is a linear resource depends on the modifier, which the driver may have
+            // chosen.
+            _ => ResourceKind::ImageUnknown,
+        };
+        let usage = tiled.map(|(usage, _)| usage);
+        Self {
+            requirements,
+            kind,
+            device_access: usage.and_then(memory_type::image_device_access),
+            device_address: false,
+            handle: Some(BufferOrImage::Image(image)),
+            tag: kind.tag(usage.map_or(0, vk::ImageUsageFlags::as_raw)),
+        }
+    }
+}
+
+/// Whether the host may get at the allocation only if a host-access flag says so: with the `Auto` usages. A pool's memory
+/// type was chosen by the program, and the usage does not count there.
+#[inline]
+pub(super) fn needs_host_access_flag(info: &AllocationCreateInfo<'_>) -> bool {
+    info.usage.is_auto() && info.pool.is_none()
+}
+
+/// Finds flags that exclude each other.
+#[inline]
+pub(super) fn check_flags(info: &AllocationCreateInfo<'_>) -> Result<(), Contradiction> {
+    let flags = info.flags;
+    let strategies = flags.intersection(Flags::STRATEGY_MASK).bits();
+    if strategies & strategies.wrapping_sub(1) != 0 {
+        return Err(Contradiction::SeveralStrategies);
+    }
+    let host_access = flags.intersection(Flags::HOST_ACCESS_MASK);
+    if host_access == Flags::HOST_ACCESS_MASK {
+        return Err(Contradiction::TwoHostAccesses);
+    }
+    if host_access.is_empty() {
+        if flags.contains(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD) {
+            return Err(Contradiction::TransferInsteadOfNothing);
+        }
+        if flags.contains(Flags::MAPPED) && needs_host_access_flag(info) {
+            return Err(Contradiction::MappedWithoutHostAccess);
+        }
+    }
+    if flags.contains(Flags::DEDICATED_MEMORY) {
+        if flags.contains(Flags::NEVER_ALLOCATE) {
+            return Err(Contradiction::DedicatedNeverAllocate);
+        }
+        if flags.contains(Flags::UPPER_ADDRESS) {
+            return Err(Contradiction::DedicatedUpperAddress);
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+pub(super) fn is_zero_or_power_of_two(alignment: u64) -> bool {
+    alignment & alignment.wrapping_sub(1) == 0
+}
+
+#[inline]
+pub(super) fn strategy(flags: Flags) -> Strategy {
+    match flags.intersection(Flags::STRATEGY_MASK) {
+        Flags::STRATEGY_MIN_MEMORY => Strategy::MinMemory,
+        Flags::STRATEGY_MIN_TIME => Strategy::MinTime,
+        Flags::STRATEGY_MIN_OFFSET => Strategy::MinOffset,
+        _ => Strategy::Balanced,
+    }
+}
+
+/// The flags that leave an allocation on its usual way.
+pub(super) const ORDINARY: Flags = Flags::MAPPED
+    .union(Flags::HOST_ACCESS_MASK)
+    .union(Flags::HOST_ACCESS_ALLOW_TRANSFER_INSTEAD)
+    .union(Flags::CAN_ALIAS)
+    .union(Flags::NEVER_ALLOCATE)
+    .union(Flags::WITHIN_BUDGET)
+    .union(Flags::STRATEGY_MASK);
+
+/// What was asked, checked.
+pub(super) struct Wanted<'a> {
+    pub(super) resource: &'a Resource,
+    pub(super) info: &'a AllocationCreateInfo<'a>,
+    pub(super) alignment: u64,
+    /// Who asked, if that may be kept.
+    pub(super) caller: Option<&'static Location<'static>>,
+    /// A chain for memory of its own, if the caller has one.
+    pub(super) next: MemoryAllocateNext,
+}
+
+impl<'a> Wanted<'a> {
+    #[inline(always)]
+    pub(super) fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
+        // Zero stands for one.
+        let alignment = resource.requirements.alignment.max(info.min_alignment).max(1);
+        Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::default() }
+    }
+
+    /// What the engine carries for it.
+    #[inline(always)]
+    pub(super) fn tag(&self) -> Tag {
+        with_alignment(self.resource.tag, self.alignment)
+    }
+
+    /// Whether it is to be mapped for as long as it lives.
+    #[inline(always)]
+    pub(super) fn is_mapped(&self, facts: &VectorFacts) -> bool {
+        self.info.flags.contains(Flags::MAPPED) && facts.host & allocation_flags::HOST_VISIBLE != 0
+    }
+
+    /// What is asked of the vector, if it is nothing out of the ordinary.
+    #[inline(always)]
+    pub(super) fn plain(&self, mapped: bool) -> PlainRequest {
+        let Self { resource, alignment, .. } = *self;
+        let whole_pages = resource.kind.needs_whole_pages();
+        PlainRequest { size: resource.requirements.size, alignment, tag: self.tag(), whole_pages, mapped }
+    }
+
+    /// What is asked of the vector.
+    #[inline]
+    pub(super) fn request(&self, facts: &VectorFacts) -> VectorRequest {
+        let Self { resource, info, alignment, .. } = *self;
+        VectorRequest {
+            size: resource.requirements.size,
+            alignment,
+            strategy: strategy(info.flags),
+            upper: info.flags.contains(Flags::UPPER_ADDRESS),
+            tag: self.tag(),
+            whole_pages: resource.kind.needs_whole_pages(),
+            mapped: self.is_mapped(facts),
+            never_allocate: info.flags.contains(Flags::NEVER_ALLOCATE),
+            within_budget: info.flags.contains(Flags::WITHIN_BUDGET),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two of them, or one and a buffer, must not share a granularity page unless the modifier is the linear one.
+    #[test]
+    fn an_image_with_a_drm_modifier_may_be_tiled() {
+        for (tiling, kind, whole_pages) in [
+            (vk::ImageTiling::DRM_FORMAT_MODIFIER_EXT, ResourceKind::ImageUnknown, true),
+            (vk::ImageTiling::OPTIMAL, ResourceKind::ImageOptimal, true),
+            (vk::ImageTiling::LINEAR, ResourceKind::ImageLinear, false),
+        ] {
+            let tiled = Some((vk::ImageUsageFlags::SAMPLED, tiling));
+            let resource = Resource::image(Requirements::default(), vk::Image::null(), tiled);
+            assert_eq!((resource.kind, resource.kind.needs_whole_pages()), (kind, whole_pages));
+        }
+    }
+}
