@@ -123,6 +123,7 @@ static inline VkImageCreateInfo image_of(uint32_t extent, VkImageUsageFlags usag
 
 /* Nouns: each has a file. */
 void test_allocator(const Gpu *gpu);
+void test_chains(const Gpu *gpu);
 void test_memory(const Gpu *gpu, VmaAllocator allocator);
 void test_buffers(const Gpu *gpu, VmaAllocator allocator);
 void test_images(const Gpu *gpu, VmaAllocator allocator);

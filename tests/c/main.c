@@ -56,6 +56,7 @@ int main(int argc, char **argv) {
     }
     Gpu gpu = open_gpu(entry_of(argv[1]), argv[2]);
     test_allocator(&gpu);
+    test_chains(&gpu);
     test_all(&gpu, 0);
     test_all(&gpu, VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT);
     test_virtual_blocks();
