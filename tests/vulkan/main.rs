@@ -21,6 +21,7 @@ mod resources;
 mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Once;
 
 use ash::vk;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, sim};
@@ -127,8 +128,16 @@ fn check(name: &str, context: Context, test: &impl Fn(&Context)) {
     assert!(messages.is_empty(), "{name} says: {messages:#?}");
 }
 
+/// Keeps the drivers loaded for as long as the process runs. Some do not survive being loaded and unloaded again and again, or
+/// by several threads at once.
+fn keep_drivers() {
+    static KEPT: Once = Once::new();
+    KEPT.call_once(|| std::mem::forget(Context::on_driver(0, false)));
+}
+
 /// Opens each physical device that a driver has, validated.
 fn on_each_driver(mut test: impl FnMut(&str, Context)) {
+    keep_drivers();
     let required = std::env::var_os("SUBLET_REQUIRE_VULKAN").is_some_and(|value| value == "1");
     let skip = |why: String| {
         assert!(!required, "SUBLET_REQUIRE_VULKAN=1, and there is none: {why}");
