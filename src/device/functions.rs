@@ -27,6 +27,7 @@ macro_rules! functions {
 
         /// The table that the library calls through: what must be there is there.
         #[derive(Clone)]
+        #[cfg_attr(not(unix), allow(dead_code, reason = "file descriptors are exported on Unix only"))]
         pub(crate) struct Functions {
             $( pub(crate) $field: functions!(@type $kind $pfn), )*
         }
