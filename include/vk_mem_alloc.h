@@ -40,8 +40,8 @@
  * WHERE IT DIFFERS FROM VMA
  *
  * - Errors of the driver stay what they are, also where VMA makes VK_ERROR_OUT_OF_DEVICE_MEMORY of them.
- * - Combinations of flags that VMA's assertions exclude are VK_ERROR_FEATURE_NOT_PRESENT: two strategies, both kinds of host
- *   access, VMA_ALLOCATION_CREATE_MAPPED_BIT with VMA_MEMORY_USAGE_AUTO* and no host access.
+ * - Combinations of flags that VMA's assertions exclude are VK_ERROR_FEATURE_NOT_PRESENT: both kinds of host access, and
+ *   VMA_ALLOCATION_CREATE_MAPPED_BIT with VMA_MEMORY_USAGE_AUTO* and no host access.
  * - VMA_ALLOCATION_CREATE_WITHIN_BUDGET_BIT is kept whenever the driver would be asked for memory.
  * - VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT without a linear pool of one block is VK_ERROR_FEATURE_NOT_PRESENT.
  * - vmaCopyMemoryToAllocation flushes while the memory is mapped, and both copies check their range.
@@ -127,6 +127,47 @@ extern "C" {
 #else
 #define VMA_NULLABLE_NON_DISPATCHABLE
 #endif
+#endif
+
+/* For programs that fill in VmaVulkanFunctions under these conditions: all members are always there. */
+#ifndef VMA_DEDICATED_ALLOCATION
+#define VMA_DEDICATED_ALLOCATION 1
+#endif
+#ifndef VMA_BIND_MEMORY2
+#define VMA_BIND_MEMORY2 1
+#endif
+#ifndef VMA_MEMORY_BUDGET
+#define VMA_MEMORY_BUDGET 1
+#endif
+#ifndef VMA_BUFFER_DEVICE_ADDRESS
+#define VMA_BUFFER_DEVICE_ADDRESS 1
+#endif
+#ifndef VMA_MEMORY_PRIORITY
+#define VMA_MEMORY_PRIORITY 1
+#endif
+#ifndef VMA_KHR_MAINTENANCE4
+#define VMA_KHR_MAINTENANCE4 1
+#endif
+#ifndef VMA_KHR_MAINTENANCE5
+#define VMA_KHR_MAINTENANCE5 1
+#endif
+#ifndef VMA_EXTERNAL_MEMORY
+#define VMA_EXTERNAL_MEMORY 1
+#endif
+
+/* Notes for the reader and for generators of bindings; compilers do not look at them. */
+#ifndef VMA_NOT_NULL_NON_DISPATCHABLE
+#if UINTPTR_MAX > 0xFFFFFFFFu
+#define VMA_NOT_NULL_NON_DISPATCHABLE VMA_NOT_NULL
+#else
+#define VMA_NOT_NULL_NON_DISPATCHABLE
+#endif
+#endif
+#ifndef VMA_LEN_IF_NOT_NULL
+#define VMA_LEN_IF_NOT_NULL(length)
+#endif
+#ifndef VMA_EXTENDS_VK_STRUCT
+#define VMA_EXTENDS_VK_STRUCT(structure)
 #endif
 
 /* Always there; a program may switch the declarations off. */

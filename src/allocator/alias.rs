@@ -110,7 +110,7 @@ impl<T: Threading> Allocator<T> {
 
     /// Finds out before anything is created what can be found out so early.
     fn check_alias_start(&self, allocation: &Allocation, offset: u64) -> Result<(), AliasError> {
-        self.vector_of(allocation).map_err(AliasError::Foreign)?;
+        self.live_vector_of(allocation).map_err(AliasError::Foreign)?;
         if offset >= allocation.size {
             return Err(AliasError::OutOfRange { offset, size: 0, allocation_size: allocation.size });
         }

@@ -146,9 +146,7 @@ impl<T: Threading> Allocator<T> {
         resource: BufferOrImage,
         next: *const std::ffi::c_void,
     ) -> Result<(), BindError> {
-        // Of a pool or scope that is gone, the memory is gone too.
-        let vector = self.vector_of(allocation).map_err(BindError::Foreign)?;
-        vector.memory_size(allocation.live()).map_err(BindError::Foreign)?;
+        self.live_vector_of(allocation).map_err(BindError::Foreign)?;
         if offset >= allocation.size {
             return Err(BindError::OutOfRange { offset, allocation_size: allocation.size });
         }

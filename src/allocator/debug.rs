@@ -198,7 +198,7 @@ impl<T: Threading> Allocator<T> {
         is_wanted: impl Fn(&Guard) -> bool,
         is_reported: impl Fn(&(u32, u32, DamagedAllocation)) -> bool,
     ) -> Result<(), CorruptionError> {
-        // Held throughout: who frees an allocation takes its guard out first, and so all of these stay live.
+        // Held throughout: who frees an allocation, a pool or a scope takes its guards out first, and so all of these stay live.
         let mut guards = self.inner.debug.guards.lock();
         let mut damaged = Vec::new();
         for guard in guards.live.values().filter(|guard| is_wanted(guard)) {

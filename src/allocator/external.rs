@@ -45,7 +45,7 @@ impl<T: Threading> Allocator<T> {
         allocation: &Allocation,
         handle_type: vk::ExternalMemoryHandleTypeFlags,
     ) -> Result<std::os::fd::OwnedFd, ExportError> {
-        self.vector_of(allocation)?;
+        self.live_vector_of(allocation)?;
         let device = &self.inner.context.device;
         // SAFETY: the caller's own promise; the memory is live because the allocation is.
         let fd = unsafe { device.memory_fd(allocation.memory, handle_type) };
@@ -85,7 +85,7 @@ impl<T: Threading> Allocator<T> {
         handle_type: vk::ExternalMemoryHandleTypeFlags,
         target_process: vk::HANDLE,
     ) -> Result<vk::HANDLE, ExportError> {
-        self.vector_of(allocation)?;
+        self.live_vector_of(allocation)?;
         let device = &self.inner.context.device;
         // SAFETY: the caller's own promise; the memory is live because the allocation is.
         let handle = unsafe { device.win32_handle(allocation.memory, handle_type, target_process) };

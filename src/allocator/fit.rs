@@ -59,7 +59,8 @@ impl<T: Threading> Allocator<T> {
     /// asked for, and whether that is within the budget. Nothing is allocated and nothing is changed.
     ///
     /// A look at this moment: other threads may take what was seen, and the driver, which is not asked, may refuse what the
-    /// books allow. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
+    /// books allow. Nor does it count what threads hold for themselves and do not use, which an allocation gets back before it takes a
+    /// new block or gives up. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
     ///
     /// # Errors
     /// What [`Self::allocate_memory`] would answer, as far as it is known without asking the driver.

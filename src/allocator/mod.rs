@@ -556,6 +556,13 @@ impl<T: Threading> Allocator<T> {
         self.inner.vectors().for_each(BlockVector::validate);
     }
 
+    /// The vector that an allocation is in, if it lives: of a pool or scope that is gone, the memory is gone too.
+    fn live_vector_of(&self, allocation: &Allocation) -> Result<&BlockVector<T>, ForeignHandle> {
+        let vector = self.vector_of(allocation)?;
+        vector.memory_size(allocation.live())?;
+        Ok(vector)
+    }
+
     /// The vector that an allocation is in.
     #[inline]
     fn vector_of(&self, allocation: &Allocation) -> Result<&BlockVector<T>, ForeignHandle> {

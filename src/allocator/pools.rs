@@ -94,8 +94,9 @@ impl<T: Threading> Allocator<T> {
     pub unsafe fn destroy_pool(&self, pool: Pool) -> Result<Vec<Leak>, DestroyPoolError> {
         match self.pool_vector(&pool) {
             Ok(vector) if vector.config(Some(pool.generation)).is_some() => {
-                let leaks = self.inner.deactivate(vector);
+                // First: who looks at margins relies on the memory of those that it knows.
                 self.inner.debug.forget(pool.facts.vector, pool.generation);
+                let leaks = self.inner.deactivate(vector);
                 self.inner.pools.lock().free.push(self.inner.pool_number(pool.facts.vector));
                 Ok(leaks)
             }

@@ -128,8 +128,9 @@ impl<T: Threading> Allocator<T> {
     fn retire(&self, pool: &Pool) -> Statistics {
         let Ok(vector) = self.pool_vector(pool) else { return Statistics::default() };
         let totals = vector.totals().into();
-        vector.retire(&self.inner.context);
+        // First: who looks at margins relies on the memory of those that it knows.
         self.inner.debug.forget(pool.facts.vector, pool.generation);
+        vector.retire(&self.inner.context);
         self.inner.pools.lock().free.push(pool.number());
         totals
     }

@@ -103,8 +103,10 @@ pub(super) unsafe fn create_info<'a>(
 ) -> AllocationCreateInfo<'a> {
     // SAFETY: the caller's own promise.
     let pool = unsafe { info.pool.cast_const().as_ref() };
+    let flags = AllocationCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS);
+    let strategies = (flags & AllocationCreateFlags::STRATEGY_MASK).bits();
     AllocationCreateInfo {
-        flags: AllocationCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS),
+        flags: if strategies & strategies.wrapping_sub(1) == 0 { flags } else { one_strategy(flags) },
         usage: usage(info.usage),
         required_flags: info.required_flags,
         preferred_flags: info.preferred_flags,
@@ -113,11 +115,21 @@ pub(super) unsafe fn create_info<'a>(
         scope: None,
         // A string that is to be the name is no user data.
         user_data: if info.flags & USER_DATA_COPY_STRING == 0 { address(info.user_data) } else { 0 },
-        // Without the extension nobody looks at it, so that it may be anything.
-        priority: if has_priorities { info.priority } else { 0.5 },
+        // Without the extension nobody looks at it, and a pool has its own, so that it may be anything.
+        priority: if has_priorities && pool.is_none() { info.priority } else { 0.5 },
         min_alignment: info.min_alignment(),
         name: None,
     }
+}
+
+/// Of several strategies the one that VMA follows.
+#[cold]
+#[inline(never)]
+pub(super) fn one_strategy(flags: AllocationCreateFlags) -> AllocationCreateFlags {
+    use AllocationCreateFlags as Flags;
+    let in_order = [Flags::STRATEGY_MIN_TIME, Flags::STRATEGY_MIN_MEMORY, Flags::STRATEGY_MIN_OFFSET];
+    let first = in_order.into_iter().find(|&strategy| flags.contains(strategy));
+    flags.difference(Flags::STRATEGY_MASK) | first.unwrap_or_default()
 }
 
 /// A pointer of the program's as the number that is kept with an allocation.
@@ -238,7 +250,10 @@ impl<T: Threading> Front<T> {
         for _ in 0..count {
             // SAFETY: each was counted when it was made, and the program has no use for the memory any more.
             let unmapped = unsafe { self.allocator.unmap_memory(allocation) };
-            debug_assert!(unmapped.is_ok());
+            if unmapped.is_err() {
+                // Its pool is gone, and the mapping with it.
+                return;
+            }
         }
     }
 }

@@ -27,8 +27,9 @@ const DESTROY: u32 = 2;
 pub struct ContextObject {
     open: OpenDefragmentation,
     break_callback: Option<(BreakFunction, Pointer)>,
-    /// The moves of the open pass, and what C sees of them, one for one.
-    planned: Vec<PlannedMove>,
+    /// The moves of the open pass, with source and destination.
+    planned: Vec<(PlannedMove, VmaAllocation, VmaAllocation)>,
+    /// What C sees of them, and may change.
     moves: Vec<VmaDefragmentationMove>,
     /// Handles of allocations, as they were when they were last looked for.
     handles: HashMap<AllocationId, VmaAllocation>,
@@ -47,7 +48,7 @@ impl ContextObject {
 
     /// Whether the program has moves to make.
     pub(super) fn has_open_pass(&self) -> bool {
-        !self.moves.is_empty()
+        !self.planned.is_empty()
     }
 
     /// The moves, for the program to change what is to be done with them.
@@ -106,14 +107,18 @@ impl<T: Threading> Front<T> {
                 src_allocation: source,
                 dst_tmp_allocation: destination,
             });
-            context.planned.push(planned);
+            context.planned.push((planned, source, destination));
         }
     }
 
-    /// Ends the use of a temporary handle.
+    /// Ends the use of a temporary handle, and of what is mapped through it.
     fn forget(&self, handle: VmaAllocation) {
         // SAFETY: `begin_pass` made the handle.
         if let Some(slot) = unsafe { self.slab.own(handle) } {
+            while slot.count_unmap() {
+                // SAFETY: it was counted when it was made.
+                let _ = unsafe { self.allocator.unmap_memory(slot.allocation()) };
+            }
             // SAFETY: nobody uses it any more: the pass is at its end.
             unsafe { self.slab.remove(slot) };
         }
@@ -121,22 +126,28 @@ impl<T: Threading> Front<T> {
 
     /// Ends a pass: does with every move what the program has said. `VK_INCOMPLETE` if anything came of it.
     ///
+    /// The moves are those of `told`, in whatever order; of the context if that is `None`. What is not among them is
+    /// taken back.
+    ///
     /// # Safety
     /// C1 to C3: the program has done what it says, and no other call uses the allocations that are moved.
-    pub(super) unsafe fn end_pass(&self, function: &'static str, context: &mut ContextObject) -> vk::Result {
+    pub(super) unsafe fn end_pass(
+        &self,
+        function: &'static str,
+        context: &mut ContextObject,
+        told: Option<&[VmaDefragmentationMove]>,
+    ) -> vk::Result {
         let mut result = vk::Result::SUCCESS;
-        let planned = std::mem::take(&mut context.planned);
-        for (planned, operation) in planned.iter().zip(std::mem::take(&mut context.moves)) {
-            let source = operation.src_allocation;
-            // Whatever is mapped through it ends with it.
-            // SAFETY: C1: the program does not free what is moved.
-            if let Some(slot) = unsafe { Slot::of(operation.dst_tmp_allocation) } {
-                while slot.count_unmap() {
-                    // SAFETY: it was counted when it was made.
-                    let _ = unsafe { self.allocator.unmap_memory(slot.allocation()) };
-                }
-            }
-            self.forget(operation.dst_tmp_allocation);
+        let own = std::mem::take(&mut context.moves);
+        let operations: HashMap<VmaAllocation, u32> =
+            told.unwrap_or(&own).iter().map(|told| (told.src_allocation, told.operation)).collect();
+        for (planned, source, destination) in &std::mem::take(&mut context.planned) {
+            let source = *source;
+            self.forget(*destination);
+            let Some(&operation) = operations.get(&source) else {
+                self.allocator.roll_back_move(&context.open, planned);
+                continue;
+            };
             // SAFETY: C1, C2.
             let Some(slot) = (unsafe { self.slab.own(source) }) else {
                 super::guard::misused(function, "an allocation was freed while it was moved");
@@ -144,7 +155,7 @@ impl<T: Threading> Front<T> {
                 continue;
             };
             let users = u64::from(slot.map_count());
-            let answered = match operation.operation {
+            let answered = match operation {
                 IGNORE => {
                     self.allocator.ignore_move(&context.open, planned);
                     continue;
@@ -201,8 +212,9 @@ impl<T: Threading> Front<T> {
 
     /// Takes back what was planned and not ended.
     fn roll_back(&self, context: &mut ContextObject) {
-        for (planned, operation) in context.planned.drain(..).zip(context.moves.drain(..)) {
-            self.forget(operation.dst_tmp_allocation);
+        context.moves.clear();
+        for (planned, _, destination) in context.planned.drain(..) {
+            self.forget(destination);
             self.allocator.roll_back_move(&context.open, &planned);
         }
     }

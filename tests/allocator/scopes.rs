@@ -2,8 +2,8 @@
 
 use ash::vk;
 use sublet::{
-    Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, BindError,
-    Contradiction, CreatePoolError, ForeignHandle, MapError, MemoryUsage, PoolCreateInfo, Scope,
+    AliasError, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, BindError,
+    Contradiction, CreateError, CreatePoolError, ForeignHandle, MapError, MemoryUsage, PoolCreateInfo, Scope,
     ScopeCreateInfo, Statistics,
 };
 
@@ -249,6 +249,9 @@ fn nothing_is_bound_to_what_is_gone() {
     // SAFETY: the buffer is not bound.
     let bound = unsafe { rig.allocator.bind_buffer_memory(&stale, 0, buffer) };
     assert!(matches!(bound, Err(BindError::Foreign(_))), "{bound:?}");
+    // SAFETY: the create-info is valid.
+    let alias = unsafe { rig.allocator.create_aliasing_buffer(&stale, 0, &info) };
+    assert!(matches!(alias, Err(CreateError::Alias(AliasError::Foreign(_)))), "{alias:?}");
     // SAFETY: nobody uses it.
     unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
     rig.finish();

@@ -19,6 +19,10 @@ void test_aliasing(const Gpu *gpu, VmaAllocator allocator) {
     vmaDestroyBuffer(allocator, second, NULL);
     vmaDestroyBuffer(allocator, first, NULL);
 
+    half.size = 4 * needs.size;
+    first = (VkBuffer)1;
+    CHECK_RESULT(vmaCreateAliasingBuffer(allocator, allocation, &half, &first), VK_ERROR_FEATURE_NOT_PRESENT);
+    CHECK(first == VK_NULL_HANDLE);
     half.size = 0;
     first = (VkBuffer)1;
     CHECK_RESULT(vmaCreateAliasingBuffer(allocator, allocation, &half, &first), VK_ERROR_INITIALIZATION_FAILED);

@@ -29,7 +29,14 @@ void test_bad_input(const Gpu *gpu, VmaAllocator allocator) {
     REFUSED(needs, wanted(VMA_MEMORY_USAGE_UNKNOWN, 0x3), VK_ERROR_FEATURE_NOT_PRESENT);
     REFUSED(needs, wanted(VMA_MEMORY_USAGE_UNKNOWN, VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT), VK_ERROR_FEATURE_NOT_PRESENT);
     REFUSED(needs, wanted(VMA_MEMORY_USAGE_UNKNOWN, 0xC00), VK_ERROR_FEATURE_NOT_PRESENT);
-    REFUSED(needs, wanted(VMA_MEMORY_USAGE_UNKNOWN, 0x30000), VK_ERROR_FEATURE_NOT_PRESENT);
+    /* Of several strategies one is followed; nothing of a handle is left from before. */
+    VmaAllocationCreateInfo several = wanted(VMA_MEMORY_USAGE_UNKNOWN, 0x30000);
+    VmaAllocation kept = NULL;
+    REQUIRE(vmaAllocateMemory(allocator, &needs, &several, &kept, NULL));
+    vmaFreeMemory(allocator, kept);
+    kept = (VmaAllocation)(void *)&several;
+    CHECK_RESULT(vmaAllocateMemory(allocator, NULL, &several, &kept, NULL), VK_ERROR_INITIALIZATION_FAILED);
+    CHECK(kept == NULL);
     VmaAllocationCreateInfo lost = any;
     lost.requiredFlags = 0x80000000;
     REFUSED(needs, lost, VK_ERROR_FEATURE_NOT_PRESENT);

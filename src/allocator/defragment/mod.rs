@@ -5,6 +5,7 @@ mod moves;
 mod open;
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 pub use self::errors::{CompleteMoveError, FreeMoveError};
 pub use self::moves::Move;
@@ -102,10 +103,23 @@ impl<T: Threading> Defragmentation<'_, T> {
     /// ```
     pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'_, T>> {
         let callback = self.break_callback;
-        let mut stop = || callback.is_some_and(|callback| callback());
+        let mut panicked = None;
+        let mut stop = || {
+            callback.is_some_and(|callback| {
+                // What was set aside so far has to come back before a panic goes on its way.
+                catch_unwind(AssertUnwindSafe(callback)).unwrap_or_else(|payload| {
+                    panicked = Some(payload);
+                    true
+                })
+            })
+        };
         let planned = self.allocator.plan_moves(self.open.as_mut()?, &mut stop);
         let (allocator, open) = (self.allocator, self.open.as_ref()?);
         let moves: Vec<_> = planned.into_iter().map(|planned| Move::new(allocator, open, planned)).collect();
+        if let Some(payload) = panicked {
+            drop(moves);
+            resume_unwind(payload);
+        }
         (!moves.is_empty()).then(|| DefragmentationPass { moves: moves.into_iter() })
     }
 

@@ -455,8 +455,10 @@ impl<'p, T: Threading> Move<'p, T> {
     /// [`CompleteMoveError`] has the move again. `allocation` is not the one that is moved, is gone, or cannot be mapped.
     ///
     /// # Safety
-    /// The device no longer uses the memory at the old place, and what is bound to it is not used again
-    /// (VUID-vkFreeMemory-memory-00677).
+    /// 1. The device no longer uses the memory at the old place, and what is bound to it is not used again
+    ///    (VUID-vkFreeMemory-memory-00677).
+    /// 2. No mapping of the allocation is open that [`Mapping::into_raw`](crate::Mapping::into_raw) left: it ends with the old
+    ///    place, and must not be unmapped afterwards.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -519,7 +521,7 @@ impl<'p, T: Threading> Move<'p, T> {
     /// [`FreeMoveError`] has both again. The allocation is not the one that is moved, or is gone.
     ///
     /// # Safety
-    /// As for [`Allocator::free_memory`].
+    /// As for [`Allocator::free_memory`], and as for [`Self::complete`] what mappings are concerned.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

@@ -35,6 +35,9 @@ fn tell(function: &'static str, answered: Result<(), BindError>) -> vk::Result {
     match answered {
         Ok(()) => vk::Result::SUCCESS,
         Err(BindError::Driver(error)) => refused(function, &error, false, error.result),
+        Err(error @ BindError::ExtensionNotPresent) => {
+            refused(function, &error, true, vk::Result::ERROR_EXTENSION_NOT_PRESENT)
+        }
         Err(error) => refused(function, &error, true, vk::Result::ERROR_UNKNOWN),
     }
 }

@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use crate::base::cast::narrow;
+use crate::base::cast::{index, narrow};
 use crate::capi::allocator::each;
 use crate::capi::defragmentation::ContextObject;
 use crate::capi::guard::{answer, exported, given, misused, refused};
@@ -135,8 +135,14 @@ exported! {
             misused(NAME, "context must not be null");
             return vk::Result::SUCCESS;
         };
+        // SAFETY: C3.
+        let told = unsafe { pass.as_ref() }.filter(|pass| !pass.moves.is_null() && pass.move_count != 0).map(|pass| {
+            // The list may be the context's own, which is not touched before all of it was read.
+            // SAFETY: C3: there are as many moves.
+            unsafe { std::slice::from_raw_parts(pass.moves, index(pass.move_count)) }.to_vec()
+        });
         // SAFETY: C1 to C3.
-        let result = each!(object, front => unsafe { front.end_pass(NAME, context) });
+        let result = each!(object, front => unsafe { front.end_pass(NAME, context, told.as_deref()) });
         // SAFETY: C3.
         unsafe {
             answer(pass, VmaDefragmentationPassMoveInfo { move_count: 0, moves: std::ptr::null_mut() });

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use crate::allocation::Allocation;
+use crate::allocation::{Allocation, allocation_flags};
 use crate::base::cast::{host_size, index};
 use crate::base::sync::Threading;
 use crate::capi::allocator::{Front, each};
@@ -17,6 +17,12 @@ use super::bind::both;
 
 fn tell(function: &'static str, answered: Result<(), MapError>) -> vk::Result {
     answered.map_or_else(|error| failed(function, &error), |()| vk::Result::SUCCESS)
+}
+
+/// Whether there is nothing to be flushed, whatever the range: VMA looks at it only where the memory needs that.
+#[inline]
+fn is_nothing(allocation: &Allocation, size: u64) -> bool {
+    size == 0 || !allocation.has(allocation_flags::NON_COHERENT)
 }
 
 #[cold]
@@ -122,15 +128,19 @@ unsafe fn ranges<'a>(
         }
     };
     (0..index(count))
-        .map(|at| {
+        .filter_map(|at| {
             // SAFETY: C3.
             let handle = unsafe { allocations.wrapping_add(at).read() };
             // SAFETY: C1, C2.
             let Some(slot) = (unsafe { Slot::of(handle) }) else {
                 misused(function, "an allocation is not a live one");
-                return None;
+                return Some(None);
             };
-            Some((slot.allocation(), element(offsets, at, 0), element(sizes, at, vk::WHOLE_SIZE)))
+            let size = element(sizes, at, vk::WHOLE_SIZE);
+            if is_nothing(slot.allocation(), size) {
+                return None;
+            }
+            Some(Some((slot.allocation(), element(offsets, at, 0), size)))
         })
         .collect()
 }
@@ -176,6 +186,9 @@ exported! {
         let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
+        if is_nothing(allocation, size) {
+            return vk::Result::SUCCESS;
+        }
         tell(NAME, each!(object, front => front.allocator.flush(allocation, offset, size)))
     }
 
@@ -186,6 +199,9 @@ exported! {
         let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
+        if is_nothing(allocation, size) {
+            return vk::Result::SUCCESS;
+        }
         tell(NAME, each!(object, front => front.allocator.invalidate(allocation, offset, size)))
     }
 

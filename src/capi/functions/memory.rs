@@ -72,9 +72,11 @@ impl<T: Threading> Front<T> {
     ) -> vk::Result {
         // SAFETY: C1.
         let asked = unsafe { create_info(info, self.has_priorities) };
+        // VMA does not look whether a pool's memory type is among them.
+        let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
+        let needed = || Requirements { memory_type_bits: bits, ..Requirements::from(requirements) };
         // `allocate_memory`, in line: a call more, and what it moves, would be felt.
-        let allocated =
-            self.allocator.allocate(|| Resource::unknown(Requirements::from(requirements)), &asked);
+        let allocated = self.allocator.allocate(|| Resource::unknown(needed()), &asked);
         match &allocated {
             Ok(allocation) => {
                 // SAFETY: C3.
@@ -173,6 +175,8 @@ exported! {
         description: *mut VmaAllocationInfo,
     ) -> vk::Result {
         const NAME: &str = "vmaAllocateMemory";
+        // SAFETY: C3.
+        unsafe { answer(allocation, std::ptr::null_mut()) };
         // SAFETY: C1, C3.
         let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
@@ -210,7 +214,10 @@ exported! {
             let asked = unsafe { create_info(info, front.has_priorities) };
             // SAFETY: C3.
             let next = unsafe { MemoryAllocateNext::new(next) };
-            match front.allocator.allocate_dedicated_memory(requirements, &asked, next) {
+            // As for `vmaAllocateMemory`.
+            let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
+            let needed = vk::MemoryRequirements { memory_type_bits: bits, ..*requirements };
+            match front.allocator.allocate_dedicated_memory(&needed, &asked, next) {
                 Ok(allocated) => {
                     // SAFETY: C3.
                     unsafe { front.publish(&allocated, info, allocation, description) };
@@ -234,6 +241,10 @@ exported! {
         if count == 0 {
             return vk::Result::SUCCESS;
         }
+        if !allocations.is_null() {
+            // SAFETY: C3: there is room for as many handles.
+            unsafe { allocations.write_bytes(0, count) };
+        }
         // SAFETY: C1, C3.
         let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
@@ -242,8 +253,6 @@ exported! {
         let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, allocations.is_null()) else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };
-        // SAFETY: C3: there is room for as many handles.
-        unsafe { allocations.write_bytes(0, count) };
         for at in 0..count {
             let description =
                 if descriptions.is_null() { descriptions } else { descriptions.wrapping_add(at) };

@@ -41,6 +41,7 @@ impl Also {
 pub(super) fn not_created(function: &'static str, error: &CreateError) -> vk::Result {
     match error {
         CreateError::Allocation(error) => super::memory::not_allocated(function, error),
+        CreateError::Alias(_) => refused(function, error, true, vk::Result::ERROR_FEATURE_NOT_PRESENT),
         CreateError::DeviceAddress => refused(function, error, true, error.vk_result()),
         _ => refused(function, error, false, error.vk_result()),
     }

@@ -1,7 +1,7 @@
 //! Reports as JSON.
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char};
+use std::ffi::c_char;
 
 use ash::vk;
 
@@ -10,10 +10,19 @@ use crate::capi::allocator::{Front, each};
 use crate::capi::guard::{answer, exported, given};
 use crate::capi::types::{VmaAllocator, VmaVirtualBlock};
 
+/// Bytes before a text that say how many there are in all: a program may write into the text, and shorten it.
+const HEADER: usize = size_of::<usize>();
+
 /// Hands a text to C, which gives it back to be freed.
 fn into_c(text: String) -> *mut c_char {
+    let length = HEADER + text.len() + 1;
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend(length.to_ne_bytes());
     // JSON has no zero bytes: it writes them as escapes.
-    CString::new(text).map_or(std::ptr::null_mut(), CString::into_raw)
+    bytes.extend(text.into_bytes());
+    bytes.push(0);
+    let bytes: *mut u8 = Box::into_raw(bytes.into_boxed_slice()).cast();
+    bytes.wrapping_add(HEADER).cast()
 }
 
 /// Takes a text back.
@@ -22,8 +31,11 @@ fn into_c(text: String) -> *mut c_char {
 /// `text` is null or came from [`into_c`] and was not given back.
 unsafe fn free(text: *mut c_char) {
     if !text.is_null() {
-        // SAFETY: the caller's own promise.
-        drop(unsafe { CString::from_raw(text) });
+        let bytes: *mut u8 = text.cast::<u8>().wrapping_sub(HEADER);
+        // SAFETY: `into_c` has written the length there.
+        let length = usize::from_ne_bytes(unsafe { bytes.cast::<[u8; HEADER]>().read() });
+        // SAFETY: `into_c` made the box, of that length.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(bytes, length)) });
     }
 }
 

@@ -33,10 +33,10 @@ unsafe fn changed<'a>(function: &'static str, block: VmaVirtualBlock) -> Option<
 
 fn strategy(flags: Flags) -> Strategy {
     // As in VMA: of several, the first of these counts.
-    if flags.contains(Flags::STRATEGY_MIN_MEMORY) {
-        Strategy::MinMemory
-    } else if flags.contains(Flags::STRATEGY_MIN_TIME) {
+    if flags.contains(Flags::STRATEGY_MIN_TIME) {
         Strategy::MinTime
+    } else if flags.contains(Flags::STRATEGY_MIN_MEMORY) {
+        Strategy::MinMemory
     } else if flags.contains(Flags::STRATEGY_MIN_OFFSET) {
         Strategy::MinOffset
     } else {
@@ -115,6 +115,10 @@ exported! {
         offset: *mut u64,
     ) -> vk::Result {
         const NAME: &str = "vmaVirtualAllocate";
+        // SAFETY: C3.
+        unsafe { answer(allocation, 0) };
+        // SAFETY: C3.
+        unsafe { answer(offset, u64::MAX) };
         // SAFETY: C1 to C3.
         let (Some(block), Some(info)) = (unsafe { changed(NAME, block) }, unsafe { given(NAME, info) }) else {
             return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
@@ -145,15 +149,12 @@ exported! {
                 }
             }
         };
-        let (handle, at, result) = match made {
-            Some(made) => (made.handle(), made.offset(), vk::Result::SUCCESS),
-            None => (0, u64::MAX, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY),
-        };
+        let Some(made) = made else { return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY };
         // SAFETY: C3.
-        unsafe { answer(allocation, handle) };
+        unsafe { answer(allocation, made.handle()) };
         // SAFETY: C3.
-        unsafe { answer(offset, at) };
-        result
+        unsafe { answer(offset, made.offset()) };
+        vk::Result::SUCCESS
     }
 
     /// Frees a range.

@@ -137,8 +137,12 @@ impl Slot {
     /// Where it is mapped: by `vmaMapMemory`, or for as long as it lives; null if it is not.
     #[inline]
     pub(super) fn mapped(&self) -> *mut c_void {
-        let always = self.allocation().mapped_pointer();
-        always.map_or_else(|| self.mapped.load(Ordering::Relaxed), std::ptr::NonNull::as_ptr)
+        match self.allocation().mapped_pointer() {
+            Some(always) => always.as_ptr(),
+            // What it was when it was last mapped, otherwise.
+            None if self.map_count() == 0 => std::ptr::null_mut(),
+            None => self.mapped.load(Ordering::Relaxed),
+        }
     }
 
     /// Notes that it was mapped once more, at `pointer`.
@@ -154,11 +158,8 @@ impl Slot {
 
     /// Notes that it is to be unmapped once; `false` if it is not mapped.
     pub(super) fn count_unmap(&self) -> bool {
-        let counted = self.map_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
-        if counted == Ok(1) {
-            self.mapped.store(std::ptr::null_mut(), Ordering::Relaxed);
-        }
-        counted.is_ok()
+        // The pointer stays: another thread may just be mapping it again.
+        self.map_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
     }
 
     /// How often it is mapped.

@@ -335,6 +335,30 @@ fn limits_are_for_the_whole_pass() {
     rig.finish();
 }
 
+/// What was set aside comes back when the callback panics.
+#[test]
+fn a_callback_that_panics_loses_nothing() {
+    let rig = Rig::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    let (pool, held) = sparse_pool(&rig, rig.types()[0], Flags::empty());
+    let before = rig.allocator.pool_statistics(&pool).unwrap();
+    let asked = std::cell::Cell::new(0);
+    let ask = || {
+        asked.set(asked.get() + 1);
+        assert!(asked.get() < 3, "the callback panics");
+        false
+    };
+    let info = DefragmentationInfo { pools: &[&pool], break_callback: Some(&ask), ..Default::default() };
+    let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
+    let begun =
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| defragmentation.begin_pass().is_some()));
+    assert!(begun.is_err());
+    drop(defragmentation);
+    assert_eq!(rig.allocator.pool_statistics(&pool).unwrap(), before);
+    rig.free_all(held);
+    rig.destroy_pool(pool);
+    rig.finish();
+}
+
 /// On one thread without locks, it is the same.
 #[test]
 fn without_locks() {

@@ -86,6 +86,7 @@ impl<T: Threading> BlockVector<T> {
             Ok(emptied) => (emptied, Ok(())),
             Err(error) => (Vec::new(), Err(error)),
         };
+        let emptied = self.destroy_all(context, emptied);
         {
             let mut core = self.core.lock();
             let active = core.use_of(destination.generation)?;
@@ -97,7 +98,6 @@ impl<T: Threading> BlockVector<T> {
                 active.records.insert(key, record);
             }
         }
-        let emptied = self.destroy_all(context, emptied);
         freed?;
         if users_after == 0 || !persistent {
             mapped = MappedPointer::UNMAPPED;
@@ -169,14 +169,22 @@ impl<T: Threading> BlockVector<T> {
             return Ok(emptied.into_iter().collect());
         };
         let region = shard.lock().block_of(live)?;
-        let mut surplus = Vec::new();
-        shard.free(live, true, &mut surplus)?;
-        if users != 0 {
-            // What is mapped for good is counted with the loan.
-            let mut core = self.core.lock();
-            if let Some(block) = core.use_of(live.generation)?.block_of(region) {
-                block.map_count = block.map_count.saturating_sub(users);
+        // Before it is free: afterwards the block may be gone, and another in its place. What is mapped for good is counted with
+        // the loan.
+        let count = |more: u64, fewer: u64| -> Result<(), ForeignHandle> {
+            if more != fewer {
+                let mut core = self.core.lock();
+                if let Some(block) = core.use_of(live.generation)?.block_of(region) {
+                    block.map_count = (block.map_count + more).saturating_sub(fewer);
+                }
             }
+            Ok(())
+        };
+        count(0, users)?;
+        let mut surplus = Vec::new();
+        if let Err(error) = shard.free(live, true, &mut surplus) {
+            count(users, 0)?;
+            return Err(error);
         }
         let mut emptied = Vec::new();
         for loan in &surplus {
