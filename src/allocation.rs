@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
-use crate::blocks::{Live, MappedPointer, kind_of, tag_of, usage_of};
+use crate::blocks::{Live, MappedPointer, kind_of, needs_whole_pages, tag_of, usage_of};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Tag};
 
@@ -433,7 +433,7 @@ impl ResourceKind {
     /// Whether the resource may be one that shares no granularity page with linear ones.
     #[inline]
     pub(crate) fn needs_whole_pages(self) -> bool {
-        matches!(self, Self::Unknown | Self::ImageUnknown | Self::ImageOptimal)
+        needs_whole_pages(self.tag(0))
     }
 }
 

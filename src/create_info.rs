@@ -149,6 +149,25 @@ pub enum MemoryUsage {
 }
 
 impl MemoryUsage {
+    /// Every usage, each at the index that is its number.
+    ///
+    /// ```
+    /// use sublet::MemoryUsage;
+    /// assert_eq!(MemoryUsage::ALL[7], MemoryUsage::Auto);
+    /// ```
+    pub const ALL: &'static [Self] = &[
+        Self::Unknown,
+        Self::GpuOnly,
+        Self::CpuOnly,
+        Self::CpuToGpu,
+        Self::GpuToCpu,
+        Self::CpuCopy,
+        Self::GpuLazilyAllocated,
+        Self::Auto,
+        Self::AutoPreferDevice,
+        Self::AutoPreferHost,
+    ];
+
     /// Whether this is one of the usages that need to know the resource.
     ///
     /// ```

@@ -256,7 +256,7 @@ impl<T: Threading> Drop for Pin<'_, T> {
 
 /// The two directions of making writes visible.
 #[derive(Clone, Copy)]
-enum Visibility {
+pub(crate) enum Visibility {
     Flush,
     Invalidate,
 }
@@ -423,7 +423,8 @@ impl<T: Threading> Allocator<T> {
         self.make_visible(Visibility::Invalidate, ranges)
     }
 
-    fn make_visible(
+    /// [`Self::flush_many`], or [`Self::invalidate_many`].
+    pub(crate) fn make_visible(
         &self,
         visibility: Visibility,
         ranges: &[(&Allocation, u64, u64)],

@@ -42,6 +42,8 @@ pub use create_info::AllocatorCreateInfo;
 pub use debug::DebugSettings;
 pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError, Move};
 pub use map::Mapping;
+#[cfg(feature = "capi")]
+pub(crate) use map::Visibility;
 pub use statistics::HeapBudget;
 pub use tracking::Tracking;
 use vectors::DefaultVector;

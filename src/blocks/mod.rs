@@ -18,4 +18,4 @@ pub(crate) use growth::{ChainPointer, VectorConfig};
 pub(crate) use mapping::MappedPointer;
 #[allow(unused_imports, reason = "for reports")]
 pub(crate) use tag::usage_of;
-pub(crate) use tag::{kind_of, tag_of, with_alignment};
+pub(crate) use tag::{kind_of, needs_whole_pages, tag_of, with_alignment};

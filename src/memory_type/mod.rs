@@ -142,7 +142,7 @@ impl MemoryTypeTable {
         for (properties, memory_type) in table.properties.iter_mut().zip(types(memory)) {
             *properties = memory_type.property_flags;
         }
-        for usage in USAGES {
+        for &usage in MemoryUsage::ALL {
             for host_bits in 0..8 {
                 for device_access in [false, true] {
                     let flags = AllocationCreateFlags::from_bits_retain(host_bits << HOST_ACCESS_SHIFT);
@@ -383,20 +383,6 @@ impl Preferences {
     }
 }
 
-/// Every usage, each at the index that [`case`] gives it among its kind.
-const USAGES: [MemoryUsage; 10] = [
-    MemoryUsage::Unknown,
-    MemoryUsage::GpuOnly,
-    MemoryUsage::CpuOnly,
-    MemoryUsage::CpuToGpu,
-    MemoryUsage::GpuToCpu,
-    MemoryUsage::CpuCopy,
-    MemoryUsage::GpuLazilyAllocated,
-    MemoryUsage::Auto,
-    MemoryUsage::AutoPreferDevice,
-    MemoryUsage::AutoPreferHost,
-];
-
 /// The three flags that concern host access are neighbours; this is the lowest of them.
 const HOST_ACCESS_SHIFT: u32 = AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE.bits().trailing_zeros();
 const _: () = assert!(
@@ -412,7 +398,7 @@ fn host_access(flags: AllocationCreateFlags) -> usize {
     index(flags.bits() >> HOST_ACCESS_SHIFT & 0b111)
 }
 
-/// Where a usage is in [`USAGES`].
+/// Where a usage is in [`MemoryUsage::ALL`].
 #[inline]
 const fn number(usage: MemoryUsage) -> usize {
     // In the order of the variants, so that this is no jump but the discriminant itself.

@@ -230,7 +230,7 @@ fn every_choice_is_the_oracles() {
             let allowed = global_mask(&memory, create_flags);
             let table = MemoryTypeTable::new(&memory, layout.device_type, allowed);
             for memory_type_bits in subsets(layout.types.len(), &mut random) {
-                for usage in USAGES {
+                for &usage in MemoryUsage::ALL {
                     for host in [NONE, WRITE, RANDOM, WRITE | RANDOM] {
                         for transfer in [NONE, TRANSFER] {
                             for device_access in [None, Some(false), Some(true)] {
@@ -459,7 +459,7 @@ fn the_next_type_follows_when_one_fails() {
 #[test]
 fn an_auto_usage_needs_a_resource() {
     let table = table(&by_name("nvidia"), AllocatorCreateFlags::empty());
-    for usage in USAGES {
+    for &usage in MemoryUsage::ALL {
         let unknown = Wish { device_access: None, required: Properties::HOST_VISIBLE, ..wish(usage, WRITE) };
         let result = table.choose(&unknown).map(|_| ());
         if usage.is_auto() {

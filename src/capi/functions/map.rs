@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocation::{Allocation, allocation_flags};
+use crate::allocator::Visibility;
 use crate::base::cast::{host_size, index};
 use crate::base::sync::Threading;
 use crate::capi::allocator::{Front, each};
@@ -145,6 +146,49 @@ unsafe fn ranges<'a>(
         .collect()
 }
 
+/// Flushes or invalidates a part of an allocation.
+///
+/// # Safety
+/// C1 and C2.
+unsafe fn make_visible(
+    function: &'static str,
+    visibility: Visibility,
+    allocator: VmaAllocator,
+    allocation: VmaAllocation,
+    offset: u64,
+    size: u64,
+) -> vk::Result {
+    // SAFETY: the caller's own promise.
+    let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
+        return vk::Result::ERROR_UNKNOWN;
+    };
+    if is_nothing(allocation, size) {
+        return vk::Result::SUCCESS;
+    }
+    let range = [(allocation, offset, size)];
+    tell(function, each!(object, front => front.allocator.make_visible(visibility, &range)))
+}
+
+/// Flushes or invalidates what three lists of C's describe.
+///
+/// # Safety
+/// C1 to C3.
+unsafe fn make_all_visible(
+    function: &'static str,
+    visibility: Visibility,
+    allocator: VmaAllocator,
+    count: u32,
+    (allocations, offsets, sizes): (*const VmaAllocation, *const u64, *const u64),
+) -> vk::Result {
+    // SAFETY: the caller's own promise.
+    let Some(object) = (unsafe { given(function, allocator) }) else { return vk::Result::ERROR_UNKNOWN };
+    // SAFETY: the caller's own promise.
+    let Some(ranges) = (unsafe { ranges(function, count, allocations, offsets, sizes) }) else {
+        return vk::Result::ERROR_UNKNOWN;
+    };
+    tell(function, each!(object, front => front.allocator.make_visible(visibility, &ranges)))
+}
+
 exported! {
     /// Maps an allocation once more.
     fn vmaMapMemory(allocator: VmaAllocator, allocation: VmaAllocation, data: *mut *mut c_void) -> vk::Result {
@@ -181,28 +225,14 @@ exported! {
 
     /// Makes what the host wrote visible to the device.
     fn vmaFlushAllocation(allocator: VmaAllocator, allocation: VmaAllocation, offset: u64, size: u64) -> vk::Result {
-        const NAME: &str = "vmaFlushAllocation";
         // SAFETY: C1, C2.
-        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        if is_nothing(allocation, size) {
-            return vk::Result::SUCCESS;
-        }
-        tell(NAME, each!(object, front => front.allocator.flush(allocation, offset, size)))
+        unsafe { make_visible("vmaFlushAllocation", Visibility::Flush, allocator, allocation, offset, size) }
     }
 
     /// Makes what the device wrote visible to the host.
     fn vmaInvalidateAllocation(allocator: VmaAllocator, allocation: VmaAllocation, offset: u64, size: u64) -> vk::Result {
-        const NAME: &str = "vmaInvalidateAllocation";
         // SAFETY: C1, C2.
-        let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        if is_nothing(allocation, size) {
-            return vk::Result::SUCCESS;
-        }
-        tell(NAME, each!(object, front => front.allocator.invalidate(allocation, offset, size)))
+        unsafe { make_visible("vmaInvalidateAllocation", Visibility::Invalidate, allocator, allocation, offset, size) }
     }
 
     /// Flushes several allocations with one call.
@@ -213,14 +243,9 @@ exported! {
         offsets: *const u64,
         sizes: *const u64,
     ) -> vk::Result {
-        const NAME: &str = "vmaFlushAllocations";
-        // SAFETY: C1.
-        let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_UNKNOWN };
+        let lists = (allocations, offsets, sizes);
         // SAFETY: C1 to C3.
-        let Some(ranges) = (unsafe { ranges(NAME, count, allocations, offsets, sizes) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        tell(NAME, each!(object, front => front.allocator.flush_many(&ranges)))
+        unsafe { make_all_visible("vmaFlushAllocations", Visibility::Flush, allocator, count, lists) }
     }
 
     /// Invalidates several allocations with one call.
@@ -231,14 +256,9 @@ exported! {
         offsets: *const u64,
         sizes: *const u64,
     ) -> vk::Result {
-        const NAME: &str = "vmaInvalidateAllocations";
-        // SAFETY: C1.
-        let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_UNKNOWN };
+        let lists = (allocations, offsets, sizes);
         // SAFETY: C1 to C3.
-        let Some(ranges) = (unsafe { ranges(NAME, count, allocations, offsets, sizes) }) else {
-            return vk::Result::ERROR_UNKNOWN;
-        };
-        tell(NAME, each!(object, front => front.allocator.invalidate_many(&ranges)))
+        unsafe { make_all_visible("vmaInvalidateAllocations", Visibility::Invalidate, allocator, count, lists) }
     }
 
     /// Copies bytes of the host into an allocation.

@@ -8,19 +8,6 @@ use super::program::{BufferSpec, ImageSpec, PoolSpec, Program, Resource, Setup, 
 use super::tap::{Fault, FaultyCall};
 use crate::script::Random;
 
-const USAGES: [MemoryUsage; 10] = [
-    MemoryUsage::Unknown,
-    MemoryUsage::GpuOnly,
-    MemoryUsage::CpuOnly,
-    MemoryUsage::CpuToGpu,
-    MemoryUsage::GpuToCpu,
-    MemoryUsage::CpuCopy,
-    MemoryUsage::GpuLazilyAllocated,
-    MemoryUsage::Auto,
-    MemoryUsage::AutoPreferDevice,
-    MemoryUsage::AutoPreferHost,
-];
-
 const FLAGS: [(AllocatorCreateFlags, &str); 7] = [
     (AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION, "VK_KHR_dedicated_allocation"),
     (AllocatorCreateFlags::KHR_BIND_MEMORY2, "VK_KHR_bind_memory2"),
@@ -289,9 +276,13 @@ impl Generator {
             flags |= self.one(&strategies);
         }
         let knows = matches!(resource, Resource::Buffer { .. } | Resource::Image(_));
-        let mut usage = if knows && self.chance(50) { self.one(&USAGES[7..]) } else { self.one(&USAGES) };
+        let mut usage = if knows && self.chance(50) {
+            self.one(&MemoryUsage::ALL[7..])
+        } else {
+            self.one(MemoryUsage::ALL)
+        };
         if !knows && usage.is_auto() && self.chance(90) {
-            usage = self.one(&USAGES[..6]);
+            usage = self.one(&MemoryUsage::ALL[..6]);
         }
         if usage == MemoryUsage::GpuLazilyAllocated && self.chance(50) {
             usage = MemoryUsage::GpuOnly;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use ash::vk::{self, Handle as _};
 use sublet::sim;
 
-use crate::peers::vma::ffi;
+use crate::peers::vma::{self, ffi};
 
 /// A structure in the chain of a `VkMemoryAllocateInfo`, with what matters of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -234,7 +234,6 @@ impl Tap {
 
     /// For VMA.
     pub(super) fn vma_functions(&self, gpu: &sim::Gpu) -> ffi::VulkanFunctions {
-        let core = gpu.device().fp_v1_0();
         let has_memory2 = self.0.borrow().real.memory2.is_some();
         macro_rules! found {
             ($pfn:ty, $($name:literal),*) => {
@@ -245,28 +244,12 @@ impl Tap {
         let one_three = vk::api_version_minor(gpu.api_version()) >= 3;
         let has_maintenance4 = one_three || gpu.extensions().iter().any(|name| name == "VK_KHR_maintenance4");
         ffi::VulkanFunctions {
-            get_instance_proc_addr: None,
-            get_device_proc_addr: None,
             get_physical_device_properties: properties,
-            get_physical_device_memory_properties: gpu
-                .instance()
-                .fp_v1_0()
-                .get_physical_device_memory_properties,
             allocate_memory: allocate,
             free_memory: free,
             map_memory: map,
-            unmap_memory: core.unmap_memory,
             flush_mapped_memory_ranges: flush,
             invalidate_mapped_memory_ranges: invalidate,
-            bind_buffer_memory: core.bind_buffer_memory,
-            bind_image_memory: core.bind_image_memory,
-            get_buffer_memory_requirements: core.get_buffer_memory_requirements,
-            get_image_memory_requirements: core.get_image_memory_requirements,
-            create_buffer: core.create_buffer,
-            destroy_buffer: core.destroy_buffer,
-            create_image: core.create_image,
-            destroy_image: core.destroy_image,
-            cmd_copy_buffer: core.cmd_copy_buffer,
             get_buffer_memory_requirements2: found!(
                 vk::PFN_vkGetBufferMemoryRequirements2,
                 c"vkGetBufferMemoryRequirements2",
@@ -306,7 +289,7 @@ impl Tap {
             } else {
                 None
             },
-            get_memory_win32_handle: std::ptr::null_mut(),
+            ..vma::functions(gpu.instance(), gpu.device())
         }
     }
 }

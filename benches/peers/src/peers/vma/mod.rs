@@ -30,8 +30,8 @@ pub(super) struct Held(ffi::Allocation);
 // SAFETY: any thread may free it.
 unsafe impl Send for Held {}
 
-fn functions(gpu: &Gpu) -> ffi::VulkanFunctions {
-    let (instance, device) = (gpu.instance(), gpu.device());
+/// The functions of an instance and a device of Vulkan 1.3. Of older ones those that came later are not to be called.
+pub(crate) fn functions(instance: &ash::Instance, device: &ash::Device) -> ffi::VulkanFunctions {
     let core = device.fp_v1_0();
     ffi::VulkanFunctions {
         get_instance_proc_addr: None,
@@ -89,7 +89,7 @@ fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCreateInfo {
 
 impl Vma {
     pub(super) fn new(gpu: &Gpu, shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
-        let functions = functions(gpu);
+        let functions = functions(gpu.instance(), gpu.device());
         let info = ffi::AllocatorCreateInfo {
             flags: 0,
             physical_device: gpu.physical_device(),
