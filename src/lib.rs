@@ -67,6 +67,7 @@ mod blocks;
 pub mod capi;
 mod create_info;
 mod defragment;
+pub mod descriptor;
 pub mod device;
 mod error;
 pub mod guide;

@@ -16,7 +16,8 @@ const FLOORS: &[&[&str]] = &[
     &["error", "create_info", "memory_type"],
     &["blocks"],
     &["allocator", "pool", "allocation", "resource", "virtual_block", "defragment", "statistics"],
-    &["descriptor", "upload"],
+    &["upload"],
+    &["descriptor"],
     &["report", "trace"],
     &["capi"],
     &["guide"],
@@ -41,6 +42,8 @@ const UNSAFE_ROOMS: &[&str] = &[
     "blocks/device_block.rs",
     "blocks/mapping.rs",
     "capi/",
+    "descriptor/device.rs",
+    "descriptor/layout.rs",
     "device/",
     "resource.rs",
 ];

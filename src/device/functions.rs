@@ -41,6 +41,29 @@ macro_rules! functions {
             }
         }
     };
+    // A further table, for a part of the library that not every program uses. Nobody hands these in one by one.
+    (table $(#[$table_doc:meta])* $table:ident; $( $(#[$doc:meta])* $field:ident : $pfn:ident = $level:ident $name:literal $kind:ident $( | $khr:literal )? ;)*) => {
+        $(#[$table_doc])*
+        #[derive(Clone)]
+        pub(crate) struct $table {
+            $( $(#[$doc])* pub(in crate::device) $field: functions!(@type $kind $pfn), )*
+        }
+
+        impl $table {
+            /// Looks all of them up.
+            fn resolve(lookup: &Lookup) -> Result<Self, MissingFunction> {
+                Ok(Self {
+                    $( $field: functions!(@get $kind None::<vk::$pfn>, lookup, $level, $name, [$($khr)?], vk::$pfn), )*
+                })
+            }
+        }
+
+        impl fmt::Debug for $table {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($table)).finish_non_exhaustive()
+            }
+        }
+    };
     (@type must $pfn:ident) => { vk::$pfn };
     (@type may $pfn:ident) => { Option<vk::$pfn> };
     (@get must $given:expr, $lookup:ident, $level:ident, $name:literal, [$($khr:literal)?], $pfn:ty) => {
@@ -59,6 +82,8 @@ macro_rules! functions {
 
 functions! {
     get_physical_device_properties: PFN_vkGetPhysicalDeviceProperties = instance "vkGetPhysicalDeviceProperties" must;
+    /// Optional: descriptors beyond those of Vulkan 1.0 need it.
+    get_physical_device_properties2: PFN_vkGetPhysicalDeviceProperties2 = instance "vkGetPhysicalDeviceProperties2" may | "vkGetPhysicalDeviceProperties2KHR";
     get_physical_device_memory_properties: PFN_vkGetPhysicalDeviceMemoryProperties = instance "vkGetPhysicalDeviceMemoryProperties" must;
     /// Optional: budgets need it.
     get_physical_device_memory_properties2: PFN_vkGetPhysicalDeviceMemoryProperties2 = instance "vkGetPhysicalDeviceMemoryProperties2" may | "vkGetPhysicalDeviceMemoryProperties2KHR";
@@ -88,12 +113,41 @@ functions! {
     get_device_buffer_memory_requirements: PFN_vkGetDeviceBufferMemoryRequirements = device "vkGetDeviceBufferMemoryRequirements" may | "vkGetDeviceBufferMemoryRequirementsKHR";
     /// Optional: requirements without a dummy object need it.
     get_device_image_memory_requirements: PFN_vkGetDeviceImageMemoryRequirements = device "vkGetDeviceImageMemoryRequirements" may | "vkGetDeviceImageMemoryRequirementsKHR";
+    /// Optional: device addresses are asked for through it.
+    get_buffer_device_address: PFN_vkGetBufferDeviceAddress = device "vkGetBufferDeviceAddress" may | "vkGetBufferDeviceAddressKHR";
     /// Optional: priorities are changed through it.
     set_device_memory_priority: PFN_vkSetDeviceMemoryPriorityEXT = device "vkSetDeviceMemoryPriorityEXT" may;
     /// Optional: file descriptors of memory are got through it.
     get_memory_fd: PFN_vkGetMemoryFdKHR = device "vkGetMemoryFdKHR" may;
     /// Optional: Windows handles of memory are got through it.
     get_memory_win32_handle: PFN_vkGetMemoryWin32HandleKHR = device "vkGetMemoryWin32HandleKHR" may;
+}
+
+functions! { table
+    /// What descriptors are made, written and bound with.
+    DescriptorFunctions;
+    create_descriptor_set_layout: PFN_vkCreateDescriptorSetLayout = device "vkCreateDescriptorSetLayout" must;
+    destroy_descriptor_set_layout: PFN_vkDestroyDescriptorSetLayout = device "vkDestroyDescriptorSetLayout" must;
+    get_descriptor_set_layout_support: PFN_vkGetDescriptorSetLayoutSupport = device "vkGetDescriptorSetLayoutSupport" may | "vkGetDescriptorSetLayoutSupportKHR";
+    create_descriptor_pool: PFN_vkCreateDescriptorPool = device "vkCreateDescriptorPool" must;
+    destroy_descriptor_pool: PFN_vkDestroyDescriptorPool = device "vkDestroyDescriptorPool" must;
+    reset_descriptor_pool: PFN_vkResetDescriptorPool = device "vkResetDescriptorPool" must;
+    allocate_descriptor_sets: PFN_vkAllocateDescriptorSets = device "vkAllocateDescriptorSets" must;
+    free_descriptor_sets: PFN_vkFreeDescriptorSets = device "vkFreeDescriptorSets" must;
+    update_descriptor_sets: PFN_vkUpdateDescriptorSets = device "vkUpdateDescriptorSets" must;
+    create_descriptor_update_template: PFN_vkCreateDescriptorUpdateTemplate = device "vkCreateDescriptorUpdateTemplate" may | "vkCreateDescriptorUpdateTemplateKHR";
+    destroy_descriptor_update_template: PFN_vkDestroyDescriptorUpdateTemplate = device "vkDestroyDescriptorUpdateTemplate" may | "vkDestroyDescriptorUpdateTemplateKHR";
+    update_descriptor_set_with_template: PFN_vkUpdateDescriptorSetWithTemplate = device "vkUpdateDescriptorSetWithTemplate" may | "vkUpdateDescriptorSetWithTemplateKHR";
+    cmd_bind_descriptor_sets: PFN_vkCmdBindDescriptorSets = device "vkCmdBindDescriptorSets" must;
+    cmd_push_descriptor_set: PFN_vkCmdPushDescriptorSetKHR = device "vkCmdPushDescriptorSetKHR" may;
+    cmd_push_descriptor_set_with_template: PFN_vkCmdPushDescriptorSetWithTemplateKHR = device "vkCmdPushDescriptorSetWithTemplateKHR" may;
+    get_descriptor_set_layout_size: PFN_vkGetDescriptorSetLayoutSizeEXT = device "vkGetDescriptorSetLayoutSizeEXT" may;
+    get_descriptor_set_layout_binding_offset: PFN_vkGetDescriptorSetLayoutBindingOffsetEXT = device "vkGetDescriptorSetLayoutBindingOffsetEXT" may;
+    get_descriptor: PFN_vkGetDescriptorEXT = device "vkGetDescriptorEXT" may;
+    cmd_bind_descriptor_buffers: PFN_vkCmdBindDescriptorBuffersEXT = device "vkCmdBindDescriptorBuffersEXT" may;
+    cmd_set_descriptor_buffer_offsets: PFN_vkCmdSetDescriptorBufferOffsetsEXT = device "vkCmdSetDescriptorBufferOffsetsEXT" may;
+    /// Names for debugging.
+    set_debug_utils_object_name: PFN_vkSetDebugUtilsObjectNameEXT = device "vkSetDebugUtilsObjectNameEXT" may;
 }
 
 /// A Vulkan function that the library cannot do without was neither given nor found.
@@ -146,6 +200,7 @@ impl VulkanFunctions {
         };
         if api_version >= vk::API_VERSION_1_1 {
             let v1_1 = instance.fp_v1_1();
+            functions.get_physical_device_properties2 = Some(v1_1.get_physical_device_properties2);
             functions.get_physical_device_memory_properties2 =
                 Some(v1_1.get_physical_device_memory_properties2);
         }
@@ -168,23 +223,40 @@ impl VulkanFunctions {
         instance: vk::Instance,
         device: vk::Device,
     ) -> Result<Functions, MissingFunction> {
+        // SAFETY: the caller's own promise.
+        let lookup = unsafe { self.lookup(instance, device) };
+        Functions::resolve(self, &lookup)
+    }
+
+    /// The table for descriptors.
+    ///
+    /// # Safety
+    /// As [`Self::resolve`].
+    pub(crate) unsafe fn resolve_descriptors(
+        &self,
+        instance: vk::Instance,
+        device: vk::Device,
+    ) -> Result<DescriptorFunctions, MissingFunction> {
+        // SAFETY: the caller's own promise.
+        let lookup = unsafe { self.lookup(instance, device) };
+        DescriptorFunctions::resolve(&lookup)
+    }
+
+    /// The two get-proc functions, the device's found through the instance's where it was not given.
+    ///
+    /// # Safety
+    /// As [`Self::resolve`].
+    unsafe fn lookup(&self, instance: vk::Instance, device: vk::Device) -> Lookup {
+        let instance_lookup = self.get_instance_proc_addr;
+        let by_instance = Lookup { instance, instance_lookup, device, device_lookup: None };
         let device_lookup = self.get_device_proc_addr.or_else(|| {
-            let by_instance = Lookup {
-                instance,
-                instance_lookup: self.get_instance_proc_addr,
-                device,
-                device_lookup: None,
-            };
             let found = by_instance.instance("vkGetDeviceProcAddr");
             // SAFETY: as in the table above.
             found.map(|pointer| unsafe {
                 std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkGetDeviceProcAddr>(pointer)
             })
         });
-        Functions::resolve(
-            self,
-            &Lookup { instance, instance_lookup: self.get_instance_proc_addr, device, device_lookup },
-        )
+        Lookup { device_lookup, ..by_instance }
     }
 }
 

@@ -4,6 +4,7 @@
 //! about a device that never change. `sim` (a feature) is a driver in Rust that serves the same functions without a GPU.
 
 mod callbacks;
+pub(crate) mod descriptors;
 mod driver;
 mod error;
 mod external;

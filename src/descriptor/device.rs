@@ -1,0 +1,301 @@
+//! What a device can do with descriptors, shared by everything that is made for it.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ash::vk;
+
+use super::features::DescriptorFeatures;
+use super::quirks::DescriptorQuirks;
+use crate::device::descriptors::DescriptorDriver;
+use crate::device::{MissingFunction, VulkanFunctions};
+
+/// How shaders get at descriptors. One for each device: sets and descriptor buffers that are bound undo each other.
+///
+/// ```
+/// assert_eq!(sublet::descriptor::BindingModel::default(), sublet::descriptor::BindingModel::Auto);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum BindingModel {
+    /// [`Self::Buffer`] where the program has enabled descriptor buffers, else [`Self::Sets`].
+    #[default]
+    Auto,
+    /// `VkDescriptorSet`s, and push descriptors where they are enabled.
+    Sets,
+    /// `VK_EXT_descriptor_buffer`.
+    Buffer,
+}
+
+/// How a [`DescriptorDevice`] is made.
+///
+/// ```
+/// # use sublet::{descriptor::*, sim};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// let info = DescriptorDeviceCreateInfo {
+///     features: DescriptorFeatures::PUSH_DESCRIPTOR,
+///     ..DescriptorDeviceCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
+/// };
+/// assert_eq!(info.model, BindingModel::Auto);
+/// ```
+#[derive(Clone, Debug)]
+pub struct DescriptorDeviceCreateInfo {
+    /// The instance.
+    pub instance: vk::Instance,
+    /// The physical device that [`Self::device`] was made from.
+    pub physical_device: vk::PhysicalDevice,
+    /// The device.
+    pub device: vk::Device,
+    /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`.
+    pub api_version: u32,
+    /// What was enabled on the device.
+    pub features: DescriptorFeatures,
+    /// How shaders get at descriptors.
+    pub model: BindingModel,
+    /// Faults of the driver to work around; `None` for those that are known of it.
+    pub quirks: Option<DescriptorQuirks>,
+    /// Functions that the program gives; what it leaves open is looked up.
+    pub functions: VulkanFunctions,
+}
+
+impl DescriptorDeviceCreateInfo {
+    /// For a program that uses `ash`. `api_version` is the version that the **instance** was made for.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\nlet info = DescriptorDeviceCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());\nassert!(info.features.is_empty());\n```"]
+    #[must_use]
+    pub fn new(
+        instance: &ash::Instance,
+        device: &ash::Device,
+        physical_device: vk::PhysicalDevice,
+        api_version: u32,
+    ) -> Self {
+        Self {
+            instance: instance.handle(),
+            physical_device,
+            device: device.handle(),
+            api_version,
+            features: DescriptorFeatures::empty(),
+            model: BindingModel::Auto,
+            quirks: None,
+            functions: VulkanFunctions::from_ash(instance, api_version),
+        }
+    }
+
+    /// For a simulated GPU, with everything that it has enabled.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\nlet gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\nassert_eq!(DescriptorDeviceCreateInfo::for_gpu(&gpu).device, gpu.device().handle());\n```"]
+    #[cfg(feature = "sim")]
+    #[must_use]
+    pub fn for_gpu(gpu: &crate::device::sim::Gpu) -> Self {
+        let info = Self::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
+        let feature_of = |name: &str| match name {
+            "VK_KHR_maintenance1" => DescriptorFeatures::MAINTENANCE1,
+            "VK_KHR_descriptor_update_template" => DescriptorFeatures::UPDATE_TEMPLATE,
+            "VK_KHR_push_descriptor" => DescriptorFeatures::PUSH_DESCRIPTOR,
+            "VK_EXT_inline_uniform_block" => DescriptorFeatures::INLINE_UNIFORM_BLOCK,
+            "VK_EXT_mutable_descriptor_type" => DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE,
+            "VK_KHR_buffer_device_address" => DescriptorFeatures::BUFFER_DEVICE_ADDRESS,
+            "VK_EXT_descriptor_buffer" => {
+                DescriptorFeatures::DESCRIPTOR_BUFFER | DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS
+            }
+            "VK_EXT_descriptor_indexing" => DescriptorFeatures::UPDATE_AFTER_BIND,
+            _ => DescriptorFeatures::empty(),
+        };
+        let features = gpu.extensions().iter().map(|name| feature_of(name)).collect::<DescriptorFeatures>();
+        let functions = info.functions.with_entry(gpu.entry());
+        Self { features: features | DescriptorFeatures::DEBUG_UTILS, functions, ..info }
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    driver: DescriptorDriver,
+    api_version: u32,
+    features: DescriptorFeatures,
+    quirks: DescriptorQuirks,
+    model: BindingModel,
+    /// Descriptors in all pools that are updated after they are bound, of everything made from this value.
+    update_after_bind: AtomicU64,
+}
+
+/// What a device can do with descriptors: its functions, limits, enabled features and faults. Cheap to clone, and shared by
+/// everything that is made from it.
+///
+/// ```
+/// use sublet::{descriptor::*, sim};
+/// let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// assert_ne!(device.model(), BindingModel::Auto);
+/// # Ok::<(), CreateDescriptorDeviceError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DescriptorDevice {
+    inner: Arc<Inner>,
+}
+
+impl DescriptorDevice {
+    /// Asks the device.
+    ///
+    /// # Errors
+    /// [`CreateDescriptorDeviceError`] if a function that is needed is missing, or descriptor buffers are to be used and are not
+    /// enabled.
+    ///
+    /// # Safety
+    /// 1. Instance, physical device and device are live, belong together, and outlive everything that is made from the value.
+    /// 2. `info.functions` are theirs.
+    /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.features` says is enabled.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n// SAFETY: instance and device are live, and outlive everything that is made from the value.\nlet device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(device.model(), BindingModel::Sets);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    pub unsafe fn new(info: &DescriptorDeviceCreateInfo) -> Result<Self, CreateDescriptorDeviceError> {
+        // SAFETY: the caller's own promise.
+        let driver = unsafe {
+            DescriptorDriver::new(&info.functions, info.instance, info.physical_device, info.device)
+        }?;
+        let api_version = info.api_version.min(driver.facts.properties.api_version);
+        let features = info.features | DescriptorFeatures::of_version(api_version);
+        let has_buffers = features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER);
+        let model = match info.model {
+            BindingModel::Auto if has_buffers => BindingModel::Buffer,
+            BindingModel::Auto => BindingModel::Sets,
+            BindingModel::Buffer if !has_buffers => {
+                return Err(CreateDescriptorDeviceError::NoDescriptorBuffer);
+            }
+            chosen => chosen,
+        };
+        if let (true, Some(missing)) = (has_buffers, driver.missing_for_descriptor_buffer()) {
+            return Err(missing.into());
+        }
+        if features.contains(DescriptorFeatures::PUSH_DESCRIPTOR) && !driver.has_push_descriptors() {
+            return Err(MissingFunction { name: "vkCmdPushDescriptorSetKHR" }.into());
+        }
+        if features.contains(DescriptorFeatures::UPDATE_TEMPLATE) && !driver.has_templates() {
+            return Err(MissingFunction { name: "vkCreateDescriptorUpdateTemplate" }.into());
+        }
+        let facts = &driver.facts;
+        let quirks = info
+            .quirks
+            .unwrap_or_else(|| DescriptorQuirks::of_driver(facts.driver_id, facts.properties.driver_version));
+        let update_after_bind = AtomicU64::new(0);
+        let inner = Inner { driver, api_version, features, quirks, model, update_after_bind };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The Vulkan version in use: the program's, as far as the device has it.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.api_version() <= gpu.api_version());\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn api_version(&self) -> u32 {
+        self.inner.api_version
+    }
+
+    /// What is enabled, and what came with the version.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.features().contains(DescriptorFeatures::MAINTENANCE1));\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn features(&self) -> DescriptorFeatures {
+        self.inner.features
+    }
+
+    /// The faults that are worked around.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.quirks().is_empty());\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn quirks(&self) -> DescriptorQuirks {
+        self.inner.quirks
+    }
+
+    /// How shaders get at descriptors: never [`BindingModel::Auto`].
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(device.model(), BindingModel::Sets);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn model(&self) -> BindingModel {
+        self.inner.model
+    }
+
+    /// The device's limits.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.limits().non_coherent_atom_size > 0);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    pub fn limits(&self) -> &vk::PhysicalDeviceLimits {
+        &self.inner.driver.facts.properties.limits
+    }
+
+    /// `maxUpdateAfterBindDescriptorsInAllPools`; 0 where sets cannot be updated after they are bound.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.update_after_bind_used() <= device.max_update_after_bind());\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn max_update_after_bind(&self) -> u64 {
+        self.inner.driver.facts.indexing.max_update_after_bind_descriptors_in_all_pools.into()
+    }
+
+    /// Descriptors in the update-after-bind pools of everything that was made from this value.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(device.update_after_bind_used(), 0);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn update_after_bind_used(&self) -> u64 {
+        self.inner.update_after_bind.load(Ordering::Relaxed)
+    }
+
+    /// Takes room for `descriptors` in update-after-bind pools. The error is how many are left.
+    #[allow(dead_code, reason = "for pools and heaps")]
+    pub(crate) fn reserve_update_after_bind(&self, descriptors: u64) -> Result<(), u64> {
+        let most = self.max_update_after_bind();
+        let more = |used: u64| used.checked_add(descriptors).filter(|&sum| sum <= most);
+        let count = &self.inner.update_after_bind;
+        count
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .map(drop)
+            .map_err(|used| most.saturating_sub(used))
+    }
+
+    /// Gives back what [`Self::reserve_update_after_bind`] took.
+    #[allow(dead_code, reason = "for pools and heaps")]
+    pub(crate) fn release_update_after_bind(&self, descriptors: u64) {
+        self.inner.update_after_bind.fetch_sub(descriptors, Ordering::Relaxed);
+    }
+
+    /// The calls.
+    #[allow(dead_code, reason = "for pools and heaps")]
+    #[inline]
+    pub(crate) fn driver(&self) -> &DescriptorDriver {
+        &self.inner.driver
+    }
+}
+
+/// Why there is no [`DescriptorDevice`].
+///
+/// ```
+/// # use sublet::{descriptor::*, sim};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// let info = DescriptorDeviceCreateInfo {
+///     model: BindingModel::Buffer,
+///     ..DescriptorDeviceCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
+/// };
+/// // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// let error = unsafe { DescriptorDevice::new(&info) }.unwrap_err();
+/// assert!(matches!(error, CreateDescriptorDeviceError::NoDescriptorBuffer));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CreateDescriptorDeviceError {
+    /// A function is neither given nor found: the handles are not of one device, or a feature is not enabled.
+    Missing(MissingFunction),
+    /// [`BindingModel::Buffer`] without [`DescriptorFeatures::DESCRIPTOR_BUFFER`].
+    NoDescriptorBuffer,
+}
+
+impl From<MissingFunction> for CreateDescriptorDeviceError {
+    fn from(missing: MissingFunction) -> Self {
+        Self::Missing(missing)
+    }
+}
+
+impl fmt::Display for CreateDescriptorDeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing(_) => "the device does not have what descriptors need",
+            Self::NoDescriptorBuffer => "descriptor buffers are asked for, and the feature is not enabled",
+        })
+    }
+}
+
+impl Error for CreateDescriptorDeviceError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Missing(missing) => Some(missing),
+            Self::NoDescriptorBuffer => None,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! A descriptor set layout, and what the library has to know of it.
+
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::counts::{DescriptorCounts, DescriptorKind};
+use crate::base::cast::index;
+
+/// One binding of a [`SetLayout`].
+///
+/// ```
+/// # use ash::vk; use sublet::descriptor::*;
+/// let bindings = [vk::DescriptorSetLayoutBinding::default()
+///     .binding(3).descriptor_type(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(2)];
+/// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+/// // SAFETY: the create-info is valid. A layout that is only looked at may be null.
+/// let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;
+/// let binding: &SetLayoutBinding = layout.binding(3).unwrap();
+/// assert_eq!((binding.kind, binding.count), (DescriptorKind::StorageBuffer, 2));
+/// # Ok::<(), SetLayoutError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct SetLayoutBinding {
+    /// The number of the binding.
+    pub binding: u32,
+    /// The type of its descriptors.
+    pub kind: DescriptorKind,
+    /// How many; bytes of an inline uniform block; the most that there can be if the count is variable.
+    pub count: u32,
+    /// The stages that see it.
+    pub stages: vk::ShaderStageFlags,
+    /// Its samplers are part of the layout.
+    pub immutable_samplers: bool,
+    /// `VkDescriptorBindingFlags`.
+    pub flags: vk::DescriptorBindingFlags,
+    /// The types that a mutable descriptor may have; empty for others.
+    pub mutable_types: Box<[vk::DescriptorType]>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    flags: vk::DescriptorSetLayoutCreateFlags,
+    /// Without the binding whose count is variable.
+    fixed: DescriptorCounts,
+    variable: Option<(DescriptorKind, u32)>,
+    /// By number of the binding.
+    bindings: Box<[SetLayoutBinding]>,
+}
+
+/// A `VkDescriptorSetLayout` of the program's, with what is in it: Vulkan does not tell what a layout was made from.
+///
+/// Made once beside the layout, and cheap to clone. It does not own the layout.
+///
+/// ```
+/// # use ash::vk; use sublet::descriptor::*;
+/// let bindings = [
+///     vk::DescriptorSetLayoutBinding::default()
+///         .binding(0).descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(1),
+///     vk::DescriptorSetLayoutBinding::default()
+///         .binding(1).descriptor_type(vk::DescriptorType::COMBINED_IMAGE_SAMPLER).descriptor_count(4),
+/// ];
+/// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+/// // SAFETY: the create-info is valid. A layout that is only looked at may be null.
+/// let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;
+/// assert_eq!(layout.counts().get(DescriptorKind::CombinedImageSampler), 4);
+/// # Ok::<(), SetLayoutError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SetLayout {
+    handle: vk::DescriptorSetLayout,
+    inner: Arc<Inner>,
+}
+
+impl SetLayout {
+    /// What `layout` was made from.
+    ///
+    /// Structures of the chain that are known: `VkDescriptorSetLayoutBindingFlagsCreateInfo` and
+    /// `VkMutableDescriptorTypeCreateInfoEXT`. Others are stepped over: they do not change what pools have to hold.
+    ///
+    /// # Errors
+    /// [`SetLayoutError`] for descriptors of vendors' types.
+    ///
+    /// # Safety
+    /// The create-info and its chain are valid, and `layout` was made from it.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\nlet info = vk::DescriptorSetLayoutCreateInfo::default();\n// SAFETY: the create-info is valid. A layout that is only looked at may be null.\nlet layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.counts().is_zero());\n# Ok::<(), SetLayoutError>(())\n```"]
+    pub unsafe fn new(
+        layout: vk::DescriptorSetLayout,
+        info: &vk::DescriptorSetLayoutCreateInfo<'_>,
+    ) -> Result<Self, SetLayoutError> {
+        // SAFETY: the create-info is valid: `bindingCount` bindings (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
+        let given = unsafe { slice(info.p_bindings, info.binding_count) };
+        // SAFETY: the chain is valid: the caller's promise.
+        let chain = unsafe { Chain::read(info.p_next) };
+        let mut bindings = Vec::with_capacity(given.len());
+        for (at, binding) in given.iter().enumerate() {
+            let kind =
+                DescriptorKind::from_vk(binding.descriptor_type).ok_or(SetLayoutError::UnknownType {
+                    binding: binding.binding,
+                    descriptor_type: binding.descriptor_type,
+                })?;
+            bindings.push(SetLayoutBinding {
+                binding: binding.binding,
+                kind,
+                count: binding.descriptor_count,
+                stages: binding.stage_flags,
+                immutable_samplers: !binding.p_immutable_samplers.is_null()
+                    && matches!(kind, DescriptorKind::Sampler | DescriptorKind::CombinedImageSampler),
+                flags: chain.flags.get(at).copied().unwrap_or_default(),
+                mutable_types: chain.mutable_types(at, kind),
+            });
+        }
+        bindings.sort_by_key(|binding| binding.binding);
+        let mut fixed = DescriptorCounts::new();
+        let mut variable = None;
+        for binding in &bindings {
+            if binding.flags.contains(vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT) {
+                variable = Some((binding.kind, binding.count));
+            } else {
+                fixed = fixed.with(binding.kind, binding.count);
+            }
+            if binding.kind == DescriptorKind::InlineUniformBlock && binding.count != 0 {
+                fixed = fixed.with_inline_uniform_bindings(1);
+            }
+        }
+        let inner = Inner { flags: info.flags, fixed, variable, bindings: bindings.into() };
+        Ok(Self { handle: layout, inner: Arc::new(inner) })
+    }
+
+    /// The layout itself.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.handle(), vk::DescriptorSetLayout::null());\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[inline]
+    #[must_use]
+    pub fn handle(&self) -> vk::DescriptorSetLayout {
+        self.handle
+    }
+
+    /// The flags that it was made with.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.flags().is_empty());\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn flags(&self) -> vk::DescriptorSetLayoutCreateFlags {
+        self.inner.flags
+    }
+
+    /// What a set of it takes out of a pool: as much as there can be, if a count is variable.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.counts().is_zero());\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn counts(&self) -> DescriptorCounts {
+        match self.inner.variable {
+            None => self.inner.fixed,
+            Some((kind, most)) => self.inner.fixed.with(kind, most),
+        }
+    }
+
+    /// What a set of it takes with `count` descriptors in the binding whose count is variable. Without such a binding
+    /// `count` says nothing.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.counts_with(9), layout.counts());\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn counts_with(&self, count: u32) -> DescriptorCounts {
+        match self.inner.variable {
+            None => self.inner.fixed,
+            Some((kind, _)) => self.inner.fixed.with(kind, count),
+        }
+    }
+
+    /// The most descriptors that the binding with a variable count takes; `None` if there is none.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.max_variable_count(), None);\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn max_variable_count(&self) -> Option<u32> {
+        self.inner.variable.map(|(_, most)| most)
+    }
+
+    /// The bindings, by number.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.bindings().is_empty());\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn bindings(&self) -> &[SetLayoutBinding] {
+        &self.inner.bindings
+    }
+
+    /// One binding. O(log n) in the number of bindings.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.binding(0), None);\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn binding(&self, binding: u32) -> Option<&SetLayoutBinding> {
+        let at = self.inner.bindings.binary_search_by_key(&binding, |binding| binding.binding).ok()?;
+        self.inner.bindings.get(at)
+    }
+
+    /// Sets of it come out of pools that may be updated after they are bound.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(!layout.is_update_after_bind());\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn is_update_after_bind(&self) -> bool {
+        self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL)
+    }
+
+    /// Its descriptors are pushed: there are no sets of it.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(!layout.is_push_descriptor());\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn is_push_descriptor(&self) -> bool {
+        self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR)
+    }
+
+    /// Its descriptors are in a descriptor buffer: there are no sets of it.
+    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(!layout.is_descriptor_buffer());\n# Ok::<(), SetLayoutError>(())\n```"]
+    #[must_use]
+    pub fn is_descriptor_buffer(&self) -> bool {
+        self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT)
+    }
+}
+
+/// What is read of a layout's chain.
+struct Chain<'a> {
+    /// By position of the binding; may be shorter.
+    flags: &'a [vk::DescriptorBindingFlags],
+    /// By position of the binding; may be shorter.
+    mutable: &'a [vk::MutableDescriptorTypeListEXT<'a>],
+}
+
+impl Chain<'_> {
+    /// # Safety
+    /// The chain is valid, or null.
+    unsafe fn read(next: *const std::ffi::c_void) -> Self {
+        let mut chain = Self { flags: &[], mutable: &[] };
+        let mut next = next.cast::<vk::BaseInStructure<'_>>();
+        while !next.is_null() {
+            // SAFETY: the chain is valid, so that every link begins with a type and a pointer to the next one.
+            let link = unsafe { &*next };
+            match link.s_type {
+                vk::StructureType::DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO => {
+                    let info = next.cast::<vk::DescriptorSetLayoutBindingFlagsCreateInfo<'_>>();
+                    // SAFETY: its type says that it is this structure.
+                    let info = unsafe { &*info };
+                    // SAFETY: VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-parameter.
+                    chain.flags = unsafe { slice(info.p_binding_flags, info.binding_count) };
+                }
+                vk::StructureType::MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT => {
+                    let info = next.cast::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>();
+                    // SAFETY: its type says that it is this structure.
+                    let info = unsafe { &*info };
+                    let lists = info.p_mutable_descriptor_type_lists;
+                    // SAFETY: VUID-VkMutableDescriptorTypeCreateInfoEXT-pMutableDescriptorTypeLists-parameter.
+                    chain.mutable = unsafe { slice(lists, info.mutable_descriptor_type_list_count) };
+                }
+                _ => {}
+            }
+            next = link.p_next;
+        }
+        chain
+    }
+
+    /// The types of the mutable binding at this position.
+    fn mutable_types(&self, at: usize, kind: DescriptorKind) -> Box<[vk::DescriptorType]> {
+        match self.mutable.get(at) {
+            Some(list) if kind == DescriptorKind::Mutable => {
+                // SAFETY: the chain is valid: `descriptorTypeCount` types
+                // (VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-parameter).
+                unsafe { slice(list.p_descriptor_types, list.descriptor_type_count) }.into()
+            }
+            _ => Box::default(),
+        }
+    }
+}
+
+/// An array as C has it.
+///
+/// # Safety
+/// `first` is null, or points to `count` values that live for `'a`.
+unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
+    if first.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's own promise; not null.
+    unsafe { std::slice::from_raw_parts(first, index(count)) }
+}
+
+/// A layout has something that cannot be counted.
+///
+/// ```
+/// # use ash::vk; use sublet::descriptor::*;
+/// let bindings = [vk::DescriptorSetLayoutBinding::default()
+///     .descriptor_type(vk::DescriptorType::BLOCK_MATCH_IMAGE_QCOM).descriptor_count(1)];
+/// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+/// // SAFETY: the create-info is valid. A layout that is only looked at may be null.
+/// let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) };
+/// assert!(matches!(layout, Err(SetLayoutError::UnknownType { binding: 0, .. })));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SetLayoutError {
+    /// A type of descriptor that the library does not know.
+    UnknownType {
+        /// The number of the binding.
+        binding: u32,
+        /// Its type.
+        descriptor_type: vk::DescriptorType,
+    },
+}
+
+impl fmt::Display for SetLayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownType { binding, descriptor_type } => {
+                write!(f, "binding {binding} has descriptors of type {descriptor_type:?}, which is not known")
+            }
+        }
+    }
+}
+
+impl Error for SetLayoutError {}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+
+    fn binding(number: u32, kind: DescriptorKind, count: u32) -> vk::DescriptorSetLayoutBinding<'static> {
+        vk::DescriptorSetLayoutBinding::default()
+            .binding(number)
+            .descriptor_type(kind.to_vk())
+            .descriptor_count(count)
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+    }
+
+    #[test]
+    fn what_is_variable_is_counted_apart() {
+        let bindings = [
+            binding(5, DescriptorKind::SampledImage, 1000),
+            binding(1, DescriptorKind::InlineUniformBlock, 64),
+            binding(2, DescriptorKind::InlineUniformBlock, 0),
+        ];
+        let flags = [
+            vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT,
+            vk::DescriptorBindingFlags::empty(),
+            vk::DescriptorBindingFlags::empty(),
+        ];
+        let mut binding_flags =
+            vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
+        let info =
+            vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut binding_flags);
+        // SAFETY: the create-info is valid; the layout is only looked at.
+        let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
+        assert_eq!(layout.max_variable_count(), Some(1000));
+        assert_eq!(layout.counts().get(DescriptorKind::SampledImage), 1000);
+        let ten = layout.counts_with(10);
+        assert_eq!(ten.get(DescriptorKind::SampledImage), 10);
+        assert_eq!(ten.get(DescriptorKind::InlineUniformBlock), 64);
+        assert_eq!(ten.inline_uniform_bindings(), 1);
+        assert_eq!(layout.bindings().iter().map(|binding| binding.binding).collect::<Vec<_>>(), [1, 2, 5]);
+        assert_eq!(layout.binding(5).unwrap().flags, flags[0]);
+    }
+
+    #[test]
+    fn mutable_types_belong_to_their_binding() {
+        let bindings = [binding(0, DescriptorKind::Sampler, 1), binding(1, DescriptorKind::Mutable, 7)];
+        let types = [vk::DescriptorType::SAMPLED_IMAGE, vk::DescriptorType::STORAGE_BUFFER];
+        let lists = [
+            vk::MutableDescriptorTypeListEXT::default(),
+            vk::MutableDescriptorTypeListEXT::default().descriptor_types(&types),
+        ];
+        let mut mutable =
+            vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable);
+        // SAFETY: the create-info is valid; the layout is only looked at.
+        let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
+        assert_eq!(*layout.binding(1).unwrap().mutable_types, types);
+        assert!(layout.binding(0).unwrap().mutable_types.is_empty());
+    }
+}

@@ -1,0 +1,16 @@
+//! Descriptors: sets, heaps and what binds them.
+//!
+//! Everything here starts from a [`DescriptorDevice`]: what the device can do with descriptors, asked once, and shared by all
+//! that is made from it.
+
+mod counts;
+mod device;
+mod features;
+mod layout;
+mod quirks;
+
+pub use counts::{DescriptorCounts, DescriptorKind};
+pub use device::{BindingModel, CreateDescriptorDeviceError, DescriptorDevice, DescriptorDeviceCreateInfo};
+pub use features::DescriptorFeatures;
+pub use layout::{SetLayout, SetLayoutBinding, SetLayoutError};
+pub use quirks::DescriptorQuirks;

@@ -1,0 +1,60 @@
+//! VK_EXT_descriptor_buffer: where descriptors are in memory, and their bytes.
+
+use ash::vk;
+
+use super::super::functions::MissingFunction;
+use super::driver::DescriptorDriver;
+
+impl DescriptorDriver {
+    /// The first function of VK_EXT_descriptor_buffer that the device does not have.
+    pub(crate) fn missing_for_descriptor_buffer(&self) -> Option<MissingFunction> {
+        let functions = &self.functions;
+        let needed = [
+            (functions.get_descriptor_set_layout_size.is_none(), "vkGetDescriptorSetLayoutSizeEXT"),
+            (
+                functions.get_descriptor_set_layout_binding_offset.is_none(),
+                "vkGetDescriptorSetLayoutBindingOffsetEXT",
+            ),
+            (functions.get_descriptor.is_none(), "vkGetDescriptorEXT"),
+            (functions.cmd_bind_descriptor_buffers.is_none(), "vkCmdBindDescriptorBuffersEXT"),
+            (functions.cmd_set_descriptor_buffer_offsets.is_none(), "vkCmdSetDescriptorBufferOffsetsEXT"),
+            (self.common.get_buffer_device_address.is_none(), "vkGetBufferDeviceAddress"),
+        ];
+        needed.into_iter().find_map(|(missing, name)| missing.then_some(MissingFunction { name }))
+    }
+
+    /// `vkGetDescriptorSetLayoutSizeEXT`, in bytes; 0 where there is no such function.
+    ///
+    /// # Safety
+    /// The layout is live, and was made with VK_DESCRIPTOR_SET_LAYOUT_CREATE_DESCRIPTOR_BUFFER_BIT_EXT
+    /// (VUID-vkGetDescriptorSetLayoutSizeEXT-layout-08012).
+    pub(crate) unsafe fn set_layout_size(&self, layout: vk::DescriptorSetLayout) -> u64 {
+        let Some(query) = self.functions.get_descriptor_set_layout_size else { return 0 };
+        let mut size = 0;
+        // SAFETY: the device is live; the rest is the caller's promise.
+        unsafe { query(self.device, layout, &mut size) };
+        size
+    }
+
+    /// `vkGetDescriptorSetLayoutBindingOffsetEXT`, in bytes; 0 where there is no such function.
+    ///
+    /// # Safety
+    /// As [`Self::set_layout_size`], and the layout has the binding.
+    pub(crate) unsafe fn binding_offset(&self, layout: vk::DescriptorSetLayout, binding: u32) -> u64 {
+        let Some(query) = self.functions.get_descriptor_set_layout_binding_offset else { return 0 };
+        let mut offset = 0;
+        // SAFETY: the device is live; the rest is the caller's promise.
+        unsafe { query(self.device, layout, binding, &mut offset) };
+        offset
+    }
+
+    /// `vkGetDescriptorEXT`: writes the bytes of one descriptor. Nothing where there is no such function.
+    ///
+    /// # Safety
+    /// The info is valid, and `bytes` is as long as the device says for its type (VUID-vkGetDescriptorEXT-dataSize-08125).
+    pub(crate) unsafe fn descriptor_bytes(&self, info: &vk::DescriptorGetInfoEXT<'_>, bytes: &mut [u8]) {
+        let Some(get) = self.functions.get_descriptor else { return };
+        // SAFETY: the device is live; the rest is the caller's promise.
+        unsafe { get(self.device, info, bytes.len(), bytes.as_mut_ptr().cast()) };
+    }
+}

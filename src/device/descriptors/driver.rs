@@ -1,0 +1,228 @@
+//! Layouts, pools and sets: one call each, with its result checked.
+
+use ash::vk;
+
+use super::super::error::DriverError;
+use super::super::functions::{DescriptorFunctions, Functions, MissingFunction, VulkanFunctions};
+use super::facts::DescriptorFacts;
+
+/// A live device, as descriptors see it.
+#[derive(Debug)]
+pub(crate) struct DescriptorDriver {
+    pub(super) functions: DescriptorFunctions,
+    /// The functions that have nothing to do with descriptors.
+    pub(super) common: Functions,
+    pub(super) device: vk::Device,
+    pub(crate) facts: DescriptorFacts,
+}
+
+/// What a descriptor pool is to hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewDescriptorPool<'a> {
+    pub(crate) max_sets: u32,
+    /// Counts that are not zero; bytes for inline uniform blocks.
+    pub(crate) sizes: &'a [vk::DescriptorPoolSize],
+    pub(crate) flags: vk::DescriptorPoolCreateFlags,
+    /// Bindings of inline uniform blocks: none needs no structure.
+    pub(crate) inline_uniform_bindings: u32,
+    /// For each entry of `sizes` the types that its mutable descriptors take; empty without mutable descriptors.
+    pub(crate) mutable_types: &'a [vk::MutableDescriptorTypeListEXT<'a>],
+}
+
+impl DescriptorDriver {
+    /// # Safety
+    /// The handles are live and belong together, the given functions are theirs. All of it stays so until this value and
+    /// everything made through it is gone.
+    pub(crate) unsafe fn new(
+        given: &VulkanFunctions,
+        instance: vk::Instance,
+        physical_device: vk::PhysicalDevice,
+        device: vk::Device,
+    ) -> Result<Self, MissingFunction> {
+        // SAFETY: the caller's own promise.
+        let common = unsafe { given.resolve(instance, device) }?;
+        // SAFETY: the caller's own promise.
+        let functions = unsafe { given.resolve_descriptors(instance, device) }?;
+        // SAFETY: the caller's own promise.
+        let facts = unsafe { DescriptorFacts::read(&common, physical_device) };
+        Ok(Self { functions, common, device, facts })
+    }
+
+    /// `vkCreateDescriptorSetLayout`.
+    ///
+    /// # Safety
+    /// The create-info is valid (VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter).
+    pub(crate) unsafe fn create_set_layout(
+        &self,
+        info: &vk::DescriptorSetLayoutCreateInfo<'_>,
+    ) -> Result<vk::DescriptorSetLayout, DriverError> {
+        let mut layout = vk::DescriptorSetLayout::null();
+        // SAFETY: the device is live, and the create-info is valid: the caller's promise.
+        let result = unsafe {
+            (self.functions.create_descriptor_set_layout)(self.device, info, std::ptr::null(), &mut layout)
+        };
+        DriverError::check("vkCreateDescriptorSetLayout", result)?;
+        Ok(layout)
+    }
+
+    /// `vkGetDescriptorSetLayoutSupport`: whether such a layout can be made, and how many descriptors its binding with a variable
+    /// count may have. `None` where there is no such function.
+    ///
+    /// # Safety
+    /// The create-info is valid (VUID-vkGetDescriptorSetLayoutSupport-pCreateInfo-parameter).
+    pub(crate) unsafe fn set_layout_support(
+        &self,
+        info: &vk::DescriptorSetLayoutCreateInfo<'_>,
+    ) -> Option<(bool, u32)> {
+        let query = self.functions.get_descriptor_set_layout_support?;
+        let mut variable = vk::DescriptorSetVariableDescriptorCountLayoutSupport::default();
+        let mut support = vk::DescriptorSetLayoutSupport::default().push_next(&mut variable);
+        // SAFETY: the device is live, the create-info is valid: the caller's promise; and the chain's one structure extends
+        // VkDescriptorSetLayoutSupport, and is stepped over where it is not known.
+        unsafe { query(self.device, info, &mut support) };
+        let supported = support.supported != vk::FALSE;
+        Some((supported, variable.max_variable_descriptor_count))
+    }
+
+    /// `vkDestroyDescriptorSetLayout`.
+    ///
+    /// # Safety
+    /// The layout came from [`Self::create_set_layout`] and is destroyed once.
+    pub(crate) unsafe fn destroy_set_layout(&self, layout: vk::DescriptorSetLayout) {
+        // SAFETY: the caller's own promise (VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter).
+        unsafe { (self.functions.destroy_descriptor_set_layout)(self.device, layout, std::ptr::null()) };
+    }
+
+    /// `vkCreateDescriptorPool`.
+    pub(crate) fn create_pool(&self, new: &NewDescriptorPool<'_>) -> Result<vk::DescriptorPool, DriverError> {
+        let mut info = vk::DescriptorPoolCreateInfo::default()
+            .max_sets(new.max_sets)
+            .pool_sizes(new.sizes)
+            .flags(new.flags);
+        let mut inline = vk::DescriptorPoolInlineUniformBlockCreateInfo::default()
+            .max_inline_uniform_block_bindings(new.inline_uniform_bindings);
+        if new.inline_uniform_bindings != 0 {
+            info = info.push_next(&mut inline);
+        }
+        let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default()
+            .mutable_descriptor_type_lists(new.mutable_types);
+        if !new.mutable_types.is_empty() {
+            info = info.push_next(&mut mutable);
+        }
+        let mut pool = vk::DescriptorPool::null();
+        // SAFETY: the device is live; the callers give sets and sizes that are not zero
+        // (VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227, VUID-VkDescriptorPoolSize-descriptorCount-00302),
+        // and structures of extensions only where the program has enabled them.
+        let result = unsafe {
+            (self.functions.create_descriptor_pool)(self.device, &info, std::ptr::null(), &mut pool)
+        };
+        DriverError::check("vkCreateDescriptorPool", result)?;
+        Ok(pool)
+    }
+
+    /// `vkDestroyDescriptorPool`.
+    ///
+    /// # Safety
+    /// The pool came from [`Self::create_pool`], is destroyed once, and no set of it is in use by the device
+    /// (VUID-vkDestroyDescriptorPool-descriptorPool-00303).
+    pub(crate) unsafe fn destroy_pool(&self, pool: vk::DescriptorPool) {
+        // SAFETY: the caller's own promise.
+        unsafe { (self.functions.destroy_descriptor_pool)(self.device, pool, std::ptr::null()) };
+    }
+
+    /// `vkResetDescriptorPool`. Its sets are gone.
+    ///
+    /// # Safety
+    /// The pool is live, nobody else uses it, and no set of it is in use by the device
+    /// (VUID-vkResetDescriptorPool-descriptorPool-00313).
+    pub(crate) unsafe fn reset_pool(&self, pool: vk::DescriptorPool) -> Result<(), DriverError> {
+        let flags = vk::DescriptorPoolResetFlags::empty();
+        // SAFETY: the caller's own promise.
+        let result = unsafe { (self.functions.reset_descriptor_pool)(self.device, pool, flags) };
+        DriverError::check("vkResetDescriptorPool", result)
+    }
+
+    /// `vkAllocateDescriptorSets` of one set.
+    ///
+    /// # Safety
+    /// Pool and layout are live and go together (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044), the layout is none of
+    /// push descriptors or descriptor buffers (-00308, -08009), and nobody else uses the pool.
+    #[inline]
+    pub(crate) unsafe fn allocate_set(
+        &self,
+        pool: vk::DescriptorPool,
+        layout: vk::DescriptorSetLayout,
+    ) -> Result<vk::DescriptorSet, DriverError> {
+        let layouts = [layout];
+        let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+        // SAFETY: the caller's own promise.
+        unsafe { self.allocate_one(&info) }
+    }
+
+    /// The same for a layout whose last binding takes as many descriptors as are asked for.
+    ///
+    /// # Safety
+    /// As [`Self::allocate_set`], and `count` is not above what the layout says
+    /// (VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046).
+    pub(crate) unsafe fn allocate_variable_set(
+        &self,
+        pool: vk::DescriptorPool,
+        layout: vk::DescriptorSetLayout,
+        count: u32,
+    ) -> Result<vk::DescriptorSet, DriverError> {
+        let layouts = [layout];
+        let counts = [count];
+        let mut variable =
+            vk::DescriptorSetVariableDescriptorCountAllocateInfo::default().descriptor_counts(&counts);
+        let info = vk::DescriptorSetAllocateInfo::default()
+            .descriptor_pool(pool)
+            .set_layouts(&layouts)
+            .push_next(&mut variable);
+        // SAFETY: the caller's own promise.
+        unsafe { self.allocate_one(&info) }
+    }
+
+    /// # Safety
+    /// The info is valid and asks for one set.
+    #[inline]
+    unsafe fn allocate_one(
+        &self,
+        info: &vk::DescriptorSetAllocateInfo<'_>,
+    ) -> Result<vk::DescriptorSet, DriverError> {
+        let mut set = vk::DescriptorSet::null();
+        // SAFETY: the device is live, there is room for the one set, and the rest is the caller's promise
+        // (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter).
+        let result = unsafe { (self.functions.allocate_descriptor_sets)(self.device, info, &mut set) };
+        DriverError::check("vkAllocateDescriptorSets", result)?;
+        Ok(set)
+    }
+
+    /// `vkFreeDescriptorSets` of some sets of a pool.
+    ///
+    /// # Safety
+    /// The sets came from this pool, which has VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT
+    /// (VUID-vkFreeDescriptorSets-descriptorPool-00312), they are freed once, the device does not use them (-00309), and nobody
+    /// else uses the pool.
+    pub(crate) unsafe fn free_sets(
+        &self,
+        pool: vk::DescriptorPool,
+        sets: &[vk::DescriptorSet],
+    ) -> Result<(), DriverError> {
+        let count = crate::base::cast::narrow(sets.len());
+        // SAFETY: the caller's own promise.
+        let result =
+            unsafe { (self.functions.free_descriptor_sets)(self.device, pool, count, sets.as_ptr()) };
+        DriverError::check("vkFreeDescriptorSets", result)
+    }
+
+    /// Names an object for debuggers, where the program has VK_EXT_debug_utils. A refusal changes nothing, and is ignored.
+    ///
+    /// # Safety
+    /// The object is live, nobody else uses it, and VK_EXT_debug_utils is enabled.
+    pub(crate) unsafe fn set_name<H: vk::Handle>(&self, object: H, name: &std::ffi::CStr) {
+        let Some(set_name) = self.functions.set_debug_utils_object_name else { return };
+        let info = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(object).object_name(name);
+        // SAFETY: the caller's own promise (VUID-vkSetDebugUtilsObjectNameEXT-pNameInfo-02587).
+        let _ = unsafe { set_name(self.device, &info) };
+    }
+}

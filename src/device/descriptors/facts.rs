@@ -1,0 +1,67 @@
+//! What a device says of its descriptors. Asked once.
+
+use ash::vk;
+
+use super::super::functions::Functions;
+
+/// Limits and properties of a device that concern descriptors. What the device does not know is zero.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DescriptorFacts {
+    pub(crate) properties: vk::PhysicalDeviceProperties,
+    pub(crate) driver_id: vk::DriverId,
+    /// `maxPerSetDescriptors`.
+    pub(crate) max_per_set: u32,
+    pub(crate) indexing: vk::PhysicalDeviceDescriptorIndexingProperties<'static>,
+    pub(crate) inline_uniform: vk::PhysicalDeviceInlineUniformBlockProperties<'static>,
+    /// `maxPushDescriptors`.
+    pub(crate) max_push_descriptors: u32,
+    pub(crate) buffer: vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'static>,
+}
+
+impl DescriptorFacts {
+    /// # Safety
+    /// The physical device is live, and the functions are its own.
+    pub(super) unsafe fn read(functions: &Functions, physical_device: vk::PhysicalDevice) -> Self {
+        let Some(query) = functions.get_physical_device_properties2 else {
+            let mut properties = vk::PhysicalDeviceProperties::default();
+            // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceProperties-physicalDevice-parameter).
+            unsafe { (functions.get_physical_device_properties)(physical_device, &mut properties) };
+            return Self { properties, ..Self::default() };
+        };
+        let mut driver = vk::PhysicalDeviceDriverProperties::default();
+        let mut maintenance3 = vk::PhysicalDeviceMaintenance3Properties::default();
+        let mut indexing = vk::PhysicalDeviceDescriptorIndexingProperties::default();
+        let mut inline_uniform = vk::PhysicalDeviceInlineUniformBlockProperties::default();
+        let mut push = vk::PhysicalDevicePushDescriptorPropertiesKHR::default();
+        let mut buffer = vk::PhysicalDeviceDescriptorBufferPropertiesEXT::default();
+        let mut all = vk::PhysicalDeviceProperties2::default()
+            .push_next(&mut driver)
+            .push_next(&mut maintenance3)
+            .push_next(&mut indexing)
+            .push_next(&mut inline_uniform)
+            .push_next(&mut push)
+            .push_next(&mut buffer);
+        // SAFETY: the physical device is live, and every structure of the chain is one that extends
+        // VkPhysicalDeviceProperties2 (VUID-VkPhysicalDeviceProperties2-pNext-pNext); a device that does not know one steps
+        // over it, and leaves it zero.
+        unsafe { query(physical_device, &mut all) };
+        let properties = all.properties;
+        indexing.p_next = std::ptr::null_mut();
+        inline_uniform.p_next = std::ptr::null_mut();
+        buffer.p_next = std::ptr::null_mut();
+        Self {
+            properties,
+            driver_id: driver.driver_id,
+            max_per_set: maintenance3.max_per_set_descriptors,
+            indexing,
+            inline_uniform,
+            max_push_descriptors: push.max_push_descriptors,
+            buffer,
+        }
+    }
+}
+
+// SAFETY: the structures hold numbers; their chains are cut where they are filled, and nobody follows them.
+unsafe impl Send for DescriptorFacts {}
+// SAFETY: as above.
+unsafe impl Sync for DescriptorFacts {}

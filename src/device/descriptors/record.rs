@@ -1,0 +1,131 @@
+//! What is recorded: sets, descriptors and offsets that are bound.
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use super::driver::DescriptorDriver;
+use crate::base::cast::narrow;
+
+/// Where in a pipeline layout something is bound.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BindTarget {
+    pub(crate) commands: vk::CommandBuffer,
+    pub(crate) bind_point: vk::PipelineBindPoint,
+    pub(crate) layout: vk::PipelineLayout,
+    /// The first set.
+    pub(crate) set: u32,
+}
+
+impl DescriptorDriver {
+    /// `vkCmdBindDescriptorSets`.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, the sets fit the layout from `target.set` on
+    /// (VUID-vkCmdBindDescriptorSets-pDescriptorSets-00358), and the offsets fit the sets' dynamic descriptors (-dynamicOffsetCount-00359).
+    #[inline]
+    pub(crate) unsafe fn cmd_bind_sets(
+        &self,
+        target: &BindTarget,
+        sets: &[vk::DescriptorSet],
+        dynamic_offsets: &[u32],
+    ) {
+        // SAFETY: the caller's own promise.
+        unsafe {
+            (self.functions.cmd_bind_descriptor_sets)(
+                target.commands,
+                target.bind_point,
+                target.layout,
+                target.set,
+                narrow(sets.len()),
+                sets.as_ptr(),
+                narrow(dynamic_offsets.len()),
+                dynamic_offsets.as_ptr(),
+            );
+        }
+    }
+
+    /// Whether there are push descriptors.
+    pub(crate) fn has_push_descriptors(&self) -> bool {
+        self.functions.cmd_push_descriptor_set.is_some()
+    }
+
+    /// `vkCmdPushDescriptorSetKHR`. Nothing where there is no such function.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, the layout's set is one of push descriptors
+    /// (VUID-vkCmdPushDescriptorSet-set-00365), and the writes are valid (-pDescriptorWrites-06494).
+    pub(crate) unsafe fn cmd_push(&self, target: &BindTarget, writes: &[vk::WriteDescriptorSet<'_>]) {
+        let Some(push) = self.functions.cmd_push_descriptor_set else { return };
+        // SAFETY: the caller's own promise.
+        unsafe {
+            push(
+                target.commands,
+                target.bind_point,
+                target.layout,
+                target.set,
+                narrow(writes.len()),
+                writes.as_ptr(),
+            );
+        }
+    }
+
+    /// Whether push descriptors can be written by templates.
+    pub(crate) fn has_push_templates(&self) -> bool {
+        self.has_templates() && self.functions.cmd_push_descriptor_set_with_template.is_some()
+    }
+
+    /// `vkCmdPushDescriptorSetWithTemplateKHR`. Nothing where there is no such function.
+    ///
+    /// # Safety
+    /// As [`Self::cmd_push`]; the template was made for push descriptors of this layout and set, and `data` holds what it
+    /// reads (VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686).
+    pub(crate) unsafe fn cmd_push_with_template(
+        &self,
+        target: &BindTarget,
+        template: vk::DescriptorUpdateTemplate,
+        data: *const c_void,
+    ) {
+        let Some(push) = self.functions.cmd_push_descriptor_set_with_template else { return };
+        // SAFETY: the caller's own promise.
+        unsafe { push(target.commands, template, target.layout, target.set, data) };
+    }
+
+    /// `vkCmdBindDescriptorBuffersEXT`. Nothing where there is no such function.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, and the infos are valid
+    /// (VUID-vkCmdBindDescriptorBuffersEXT-pBindingInfos-parameter).
+    pub(crate) unsafe fn cmd_bind_buffers(
+        &self,
+        commands: vk::CommandBuffer,
+        infos: &[vk::DescriptorBufferBindingInfoEXT<'_>],
+    ) {
+        let Some(bind) = self.functions.cmd_bind_descriptor_buffers else { return };
+        // SAFETY: the caller's own promise.
+        unsafe { bind(commands, narrow(infos.len()), infos.as_ptr()) };
+    }
+
+    /// `vkCmdSetDescriptorBufferOffsetsEXT` of sets from `target.set` on. Nothing where there is no such function.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, both slices are as long, and what they say is valid
+    /// (VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-08061, -pBufferIndices-08065).
+    #[inline]
+    pub(crate) unsafe fn cmd_set_offsets(&self, target: &BindTarget, buffers: &[u32], offsets: &[u64]) {
+        let Some(set_offsets) = self.functions.cmd_set_descriptor_buffer_offsets else { return };
+        debug_assert_eq!(buffers.len(), offsets.len());
+        // SAFETY: the caller's own promise.
+        unsafe {
+            set_offsets(
+                target.commands,
+                target.bind_point,
+                target.layout,
+                target.set,
+                narrow(offsets.len()),
+                buffers.as_ptr(),
+                offsets.as_ptr(),
+            );
+        }
+    }
+}

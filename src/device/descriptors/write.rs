@@ -1,0 +1,106 @@
+//! What is written into sets, by structures or by templates.
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use super::super::error::DriverError;
+use super::super::functions::MissingFunction;
+use super::driver::DescriptorDriver;
+use crate::base::cast::narrow;
+
+impl DescriptorDriver {
+    /// `vkUpdateDescriptorSets`.
+    ///
+    /// # Safety
+    /// The writes and copies are valid, and the device does not use what they change, unless it was made to be updated
+    /// after it is bound (VUID-vkUpdateDescriptorSets-None-03047).
+    pub(crate) unsafe fn update_sets(
+        &self,
+        writes: &[vk::WriteDescriptorSet<'_>],
+        copies: &[vk::CopyDescriptorSet<'_>],
+    ) {
+        // SAFETY: the device is live; the rest is the caller's promise.
+        unsafe {
+            (self.functions.update_descriptor_sets)(
+                self.device,
+                narrow(writes.len()),
+                writes.as_ptr(),
+                narrow(copies.len()),
+                copies.as_ptr(),
+            );
+        }
+    }
+
+    /// Whether there are update templates.
+    pub(crate) fn has_templates(&self) -> bool {
+        self.functions.create_descriptor_update_template.is_some()
+            && self.functions.destroy_descriptor_update_template.is_some()
+            && self.functions.update_descriptor_set_with_template.is_some()
+    }
+
+    /// `vkCreateDescriptorUpdateTemplate`. `None` where there are no templates.
+    ///
+    /// # Safety
+    /// The create-info is valid (VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter).
+    pub(crate) unsafe fn create_template(
+        &self,
+        info: &vk::DescriptorUpdateTemplateCreateInfo<'_>,
+    ) -> Result<Option<vk::DescriptorUpdateTemplate>, DriverError> {
+        if !self.has_templates() {
+            return Ok(None);
+        }
+        let Some(create) = self.functions.create_descriptor_update_template else { return Ok(None) };
+        let mut template = vk::DescriptorUpdateTemplate::null();
+        // SAFETY: the device is live, and the create-info is valid: the caller's promise.
+        let result = unsafe { create(self.device, info, std::ptr::null(), &mut template) };
+        DriverError::check("vkCreateDescriptorUpdateTemplate", result)?;
+        Ok(Some(template))
+    }
+
+    /// `vkDestroyDescriptorUpdateTemplate`.
+    ///
+    /// # Safety
+    /// The template came from [`Self::create_template`], and is destroyed once.
+    pub(crate) unsafe fn destroy_template(&self, template: vk::DescriptorUpdateTemplate) {
+        let Some(destroy) = self.functions.destroy_descriptor_update_template else { return };
+        // SAFETY: the caller's own promise.
+        unsafe { destroy(self.device, template, std::ptr::null()) };
+    }
+
+    /// `vkUpdateDescriptorSetWithTemplate`.
+    ///
+    /// # Safety
+    /// The template came from [`Self::create_template`] and fits the set's layout, `data` holds what it reads
+    /// (VUID-vkUpdateDescriptorSetWithTemplate-pData-01685), and the device does not use the set.
+    #[inline]
+    pub(crate) unsafe fn update_with_template(
+        &self,
+        set: vk::DescriptorSet,
+        template: vk::DescriptorUpdateTemplate,
+        data: *const c_void,
+    ) {
+        let Some(update) = self.functions.update_descriptor_set_with_template else { return };
+        // SAFETY: the caller's own promise.
+        unsafe { update(self.device, set, template, data) };
+    }
+
+    /// `vkGetBufferDeviceAddress`.
+    ///
+    /// # Errors
+    /// Where the device has no such function.
+    ///
+    /// # Safety
+    /// The buffer is live, was made with VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT, memory is bound to it, and the feature
+    /// bufferDeviceAddress is enabled (VUID-vkGetBufferDeviceAddress-bufferDeviceAddress-03324).
+    pub(crate) unsafe fn buffer_address(
+        &self,
+        buffer: vk::Buffer,
+    ) -> Result<vk::DeviceAddress, MissingFunction> {
+        let missing = MissingFunction { name: "vkGetBufferDeviceAddress" };
+        let query = self.common.get_buffer_device_address.ok_or(missing)?;
+        let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
+        // SAFETY: the device is live; the rest is the caller's promise.
+        Ok(unsafe { query(self.device, &info) })
+    }
+}
