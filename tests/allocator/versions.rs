@@ -192,6 +192,7 @@ fn raw(gpu: &Gpu) -> VulkanFunctions {
         get_physical_device_memory_properties: Some(instance.get_physical_device_memory_properties),
         get_physical_device_memory_properties2: at_least(1)
             .then_some(instance1.get_physical_device_memory_properties2),
+        get_physical_device_properties2: None,
         allocate_memory: Some(device.allocate_memory),
         free_memory: Some(device.free_memory),
         map_memory: Some(device.map_memory),
@@ -215,6 +216,7 @@ fn raw(gpu: &Gpu) -> VulkanFunctions {
         get_device_image_memory_requirements: at_least(3)
             .then_some(device3.get_device_image_memory_requirements),
         // What only some entry points need.
+        get_buffer_device_address: None,
         set_device_memory_priority: None,
         get_memory_fd: None,
         get_memory_win32_handle: None,
