@@ -2,10 +2,12 @@
 
 use std::ffi::CStr;
 
-use ash::{amd, ext, khr, vk};
+use ash::{ext, khr, vk};
 use sublet::AllocatorCreateFlags;
+use sublet::descriptor::DescriptorFeatures;
 
 use super::Result;
+use super::features::Features;
 use super::messenger::{LAYER, Messages, Messenger};
 
 /// The newest version that is asked for.
@@ -130,6 +132,9 @@ pub(super) struct Device {
     pub(super) queue_family_index: u32,
     pub(super) api_version: u32,
     pub(super) flags: AllocatorCreateFlags,
+    pub(super) descriptors: DescriptorFeatures,
+    /// Semaphores may count.
+    pub(super) timeline: bool,
     instance: Instance,
 }
 
@@ -145,70 +150,31 @@ impl Device {
         let family = families.iter().position(|family| family.queue_flags.intersects(works));
         let queue_family_index = u32::try_from(family.ok_or("the device has no queue that copies")?)?;
 
-        // SAFETY: the physical device is of this instance.
-        let offered = unsafe { instance.raw.enumerate_device_extension_properties(physical_device) }?;
-        let mut priority = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
-        let mut coherent = vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default();
-        let mut address = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
-        if api_version >= vk::API_VERSION_1_2 {
-            let mut features = vk::PhysicalDeviceFeatures2::default()
-                .push_next(&mut priority)
-                .push_next(&mut coherent)
-                .push_next(&mut address);
-            // SAFETY: the chain is valid, and drivers skip what they do not know.
-            unsafe { instance.raw.get_physical_device_features2(physical_device, &mut features) };
-        }
-        // The query linked the three; each enters the new chain by itself.
-        priority.p_next = std::ptr::null_mut();
-        coherent.p_next = std::ptr::null_mut();
-        address.p_next = std::ptr::null_mut();
-        // Only what the allocator has a flag for is enabled.
-        address.buffer_device_address_capture_replay = vk::FALSE;
-        address.buffer_device_address_multi_device = vk::FALSE;
-        let has = |name| has(&offered, name);
-        let with_priority = has(ext::memory_priority::NAME) && priority.memory_priority == vk::TRUE;
-        let with_coherent =
-            has(amd::device_coherent_memory::NAME) && coherent.device_coherent_memory == vk::TRUE;
-        let with_address = address.buffer_device_address == vk::TRUE;
-        let with_budget = has(ext::memory_budget::NAME) && api_version >= vk::API_VERSION_1_1;
-        // A device that is a layer over something else demands that the program says that it knows.
-        let portability = c"VK_KHR_portability_subset";
-        let extensions: Vec<_> = [
-            (ext::memory_priority::NAME, with_priority),
-            (amd::device_coherent_memory::NAME, with_coherent),
-            (ext::memory_budget::NAME, with_budget),
-            (portability, has(portability)),
-        ]
-        .into_iter()
-        .filter(|&(_, wanted)| wanted)
-        .map(|(name, _)| name.as_ptr())
-        .collect();
+        let mut features = Features::of(&instance.raw, physical_device, api_version)?;
+        let (flags, descriptors, timeline) =
+            (features.allocator_flags(), features.descriptor_features(), features.has_timeline());
+        let extensions = features.extension_names();
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(queue_family_index)
             .queue_priorities(&[1.0])];
-        let mut info =
+        let info =
             vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
-        if with_priority {
-            info = info.push_next(&mut priority);
-        }
-        if with_coherent {
-            info = info.push_next(&mut coherent);
-        }
-        if with_address {
-            info = info.push_next(&mut address);
-        }
+        let info = features.chain(info);
         // SAFETY: extensions, features and queue were all offered by the physical device.
         let device = unsafe { instance.raw.create_device(physical_device, &info, None) }?;
         // SAFETY: the device was made with queue 0 of this family.
         let queue = unsafe { device.get_device_queue(queue_family_index, 0) };
-        let flags = flags(|name| match name {
-            "VK_EXT_memory_budget" => with_budget,
-            "VK_EXT_memory_priority" => with_priority,
-            "VK_KHR_buffer_device_address" => with_address,
-            "VK_AMD_device_coherent_memory" => with_coherent,
-            _ => false,
-        });
-        Ok(Self { device, physical_device, queue, queue_family_index, api_version, flags, instance })
+        Ok(Self {
+            device,
+            physical_device,
+            queue,
+            queue_family_index,
+            api_version,
+            flags,
+            descriptors,
+            timeline,
+            instance,
+        })
     }
 
     pub(super) fn instance(&self) -> &ash::Instance {

@@ -7,6 +7,7 @@ mod arguments;
 mod commands;
 mod copies;
 mod data;
+mod features;
 mod frames;
 mod loaded;
 mod messenger;
@@ -16,6 +17,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use ash::vk;
+use sublet::descriptor::{DescriptorDeviceCreateInfo, DescriptorFeatures};
 use sublet::{AllocatorCreateFlags, AllocatorCreateInfo, sim};
 
 pub(crate) use arguments::Choice;
@@ -48,6 +50,8 @@ pub(crate) struct Context {
     queue_family_index: u32,
     api_version: u32,
     flags: AllocatorCreateFlags,
+    descriptors: DescriptorFeatures,
+    timeline: bool,
     driver: Driver,
     /// Why it is a simulated device, if nobody asked for one.
     why: Option<String>,
@@ -119,6 +123,8 @@ impl Context {
             queue_family_index: gpu.queue_family_index(),
             api_version: gpu.api_version(),
             flags,
+            descriptors: DescriptorDeviceCreateInfo::for_gpu(&gpu).features,
+            timeline: extensions.iter().any(|extension| extension == "VK_KHR_timeline_semaphore"),
             driver: Driver::Simulated(gpu),
             why: None,
         })
@@ -136,6 +142,8 @@ impl Context {
             queue_family_index: loaded.queue_family_index,
             api_version: loaded.api_version,
             flags: loaded.flags,
+            descriptors: loaded.descriptors,
+            timeline: loaded.timeline,
             driver: Driver::Loaded(loaded),
             why: None,
         })
@@ -181,6 +189,25 @@ impl Context {
             flags: self.flags,
             ..AllocatorCreateInfo::new(&self.instance, &self.device, self.physical_device, self.api_version)
         }
+    }
+
+    /// The create-info of a descriptor device, with everything enabled that there is; what is made from it has to go before
+    /// the context does.
+    pub(crate) fn descriptor_info(&self) -> DescriptorDeviceCreateInfo {
+        DescriptorDeviceCreateInfo {
+            features: self.descriptors,
+            ..DescriptorDeviceCreateInfo::new(
+                &self.instance,
+                &self.device,
+                self.physical_device,
+                self.api_version,
+            )
+        }
+    }
+
+    /// Whether semaphores that count are enabled.
+    pub(crate) fn has_timeline(&self) -> bool {
+        self.timeline
     }
 
     /// Records commands, submits them, and waits until the device is done. What they wrote is visible to the host and to

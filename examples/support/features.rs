@@ -1,0 +1,216 @@
+//! What is enabled on a device of a real driver: everything that it has and that the library can make use of.
+
+use std::ffi::{CStr, c_char};
+
+use ash::{amd, ext, khr, vk};
+use sublet::AllocatorCreateFlags;
+use sublet::descriptor::DescriptorFeatures;
+
+/// A device that is a layer over something else demands that the program says that it knows.
+const PORTABILITY: &CStr = c"VK_KHR_portability_subset";
+
+/// Features and extensions, as far as a physical device has them.
+pub(super) struct Features {
+    extensions: Vec<&'static CStr>,
+    core: vk::PhysicalDeviceFeatures,
+    priority: vk::PhysicalDeviceMemoryPriorityFeaturesEXT<'static>,
+    coherent: vk::PhysicalDeviceCoherentMemoryFeaturesAMD<'static>,
+    address: vk::PhysicalDeviceBufferDeviceAddressFeatures<'static>,
+    timeline: vk::PhysicalDeviceTimelineSemaphoreFeatures<'static>,
+    indexing: vk::PhysicalDeviceDescriptorIndexingFeatures<'static>,
+    inline_uniform: vk::PhysicalDeviceInlineUniformBlockFeatures<'static>,
+    mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT<'static>,
+    buffer: vk::PhysicalDeviceDescriptorBufferFeaturesEXT<'static>,
+    version: u32,
+}
+
+impl Features {
+    /// Asks a physical device of the instance, of which this version is in use.
+    pub(super) fn of(
+        instance: &ash::Instance,
+        physical_device: vk::PhysicalDevice,
+        version: u32,
+    ) -> Result<Self, vk::Result> {
+        // SAFETY: the physical device is of this instance.
+        let offered = unsafe { instance.enumerate_device_extension_properties(physical_device) }?;
+        let has = |name: &CStr| {
+            offered.iter().any(|offer| offer.extension_name_as_c_str().is_ok_and(|has| has == name))
+        };
+        let mut features = Self {
+            extensions: Vec::new(),
+            core: vk::PhysicalDeviceFeatures::default(),
+            priority: vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default(),
+            coherent: vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default(),
+            address: vk::PhysicalDeviceBufferDeviceAddressFeatures::default(),
+            timeline: vk::PhysicalDeviceTimelineSemaphoreFeatures::default(),
+            indexing: vk::PhysicalDeviceDescriptorIndexingFeatures::default(),
+            inline_uniform: vk::PhysicalDeviceInlineUniformBlockFeatures::default(),
+            mutable: vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default(),
+            buffer: vk::PhysicalDeviceDescriptorBufferFeaturesEXT::default(),
+            version,
+        };
+        if version >= vk::API_VERSION_1_2 {
+            features.query(instance, physical_device);
+        }
+        let wanted = [
+            (ext::memory_priority::NAME, features.priority.memory_priority == vk::TRUE),
+            (amd::device_coherent_memory::NAME, features.coherent.device_coherent_memory == vk::TRUE),
+            (ext::memory_budget::NAME, version >= vk::API_VERSION_1_1),
+            (khr::push_descriptor::NAME, version >= vk::API_VERSION_1_1),
+            (ext::mutable_descriptor_type::NAME, features.mutable.mutable_descriptor_type == vk::TRUE),
+            (
+                ext::descriptor_buffer::NAME,
+                features.buffer.descriptor_buffer == vk::TRUE && version >= vk::API_VERSION_1_3,
+            ),
+            (PORTABILITY, true),
+        ];
+        features.extensions =
+            wanted.into_iter().filter(|&(name, wanted)| wanted && has(name)).map(|(name, _)| name).collect();
+        Ok(features)
+    }
+
+    fn query(&mut self, instance: &ash::Instance, physical_device: vk::PhysicalDevice) {
+        let mut all = vk::PhysicalDeviceFeatures2::default()
+            .push_next(&mut self.priority)
+            .push_next(&mut self.coherent)
+            .push_next(&mut self.address)
+            .push_next(&mut self.timeline)
+            .push_next(&mut self.indexing)
+            .push_next(&mut self.inline_uniform)
+            .push_next(&mut self.mutable)
+            .push_next(&mut self.buffer);
+        // SAFETY: the chain is valid, and drivers skip what they do not know.
+        unsafe { instance.get_physical_device_features2(physical_device, &mut all) };
+        let offered = all.features;
+        // Shaders of the examples choose among descriptors by numbers that they compute.
+        self.core = vk::PhysicalDeviceFeatures {
+            shader_uniform_buffer_array_dynamic_indexing: offered
+                .shader_uniform_buffer_array_dynamic_indexing,
+            shader_sampled_image_array_dynamic_indexing: offered.shader_sampled_image_array_dynamic_indexing,
+            shader_storage_buffer_array_dynamic_indexing: offered
+                .shader_storage_buffer_array_dynamic_indexing,
+            shader_storage_image_array_dynamic_indexing: offered.shader_storage_image_array_dynamic_indexing,
+            ..Default::default()
+        };
+        // The query linked them; each enters the new chain by itself.
+        self.priority.p_next = std::ptr::null_mut();
+        self.coherent.p_next = std::ptr::null_mut();
+        self.address.p_next = std::ptr::null_mut();
+        self.timeline.p_next = std::ptr::null_mut();
+        self.indexing.p_next = std::ptr::null_mut();
+        self.inline_uniform.p_next = std::ptr::null_mut();
+        self.mutable.p_next = std::ptr::null_mut();
+        self.buffer.p_next = std::ptr::null_mut();
+        // Only what is made use of is enabled.
+        self.address.buffer_device_address_capture_replay = vk::FALSE;
+        self.address.buffer_device_address_multi_device = vk::FALSE;
+        self.buffer.descriptor_buffer_capture_replay = vk::FALSE;
+        self.buffer.descriptor_buffer_image_layout_ignored = vk::FALSE;
+    }
+
+    pub(super) fn has(&self, extension: &CStr) -> bool {
+        self.extensions.contains(&extension)
+    }
+
+    pub(super) fn extension_names(&self) -> Vec<*const c_char> {
+        self.extensions.iter().map(|name| name.as_ptr()).collect()
+    }
+
+    /// Adds what is there to the create-info of a device.
+    pub(super) fn chain<'a>(&'a mut self, mut info: vk::DeviceCreateInfo<'a>) -> vk::DeviceCreateInfo<'a> {
+        let (with_priority, with_coherent) =
+            (self.has(ext::memory_priority::NAME), self.has(amd::device_coherent_memory::NAME));
+        let (with_mutable, with_buffer) =
+            (self.has(ext::mutable_descriptor_type::NAME), self.has(ext::descriptor_buffer::NAME));
+        info = info.enabled_features(&self.core);
+        if with_priority {
+            info = info.push_next(&mut self.priority);
+        }
+        if with_coherent {
+            info = info.push_next(&mut self.coherent);
+        }
+        if with_mutable {
+            info = info.push_next(&mut self.mutable);
+        }
+        if with_buffer {
+            info = info.push_next(&mut self.buffer);
+        }
+        if self.version >= vk::API_VERSION_1_2 {
+            info =
+                info.push_next(&mut self.address).push_next(&mut self.timeline).push_next(&mut self.indexing);
+        }
+        if self.version >= vk::API_VERSION_1_3 {
+            info = info.push_next(&mut self.inline_uniform);
+        }
+        info
+    }
+
+    /// What is enabled, in the allocator's words.
+    pub(super) fn allocator_flags(&self) -> AllocatorCreateFlags {
+        super::loaded::flags(|name| match name {
+            "VK_EXT_memory_budget" => self.has(ext::memory_budget::NAME),
+            "VK_EXT_memory_priority" => self.has(ext::memory_priority::NAME),
+            "VK_KHR_buffer_device_address" => self.address.buffer_device_address == vk::TRUE,
+            "VK_AMD_device_coherent_memory" => self.has(amd::device_coherent_memory::NAME),
+            _ => false,
+        })
+    }
+
+    /// Whether semaphores that count are enabled.
+    pub(super) fn has_timeline(&self) -> bool {
+        self.timeline.timeline_semaphore == vk::TRUE
+    }
+
+    /// What is enabled, in the words of descriptors.
+    pub(super) fn descriptor_features(&self) -> DescriptorFeatures {
+        let indexing = &self.indexing;
+        let buffers = self.has(ext::descriptor_buffer::NAME);
+        let inline =
+            self.version >= vk::API_VERSION_1_3 && self.inline_uniform.inline_uniform_block == vk::TRUE;
+        let pairs = [
+            (DescriptorFeatures::PUSH_DESCRIPTOR, self.has(khr::push_descriptor::NAME)),
+            (DescriptorFeatures::INLINE_UNIFORM_BLOCK, inline),
+            (DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE, self.has(ext::mutable_descriptor_type::NAME)),
+            (DescriptorFeatures::BUFFER_DEVICE_ADDRESS, self.address.buffer_device_address == vk::TRUE),
+            (DescriptorFeatures::DESCRIPTOR_BUFFER, buffers),
+            (
+                DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS,
+                buffers && self.buffer.descriptor_buffer_push_descriptors == vk::TRUE,
+            ),
+            (
+                DescriptorFeatures::UNIFORM_BUFFER_UPDATE_AFTER_BIND,
+                indexing.descriptor_binding_uniform_buffer_update_after_bind == vk::TRUE,
+            ),
+            (
+                DescriptorFeatures::SAMPLED_IMAGE_UPDATE_AFTER_BIND,
+                indexing.descriptor_binding_sampled_image_update_after_bind == vk::TRUE,
+            ),
+            (
+                DescriptorFeatures::STORAGE_IMAGE_UPDATE_AFTER_BIND,
+                indexing.descriptor_binding_storage_image_update_after_bind == vk::TRUE,
+            ),
+            (
+                DescriptorFeatures::STORAGE_BUFFER_UPDATE_AFTER_BIND,
+                indexing.descriptor_binding_storage_buffer_update_after_bind == vk::TRUE,
+            ),
+            (
+                DescriptorFeatures::UNIFORM_TEXEL_BUFFER_UPDATE_AFTER_BIND,
+                indexing.descriptor_binding_uniform_texel_buffer_update_after_bind == vk::TRUE,
+            ),
+            (
+                DescriptorFeatures::STORAGE_TEXEL_BUFFER_UPDATE_AFTER_BIND,
+                indexing.descriptor_binding_storage_texel_buffer_update_after_bind == vk::TRUE,
+            ),
+            (
+                DescriptorFeatures::UPDATE_UNUSED_WHILE_PENDING,
+                indexing.descriptor_binding_update_unused_while_pending == vk::TRUE,
+            ),
+            (DescriptorFeatures::PARTIALLY_BOUND, indexing.descriptor_binding_partially_bound == vk::TRUE),
+            (
+                DescriptorFeatures::VARIABLE_DESCRIPTOR_COUNT,
+                indexing.descriptor_binding_variable_descriptor_count == vk::TRUE,
+            ),
+        ];
+        pairs.into_iter().filter(|&(_, enabled)| enabled).map(|(feature, _)| feature).collect()
+    }
+}
