@@ -20,6 +20,7 @@
 //! | all of one level, freed at once | [`Scope`] |
 //! | finding faults | [`DebugSettings`], [`Tracking`] |
 //! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
+//! | waiting until the GPU is done | [`retire::Clock`] and [`retire::Retire`] |
 //! | tests without a GPU | `sim`, with the feature of that name |
 //! | functions that you loaded yourself | [`device::VulkanFunctions`] |
 //!
@@ -46,7 +47,7 @@
 //! Allocator  Pool  Allocation  VirtualBlock  Statistics      the public face
 //! blocks                                                     where an offset meets a VkDeviceMemory
 //! errors, create-infos, the choice of memory types           the vocabulary
-//! metadata | device | device::sim                            blind to one another
+//! metadata | device | device::sim | retire                   blind to one another
 //! base                                                       alignment, conversions, locks
 //! ```
 //!
@@ -77,6 +78,7 @@ mod pool;
 #[cfg(feature = "json")]
 mod report;
 mod resource;
+pub mod retire;
 mod statistics;
 mod virtual_block;
 

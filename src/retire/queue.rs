@@ -1,0 +1,339 @@
+//! Things that wait for their tickets.
+//!
+//! Items are nodes of one arena, chained into batches, one for each ticket. What is handed out leaves its node to the next item.
+//!
+//! Invariants:
+//! - Q1: `waiting` is sorted by ticket, one batch for each.
+//! - Q2: each node is in exactly one chain: a batch's, or that of the free nodes.
+//! - Q3: a node of a batch holds an item, a free one holds none; `len` counts the items.
+//! - Q4: no batch is empty, between calls.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+
+use super::{Clock, Ticket};
+use crate::base::cast::{index, narrow};
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Node<T> {
+    item: Option<T>,
+    next: u32,
+}
+
+/// The items of one ticket, in the order in which they were pushed.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    ticket: Ticket,
+    first: u32,
+    last: u32,
+}
+
+/// Where the items are.
+#[derive(Debug)]
+struct Arena<T> {
+    nodes: Vec<Node<T>>,
+    /// The chain of nodes without an item.
+    free: u32,
+    len: usize,
+}
+
+impl<T> Arena<T> {
+    const fn new() -> Self {
+        Self { nodes: Vec::new(), free: NONE, len: 0 }
+    }
+
+    /// A node that holds `item` and is the end of a chain.
+    #[inline]
+    fn put(&mut self, item: T) -> u32 {
+        let mut at = self.free;
+        if at == NONE {
+            assert!(self.nodes.len() < index(NONE), "at most 2^32 - 1 items wait");
+            at = narrow(self.nodes.len());
+            self.nodes.push(Node { item: Some(item), next: NONE });
+        } else {
+            let node = &mut self.nodes[index(at)];
+            self.free = node.next;
+            *node = Node { item: Some(item), next: NONE };
+        }
+        self.len += 1;
+        at
+    }
+
+    /// Puts a node that holds an item at the end of a batch.
+    #[inline]
+    fn append(&mut self, batch: &mut Batch, node: u32) {
+        self.nodes[index(batch.last)].next = node;
+        batch.last = node;
+    }
+
+    /// Takes the first item of the first batch. Everything is in order when it returns, so that what happens to the item does
+    /// not matter.
+    #[inline]
+    fn take_first(&mut self, batches: &mut VecDeque<Batch>) -> Option<T> {
+        let batch = batches.front_mut()?;
+        let at = batch.first;
+        let node = &mut self.nodes[index(at)];
+        let item = node.item.take();
+        debug_assert!(item.is_some(), "Q3");
+        if at == batch.last {
+            batches.pop_front();
+        } else {
+            batch.first = node.next;
+        }
+        node.next = self.free;
+        self.free = at;
+        self.len -= 1;
+        item
+    }
+}
+
+/// Things that wait until the GPU is done with them: each is pushed with the [`Ticket`] of the last recording that uses it, and
+/// handed out once the ticket is done.
+///
+/// Items of several lanes, and even of several clocks, may wait in one queue, pushed in any order: none waits for an unrelated
+/// one. They are handed out in the order of their tickets, and those of one ticket as they were pushed.
+///
+/// Dropping the queue drops the items, whether they are done or not.
+///
+/// # Complexity
+///
+/// `push`: O(1) for the highest ticket of the queue, as recordings that go on one after another have it, else a binary search
+/// among the tickets of the queue (and a move of the higher ones where the ticket is new). `collect`: O(tickets in the queue + items
+/// that are done). Once there was room for as many, neither takes memory from the host.
+///
+/// # Examples
+///
+/// Anything may wait; here whatever a recording must not outlive:
+///
+/// ```
+/// use std::any::Any;
+/// use std::sync::Arc;
+/// use sublet::retire::{Clock, Retire};
+///
+/// let clock = Clock::new();
+/// let lane = clock.add_lane()?;
+/// let mut kept: Retire<Arc<dyn Any + Send + Sync>> = Retire::new();
+///
+/// let texture: Arc<dyn Any + Send + Sync> = Arc::new("texture");
+/// let ticket = clock.open(lane);
+/// kept.push(ticket, Arc::clone(&texture));
+/// kept.push(ticket, Arc::new(vec![0_u8; 64])); // a temporary: nobody else has it
+/// clock.submit(ticket, 1)?;
+///
+/// clock.completed(lane, 1);
+/// kept.collect(&clock, drop);
+/// assert_eq!(Arc::strong_count(&texture), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Retire<T> {
+    arena: Arena<T>,
+    waiting: VecDeque<Batch>,
+    /// Batches that are being handed out. Not empty between calls only if a visitor panicked.
+    ready: VecDeque<Batch>,
+}
+
+impl<T> Retire<T> {
+    /// Nothing waits. Takes no memory.
+    ///
+    /// ```
+    /// let queue = sublet::retire::Retire::<String>::new();
+    /// assert!(queue.is_empty());
+    /// ```
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { arena: Arena::new(), waiting: VecDeque::new(), ready: VecDeque::new() }
+    }
+
+    /// `item` waits for `ticket`.
+    ///
+    /// # Panics
+    ///
+    /// If 2^32 - 1 items wait. Nothing was changed.
+    ///
+    /// ```
+    /// # use sublet::retire::*;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let mut queue = Retire::new();
+    /// queue.push(clock.open(lane), "item");
+    /// assert_eq!(queue.len(), 1);
+    /// # Ok::<(), TooManyLanes>(())
+    /// ```
+    #[inline]
+    pub fn push(&mut self, ticket: Ticket, item: T) {
+        let node = self.arena.put(item);
+        match self.waiting.back_mut() {
+            Some(batch) if batch.ticket == ticket => self.arena.append(batch, node),
+            Some(batch) if batch.ticket > ticket => self.push_older(ticket, node),
+            _ => self.waiting.push_back(Batch { ticket, first: node, last: node }),
+        }
+    }
+
+    /// For a ticket that is not the highest of the queue.
+    fn push_older(&mut self, ticket: Ticket, node: u32) {
+        match self.waiting.binary_search_by_key(&ticket, |batch| batch.ticket) {
+            Ok(at) => self.arena.append(&mut self.waiting[at], node),
+            Err(at) => self.waiting.insert(at, Batch { ticket, first: node, last: node }),
+        }
+    }
+
+    /// Hands out the items whose tickets are done according to `clock`, and returns how many that were.
+    ///
+    /// The clock is looked at once, before the first item is handed out; `visit` may call it. An item whose ticket is of another clock
+    /// stays. If `visit` panics, the items that were not handed out yet are first in line at the next call.
+    ///
+    /// ```
+    /// # use sublet::retire::*;
+    /// # let clock = Clock::new();
+    /// # let (graphics, transfer) = (clock.add_lane()?, clock.add_lane()?);
+    /// let mut queue = Retire::new();
+    /// let (slow, fast) = (clock.open(graphics), clock.open(transfer));
+    /// queue.push(slow, "slow");
+    /// queue.push(fast, "fast");
+    /// clock.submit(fast, 1)?;
+    /// clock.completed(transfer, 1);
+    /// let mut free = Vec::new();
+    /// assert_eq!(queue.collect(&clock, |item| free.push(item)), 1);
+    /// assert_eq!(free, ["fast"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn collect(&mut self, clock: &Clock, mut visit: impl FnMut(T)) -> usize {
+        if self.is_empty() {
+            return 0;
+        }
+        {
+            let (ready, look) = (&mut self.ready, clock.look());
+            self.waiting.retain(|batch| {
+                let done = look.is_done(batch.ticket);
+                if done {
+                    ready.push_back(*batch);
+                }
+                !done
+            });
+        }
+        let mut count = 0;
+        while let Some(item) = self.arena.take_first(&mut self.ready) {
+            count += 1;
+            visit(item);
+        }
+        count
+    }
+
+    /// Items that wait.
+    ///
+    /// ```
+    /// assert_eq!(sublet::retire::Retire::<u32>::new().len(), 0);
+    /// ```
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.arena.len
+    }
+
+    /// Whether nothing waits.
+    ///
+    /// ```
+    /// assert!(sublet::retire::Retire::<u32>::new().is_empty());
+    /// ```
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.arena.len == 0
+    }
+
+    /// Takes out everything, done or not: for the end of the program, when the device is idle or lost.
+    ///
+    /// What the iterator is not asked for stays.
+    ///
+    /// ```
+    /// # use sublet::retire::*;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let mut queue = Retire::new();
+    /// queue.push(clock.open(lane), 1);
+    /// queue.push(clock.open(lane), 2);
+    /// assert_eq!(queue.drain().collect::<Vec<_>>(), [1, 2]);
+    /// assert!(queue.is_empty());
+    /// # Ok::<(), TooManyLanes>(())
+    /// ```
+    pub fn drain(&mut self) -> impl Iterator<Item = T> {
+        std::iter::from_fn(|| {
+            let ready = self.arena.take_first(&mut self.ready);
+            ready.or_else(|| self.arena.take_first(&mut self.waiting))
+        })
+    }
+
+    /// The ticket that was opened first of all that items wait for.
+    ///
+    /// ```
+    /// # use sublet::retire::*;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let (first, second) = (clock.open(lane), clock.open(lane));
+    /// let mut queue = Retire::new();
+    /// queue.push(second, "b");
+    /// queue.push(first, "a");
+    /// assert_eq!(queue.oldest(), Some(first));
+    /// # Ok::<(), TooManyLanes>(())
+    /// ```
+    #[must_use]
+    pub fn oldest(&self) -> Option<Ticket> {
+        let ready = self.ready.iter().map(|batch| batch.ticket).min();
+        let waiting = self.waiting.front().map(|batch| batch.ticket);
+        ready.into_iter().chain(waiting).min()
+    }
+
+    /// Takes host memory for `additional` further items, each with a ticket of its own at worst: pushing and collecting so many
+    /// takes none then.
+    ///
+    /// ```
+    /// let mut queue = sublet::retire::Retire::<u64>::new();
+    /// queue.reserve(1_000);
+    /// ```
+    pub fn reserve(&mut self, additional: usize) {
+        let free = self.arena.nodes.len() - self.arena.len;
+        self.arena.nodes.reserve(additional.saturating_sub(free));
+        self.waiting.reserve(additional);
+        self.ready.reserve(self.waiting.len() + additional);
+    }
+
+    /// Nodes, with an item and without.
+    #[cfg(test)]
+    pub(super) fn nodes(&self) -> usize {
+        self.arena.nodes.len()
+    }
+
+    /// Holds the invariants to the letter.
+    #[cfg(test)]
+    pub(super) fn validate(&self) {
+        assert!(self.waiting.iter().is_sorted_by(|a, b| a.ticket < b.ticket), "Q1");
+        let mut seen = vec![false; self.arena.nodes.len()];
+        let mut walk = |first: u32, last: u32, full: bool| {
+            let mut at = first;
+            while at != NONE {
+                let node = &self.arena.nodes[index(at)];
+                assert!(!std::mem::replace(&mut seen[index(at)], true), "Q2: node {at} is in two chains");
+                assert_eq!(node.item.is_some(), full, "Q3: node {at}");
+                if at == last {
+                    break;
+                }
+                at = node.next;
+            }
+            assert_eq!(at, last, "Q4");
+        };
+        walk(self.arena.free, NONE, false);
+        for batch in self.waiting.iter().chain(&self.ready) {
+            walk(batch.first, batch.last, true);
+        }
+        assert!(seen.iter().all(|&seen| seen), "Q2");
+        assert_eq!(self.arena.nodes.iter().filter(|node| node.item.is_some()).count(), self.arena.len, "Q3");
+    }
+}
+
+impl<T> Default for Retire<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

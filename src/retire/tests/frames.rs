@@ -1,0 +1,134 @@
+//! Frames with a fence for each slot.
+
+use super::*;
+
+#[test]
+fn a_slot_that_is_never_used_again_blocks_nothing() {
+    let (clock, lane) = clock_with_lane();
+    let three = [0, 1, 2].map(|slot| {
+        let ticket = clock.begin_frame(lane, slot);
+        clock.end_frame(ticket);
+        ticket
+    });
+    assert!(three.iter().all(|&ticket| !clock.is_done(ticket)));
+    // Two in flight from here on.
+    let mut frames = three.to_vec();
+    for at in 0..10 {
+        let ticket = clock.begin_frame(lane, at % 2);
+        clock.validate();
+        clock.end_frame(ticket);
+        frames.push(ticket);
+    }
+    let (last, older) = frames.split_last_chunk::<2>().map(|(older, last)| (last, older)).unwrap();
+    assert!(older.iter().all(|&ticket| clock.is_done(ticket)));
+    assert!(last.iter().all(|&ticket| !clock.is_done(ticket)));
+    assert!(clock.footprint(lane).1 <= 3);
+}
+
+#[test]
+fn a_fence_covers_all_that_was_submitted_before_it_and_nothing_after() {
+    let (clock, lane) = clock_with_lane();
+    let before = clock.open(lane);
+    clock.end_frame(before);
+    let frame = clock.begin_frame(lane, 0);
+    let open = clock.open(lane);
+    clock.end_frame(frame);
+    let after = clock.begin_frame(lane, 1);
+    clock.end_frame(after);
+    let _ = clock.begin_frame(lane, 0);
+    assert!(clock.is_done(before) && clock.is_done(frame));
+    assert!(!clock.is_done(after) && !clock.is_done(open));
+    // What was recorded before and submitted after is not covered.
+    clock.end_frame(open);
+    assert!(!clock.is_done(open));
+    let _ = clock.begin_frame(lane, 1);
+    assert!(clock.is_done(after) && !clock.is_done(open));
+}
+
+#[test]
+fn the_same_slot_twice_without_an_end_frees_nothing_early_and_is_said() {
+    let (clock, lane) = clock_with_lane();
+    let first = clock.begin_frame(lane, 0);
+    let mut second = first;
+    let said = events(tracing::Level::WARN, || second = clock.begin_frame(lane, 0));
+    assert!(said.contains("neither ended nor discarded"), "{said}");
+    assert!(!clock.is_done(first) && !clock.is_done(second));
+    clock.end_frame(second);
+    let mut third = first;
+    let said = events(tracing::Level::WARN, || third = clock.begin_frame(lane, 0));
+    assert_eq!(said, "", "the second was ended");
+    assert!(!clock.is_done(first) && clock.is_done(second));
+    // Ended after all: it is its slot's again.
+    clock.end_frame(first);
+    assert!(!clock.is_done(first));
+    clock.end_frame(third);
+    let _ = clock.begin_frame(lane, 0);
+    assert!(clock.is_done(first) && clock.is_done(third));
+    clock.validate();
+}
+
+#[test]
+fn a_frame_that_is_discarded_is_done_and_not_complained_of() {
+    let (clock, lane) = clock_with_lane();
+    let first = clock.begin_frame(lane, 0);
+    clock.discard(first).unwrap();
+    assert!(clock.is_done(first));
+    let said = events(tracing::Level::WARN, || {
+        let _ = clock.begin_frame(lane, 0);
+    });
+    assert_eq!(said, "");
+}
+
+#[test]
+fn a_fence_that_was_not_waited_for_is_seen_where_the_counter_is_read_as_well() {
+    let (clock, lane) = clock_with_lane();
+    let value = clock.end_frame(clock.begin_frame(lane, 0));
+    let _ = clock.begin_frame(lane, 0);
+    let said = events(tracing::Level::WARN, || clock.completed(lane, value - 1));
+    assert!(said.contains("was it waited for"), "{said}");
+    assert_eq!(events(tracing::Level::WARN, || clock.completed(lane, value)), "");
+}
+
+#[test]
+fn a_frame_may_be_submitted_with_a_value_of_the_callers() {
+    let (clock, lane) = clock_with_lane();
+    let first = clock.begin_frame(lane, 0);
+    clock.submit(first, 40).unwrap();
+    let second = clock.begin_frame(lane, 1);
+    assert_eq!(clock.end_frame(second), 41);
+    let _ = clock.begin_frame(lane, 0);
+    assert!(clock.is_done(first) && !clock.is_done(second));
+    clock.completed(lane, 41);
+    assert!(clock.is_done(second));
+    clock.validate();
+}
+
+#[test]
+fn a_frames_value_is_above_everything_completed() {
+    let (clock, lane) = clock_with_lane();
+    clock.completed(lane, 100);
+    let frame = clock.begin_frame(lane, 0);
+    assert_eq!(clock.end_frame(frame), 101);
+    assert!(!clock.is_done(frame));
+}
+
+#[test]
+fn a_program_that_numbers_frames_instead_of_slots_leaves_no_slots_behind() {
+    let (clock, lane) = clock_with_lane();
+    for frame in 0..10_000 {
+        let value = clock.end_frame(clock.begin_frame(lane, frame));
+        clock.completed(lane, value.saturating_sub(2));
+        clock.validate();
+    }
+    assert!(clock.footprint(lane).1 <= 4);
+}
+
+#[test]
+fn ending_a_frame_twice_panics_and_changes_nothing() {
+    let (clock, lane) = clock_with_lane();
+    let frame = clock.begin_frame(lane, 0);
+    let value = clock.end_frame(frame);
+    assert!(panics(|| clock.end_frame(frame)));
+    assert_eq!(clock.end_frame(clock.begin_frame(lane, 1)), value + 1);
+    clock.validate();
+}

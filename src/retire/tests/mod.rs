@@ -1,0 +1,51 @@
+//! What a clock and a queue promise, one by one; `model` tries them on random programs.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
+
+mod clock;
+mod frames;
+mod model;
+mod queue;
+
+use super::{Clock, LaneId};
+
+fn clock_with_lane() -> (Clock, LaneId) {
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    (clock, lane)
+}
+
+fn panics<R>(work: impl FnOnce() -> R) -> bool {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err()
+}
+
+/// Runs `work` and returns the `tracing` events of `level` and above, as text.
+fn events(level: tracing::Level, work: impl FnOnce()) -> String {
+    use std::io::Write;
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
+    struct Text(Arc<Mutex<Vec<u8>>>);
+    impl Write for Text {
+        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().write(text)
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let text = Arc::new(Mutex::new(Vec::new()));
+    let writer = Arc::clone(&text);
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(level)
+        .with_ansi(false)
+        .with_writer(move || Text(Arc::clone(&writer)))
+        .finish();
+    tracing::subscriber::with_default(subscriber, || {
+        // Another test may have found nobody listening.
+        tracing::callsite::rebuild_interest_cache();
+        work();
+    });
+    let text = text.lock().clone();
+    String::from_utf8(text).unwrap()
+}

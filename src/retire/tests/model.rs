@@ -1,0 +1,255 @@
+//! Random programs against a naive model: never early, never for ever.
+//!
+//! The model keeps every submission of every lane in a list for ever and asks for each ticket what was ever said about it.
+
+use super::*;
+use crate::retire::{Retire, Ticket};
+
+#[derive(Default)]
+struct ModelLane {
+    /// Signalled by the GPU's next submission.
+    next: u64,
+    /// What the GPU has reached.
+    reached: u64,
+    /// Tickets that were submitted to the GPU and of which the clock was not told.
+    untold: Vec<(usize, u64)>,
+    /// The last submitted value of each slot.
+    slots: Vec<(u32, u64)>,
+}
+
+struct ModelTicket {
+    ticket: Ticket,
+    lane: usize,
+    slot: Option<u32>,
+    /// Of the submission.
+    value: Option<u64>,
+    told: bool,
+    discarded: bool,
+}
+
+struct Model {
+    clock: Clock,
+    lanes: Vec<LaneId>,
+    model: Vec<ModelLane>,
+    tickets: Vec<ModelTicket>,
+    /// For each lane the highest value that the clock was told to be completed, in any way.
+    known: Vec<u64>,
+    queue: Retire<usize>,
+    /// How often each item was handed out.
+    out: Vec<u32>,
+    random: fastrand::Rng,
+}
+
+impl Model {
+    fn new(seed: u64) -> Self {
+        let random = fastrand::Rng::with_seed(seed);
+        let clock = Clock::new();
+        let lanes: Vec<LaneId> = (0..4).map(|_| clock.add_lane().unwrap()).collect();
+        let model = lanes.iter().map(|_| ModelLane { next: 1, ..ModelLane::default() }).collect();
+        let known = vec![0; lanes.len()];
+        Self { clock, lanes, model, tickets: vec![], known, queue: Retire::new(), out: vec![], random }
+    }
+
+    fn is_done(&self, at: usize) -> bool {
+        let ticket = &self.tickets[at];
+        ticket.discarded
+            || (ticket.told && ticket.value.is_some_and(|value| value <= self.known[ticket.lane]))
+    }
+
+    /// A random ticket that satisfies `which`.
+    fn some(&mut self, which: impl Fn(&ModelTicket) -> bool) -> Option<usize> {
+        let those: Vec<usize> = (0..self.tickets.len()).filter(|&at| which(&self.tickets[at])).collect();
+        (!those.is_empty()).then(|| those[self.random.usize(..those.len())])
+    }
+
+    fn open(&mut self, lane: usize, slot: Option<u32>) {
+        let ticket = match slot {
+            Some(slot) => self.clock.begin_frame(self.lanes[lane], slot),
+            None => self.clock.open(self.lanes[lane]),
+        };
+        self.tickets.push(ModelTicket { ticket, lane, slot, value: None, told: false, discarded: false });
+        self.out.push(0);
+    }
+
+    fn tell(&mut self, at: usize) {
+        let ticket = &mut self.tickets[at];
+        ticket.told = true;
+        let value = ticket.value.unwrap();
+        self.clock.submit(ticket.ticket, value).unwrap();
+        if let Some(slot) = ticket.slot {
+            self.enter_slot(at, slot, value);
+        }
+    }
+
+    fn enter_slot(&mut self, at: usize, slot: u32, value: u64) {
+        let slots = &mut self.model[self.tickets[at].lane].slots;
+        match slots.iter_mut().find(|entry| entry.0 == slot) {
+            Some(entry) => entry.1 = entry.1.max(value),
+            None => slots.push((slot, value)),
+        }
+    }
+
+    fn step(&mut self) {
+        let lane = self.random.usize(..self.lanes.len());
+        match self.random.u32(..100) {
+            0..=19 => self.open(lane, None),
+            // To the GPU in any order of tickets; the clock hears of it later, in any order.
+            20..=39 => {
+                if let Some(at) = self.some(|ticket| ticket.value.is_none() && !ticket.discarded) {
+                    let model = &mut self.model[self.tickets[at].lane];
+                    self.tickets[at].value = Some(model.next);
+                    model.untold.push((at, model.next));
+                    model.next += self.random.u64(1..4);
+                }
+            }
+            40..=59 => {
+                let untold = &mut self.model[lane].untold;
+                if !untold.is_empty() {
+                    let (at, _) = untold.swap_remove(self.random.usize(..untold.len()));
+                    self.tell(at);
+                }
+            }
+            60..=64 => {
+                if let Some(at) = self.some(|ticket| ticket.value.is_none() && !ticket.discarded) {
+                    self.clock.discard(self.tickets[at].ticket).unwrap();
+                    self.tickets[at].discarded = true;
+                }
+            }
+            // The counter is read: at any place between what was reached and what was submitted, or an old reading is told.
+            65..=76 => {
+                let model = &mut self.model[lane];
+                model.reached = self.random.u64(model.reached..model.next.max(model.reached + 1));
+                let value = if self.random.u32(..4) == 0 { model.reached / 2 } else { model.reached };
+                self.clock.completed(self.lanes[lane], value);
+                self.known[lane] = self.known[lane].max(value);
+            }
+            // A frame begins: its slot's fence was waited for, so the GPU got there.
+            77..=86 => {
+                let slot = self.random.u32(..3);
+                let model = &mut self.model[lane];
+                let value = model.slots.iter().find(|entry| entry.0 == slot).map_or(0, |entry| entry.1);
+                model.reached = model.reached.max(value);
+                self.known[lane] = self.known[lane].max(value);
+                self.open(lane, Some(slot));
+            }
+            // A frame ends: only where the clock was told everything, as its value is the next.
+            87..=94 => {
+                if !self.model[lane].untold.is_empty() {
+                    return;
+                }
+                let found = self.some(|ticket| {
+                    ticket.lane == lane
+                        && ticket.value.is_none()
+                        && !ticket.discarded
+                        && ticket.slot.is_some()
+                });
+                if let Some(at) = found {
+                    let value = self.clock.end_frame(self.tickets[at].ticket);
+                    assert!(value > self.known[lane]);
+                    self.tickets[at].value = Some(value);
+                    self.tickets[at].told = true;
+                    self.model[lane].next = self.model[lane].next.max(value + 1);
+                    let slot = self.tickets[at].slot.unwrap();
+                    self.enter_slot(at, slot, value);
+                }
+            }
+            95 => {
+                self.clock.idle();
+                for (lane, model) in self.model.iter_mut().enumerate() {
+                    let told = self.tickets.iter().filter(|ticket| ticket.lane == lane && ticket.told);
+                    let highest = told.filter_map(|ticket| ticket.value).max().unwrap_or(0);
+                    model.reached = model.next - 1;
+                    self.known[lane] = self.known[lane].max(highest);
+                }
+            }
+            _ => {
+                let reached: Vec<u64> = self.model.iter().map(|model| model.reached).collect();
+                let mut asked = [false; 4];
+                self.clock
+                    .poll(|lane| {
+                        asked[lane.index()] = true;
+                        Ok::<u64, ()>(reached[lane.index()])
+                    })
+                    .unwrap();
+                for (lane, asked) in asked.into_iter().enumerate() {
+                    let in_flight = (0..self.tickets.len()).any(|at| {
+                        self.tickets[at].lane == lane && self.tickets[at].told && !self.is_done(at)
+                    });
+                    assert_eq!(asked, in_flight, "lane {lane}");
+                    if asked {
+                        self.known[lane] = self.known[lane].max(reached[lane]);
+                    }
+                }
+            }
+        }
+    }
+
+    fn check(&mut self) {
+        self.clock.validate();
+        for at in 0..self.tickets.len() {
+            let ticket = self.tickets[at].ticket;
+            assert_eq!(self.clock.is_done(ticket), self.is_done(at), "{ticket:?}");
+        }
+        for (lane, &id) in self.lanes.iter().enumerate() {
+            let in_flight = (0..self.tickets.len())
+                .filter(|&at| self.tickets[at].lane == lane && self.tickets[at].told && !self.is_done(at));
+            let oldest = in_flight.map(|at| (self.tickets[at].value.unwrap(), self.tickets[at].ticket)).min();
+            assert_eq!(self.clock.oldest_pending(id), oldest.map(|(value, ticket)| (ticket, value)));
+        }
+    }
+
+    fn retire(&mut self) {
+        if let Some(at) = self.some(|_| true) {
+            if self.out[at] == 0 {
+                self.queue.push(self.tickets[at].ticket, at);
+                self.out[at] = 1;
+            }
+        }
+        if self.random.u32(..5) == 0 {
+            let mut out = Vec::new();
+            self.queue.collect(&self.clock, |at| out.push(at));
+            // In the order of tickets, which is the order of the model's list.
+            assert!(out.is_sorted());
+            for at in out {
+                assert!(self.is_done(at) && std::mem::replace(&mut self.out[at], 2) == 1);
+            }
+            let left = (0..self.tickets.len()).filter(|&at| self.out[at] == 1 && self.is_done(at)).count();
+            assert_eq!(left, 0, "done and not handed out");
+        }
+        self.queue.validate();
+        assert_eq!(self.queue.len(), self.out.iter().filter(|&&out| out == 1).count());
+    }
+}
+
+#[test]
+fn nothing_is_done_early_and_nothing_waits_for_ever() {
+    for seed in 0..60 {
+        let mut model = Model::new(seed);
+        for _ in 0..400 {
+            model.step();
+            model.check();
+            model.retire();
+        }
+        // To the end: everything is submitted or discarded, and the GPU gets there.
+        for at in 0..model.tickets.len() {
+            let ticket = &model.tickets[at];
+            if ticket.value.is_none() && !ticket.discarded {
+                model.clock.discard(ticket.ticket).unwrap();
+                model.tickets[at].discarded = true;
+            }
+        }
+        for lane in 0..model.lanes.len() {
+            while let Some((at, _)) = model.model[lane].untold.pop() {
+                model.tell(at);
+            }
+            let value = model.model[lane].next;
+            model.clock.completed(model.lanes[lane], value);
+            model.known[lane] = value;
+        }
+        model.check();
+        assert!((0..model.tickets.len()).all(|at| model.is_done(at)));
+        model.queue.collect(&model.clock, drop);
+        assert!(model.queue.is_empty());
+        assert!(model.lanes.iter().all(|&lane| model.clock.oldest_pending(lane).is_none()));
+    }
+}

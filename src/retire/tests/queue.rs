@@ -1,0 +1,150 @@
+//! `Retire`: order, panics, room.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use super::*;
+use crate::retire::Retire;
+
+#[test]
+fn items_come_in_the_order_of_tickets_and_then_of_pushes() {
+    let clock = Clock::new();
+    let lanes = [clock.add_lane().unwrap(), clock.add_lane().unwrap()];
+    let tickets: Vec<_> = (0..6).map(|at| clock.open(lanes[at % 2])).collect();
+    let mut queue = Retire::new();
+    for (turn, at) in [5, 0, 3, 1, 4, 2, 3, 0, 5].into_iter().enumerate() {
+        queue.push(tickets[at], (at, turn));
+        queue.validate();
+    }
+    assert_eq!(queue.oldest(), Some(tickets[0]));
+    for (value, &ticket) in (1..).zip(&tickets) {
+        clock.submit(ticket, value).unwrap();
+    }
+    clock.idle();
+    let mut out = Vec::new();
+    assert_eq!(queue.collect(&clock, |item| out.push(item)), 9);
+    assert!(out.is_sorted(), "{out:?}");
+    queue.validate();
+    assert!(queue.is_empty() && queue.oldest().is_none());
+}
+
+#[test]
+fn no_item_waits_for_an_unrelated_one() {
+    let clock = Clock::new();
+    let lanes = [(); 3].map(|()| clock.add_lane().unwrap());
+    let mut queue = Retire::new();
+    let tickets = lanes.map(|lane| clock.open(lane));
+    for round in 0..10 {
+        for (at, &ticket) in tickets.iter().enumerate() {
+            queue.push(ticket, (at, round));
+        }
+    }
+    clock.discard(tickets[1]).unwrap();
+    let mut out = Vec::new();
+    assert_eq!(queue.collect(&clock, |item| out.push(item)), 10);
+    assert!(out.iter().all(|&(at, _)| at == 1) && out.is_sorted());
+    assert_eq!((queue.len(), queue.oldest()), (20, Some(tickets[0])));
+    queue.validate();
+}
+
+#[test]
+fn a_visitor_that_panics_loses_nothing_that_was_not_handed_out() {
+    let (clock, lane) = clock_with_lane();
+    let mut queue = Retire::new();
+    let (done, open) = (clock.open(lane), clock.open(lane));
+    for item in 0..5 {
+        queue.push(done, item);
+    }
+    queue.push(open, 99);
+    clock.submit(done, 1).unwrap();
+    clock.completed(lane, 1);
+    let mut out = Vec::new();
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        queue.collect(&clock, |item| {
+            assert!(item != 2, "the visitor's own");
+            out.push(item);
+        })
+    }));
+    assert!(result.is_err());
+    queue.validate();
+    assert_eq!((queue.len(), queue.oldest()), (3, Some(done)));
+    queue.push(done, 5);
+    assert_eq!(queue.collect(&clock, |item| out.push(item)), 3);
+    assert_eq!(out, [0, 1, 3, 4, 5]);
+    assert_eq!(queue.len(), 1);
+    queue.validate();
+}
+
+#[test]
+fn a_drain_takes_everything_and_one_that_stops_half_way_frees_nothing_early() {
+    let (clock, lane) = clock_with_lane();
+    let mut queue = Retire::new();
+    let (first, second) = (clock.open(lane), clock.open(lane));
+    for item in 0..3 {
+        queue.push(first, item);
+        queue.push(second, item + 10);
+    }
+    assert_eq!(queue.drain().take(2).collect::<Vec<_>>(), [0, 1]);
+    queue.validate();
+    assert_eq!(queue.collect(&clock, |_| unreachable!("nothing is done")), 0);
+    assert_eq!(queue.drain().collect::<Vec<_>>(), [2, 10, 11, 12]);
+    queue.validate();
+    assert!(queue.is_empty());
+}
+
+#[test]
+fn items_of_another_clock_stay() {
+    let (clock, lane) = clock_with_lane();
+    let (other, other_lane) = clock_with_lane();
+    let mut queue = Retire::new();
+    let (own, foreign) = (clock.open(lane), other.open(other_lane));
+    queue.push(foreign, "foreign");
+    queue.push(own, "own");
+    clock.shutdown();
+    assert_eq!(queue.collect(&clock, |item| assert_eq!(item, "own")), 1);
+    other.discard(foreign).unwrap();
+    assert_eq!(queue.collect(&clock, |_| unreachable!()), 0);
+    assert_eq!(queue.collect(&other, |item| assert_eq!(item, "foreign")), 1);
+}
+
+#[test]
+fn what_is_handed_out_is_let_go_of_and_a_dropped_queue_drops_its_items() {
+    let (clock, lane) = clock_with_lane();
+    let item = Rc::new(());
+    let mut queue = Retire::new();
+    let ticket = clock.open(lane);
+    queue.push(ticket, Rc::clone(&item));
+    clock.discard(ticket).unwrap();
+    queue.collect(&clock, drop);
+    assert_eq!(Rc::strong_count(&item), 1);
+    queue.push(clock.open(lane), Rc::clone(&item));
+    drop(queue);
+    assert_eq!(Rc::strong_count(&item), 1);
+}
+
+#[test]
+fn the_visitor_may_call_the_clock() {
+    let (clock, lane) = clock_with_lane();
+    let mut queue = Retire::new();
+    let ticket = clock.open(lane);
+    queue.push(ticket, ());
+    clock.discard(ticket).unwrap();
+    assert_eq!(queue.collect(&clock, |()| assert!(clock.is_done(ticket))), 1);
+}
+
+#[test]
+fn nodes_are_used_again() {
+    let (clock, lane) = clock_with_lane();
+    let mut queue = Retire::new();
+    queue.reserve(40);
+    for slot in (0..1_000).map(|frame| frame % 3) {
+        let ticket = clock.begin_frame(lane, slot);
+        queue.collect(&clock, drop);
+        for _ in 0..10 {
+            queue.push(ticket, slot);
+        }
+        clock.end_frame(ticket);
+        queue.validate();
+        assert!(queue.nodes() <= 30);
+    }
+}
