@@ -44,6 +44,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "capi/",
     "descriptor/device.rs",
     "descriptor/layout.rs",
+    "descriptor/pool.rs",
     "device/",
     "resource.rs",
 ];

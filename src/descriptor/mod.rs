@@ -7,10 +7,13 @@ mod counts;
 mod device;
 mod features;
 mod layout;
+#[allow(dead_code, reason = "for what gives sets out")]
+mod pool;
 mod quirks;
 
 pub use counts::{DescriptorCounts, DescriptorKind};
 pub use device::{BindingModel, CreateDescriptorDeviceError, DescriptorDevice, DescriptorDeviceCreateInfo};
 pub use features::DescriptorFeatures;
 pub use layout::{SetLayout, SetLayoutBinding, SetLayoutError};
+pub use pool::CreateDescriptorPoolError;
 pub use quirks::DescriptorQuirks;

@@ -1,0 +1,215 @@
+//! One `VkDescriptorPool`: made from counts, reset, destroyed. Who gets sets out of it is decided elsewhere.
+
+use std::error::Error;
+use std::ffi::CString;
+use std::fmt;
+
+use ash::vk;
+
+use super::counts::{DescriptorCounts, DescriptorKind};
+use super::device::DescriptorDevice;
+use super::features::DescriptorFeatures;
+use super::quirks::DescriptorQuirks;
+use crate::device::DriverError;
+use crate::device::descriptors::NewDescriptorPool;
+
+/// What a [`DescriptorPool`] is to hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DescriptorPoolInfo<'a> {
+    pub(crate) max_sets: u32,
+    pub(crate) counts: DescriptorCounts,
+    /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`, `..._UPDATE_AFTER_BIND_BIT` and what else the program wants. What the
+    /// driver's faults ask for is added.
+    pub(crate) flags: vk::DescriptorPoolCreateFlags,
+    /// The types that mutable descriptors may have, those of all layouts together; with none, all types.
+    pub(crate) mutable_types: &'a [vk::DescriptorType],
+    /// What debuggers show, and the number after it.
+    pub(crate) name: &'a str,
+    pub(crate) ordinal: u64,
+}
+
+/// A live `VkDescriptorPool`, with what it can hold. Not destroyed when it is dropped.
+#[derive(Debug)]
+#[must_use = "a pool lives until it is destroyed"]
+pub(crate) struct DescriptorPool {
+    handle: vk::DescriptorPool,
+    max_sets: u32,
+    counts: DescriptorCounts,
+    /// Descriptors that count against the device's limit for update after bind.
+    reserved: u64,
+}
+
+impl DescriptorPool {
+    /// Makes one. On failure nothing stays reserved.
+    pub(crate) fn create(
+        device: &DescriptorDevice,
+        info: &DescriptorPoolInfo<'_>,
+    ) -> Result<Self, CreateDescriptorPoolError> {
+        let counts = holdable(info.counts);
+        check_features(device, &counts)?;
+        let mut flags = info.flags;
+        if device.quirks().contains(DescriptorQuirks::RESET_KEEPS_SET_COUNT) {
+            flags |= vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
+        }
+        let mut sizes = [vk::DescriptorPoolSize::default(); DescriptorKind::ALL.len()];
+        // One list for each size, empty but for mutable descriptors (VkMutableDescriptorTypeCreateInfoEXT).
+        let mut lists = [vk::MutableDescriptorTypeListEXT::default(); DescriptorKind::ALL.len()];
+        let mut used = 0;
+        for ((size, list), (kind, count)) in sizes.iter_mut().zip(&mut lists).zip(counts.iter()) {
+            *size = vk::DescriptorPoolSize::default().ty(kind.to_vk()).descriptor_count(count);
+            if kind == DescriptorKind::Mutable {
+                *list = list.descriptor_types(info.mutable_types);
+            }
+            used += 1;
+        }
+        let has_lists = counts.get(DescriptorKind::Mutable) != 0 && !info.mutable_types.is_empty();
+        let new = NewDescriptorPool {
+            max_sets: info.max_sets.max(1),
+            sizes: &sizes[..used],
+            flags,
+            inline_uniform_bindings: counts.inline_uniform_bindings(),
+            mutable_types: if has_lists { &lists[..used] } else { &[] },
+        };
+        let after_bind = flags.contains(vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND);
+        let reserved = if after_bind { counts.total() } else { 0 };
+        device
+            .reserve_update_after_bind(reserved)
+            .map_err(|left| CreateDescriptorPoolError::UpdateAfterBindLimit { needed: reserved, left })?;
+        let handle = device.driver().create_pool(&new).map_err(|source| {
+            device.release_update_after_bind(reserved);
+            CreateDescriptorPoolError::Driver { source }
+        })?;
+        let pool = Self { handle, max_sets: new.max_sets, counts, reserved };
+        pool.set_name(device, info);
+        Ok(pool)
+    }
+
+    /// Destroys it, and its sets with it.
+    ///
+    /// # Safety
+    /// The pool is of this device, and the device is done with all sets of it
+    /// (VUID-vkDestroyDescriptorPool-descriptorPool-00303).
+    pub(crate) unsafe fn destroy(self, device: &DescriptorDevice) {
+        // SAFETY: this value made the pool and goes with it; the rest is the caller's promise.
+        unsafe { device.driver().destroy_pool(self.handle) };
+        device.release_update_after_bind(self.reserved);
+    }
+
+    /// Its sets are gone, and it can hold as many as when it was new. With [`DescriptorQuirks::RESET_LEAKS`] destroy it instead.
+    ///
+    /// # Safety
+    /// As for [`Self::destroy`] (VUID-vkResetDescriptorPool-descriptorPool-00313).
+    pub(crate) unsafe fn reset(&mut self, device: &DescriptorDevice) -> Result<(), DriverError> {
+        // SAFETY: the pool is live, and this value is borrowed for good; the rest is the caller's promise.
+        unsafe { device.driver().reset_pool(self.handle) }
+    }
+
+    #[inline]
+    pub(crate) fn handle(&self) -> vk::DescriptorPool {
+        self.handle
+    }
+
+    /// Sets that it was made for.
+    pub(crate) fn max_sets(&self) -> u32 {
+        self.max_sets
+    }
+
+    /// Descriptors that it was made for: what was asked for, and more where Vulkan wants it rounded.
+    pub(crate) fn counts(&self) -> &DescriptorCounts {
+        &self.counts
+    }
+
+    fn set_name(&self, device: &DescriptorDevice, info: &DescriptorPoolInfo<'_>) {
+        if info.name.is_empty() || !device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
+            return;
+        }
+        // A name with a zero in it is not Vulkan's to show: then there is none.
+        let Ok(name) = CString::new(format!("{} {}", info.name, info.ordinal)) else { return };
+        // SAFETY: the pool is live and known to nobody else; the program has enabled VK_EXT_debug_utils, as it said.
+        unsafe { device.driver().set_name(self.handle, &name) };
+    }
+}
+
+/// The counts as a pool may have them.
+fn holdable(mut counts: DescriptorCounts) -> DescriptorCounts {
+    // Bytes are in fours (VUID-VkDescriptorPoolSize-type-02218).
+    let over = counts.get(DescriptorKind::InlineUniformBlock) % 4;
+    if over != 0 {
+        counts.put(&DescriptorCounts::new().with(DescriptorKind::InlineUniformBlock, 4 - over));
+    }
+    // Layouts without descriptors have sets, too, and until 2024 Vulkan wanted pools to have one size at least.
+    if counts.iter().next().is_none() {
+        counts.put(&DescriptorCounts::new().with(DescriptorKind::Sampler, 1));
+    }
+    counts
+}
+
+/// Types that extensions bring.
+fn check_features(
+    device: &DescriptorDevice,
+    counts: &DescriptorCounts,
+) -> Result<(), CreateDescriptorPoolError> {
+    let has = |kind| counts.get(kind) != 0;
+    let mut needed = DescriptorFeatures::empty();
+    needed.set(DescriptorFeatures::INLINE_UNIFORM_BLOCK, has(DescriptorKind::InlineUniformBlock));
+    needed.set(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE, has(DescriptorKind::Mutable));
+    let missing = needed - device.features();
+    if missing.is_empty() { Ok(()) } else { Err(CreateDescriptorPoolError::Unsupported { missing }) }
+}
+
+/// Why a `VkDescriptorPool` was not made. Nothing was changed.
+///
+/// ```
+/// # use ash::vk;
+/// use std::error::Error;
+/// use sublet::descriptor::CreateDescriptorPoolError;
+/// use sublet::device::DriverError;
+/// let source = DriverError { call: "vkCreateDescriptorPool", result: vk::Result::ERROR_OUT_OF_HOST_MEMORY };
+/// assert!(CreateDescriptorPoolError::Driver { source }.source().is_some());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CreateDescriptorPoolError {
+    /// The driver's answer.
+    Driver {
+        /// What it was.
+        source: DriverError,
+    },
+    /// The device has a limit for the descriptors of all pools whose sets are updated after they are bound
+    /// (`maxUpdateAfterBindDescriptorsInAllPools`). Smaller pools may help, or trimming what is idle.
+    UpdateAfterBindLimit {
+        /// Descriptors of the pool.
+        needed: u64,
+        /// What the limit leaves.
+        left: u64,
+    },
+    /// The pool is to hold descriptors of a type that comes with features that are not enabled.
+    Unsupported {
+        /// Those features.
+        missing: DescriptorFeatures,
+    },
+}
+
+impl fmt::Display for CreateDescriptorPoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Driver { .. } => f.write_str("the driver did not make a descriptor pool"),
+            Self::UpdateAfterBindLimit { needed, left } => write!(
+                f,
+                "a pool of {needed} descriptors that are updated after they are bound: the device allows {left} more"
+            ),
+            Self::Unsupported { missing } => {
+                write!(f, "descriptors of a type that needs {missing:?}, which the program has not enabled")
+            }
+        }
+    }
+}
+
+impl Error for CreateDescriptorPoolError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver { source } => Some(source),
+            _ => None,
+        }
+    }
+}
