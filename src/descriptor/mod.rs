@@ -4,16 +4,24 @@
 //! that is made from it.
 
 mod counts;
+#[allow(clippy::module_inception, reason = "one descriptor")]
+mod descriptor;
 mod device;
 mod features;
 mod layout;
 #[allow(dead_code, reason = "for what gives sets out")]
 mod pool;
 mod quirks;
+mod sizes;
 
 pub use counts::{DescriptorCounts, DescriptorKind};
+pub use descriptor::{
+    AccelerationStructureDescriptor, BufferDescriptor, Descriptor, DescriptorDataError, ImageDescriptor,
+    TexelBufferDescriptor,
+};
 pub use device::{BindingModel, CreateDescriptorDeviceError, DescriptorDevice, DescriptorDeviceCreateInfo};
 pub use features::DescriptorFeatures;
 pub use layout::{SetLayout, SetLayoutBinding, SetLayoutError};
 pub use pool::CreateDescriptorPoolError;
 pub use quirks::DescriptorQuirks;
+pub use sizes::DescriptorSizes;

@@ -1,0 +1,556 @@
+//! One descriptor, as it is written: into a set, or as bytes into a descriptor buffer.
+#![forbid(unsafe_code)]
+#![allow(dead_code, reason = "for heaps and what is bound")]
+
+use std::error::Error;
+use std::fmt;
+use std::ptr;
+
+use ash::vk::{self, Handle};
+
+use super::counts::DescriptorKind;
+
+/// A range of a buffer that shaders read or write.
+///
+/// Sets want the buffer, descriptor buffers its address. Who has both gives both, and need not know which of the two it is for.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::BufferDescriptor;
+/// # let buffer = vk::Buffer::null();
+/// let range = BufferDescriptor::new(buffer, 256, 64).with_buffer_address(0x1_0000);
+/// assert_eq!(range.address, Some(0x1_0100));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BufferDescriptor {
+    /// The buffer. Sets want it; descriptor buffers do not look at it.
+    pub buffer: vk::Buffer,
+    /// Where the range starts in the buffer, in bytes.
+    pub offset: vk::DeviceSize,
+    /// Bytes of the range. `VK_WHOLE_SIZE` for the rest of the buffer, in sets only.
+    pub range: vk::DeviceSize,
+    /// Device address of the range's first byte: that of the buffer plus `offset`. Descriptor buffers want it.
+    pub address: Option<vk::DeviceAddress>,
+}
+
+impl BufferDescriptor {
+    /// A range without an address: for sets.
+    ///
+    /// ```
+    /// # use ash::vk;
+    /// let all = sublet::descriptor::BufferDescriptor::new(vk::Buffer::null(), 0, vk::WHOLE_SIZE);
+    /// assert_eq!(all.address, None);
+    /// ```
+    #[must_use]
+    pub const fn new(buffer: vk::Buffer, offset: vk::DeviceSize, range: vk::DeviceSize) -> Self {
+        Self { buffer, offset, range, address: None }
+    }
+
+    /// The same with the address, given that of the buffer's first byte (`vkGetBufferDeviceAddress`). No address if the sum is none.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::descriptor::BufferDescriptor;
+    /// let range = BufferDescriptor::new(vk::Buffer::null(), 16, 64);
+    /// assert_eq!(range.with_buffer_address(1 << 20).address, Some((1 << 20) + 16));
+    /// ```
+    #[must_use]
+    pub const fn with_buffer_address(mut self, buffer: vk::DeviceAddress) -> Self {
+        self.address = buffer.checked_add(self.offset);
+        self
+    }
+
+    /// The null descriptor: reads of it give zeros. For devices with `nullDescriptor` enabled.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::descriptor::BufferDescriptor;
+    /// assert_eq!(BufferDescriptor::null().range, vk::WHOLE_SIZE);
+    /// ```
+    #[must_use]
+    pub const fn null() -> Self {
+        Self::new(vk::Buffer::null(), 0, vk::WHOLE_SIZE)
+    }
+}
+
+/// A texel buffer. Sets want the view, descriptor buffers the rest.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::TexelBufferDescriptor;
+/// # let view = vk::BufferView::null();
+/// let texels = TexelBufferDescriptor::new(view).with_range(0x1_0000, 4_096, vk::Format::R32_UINT);
+/// assert_eq!(texels.range, 4_096);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TexelBufferDescriptor {
+    /// The view. Descriptor buffers do not look at it.
+    pub view: vk::BufferView,
+    /// Device address of the first byte.
+    pub address: Option<vk::DeviceAddress>,
+    /// Bytes, not `VK_WHOLE_SIZE`. Sets do not look at it.
+    pub range: vk::DeviceSize,
+    /// Format of a texel. Sets do not look at it.
+    pub format: vk::Format,
+}
+
+impl TexelBufferDescriptor {
+    /// A view without an address: for sets.
+    ///
+    /// ```
+    /// # use ash::vk;
+    /// let texels = sublet::descriptor::TexelBufferDescriptor::new(vk::BufferView::null());
+    /// assert_eq!(texels.address, None);
+    /// ```
+    #[must_use]
+    pub const fn new(view: vk::BufferView) -> Self {
+        Self { view, address: None, range: 0, format: vk::Format::UNDEFINED }
+    }
+
+    /// The same with what descriptor buffers want.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::descriptor::TexelBufferDescriptor;
+    /// let texels = TexelBufferDescriptor::new(vk::BufferView::null()).with_range(256, 64, vk::Format::R32_SFLOAT);
+    /// assert_eq!((texels.address, texels.range), (Some(256), 64));
+    /// ```
+    #[must_use]
+    pub const fn with_range(
+        mut self,
+        address: vk::DeviceAddress,
+        range: vk::DeviceSize,
+        format: vk::Format,
+    ) -> Self {
+        self.address = Some(address);
+        self.range = range;
+        self.format = format;
+        self
+    }
+}
+
+/// A view of an image, in the layout in which shaders meet it.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::ImageDescriptor;
+/// # let view = vk::ImageView::null();
+/// let image = ImageDescriptor::new(view, vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL);
+/// assert_eq!(image.layout, vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ImageDescriptor {
+    /// The view.
+    pub view: vk::ImageView,
+    /// The layout that the image is in when shaders get at it.
+    pub layout: vk::ImageLayout,
+}
+
+impl ImageDescriptor {
+    /// A view and a layout.
+    ///
+    /// ```
+    /// # use ash::vk;
+    /// let image = sublet::descriptor::ImageDescriptor::new(vk::ImageView::null(), vk::ImageLayout::GENERAL);
+    /// assert_eq!(image.view, vk::ImageView::null());
+    /// ```
+    #[must_use]
+    pub const fn new(view: vk::ImageView, layout: vk::ImageLayout) -> Self {
+        Self { view, layout }
+    }
+
+    fn with_sampler(self, sampler: vk::Sampler) -> vk::DescriptorImageInfo {
+        vk::DescriptorImageInfo { sampler, image_view: self.view, image_layout: self.layout }
+    }
+}
+
+/// An acceleration structure. Sets want the handle, descriptor buffers the address.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::AccelerationStructureDescriptor;
+/// # let handle = vk::AccelerationStructureKHR::null();
+/// let scene = AccelerationStructureDescriptor { handle, address: Some(0x1_0000) };
+/// assert_eq!(scene.address, Some(0x1_0000));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AccelerationStructureDescriptor {
+    /// The handle. Descriptor buffers do not look at it.
+    pub handle: vk::AccelerationStructureKHR,
+    /// What `vkGetAccelerationStructureDeviceAddressKHR` says.
+    pub address: Option<vk::DeviceAddress>,
+}
+
+/// One descriptor: its type, and what it describes.
+///
+/// Nothing is kept alive by it. A null handle is the null descriptor, for devices with `nullDescriptor` enabled.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::{BufferDescriptor, Descriptor, DescriptorKind};
+/// # let buffer = vk::Buffer::null();
+/// let lights = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 0, 1_024));
+/// assert_eq!(lights.kind(), DescriptorKind::StorageBuffer);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum Descriptor {
+    /// A sampler.
+    Sampler(vk::Sampler),
+    /// An image and the sampler for it.
+    CombinedImageSampler {
+        /// The sampler; of no meaning where the layout has immutable ones.
+        sampler: vk::Sampler,
+        /// The image.
+        image: ImageDescriptor,
+    },
+    /// An image that is sampled.
+    SampledImage(ImageDescriptor),
+    /// An image that is read and written.
+    StorageImage(ImageDescriptor),
+    /// Texels that are read.
+    UniformTexelBuffer(TexelBufferDescriptor),
+    /// Texels that are read and written.
+    StorageTexelBuffer(TexelBufferDescriptor),
+    /// Uniforms.
+    UniformBuffer(BufferDescriptor),
+    /// A buffer that is read and written.
+    StorageBuffer(BufferDescriptor),
+    /// Uniforms, with an offset that is given when the set is bound. In sets only.
+    UniformBufferDynamic(BufferDescriptor),
+    /// A buffer that is read and written, with an offset that is given when the set is bound. In sets only.
+    StorageBufferDynamic(BufferDescriptor),
+    /// An attachment that is read at the fragment's place.
+    InputAttachment(ImageDescriptor),
+    /// An acceleration structure.
+    AccelerationStructure(AccelerationStructureDescriptor),
+}
+
+/// What a write into a set says of a descriptor, by value: one of the arrays of `VkWriteDescriptorSet` points to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DescriptorWrite {
+    Image(vk::DescriptorImageInfo),
+    Buffer(vk::DescriptorBufferInfo),
+    Texels(vk::BufferView),
+    AccelerationStructure(vk::AccelerationStructureKHR),
+}
+
+impl Descriptor {
+    /// Its type.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::descriptor::{Descriptor, DescriptorKind};
+    /// assert_eq!(Descriptor::Sampler(vk::Sampler::null()).kind(), DescriptorKind::Sampler);
+    /// ```
+    #[must_use]
+    pub const fn kind(&self) -> DescriptorKind {
+        match self {
+            Self::Sampler(_) => DescriptorKind::Sampler,
+            Self::CombinedImageSampler { .. } => DescriptorKind::CombinedImageSampler,
+            Self::SampledImage(_) => DescriptorKind::SampledImage,
+            Self::StorageImage(_) => DescriptorKind::StorageImage,
+            Self::UniformTexelBuffer(_) => DescriptorKind::UniformTexelBuffer,
+            Self::StorageTexelBuffer(_) => DescriptorKind::StorageTexelBuffer,
+            Self::UniformBuffer(_) => DescriptorKind::UniformBuffer,
+            Self::StorageBuffer(_) => DescriptorKind::StorageBuffer,
+            Self::UniformBufferDynamic(_) => DescriptorKind::UniformBufferDynamic,
+            Self::StorageBufferDynamic(_) => DescriptorKind::StorageBufferDynamic,
+            Self::InputAttachment(_) => DescriptorKind::InputAttachment,
+            Self::AccelerationStructure(_) => DescriptorKind::AccelerationStructure,
+        }
+    }
+
+    /// What a write into a set says of it.
+    #[inline]
+    pub(crate) fn write_data(&self) -> DescriptorWrite {
+        match *self {
+            Self::Sampler(sampler) => {
+                let none = ImageDescriptor::new(vk::ImageView::null(), vk::ImageLayout::UNDEFINED);
+                DescriptorWrite::Image(none.with_sampler(sampler))
+            }
+            Self::CombinedImageSampler { sampler, image } => {
+                DescriptorWrite::Image(image.with_sampler(sampler))
+            }
+            Self::SampledImage(image) | Self::StorageImage(image) | Self::InputAttachment(image) => {
+                DescriptorWrite::Image(image.with_sampler(vk::Sampler::null()))
+            }
+            Self::UniformTexelBuffer(texels) | Self::StorageTexelBuffer(texels) => {
+                DescriptorWrite::Texels(texels.view)
+            }
+            Self::UniformBuffer(buffer)
+            | Self::StorageBuffer(buffer)
+            | Self::UniformBufferDynamic(buffer)
+            | Self::StorageBufferDynamic(buffer) => DescriptorWrite::Buffer(vk::DescriptorBufferInfo {
+                buffer: buffer.buffer,
+                offset: buffer.offset,
+                range: buffer.range,
+            }),
+            Self::AccelerationStructure(structure) => {
+                DescriptorWrite::AccelerationStructure(structure.handle)
+            }
+        }
+    }
+
+    /// Shows the `VkWriteDescriptorSet` that writes this one descriptor.
+    #[inline]
+    pub(crate) fn with_write<R>(
+        &self,
+        set: vk::DescriptorSet,
+        binding: u32,
+        element: u32,
+        then: impl FnOnce(&vk::WriteDescriptorSet<'_>) -> R,
+    ) -> R {
+        let write = vk::WriteDescriptorSet::default()
+            .dst_set(set)
+            .dst_binding(binding)
+            .dst_array_element(element)
+            .descriptor_type(self.kind().to_vk());
+        match self.write_data() {
+            DescriptorWrite::Image(image) => then(&write.image_info(&[image])),
+            DescriptorWrite::Buffer(buffer) => then(&write.buffer_info(&[buffer])),
+            DescriptorWrite::Texels(view) => then(&write.texel_buffer_view(&[view])),
+            DescriptorWrite::AccelerationStructure(handle) => {
+                let handles = [handle];
+                let mut structures = vk::WriteDescriptorSetAccelerationStructureKHR::default()
+                    .acceleration_structures(&handles);
+                then(&write.descriptor_count(1).push_next(&mut structures))
+            }
+        }
+    }
+
+    /// Shows the `VkDescriptorGetInfoEXT` that makes the bytes of this descriptor.
+    ///
+    /// # Errors
+    /// [`DescriptorDataError`] if it does not say what descriptor buffers want.
+    #[inline]
+    pub(crate) fn with_get_info<R>(
+        &self,
+        then: impl FnOnce(&vk::DescriptorGetInfoEXT<'_>) -> R,
+    ) -> Result<R, DescriptorDataError> {
+        let kind = self.kind();
+        // Each pointer is to something that lives until `then` has returned.
+        let (sampler, image, address);
+        let data = match *self {
+            Self::Sampler(handle) => {
+                sampler = handle;
+                vk::DescriptorDataEXT { p_sampler: &sampler }
+            }
+            Self::CombinedImageSampler { sampler, image: combined } => {
+                image = combined.with_sampler(sampler);
+                vk::DescriptorDataEXT { p_combined_image_sampler: &image }
+            }
+            Self::SampledImage(sampled) => {
+                image = sampled.with_sampler(vk::Sampler::null());
+                vk::DescriptorDataEXT { p_sampled_image: pointer(&image, sampled.view.is_null()) }
+            }
+            Self::StorageImage(storage) => {
+                image = storage.with_sampler(vk::Sampler::null());
+                vk::DescriptorDataEXT { p_storage_image: pointer(&image, storage.view.is_null()) }
+            }
+            Self::InputAttachment(attachment) => {
+                image = attachment.with_sampler(vk::Sampler::null());
+                vk::DescriptorDataEXT { p_input_attachment_image: &image }
+            }
+            Self::UniformTexelBuffer(texels) => {
+                address = texel_address(&texels, kind)?;
+                vk::DescriptorDataEXT { p_uniform_texel_buffer: pointer(&address, is_no_address(&address)) }
+            }
+            Self::StorageTexelBuffer(texels) => {
+                address = texel_address(&texels, kind)?;
+                vk::DescriptorDataEXT { p_storage_texel_buffer: pointer(&address, is_no_address(&address)) }
+            }
+            Self::UniformBuffer(buffer) => {
+                address = buffer_address(&buffer, kind)?;
+                vk::DescriptorDataEXT { p_uniform_buffer: pointer(&address, is_no_address(&address)) }
+            }
+            Self::StorageBuffer(buffer) => {
+                address = buffer_address(&buffer, kind)?;
+                vk::DescriptorDataEXT { p_storage_buffer: pointer(&address, is_no_address(&address)) }
+            }
+            Self::UniformBufferDynamic(_) | Self::StorageBufferDynamic(_) => {
+                return Err(DescriptorDataError::Dynamic { kind });
+            }
+            Self::AccelerationStructure(AccelerationStructureDescriptor { handle, address }) => {
+                let null = handle.is_null().then_some(0);
+                let acceleration_structure =
+                    address.or(null).ok_or(DescriptorDataError::NoAddress { kind })?;
+                vk::DescriptorDataEXT { acceleration_structure }
+            }
+        };
+        let info = vk::DescriptorGetInfoEXT::default().ty(kind.to_vk()).data(data);
+        Ok(then(&info))
+    }
+}
+
+/// A pointer to the value, or null for the null descriptor.
+fn pointer<T>(value: &T, is_null: bool) -> *const T {
+    if is_null { ptr::null() } else { value }
+}
+
+/// An address of zero: what the functions below say of the null descriptor.
+fn is_no_address(address: &vk::DescriptorAddressInfoEXT<'_>) -> bool {
+    address.address == 0
+}
+
+fn buffer_address(
+    buffer: &BufferDescriptor,
+    kind: DescriptorKind,
+) -> Result<vk::DescriptorAddressInfoEXT<'static>, DescriptorDataError> {
+    address_info(buffer.address, buffer.range, vk::Format::UNDEFINED, buffer.buffer.is_null(), kind)
+}
+
+fn texel_address(
+    texels: &TexelBufferDescriptor,
+    kind: DescriptorKind,
+) -> Result<vk::DescriptorAddressInfoEXT<'static>, DescriptorDataError> {
+    address_info(texels.address, texels.range, texels.format, texels.view.is_null(), kind)
+}
+
+fn address_info(
+    address: Option<vk::DeviceAddress>,
+    range: vk::DeviceSize,
+    format: vk::Format,
+    is_null: bool,
+    kind: DescriptorKind,
+) -> Result<vk::DescriptorAddressInfoEXT<'static>, DescriptorDataError> {
+    match address {
+        Some(address) if address != 0 => {
+            if range == vk::WHOLE_SIZE || range == 0 {
+                return Err(DescriptorDataError::Range { kind, range });
+            }
+            Ok(vk::DescriptorAddressInfoEXT::default().address(address).range(range).format(format))
+        }
+        _ if is_null => Ok(vk::DescriptorAddressInfoEXT::default()),
+        _ => Err(DescriptorDataError::NoAddress { kind }),
+    }
+}
+
+/// A descriptor does not say what descriptor buffers want. Nothing was written.
+///
+/// ```
+/// use sublet::descriptor::{DescriptorDataError, DescriptorKind};
+/// let error = DescriptorDataError::NoAddress { kind: DescriptorKind::StorageBuffer };
+/// assert_eq!(error.to_string(), "a StorageBuffer for a descriptor buffer needs its device address");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum DescriptorDataError {
+    /// Descriptor buffers want device addresses: make the buffer with `VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT`, and say its
+    /// address.
+    NoAddress {
+        /// The type of the descriptor.
+        kind: DescriptorKind,
+    },
+    /// Descriptor buffers want the range in bytes, which is neither 0 nor `VK_WHOLE_SIZE`.
+    Range {
+        /// The type of the descriptor.
+        kind: DescriptorKind,
+        /// What was said.
+        range: vk::DeviceSize,
+    },
+    /// There are no dynamic offsets in descriptor buffers: give the shader the offset in push constants.
+    Dynamic {
+        /// The type of the descriptor.
+        kind: DescriptorKind,
+    },
+}
+
+impl fmt::Display for DescriptorDataError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAddress { kind } => {
+                write!(f, "a {kind:?} for a descriptor buffer needs its device address")
+            }
+            Self::Range { kind, range } => {
+                write!(f, "a {kind:?} for a descriptor buffer needs its size in bytes, which is not {range}")
+            }
+            Self::Dynamic { kind } => write!(f, "there is no {kind:?} in descriptor buffers"),
+        }
+    }
+}
+
+impl Error for DescriptorDataError {}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+
+    const IMAGE: ImageDescriptor = ImageDescriptor::new(vk::ImageView::null(), vk::ImageLayout::GENERAL);
+
+    fn buffer() -> BufferDescriptor {
+        BufferDescriptor::new(vk::Buffer::from_raw(5), 16, 64)
+    }
+
+    fn all() -> [Descriptor; 12] {
+        let texels = TexelBufferDescriptor::new(vk::BufferView::from_raw(6));
+        let handle = vk::AccelerationStructureKHR::from_raw(7);
+        [
+            Descriptor::Sampler(vk::Sampler::from_raw(8)),
+            Descriptor::CombinedImageSampler { sampler: vk::Sampler::from_raw(8), image: IMAGE },
+            Descriptor::SampledImage(IMAGE),
+            Descriptor::StorageImage(IMAGE),
+            Descriptor::UniformTexelBuffer(texels),
+            Descriptor::StorageTexelBuffer(texels),
+            Descriptor::UniformBuffer(buffer()),
+            Descriptor::StorageBuffer(buffer()),
+            Descriptor::UniformBufferDynamic(buffer()),
+            Descriptor::StorageBufferDynamic(buffer()),
+            Descriptor::InputAttachment(IMAGE),
+            Descriptor::AccelerationStructure(AccelerationStructureDescriptor { handle, address: None }),
+        ]
+    }
+
+    #[test]
+    fn a_write_is_of_one_descriptor_of_its_type_in_its_place() {
+        for descriptor in all() {
+            descriptor.with_write(vk::DescriptorSet::from_raw(1), 2, 3, |write| {
+                assert_eq!(write.descriptor_type, descriptor.kind().to_vk());
+                assert_eq!((write.dst_set.as_raw(), write.dst_binding, write.dst_array_element), (1, 2, 3));
+                assert_eq!(write.descriptor_count, 1);
+                let is_structure = descriptor.kind() == DescriptorKind::AccelerationStructure;
+                let given = [
+                    !write.p_image_info.is_null(),
+                    !write.p_buffer_info.is_null(),
+                    !write.p_texel_buffer_view.is_null(),
+                    !write.p_next.is_null(),
+                ];
+                assert_eq!(given.iter().filter(|&&given| given).count(), 1, "{descriptor:?}");
+                assert_eq!(given[3], is_structure);
+            });
+        }
+    }
+
+    #[test]
+    fn what_has_no_address_has_no_bytes() {
+        for descriptor in all() {
+            let kind = descriptor.kind();
+            let result = descriptor.with_get_info(|info| assert_eq!(info.ty, kind.to_vk()));
+            let expected = match kind {
+                DescriptorKind::UniformBufferDynamic | DescriptorKind::StorageBufferDynamic => {
+                    Err(DescriptorDataError::Dynamic { kind })
+                }
+                DescriptorKind::UniformTexelBuffer
+                | DescriptorKind::StorageTexelBuffer
+                | DescriptorKind::UniformBuffer
+                | DescriptorKind::StorageBuffer
+                | DescriptorKind::AccelerationStructure => Err(DescriptorDataError::NoAddress { kind }),
+                _ => Ok(()),
+            };
+            assert_eq!(result, expected);
+        }
+    }
+
+    #[test]
+    fn null_is_a_descriptor_and_a_whole_buffer_is_not() {
+        let null = Descriptor::StorageBuffer(BufferDescriptor::null());
+        assert_eq!(null.with_get_info(|_| ()), Ok(()));
+        for range in [vk::WHOLE_SIZE, 0] {
+            let rest = BufferDescriptor::new(vk::Buffer::from_raw(5), 16, range).with_buffer_address(256);
+            assert_eq!(
+                Descriptor::UniformBuffer(rest).with_get_info(|_| ()),
+                Err(DescriptorDataError::Range { kind: DescriptorKind::UniformBuffer, range })
+            );
+        }
+        let some = Descriptor::UniformBuffer(buffer().with_buffer_address(256));
+        assert_eq!(some.with_get_info(|_| ()), Ok(()));
+        assert_eq!(buffer().with_buffer_address(u64::MAX).address, None);
+    }
+}

@@ -1,0 +1,91 @@
+//! How large descriptors are as bytes.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::counts::DescriptorKind;
+use super::device::DescriptorDevice;
+use super::features::DescriptorFeatures;
+use crate::base::cast::widen;
+
+/// The most bytes that a descriptor can have: `VK_EXT_descriptor_buffer` promises it of every size.
+pub(crate) const MAX_DESCRIPTOR_BYTES: usize = 256;
+
+/// Bytes of one descriptor in a descriptor buffer, by type: each device has its own.
+///
+/// ```
+/// # use sublet::{descriptor::*, sim};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let sizes = DescriptorSizes::of(&device);
+/// // This device has no descriptor buffers.
+/// assert_eq!(sizes.get(DescriptorKind::StorageBuffer), None);
+/// # Ok::<(), CreateDescriptorDeviceError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct DescriptorSizes {
+    properties: Option<vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'static>>,
+    is_robust: bool,
+}
+
+impl DescriptorSizes {
+    /// What the device says, with [`DescriptorFeatures::ROBUST_BUFFER_ACCESS`] taken into account.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet sizes = DescriptorSizes::of(&device);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn of(device: &DescriptorDevice) -> Self {
+        let features = device.features();
+        let has_buffers = features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER);
+        Self {
+            properties: has_buffers.then_some(device.driver().facts.buffer),
+            is_robust: features.contains(DescriptorFeatures::ROBUST_BUFFER_ACCESS),
+        }
+    }
+
+    /// Bytes of a descriptor of this type. `None` where there are no descriptor buffers, for types that cannot be in one, and for
+    /// what a device must not answer: 0, and more than 256.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n// There are no dynamic offsets in descriptor buffers, whatever the device.\nassert_eq!(DescriptorSizes::of(&device).get(DescriptorKind::UniformBufferDynamic), None);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn get(&self, kind: DescriptorKind) -> Option<u64> {
+        let all = self.properties.as_ref()?;
+        let either = |robust, usual| if self.is_robust { robust } else { usual };
+        let size = match kind {
+            DescriptorKind::Sampler => all.sampler_descriptor_size,
+            DescriptorKind::CombinedImageSampler => all.combined_image_sampler_descriptor_size,
+            DescriptorKind::SampledImage => all.sampled_image_descriptor_size,
+            DescriptorKind::StorageImage => all.storage_image_descriptor_size,
+            DescriptorKind::UniformTexelBuffer => either(
+                all.robust_uniform_texel_buffer_descriptor_size,
+                all.uniform_texel_buffer_descriptor_size,
+            ),
+            DescriptorKind::StorageTexelBuffer => either(
+                all.robust_storage_texel_buffer_descriptor_size,
+                all.storage_texel_buffer_descriptor_size,
+            ),
+            DescriptorKind::UniformBuffer => {
+                either(all.robust_uniform_buffer_descriptor_size, all.uniform_buffer_descriptor_size)
+            }
+            DescriptorKind::StorageBuffer => {
+                either(all.robust_storage_buffer_descriptor_size, all.storage_buffer_descriptor_size)
+            }
+            DescriptorKind::InputAttachment => all.input_attachment_descriptor_size,
+            DescriptorKind::AccelerationStructure => all.acceleration_structure_descriptor_size,
+            DescriptorKind::UniformBufferDynamic
+            | DescriptorKind::StorageBufferDynamic
+            | DescriptorKind::InlineUniformBlock
+            | DescriptorKind::Mutable => return None,
+        };
+        (1..=MAX_DESCRIPTOR_BYTES).contains(&size).then(|| widen(size))
+    }
+
+    /// Bytes of a mutable descriptor that takes these types: those of the largest. `None` if one of them has no size, or there is none.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(DescriptorSizes::of(&device).largest(&[]), None);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[must_use]
+    pub fn largest(&self, kinds: &[DescriptorKind]) -> Option<u64> {
+        let mut largest = None;
+        for &kind in kinds {
+            largest = largest.max(Some(self.get(kind)?));
+        }
+        largest
+    }
+}
