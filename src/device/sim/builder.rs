@@ -10,6 +10,7 @@ use super::gpu::Gpu;
 use super::instance::HubInfo;
 use super::profiles::Profile;
 use super::state::{Features, Hub, NEWEST_MINOR};
+use crate::base::cast::index;
 
 /// What a [`Gpu`] is to be like.
 ///
@@ -28,11 +29,12 @@ pub struct GpuBuilder {
     minor: Option<u32>,
     only: Option<Vec<String>>,
     without: Vec<String>,
+    queues: u32,
 }
 
 impl GpuBuilder {
     pub(super) fn new(profile: &'static Profile) -> Self {
-        Self { profile, minor: None, only: None, without: Vec::new() }
+        Self { profile, minor: None, only: None, without: Vec::new(), queues: 1 }
     }
 
     /// The version of Vulkan that instance and device report, 1.0 to 1.4. Functions of later versions are not offered,
@@ -75,6 +77,25 @@ impl GpuBuilder {
         self
     }
 
+    /// How many queues the GPU's one family has, and its device: each of them runs what is submitted to it in order, and
+    /// none waits for another unless a semaphore says so. By default it is one.
+    ///
+    /// # Panics
+    ///
+    /// If `count` is 0.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
+    /// assert_ne!(gpu.queue_at(0), gpu.queue_at(1));
+    /// ```
+    #[track_caller]
+    pub fn queues(mut self, count: u32) -> Self {
+        assert!(count > 0, "a GPU without queues");
+        self.queues = count;
+        self
+    }
+
     /// Makes the GPU.
     ///
     /// # Panics
@@ -94,7 +115,9 @@ impl GpuBuilder {
         offered.retain(|name| !self.without.contains(name));
         let minor = self.minor.unwrap_or_else(|| vk::api_version_minor(self.profile.api_version));
         let enabled = self.only.unwrap_or_else(|| offered.clone());
-        Gpu::with(Arc::new(Hub::new(self.profile, minor, minor, offered)), &enabled)
+        let mut hub = Hub::new(self.profile, minor, minor, offered);
+        hub.queues = self.queues;
+        Gpu::with(Arc::new(hub), &enabled)
     }
 }
 
@@ -122,7 +145,8 @@ pub(super) fn create_device(
     let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
     let mut features = Features::supported(hub);
     features.retain(|extension| enabled.iter().any(|name| name == extension));
-    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&[1.0])];
+    let priorities = vec![1.0; index(hub.queues)];
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&priorities)];
     let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
     let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default();
     let mut synchronization = vk::PhysicalDeviceSynchronization2Features::default();

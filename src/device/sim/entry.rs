@@ -304,6 +304,31 @@ pub(super) fn run<R: Outcome>(hub: &Hub, call: Call, body: impl FnOnce() -> R) -
     }
 }
 
+/// What a lost device has no other answer to.
+const LOST: [Call; 9] = [
+    Call::named("vkQueueSubmit"),
+    Call::named("vkQueueSubmit2"),
+    Call::named("vkQueueBindSparse"),
+    Call::named("vkQueueWaitIdle"),
+    Call::named("vkDeviceWaitIdle"),
+    Call::named("vkWaitForFences"),
+    Call::named("vkGetFenceStatus"),
+    Call::named("vkWaitSemaphores"),
+    Call::named("vkGetSemaphoreCounterValue"),
+];
+
+/// Runs `body` unless the device is lost and the call has to say so.
+fn unless_lost<R: Outcome>(
+    device: &std::sync::Arc<Device>,
+    call: Call,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+) -> R {
+    if device.is_lost() && LOST.contains(&call) {
+        return R::failed(vk::Result::ERROR_DEVICE_LOST);
+    }
+    body(device)
+}
+
 /// Runs `body` as the entry point `call` on `device`, see [`run`].
 pub(super) fn on_device<R: Outcome>(
     device: vk::Device,
@@ -311,7 +336,7 @@ pub(super) fn on_device<R: Outcome>(
     body: impl FnOnce(&std::sync::Arc<Device>) -> R,
 ) -> R {
     match registry::device(device) {
-        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        Some(owner) => run(&owner.hub, call, || unless_lost(&owner, call, body)),
         None => unknown("VkDevice", device.as_raw()),
     }
 }
@@ -323,7 +348,7 @@ pub(super) fn on_queue<R: Outcome>(
     body: impl FnOnce(&std::sync::Arc<Device>) -> R,
 ) -> R {
     match registry::queue(queue) {
-        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        Some(owner) => run(&owner.hub, call, || unless_lost(&owner, call, body)),
         None => unknown("VkQueue", queue.as_raw()),
     }
 }

@@ -169,6 +169,27 @@ impl Gpu {
         0
     }
 
+    /// A queue of the device, from 0 on: [`queue`](Self::queue) is the first.
+    ///
+    /// # Panics
+    ///
+    /// If the device has no such queue, see [`GpuBuilder::queues`].
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
+    /// assert_eq!(gpu.queue_at(0), gpu.queue());
+    /// assert_eq!(gpu.queue_at(1), unsafe { gpu.device().get_device_queue(gpu.queue_family_index(), 1) });
+    /// ```
+    #[track_caller]
+    pub fn queue_at(&self, index: usize) -> vk::Queue {
+        let queue = self.state().and_then(|device| device.queues.get(index).copied());
+        match queue {
+            Some(queue) => queue,
+            None => panic!("the simulated device has no queue {index}"),
+        }
+    }
+
     /// The version of Vulkan that instance and device report.
     ///
     /// ```
@@ -273,7 +294,7 @@ impl Gpu {
     /// assert!(unsafe { gpu.device().create_buffer(&info, None) }.is_err());
     /// ```
     pub fn faults(&self) -> Faults<'_> {
-        Faults(&self.hub.faults)
+        Faults { state: &self.hub.faults, device: self.device.handle() }
     }
 
     /// How often a function was called since the GPU was made or [`reset_calls`](Self::reset_calls).

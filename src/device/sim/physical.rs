@@ -300,7 +300,7 @@ fn family(hub: &Hub) -> vk::QueueFamilyProperties {
     let sparse = if sparse { vk::QueueFlags::SPARSE_BINDING } else { vk::QueueFlags::empty() };
     vk::QueueFamilyProperties {
         queue_flags: vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER | sparse,
-        queue_count: 1,
+        queue_count: hub.queues,
         timestamp_valid_bits: 0,
         min_image_transfer_granularity: vk::Extent3D { width: 1, height: 1, depth: 1 },
     }

@@ -46,6 +46,8 @@ pub(super) struct Hub {
     pub(super) instance_minor: u32,
     /// Minor version of the physical device.
     pub(super) device_minor: u32,
+    /// Queues of the one family.
+    pub(super) queues: u32,
     /// Whether devices do nothing, see the module `null`.
     pub(super) null: bool,
     /// The device extensions that the GPU has, sorted.
@@ -80,6 +82,7 @@ impl Hub {
             profile,
             instance_minor,
             device_minor,
+            queues: 1,
             null: false,
             extensions,
             messages: Messages::default(),
@@ -160,10 +163,11 @@ pub(super) struct Instance {
     pub(super) orphan: bool,
 }
 
-/// A `VkDevice` and its one `VkQueue`.
+/// A `VkDevice` and its `VkQueue`s.
 pub(super) struct Device {
     pub(super) handle: vk::Device,
-    pub(super) queue: vk::Queue,
+    /// The queues of the one family.
+    pub(super) queues: Vec<vk::Queue>,
     pub(super) hub: Arc<Hub>,
     pub(super) instance: Arc<Instance>,
     /// The minor version that the program may use on this device.
@@ -171,6 +175,7 @@ pub(super) struct Device {
     /// The device extensions that are enabled.
     pub(super) extensions: Vec<String>,
     pub(super) features: Features,
+    lost: AtomicBool,
     /// Everything else. Held for one call at a time, and never while bytes are copied or a call is delayed.
     pub(super) state: Mutex<DeviceState>,
     /// Waits on `state` for a fence or semaphore; whoever changes one notifies all.
@@ -192,6 +197,43 @@ pub(super) struct Features {
 }
 
 impl Device {
+    pub(super) fn new(
+        handle: vk::Device,
+        queues: Vec<vk::Queue>,
+        instance: &Arc<Instance>,
+        minor: u32,
+        extensions: Vec<String>,
+        features: Features,
+    ) -> Self {
+        let queue = QueueState::new(queues.len());
+        Self {
+            handle,
+            queues,
+            hub: Arc::clone(&instance.hub),
+            instance: Arc::clone(instance),
+            minor,
+            extensions,
+            features,
+            lost: AtomicBool::new(false),
+            state: Mutex::new(DeviceState { queue, ..DeviceState::default() }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Which of the device's queues this is. Queues that it does not have are not found by the registry.
+    pub(super) fn lane(&self, queue: vk::Queue) -> usize {
+        self.queues.iter().position(|&known| known == queue).unwrap_or(0)
+    }
+
+    /// Whether the device is lost. It stays so.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
     pub(super) fn profile(&self) -> &'static Profile {
         self.hub.profile
     }

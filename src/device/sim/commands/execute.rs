@@ -16,7 +16,7 @@ use crate::device::sim::format::{Aspect, FormatInfo, ImageDescription, ImageLayo
 use crate::device::sim::state::{Bytes, Device, DeviceState};
 
 /// Bytes that are to be moved. False if they could not be: memory too small, or no host memory behind it.
-pub(in crate::device::sim) type Work = Box<dyn FnOnce() -> bool + Send>;
+pub(in crate::device::sim) type Work = Box<dyn FnOnce(&Device) -> bool + Send>;
 
 /// What the commands have to do, in order. Commands whose resources are gone are reported and left out.
 pub(in crate::device::sim) fn resolve(
@@ -94,7 +94,7 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
 }
 
 fn work(body: impl FnOnce() -> bool + Send + 'static) -> Work {
-    Box::new(body)
+    Box::new(|_| body())
 }
 
 /// A buffer's bytes. Submission has checked that it has some; a submission that waited may find it gone.

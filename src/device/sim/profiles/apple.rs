@@ -40,6 +40,7 @@ pub(super) static M1: Profile = Profile {
         max_image_dimension_2d: 16384,
         max_image_dimension_3d: 2048,
         max_image_array_layers: 2048,
+        descriptor_buffer: None,
     },
     features: FeaturesProfile {
         memory_budget: true,
@@ -62,6 +63,7 @@ pub(super) static M1: Profile = Profile {
         raised: &[(vk::BufferUsageFlags::UNIFORM_BUFFER, 256)],
         rounding: Rounding::ToAlignment,
         types: 0b0111,
+        descriptor_types: 0,
         prefers_dedicated_from: None,
     },
     images: ImageRules {

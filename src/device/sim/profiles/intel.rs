@@ -28,6 +28,7 @@ const LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 16384,
     max_image_dimension_3d: 2048,
     max_image_array_layers: 2048,
+    descriptor_buffer: None,
 };
 
 const FEATURES: FeaturesProfile = FeaturesProfile {
@@ -52,6 +53,7 @@ const BUFFERS: BufferRules = BufferRules {
     raised: &[(Usage::UNIFORM_BUFFER, 64)],
     rounding: Rounding::To(4),
     types: 0b111,
+    descriptor_types: 0,
     prefers_dedicated_from: None,
 };
 

@@ -42,6 +42,7 @@ const LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 16384,
     max_image_dimension_3d: 2048,
     max_image_array_layers: 2048,
+    descriptor_buffer: None,
 };
 
 const BUFFERS: BufferRules = BufferRules {
@@ -49,6 +50,7 @@ const BUFFERS: BufferRules = BufferRules {
     raised: &[],
     rounding: Rounding::ToAlignment,
     types: 0b1,
+    descriptor_types: 0,
     prefers_dedicated_from: None,
 };
 
@@ -143,6 +145,7 @@ const V3DV_LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 4096,
     max_image_dimension_3d: 4096,
     max_image_array_layers: 2048,
+    descriptor_buffer: None,
 };
 
 const V3DV_BUFFERS: BufferRules = BufferRules {
@@ -150,6 +153,7 @@ const V3DV_BUFFERS: BufferRules = BufferRules {
     raised: &[(TEXEL, 256)],
     rounding: Rounding::ToAlignment,
     types: 0b1,
+    descriptor_types: 0,
     prefers_dedicated_from: None,
 };
 

@@ -8,10 +8,13 @@ use ash::vk;
 
 mod amd;
 mod apple;
+mod descriptor_buffer;
 mod intel;
 mod mobile;
 mod nvidia;
 mod software;
+
+pub use descriptor_buffer::DescriptorBufferLimits;
 
 /// One GPU with one driver, as far as memory is concerned.
 ///
@@ -127,6 +130,8 @@ pub struct LimitsProfile {
     pub max_image_dimension_3d: u32,
     /// `maxImageArrayLayers`.
     pub max_image_array_layers: u32,
+    /// What `VK_EXT_descriptor_buffer` says, where the driver has it.
+    pub descriptor_buffer: Option<DescriptorBufferLimits>,
 }
 
 /// The features and extensions that touch memory.
@@ -185,6 +190,8 @@ pub struct BufferRules {
     pub rounding: Rounding,
     /// The memory types of a buffer, one bit each.
     pub types: u32,
+    /// The memory types of a buffer with a usage of descriptor buffers, where they are others; else 0.
+    pub descriptor_types: u32,
     /// Buffers of at least so many bytes prefer a dedicated allocation.
     pub prefers_dedicated_from: Option<u64>,
 }

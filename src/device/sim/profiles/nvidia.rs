@@ -5,8 +5,8 @@ use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;
 
 use super::{
-    BufferRules, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, MIB, Profile, Rounding, Tile, kind,
-    local, rows, system,
+    BufferRules, DescriptorBufferLimits, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, MIB, Profile,
+    Rounding, Tile, kind, local, rows, system,
 };
 
 /// Block-linear tiles: rows of 64 bytes, 8 rows to a unit of 512 bytes, 1 to 16 such units above one another.
@@ -29,6 +29,28 @@ const LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 32768,
     max_image_dimension_3d: 16384,
     max_image_array_layers: 2048,
+    descriptor_buffer: Some(DESCRIPTORS),
+};
+
+/// A sampler or an image is an index into a table of the driver's, a buffer an address.
+const DESCRIPTORS: DescriptorBufferLimits = DescriptorBufferLimits {
+    offset_alignment: 64,
+    max_bindings: 32,
+    max_resource_bindings: 32,
+    max_sampler_bindings: 32,
+    sampler: 4,
+    combined_image_sampler: 4,
+    sampled_image: 4,
+    storage_image: 4,
+    input_attachment: 4,
+    texel_buffer: 16,
+    uniform_buffer: 8,
+    storage_buffer: 16,
+    acceleration_structure: 8,
+    max_range: 1 << 40,
+    address_space: 1 << 40,
+    bufferless_push: true,
+    single_array: true,
 };
 
 const FEATURES: FeaturesProfile = FeaturesProfile {
@@ -64,6 +86,7 @@ const BUFFERS: BufferRules = BufferRules {
     ],
     rounding: Rounding::ToAlignment,
     types: 0b1_1111,
+    descriptor_types: 0,
     prefers_dedicated_from: Some(64 * MIB),
 };
 
@@ -151,7 +174,7 @@ pub(super) static GTX_1060: Profile = Profile {
         kind(0xe, 1),
         kind(0x7, 2),
     ],
-    limits: LimitsProfile { min_uniform_buffer_offset_alignment: 256, ..LIMITS },
+    limits: LimitsProfile { min_uniform_buffer_offset_alignment: 256, descriptor_buffer: None, ..LIMITS },
     features: FeaturesProfile {
         memory_priority: false,
         pageable_device_local_memory: false,

@@ -68,6 +68,7 @@ pub(super) static LAVAPIPE: Profile = Profile {
         max_image_dimension_2d: 16384,
         max_image_dimension_3d: 4096,
         max_image_array_layers: 2048,
+        descriptor_buffer: None,
     },
     features: FEATURES,
     buffers: BufferRules {
@@ -75,6 +76,7 @@ pub(super) static LAVAPIPE: Profile = Profile {
         raised: &[],
         rounding: Rounding::Exact,
         types: 0b1,
+        descriptor_types: 0,
         prefers_dedicated_from: None,
     },
     images: IMAGES,
@@ -110,6 +112,7 @@ pub(super) static SWIFTSHADER: Profile = Profile {
         max_image_dimension_2d: 16384,
         max_image_dimension_3d: 2048,
         max_image_array_layers: 2048,
+        descriptor_buffer: None,
     },
     features: FeaturesProfile {
         buffer_device_address: false,
@@ -123,6 +126,7 @@ pub(super) static SWIFTSHADER: Profile = Profile {
         raised: &[],
         rounding: Rounding::ToAlignment,
         types: 0b1,
+        descriptor_types: 0,
         prefers_dedicated_from: None,
     },
     images: ImageRules {
