@@ -131,6 +131,7 @@ impl DeviceState {
             .chain(views)
             .chain(image_views)
             .chain(self.other_names())
+            .chain(self.descriptor_names())
             .chain(memories)
             .collect()
     }

@@ -102,6 +102,7 @@ mod builder;
 mod chain;
 mod commands;
 mod describe;
+mod descriptors;
 mod device;
 mod entry;
 mod extensions;
@@ -132,6 +133,7 @@ mod sync;
 mod tests;
 
 pub use builder::GpuBuilder;
+pub use descriptors::{Descriptor, DescriptorPoolPolicy, DescriptorQuirk};
 pub use faults::Faults;
 pub use gpu::{Gpu, LiveObjects};
 pub use log::AllocateCall;

@@ -12,6 +12,7 @@ use ash::vk;
 use parking_lot::{Condvar, Mutex};
 
 use super::commands::CommandState;
+use super::descriptors::{Behaviour, DescriptorFeatures, DescriptorState};
 use super::faults::FaultState;
 use super::log::Log;
 use super::memory::Memory;
@@ -48,6 +49,8 @@ pub(super) struct Hub {
     pub(super) device_minor: u32,
     /// Queues of the one family.
     pub(super) queues: u32,
+    /// The driver's identity and version.
+    pub(super) driver: (vk::DriverId, u32),
     /// Whether devices do nothing, see the module `null`.
     pub(super) null: bool,
     /// The device extensions that the GPU has, sorted.
@@ -55,6 +58,8 @@ pub(super) struct Hub {
     pub(super) messages: Messages,
     pub(super) faults: FaultState,
     pub(super) log: Log,
+    /// How descriptor pools behave.
+    pub(super) descriptors: Behaviour,
     /// Whether resources may overlap without a report.
     pub(super) aliasing: AtomicBool,
     /// Ranges of memories where resources may overlap: memory, start and end.
@@ -83,11 +88,13 @@ impl Hub {
             instance_minor,
             device_minor,
             queues: 1,
+            driver: (profile.driver_id, profile.driver_version),
             null: false,
             extensions,
             messages: Messages::default(),
             faults: FaultState::default(),
             log: Log::default(),
+            descriptors: Behaviour::new(profile),
             aliasing: AtomicBool::new(false),
             aliases: Mutex::default(),
             messengers: Mutex::default(),
@@ -194,6 +201,7 @@ pub(super) struct Features {
     pub(super) maintenance4: bool,
     pub(super) protected_memory: bool,
     pub(super) sparse_binding: bool,
+    pub(super) descriptors: DescriptorFeatures,
 }
 
 impl Device {
@@ -264,6 +272,8 @@ pub(super) struct DeviceState {
     pub(super) names: BTreeMap<u64, String>,
     /// Command pools and command buffers.
     pub(super) commands: CommandState,
+    /// Descriptor pools, sets, and what goes with them.
+    pub(super) descriptors: DescriptorState,
     /// Submissions.
     pub(super) queue: QueueState,
     /// Fences and semaphores.

@@ -10,7 +10,7 @@ use ash::vk;
 
 use super::barriers::layout_name;
 use super::images::buffer::BufferLayout;
-use super::{Command, CommandState, Target};
+use super::{Bindings, Command, CommandState, Target};
 use crate::base::cast::host_size;
 use crate::device::sim::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::device::sim::state::{Bytes, Device, DeviceState};
@@ -25,7 +25,9 @@ pub(in crate::device::sim) fn resolve(
     commands: &[Command],
 ) -> Vec<Work> {
     let mut works = Vec::new();
+    let mut bindings = Bindings::default();
     for command in commands {
+        bindings.apply(command);
         works.extend(resolve_one(device, state, command));
     }
     works
@@ -90,6 +92,11 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             transition(device, state, *image, (*old, *new), range, rule);
             Vec::new()
         }
+        // `Bindings` follows them.
+        Command::BindSets { .. }
+        | Command::PushDescriptors { .. }
+        | Command::PushConstants { .. }
+        | Command::ForgetBindings => Vec::new(),
     }
 }
 

@@ -5,8 +5,9 @@ use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;
 
 use super::{
-    BufferRules, DescriptorBufferLimits, FeaturesProfile, GIB, HeapProfile, ImageRules, KIB, LimitsProfile,
-    MIB, Profile, Rounding, TEXEL, Tile, TypeProfile, kind, local, rows, system, tile,
+    BufferRules, DescriptorBufferLimits, DescriptorPoolPolicy, FeaturesProfile, GIB, HeapProfile, ImageRules,
+    KIB, LimitsProfile, MIB, Profile, Rounding, TEXEL, Tile, TypeProfile, descriptors, kind, local, rows,
+    system, tile,
 };
 
 /// Swizzle modes of 256 bytes, 4 KiB and 64 KiB.
@@ -30,6 +31,7 @@ const RADV_LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_3d: 2048,
     max_image_array_layers: 2048,
     descriptor_buffer: Some(RADV_DESCRIPTORS),
+    descriptors: descriptors::AMD,
 };
 
 const RADV_FEATURES: FeaturesProfile = FeaturesProfile {
@@ -44,6 +46,9 @@ const RADV_FEATURES: FeaturesProfile = FeaturesProfile {
     maintenance5: false,
     descriptor_indexing: true,
     descriptor_buffer: true,
+    inline_uniform_block: true,
+    mutable_descriptor_type: true,
+    push_descriptor: true,
     external_memory: true,
     sparse_binding: true,
     protected_memory: false,
@@ -144,6 +149,8 @@ pub(super) static RX_6700_XT: Profile = Profile {
     device_id: 0x73df,
     api_version: vk::make_api_version(0, 1, 3, 246),
     driver_version: 23 << 22 | 1 << 12,
+    driver_id: vk::DriverId::MESA_RADV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[system(12_868_124_672), local(12_868_124_672)],
     types: ALL_MAPPABLE,
     limits: RADV_LIMITS,
@@ -164,6 +171,8 @@ pub(super) static RX_5700: Profile = Profile {
     device_id: 0x731f,
     api_version: vk::make_api_version(0, 1, 3, 246),
     driver_version: 23 << 22 | 1 << 12,
+    driver_id: vk::DriverId::MESA_RADV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(8_321_499_136), system(8_573_157_376), local(256 * MIB)],
     types: &[
         kind(0x1, 0),
@@ -195,12 +204,15 @@ pub(super) static RX_570: Profile = Profile {
     device_id: 0x67df,
     api_version: vk::make_api_version(0, 1, 2, 195),
     driver_version: 21 << 22 | 3 << 12 | 8,
+    driver_id: vk::DriverId::MESA_RADV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(3840 * MIB), system(4096 * MIB), local(256 * MIB)],
     types: &[kind(0x1, 0), kind(0x6, 1), kind(0x7, 2), kind(0xe, 1)],
     limits: LimitsProfile { buffer_image_granularity: 64, descriptor_buffer: None, ..RADV_LIMITS },
     features: FeaturesProfile {
         device_coherent_memory: false,
         descriptor_buffer: false,
+        mutable_descriptor_type: false,
         maintenance4: false,
         ..RADV_FEATURES
     },
@@ -220,6 +232,8 @@ pub(super) static RAPHAEL: Profile = Profile {
     device_id: 0x164e,
     api_version: vk::make_api_version(0, 1, 4, 311),
     driver_version: 25 << 22 | 1 << 12 | 3,
+    driver_id: vk::DriverId::MESA_RADV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[system(5369 * MIB), local(10_738 * MIB)],
     types: ALL_MAPPABLE,
     limits: RADV_LIMITS,
@@ -244,6 +258,8 @@ pub(super) static RX_6800_WINDOWS: Profile = Profile {
     device_id: 0x73bf,
     api_version: vk::make_api_version(0, 1, 3, 262),
     driver_version: 2 << 22 | 294,
+    driver_id: vk::DriverId::AMD_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[
         system(68_530_012_160),
         HeapProfile {
@@ -288,6 +304,7 @@ pub(super) static RX_6800_WINDOWS: Profile = Profile {
         max_image_dimension_3d: 8192,
         max_image_array_layers: 8192,
         descriptor_buffer: Some(WINDOWS_DESCRIPTORS),
+        descriptors: descriptors::AMD,
     },
     features: FeaturesProfile { pageable_device_local_memory: true, maintenance5: true, ..RADV_FEATURES },
     buffers: BufferRules {

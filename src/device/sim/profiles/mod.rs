@@ -9,12 +9,16 @@ use ash::vk;
 mod amd;
 mod apple;
 mod descriptor_buffer;
+mod descriptors;
 mod intel;
 mod mobile;
 mod nvidia;
 mod software;
 
 pub use descriptor_buffer::DescriptorBufferLimits;
+pub use descriptors::{DescriptorCounts, DescriptorLimits};
+
+use super::DescriptorPoolPolicy;
 
 /// One GPU with one driver, as far as memory is concerned.
 ///
@@ -44,6 +48,10 @@ pub struct Profile {
     pub api_version: u32,
     /// `VkPhysicalDeviceProperties::driverVersion`, in the vendor's own encoding.
     pub driver_version: u32,
+    /// `VkPhysicalDeviceDriverProperties::driverID`.
+    pub driver_id: vk::DriverId,
+    /// When the driver's descriptor pools refuse.
+    pub descriptor_pools: DescriptorPoolPolicy,
     /// The memory heaps, in the driver's order.
     pub heaps: &'static [HeapProfile],
     /// The memory types, in the driver's order.
@@ -132,6 +140,8 @@ pub struct LimitsProfile {
     pub max_image_array_layers: u32,
     /// What `VK_EXT_descriptor_buffer` says, where the driver has it.
     pub descriptor_buffer: Option<DescriptorBufferLimits>,
+    /// The limits that touch descriptors.
+    pub descriptors: DescriptorLimits,
 }
 
 /// The features and extensions that touch memory.
@@ -165,6 +175,12 @@ pub struct FeaturesProfile {
     pub descriptor_indexing: bool,
     /// `VK_EXT_descriptor_buffer`.
     pub descriptor_buffer: bool,
+    /// `inlineUniformBlock`, and that such blocks can be updated after they are bound.
+    pub inline_uniform_block: bool,
+    /// `VK_EXT_mutable_descriptor_type`.
+    pub mutable_descriptor_type: bool,
+    /// `VK_KHR_push_descriptor`.
+    pub push_descriptor: bool,
     /// `VK_KHR_external_memory_fd`, or its counterpart of another system.
     pub external_memory: bool,
     /// `sparseBinding`.

@@ -5,8 +5,8 @@ use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;
 
 use super::{
-    BufferRules, DescriptorBufferLimits, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, MIB, Profile,
-    Rounding, Tile, kind, local, rows, system,
+    BufferRules, DescriptorBufferLimits, DescriptorPoolPolicy, FeaturesProfile, GIB, ImageRules, KIB,
+    LimitsProfile, MIB, Profile, Rounding, Tile, descriptors, kind, local, rows, system,
 };
 
 /// Block-linear tiles: rows of 64 bytes, 8 rows to a unit of 512 bytes, 1 to 16 such units above one another.
@@ -29,6 +29,7 @@ const LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 32768,
     max_image_dimension_3d: 16384,
     max_image_array_layers: 2048,
+    descriptors: descriptors::NVIDIA,
     descriptor_buffer: Some(DESCRIPTORS),
 };
 
@@ -65,6 +66,9 @@ const FEATURES: FeaturesProfile = FeaturesProfile {
     maintenance5: true,
     descriptor_indexing: true,
     descriptor_buffer: true,
+    inline_uniform_block: true,
+    mutable_descriptor_type: true,
+    push_descriptor: true,
     external_memory: true,
     sparse_binding: true,
     protected_memory: false,
@@ -117,6 +121,8 @@ pub(super) static H200: Profile = Profile {
     device_id: 0x2335,
     api_version: vk::make_api_version(0, 1, 4, 312),
     driver_version: 0x9127_c100,
+    driver_id: vk::DriverId::NVIDIA_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::CountsSets,
     heaps: &[local(150_754_820_096), system(101_361_423_360)],
     types: &[kind(0x0, 1), kind(0x1, 0), kind(0x6, 1), kind(0xe, 1), kind(0x7, 0)],
     limits: LIMITS,
@@ -138,6 +144,8 @@ pub(super) static RTX_5070_TI: Profile = Profile {
     device_id: 0x2c05,
     api_version: vk::make_api_version(0, 1, 4, 341),
     driver_version: 610 << 22 | 88 << 14,
+    driver_id: vk::DriverId::NVIDIA_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::CountsSets,
     heaps: &[local(15_997 * MIB), system(16_309 * MIB), local(214 * MIB)],
     types: &[kind(0x0, 1), kind(0x1, 0), kind(0x6, 1), kind(0xe, 1), kind(0x7, 2)],
     limits: LimitsProfile { max_memory_allocation_count: 4096, ..LIMITS },
@@ -160,6 +168,8 @@ pub(super) static GTX_1060: Profile = Profile {
     device_id: 0x1c03,
     api_version: vk::make_api_version(0, 1, 2, 155),
     driver_version: 460 << 22 | 56 << 14,
+    driver_id: vk::DriverId::NVIDIA_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::CountsSets,
     heaps: &[local(6144 * MIB), system(11_887 * MIB), local(246 * MIB)],
     types: &[
         kind(0x0, 1),
@@ -181,6 +191,7 @@ pub(super) static GTX_1060: Profile = Profile {
         maintenance4: false,
         maintenance5: false,
         descriptor_buffer: false,
+        mutable_descriptor_type: false,
         synchronization2: false,
         ..FEATURES
     },
