@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use super::descriptors::{DescriptorPoolPolicy, DescriptorQuirk};
 use super::extensions;
 use super::gpu::Gpu;
 use super::instance::HubInfo;
-use super::profiles::Profile;
+use super::profiles::{DescriptorLimits, Profile};
 use super::state::{Features, Hub, NEWEST_MINOR};
+use crate::base::cast::index;
 
 /// What a [`Gpu`] is to be like.
 ///
@@ -28,11 +30,26 @@ pub struct GpuBuilder {
     minor: Option<u32>,
     only: Option<Vec<String>>,
     without: Vec<String>,
+    queues: u32,
+    driver: Option<(vk::DriverId, u32)>,
+    descriptor_pools: Option<DescriptorPoolPolicy>,
+    descriptor_quirks: DescriptorQuirk,
+    descriptor_limits: Option<DescriptorLimits>,
 }
 
 impl GpuBuilder {
     pub(super) fn new(profile: &'static Profile) -> Self {
-        Self { profile, minor: None, only: None, without: Vec::new() }
+        Self {
+            profile,
+            minor: None,
+            only: None,
+            without: Vec::new(),
+            driver: None,
+            descriptor_pools: None,
+            descriptor_quirks: DescriptorQuirk::empty(),
+            descriptor_limits: None,
+            queues: 1,
+        }
     }
 
     /// The version of Vulkan that instance and device report, 1.0 to 1.4. Functions of later versions are not offered,
@@ -75,6 +92,80 @@ impl GpuBuilder {
         self
     }
 
+    /// How many queues the GPU's one family has, and its device: each of them runs what is submitted to it in order, and
+    /// none waits for another unless a semaphore says so. By default it is one.
+    ///
+    /// # Panics
+    ///
+    /// If `count` is 0.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
+    /// assert_ne!(gpu.queue_at(0), gpu.queue_at(1));
+    /// ```
+    #[track_caller]
+    pub fn queues(mut self, count: u32) -> Self {
+        assert!(count > 0, "a GPU without queues");
+        self.queues = count;
+        self
+    }
+
+    /// The driver that the GPU says it has: `VkPhysicalDeviceDriverProperties::driverID`, and
+    /// `VkPhysicalDeviceProperties::driverVersion` in the vendor's own encoding. By default the profile's.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).driver(vk::DriverId::MESA_NVK, 7).build();
+    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
+    /// assert_eq!(properties.driver_version, 7);
+    /// ```
+    pub fn driver(mut self, id: vk::DriverId, version: u32) -> Self {
+        self.driver = Some((id, version));
+        self
+    }
+
+    /// How descriptor pools refuse. By default as the profile's driver does.
+    ///
+    /// ```
+    /// use sublet::sim::{DescriptorPoolPolicy, Gpu, profiles::Profile};
+    /// let profile = Profile::by_name("lavapipe").unwrap();
+    /// Gpu::builder(profile).descriptor_pools(DescriptorPoolPolicy::Strict).build().assert_silent();
+    /// ```
+    pub fn descriptor_pools(mut self, policy: DescriptorPoolPolicy) -> Self {
+        self.descriptor_pools = Some(policy);
+        self
+    }
+
+    /// Faults of real drivers that the descriptor pools are to have. By default they have none.
+    ///
+    /// ```
+    /// use sublet::sim::{DescriptorQuirk, Gpu, profiles::Profile};
+    /// let profile = Profile::by_name("arm-mali-g52").unwrap();
+    /// Gpu::builder(profile).descriptor_quirks(DescriptorQuirk::FRAGMENTS).build().assert_silent();
+    /// ```
+    pub fn descriptor_quirks(mut self, quirks: DescriptorQuirk) -> Self {
+        self.descriptor_quirks = quirks;
+        self
+    }
+
+    /// Other limits that touch descriptors than the profile's.
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let profile = Profile::by_name("nvidia-h200").unwrap();
+    /// let mut limits = profile.limits.descriptors;
+    /// limits.max_bound_descriptor_sets = 4;
+    /// let gpu = Gpu::builder(profile).descriptor_limits(limits).build();
+    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
+    /// assert_eq!(properties.limits.max_bound_descriptor_sets, 4);
+    /// ```
+    pub fn descriptor_limits(mut self, limits: DescriptorLimits) -> Self {
+        self.descriptor_limits = Some(limits);
+        self
+    }
+
     /// Makes the GPU.
     ///
     /// # Panics
@@ -94,7 +185,13 @@ impl GpuBuilder {
         offered.retain(|name| !self.without.contains(name));
         let minor = self.minor.unwrap_or_else(|| vk::api_version_minor(self.profile.api_version));
         let enabled = self.only.unwrap_or_else(|| offered.clone());
-        Gpu::with(Arc::new(Hub::new(self.profile, minor, minor, offered)), &enabled)
+        let mut hub = Hub::new(self.profile, minor, minor, offered);
+        hub.queues = self.queues;
+        hub.driver = self.driver.unwrap_or(hub.driver);
+        hub.descriptors.policy = self.descriptor_pools.unwrap_or(hub.descriptors.policy);
+        hub.descriptors.quirks = self.descriptor_quirks;
+        hub.descriptors.limits = self.descriptor_limits.unwrap_or(hub.descriptors.limits);
+        Gpu::with(Arc::new(hub), &enabled)
     }
 }
 
@@ -122,7 +219,8 @@ pub(super) fn create_device(
     let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
     let mut features = Features::supported(hub);
     features.retain(|extension| enabled.iter().any(|name| name == extension));
-    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&[1.0])];
+    let priorities = vec![1.0; index(hub.queues)];
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&priorities)];
     let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
     let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default();
     let mut synchronization = vk::PhysicalDeviceSynchronization2Features::default();
@@ -131,6 +229,9 @@ pub(super) fn create_device(
     let mut pageable = vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT::default();
     let mut coherent = vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default();
     let mut protected = vk::PhysicalDeviceProtectedMemoryFeatures::default();
+    let mut indexing = vk::PhysicalDeviceDescriptorIndexingFeatures::default();
+    let mut inline = vk::PhysicalDeviceInlineUniformBlockFeatures::default();
+    let mut mutable = vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default();
     let mut plain = vk::PhysicalDeviceFeatures2::default();
     let info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
@@ -143,6 +244,9 @@ pub(super) fn create_device(
         .push_next(&mut pageable)
         .push_next(&mut coherent)
         .push_next(&mut protected)
+        .push_next(&mut indexing)
+        .push_next(&mut inline)
+        .push_next(&mut mutable)
         .push_next(&mut plain);
     // SAFETY: the chain was made just now, of structures that are mutable here.
     unsafe { features.write(info.p_next.cast_mut()) };

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use ash::vk;
 use ash::vk::Handle as _;
-use parking_lot::{Condvar, Mutex};
 
 use super::entry::{call, entries, on_device, on_physical_device};
 use super::state::{Device, DeviceState, Features, registry};
 use super::{chain, extensions, null};
+use crate::base::cast;
 
 entries! {
     Instance result vk::PFN_vkCreateDevice = create: core 0 "vkCreateDevice";
@@ -43,8 +43,15 @@ unsafe extern "system" fn create(
             hub.report("VUID-VkDeviceQueueCreateInfo-queueFamilyIndex-00381", text);
             return vk::Result::ERROR_VALIDATION_FAILED_EXT;
         }
-        if let Some(queue) = queues.iter().find(|queue| queue.queue_count != 1) {
-            let text = format!("queueCount is {}, and the family has one queue", queue.queue_count);
+        let first = queues.first().map_or(0, |queue| queue.queue_count);
+        if queues.len() > 1 {
+            let text = "queueFamilyIndex is 0 twice".to_owned();
+            hub.report("VUID-VkDeviceCreateInfo-queueFamilyIndex-02802", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        if first == 0 || first > hub.queues {
+            let text =
+                format!("queueCount is {first}, and the number of queues in the family {}", hub.queues);
             hub.report("VUID-VkDeviceQueueCreateInfo-queueCount-00382", text);
             return vk::Result::ERROR_VALIDATION_FAILED_EXT;
         }
@@ -64,17 +71,9 @@ unsafe extern "system" fn create(
         }
         let handle =
             if hub.null { null::handle(hub.profile) } else { vk::Device::from_raw(registry::reserve()) };
-        let device = Arc::new(Device {
-            handle,
-            queue: vk::Queue::from_raw(registry::reserve()),
-            hub: Arc::clone(hub),
-            instance: Arc::clone(instance),
-            minor: instance.minor.min(hub.device_minor),
-            extensions: enabled,
-            features,
-            state: Mutex::new(DeviceState::default()),
-            changed: Condvar::new(),
-        });
+        let queues: Vec<_> = (0..first).map(|_| vk::Queue::from_raw(registry::reserve())).collect();
+        let minor = instance.minor.min(hub.device_minor);
+        let device = Arc::new(Device::new(handle, queues, instance, minor, enabled, features));
         registry::add_device(&device);
         instance.devices.fetch_add(1, Ordering::Relaxed);
         // SAFETY: VUID-vkCreateDevice-pDevice-parameter.
@@ -132,6 +131,7 @@ impl DeviceState {
             .chain(views)
             .chain(image_views)
             .chain(self.other_names())
+            .chain(self.descriptor_names())
             .chain(memories)
             .collect()
     }
@@ -144,13 +144,16 @@ unsafe extern "system" fn queue(device: vk::Device, family: u32, index: u32, p_q
             device.report("VUID-vkGetDeviceQueue-queueFamilyIndex-00384", text);
             return;
         }
-        if index != 0 {
-            let text = format!("queueIndex is {index}, and the device was created with one queue");
+        let Some(&queue) = device.queues.get(cast::index(index)) else {
+            let text = format!(
+                "queueIndex is {index}, and the device was created with {} queues",
+                device.queues.len()
+            );
             device.report("VUID-vkGetDeviceQueue-queueIndex-00385", text);
             return;
-        }
+        };
         // SAFETY: VUID-vkGetDeviceQueue-pQueue-parameter.
-        unsafe { chain::output(p_queue, device.queue) };
+        unsafe { chain::output(p_queue, queue) };
     });
 }
 
@@ -161,14 +164,17 @@ unsafe extern "system" fn queue2(
 ) {
     on_device(device, call!("vkGetDeviceQueue2"), |device| {
         // SAFETY: VUID-vkGetDeviceQueue2-pQueueInfo-parameter.
-        let first = unsafe { chain::input(p_info) }.is_some_and(|info| {
-            info.queue_family_index == 0 && info.queue_index == 0 && info.flags.is_empty()
-        });
-        if !first {
-            let text = "the device was created with the queue 0 of family 0, without flags".to_owned();
+        let found = unsafe { chain::input(p_info) }
+            .filter(|info| info.queue_family_index == 0 && info.flags.is_empty())
+            .and_then(|info| device.queues.get(cast::index(info.queue_index)));
+        if found.is_none() {
+            let text = format!(
+                "the device was created with {} queues of family 0, without flags",
+                device.queues.len()
+            );
             device.report("VUID-VkDeviceQueueInfo2-queueIndex-01843", text);
         }
         // SAFETY: VUID-vkGetDeviceQueue2-pQueue-parameter.
-        unsafe { chain::output(p_queue, if first { device.queue } else { vk::Queue::null() }) };
+        unsafe { chain::output(p_queue, found.copied().unwrap_or_default()) };
     });
 }

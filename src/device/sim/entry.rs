@@ -10,8 +10,8 @@ use ash::vk::Handle as _;
 
 use super::state::{self, Device, Hub, registry};
 use super::{
-    bind, commands, device, external, instance, mapping, memory, messenger, null, physical, queue,
-    requirements, resource, sparse, sync,
+    bind, commands, descriptors, device, external, instance, mapping, memory, messenger, null, physical,
+    queue, requirements, resource, sparse, sync,
 };
 
 /// A C function whose type is known to whoever asks for it by name.
@@ -100,6 +100,7 @@ const TABLES: &[&[EntryPoint]] = &[
     resource::ENTRIES,
     requirements::ENTRIES,
     commands::ENTRIES,
+    descriptors::ENTRIES,
     queue::ENTRIES,
     sparse::ENTRIES,
     sync::ENTRIES,
@@ -304,6 +305,31 @@ pub(super) fn run<R: Outcome>(hub: &Hub, call: Call, body: impl FnOnce() -> R) -
     }
 }
 
+/// What a lost device has no other answer to.
+const LOST: [Call; 9] = [
+    Call::named("vkQueueSubmit"),
+    Call::named("vkQueueSubmit2"),
+    Call::named("vkQueueBindSparse"),
+    Call::named("vkQueueWaitIdle"),
+    Call::named("vkDeviceWaitIdle"),
+    Call::named("vkWaitForFences"),
+    Call::named("vkGetFenceStatus"),
+    Call::named("vkWaitSemaphores"),
+    Call::named("vkGetSemaphoreCounterValue"),
+];
+
+/// Runs `body` unless the device is lost and the call has to say so.
+fn unless_lost<R: Outcome>(
+    device: &std::sync::Arc<Device>,
+    call: Call,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+) -> R {
+    if device.is_lost() && LOST.contains(&call) {
+        return R::failed(vk::Result::ERROR_DEVICE_LOST);
+    }
+    body(device)
+}
+
 /// Runs `body` as the entry point `call` on `device`, see [`run`].
 pub(super) fn on_device<R: Outcome>(
     device: vk::Device,
@@ -311,7 +337,7 @@ pub(super) fn on_device<R: Outcome>(
     body: impl FnOnce(&std::sync::Arc<Device>) -> R,
 ) -> R {
     match registry::device(device) {
-        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        Some(owner) => run(&owner.hub, call, || unless_lost(&owner, call, body)),
         None => unknown("VkDevice", device.as_raw()),
     }
 }
@@ -323,7 +349,7 @@ pub(super) fn on_queue<R: Outcome>(
     body: impl FnOnce(&std::sync::Arc<Device>) -> R,
 ) -> R {
     match registry::queue(queue) {
-        Some(owner) => run(&owner.hub, call, || body(&owner)),
+        Some(owner) => run(&owner.hub, call, || unless_lost(&owner, call, body)),
         None => unknown("VkQueue", queue.as_raw()),
     }
 }

@@ -21,12 +21,14 @@ pub(super) const INSTANCE: &[&str] = &[
 const PROMOTED: &[(&str, u32)] = &[
     ("VK_KHR_bind_memory2", 1),
     ("VK_KHR_dedicated_allocation", 1),
+    ("VK_KHR_descriptor_update_template", 1),
     ("VK_KHR_device_group", 1),
     ("VK_KHR_external_memory", 1),
     ("VK_KHR_get_memory_requirements2", 1),
     ("VK_KHR_maintenance1", 1),
     ("VK_KHR_maintenance2", 1),
     ("VK_KHR_maintenance3", 1),
+    ("VK_KHR_driver_properties", 2),
     ("VK_KHR_copy_commands2", 3),
 ];
 
@@ -36,14 +38,18 @@ pub(super) fn device(profile: &Profile) -> Vec<String> {
     let features = profile.features;
     let by_feature = [
         ("VK_AMD_device_coherent_memory", features.device_coherent_memory),
+        ("VK_EXT_descriptor_indexing", features.descriptor_indexing),
+        ("VK_EXT_inline_uniform_block", features.inline_uniform_block),
         ("VK_EXT_memory_budget", features.memory_budget),
         ("VK_EXT_memory_priority", features.memory_priority),
+        ("VK_EXT_mutable_descriptor_type", features.mutable_descriptor_type),
         ("VK_EXT_pageable_device_local_memory", features.pageable_device_local_memory),
         ("VK_KHR_buffer_device_address", features.buffer_device_address),
         ("VK_KHR_external_memory_fd", features.external_memory),
         ("VK_KHR_maintenance4", features.maintenance4),
         // Of the same months as maintenance5, and as simple to have.
         ("VK_KHR_map_memory2", features.maintenance5),
+        ("VK_KHR_push_descriptor", features.push_descriptor),
         ("VK_KHR_synchronization2", features.synchronization2),
         ("VK_KHR_timeline_semaphore", features.timeline_semaphore),
     ];

@@ -9,6 +9,7 @@ use ash::vk;
 use parking_lot::{Condvar, Mutex};
 
 use super::entry::{self, CALLS, Call};
+use super::{queue, registry};
 
 /// What was ordered, and how often each entry point was called.
 #[derive(Debug)]
@@ -149,7 +150,10 @@ impl Orders {
 /// gpu.assert_silent();
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Faults<'a>(pub(super) &'a FaultState);
+pub struct Faults<'a> {
+    pub(super) state: &'a FaultState,
+    pub(super) device: vk::Device,
+}
 
 impl Faults<'_> {
     /// Lets the next `n` calls of a function through, and fails the one after them with `result`.
@@ -170,7 +174,7 @@ impl Faults<'_> {
     /// ```
     pub fn fail_nth(&self, call: &str, n: u64, result: vk::Result) -> &Self {
         let call = fallible(call);
-        self.0.order(|orders| orders.nth.entry(call).or_default().push((n, result)));
+        self.state.order(|orders| orders.nth.entry(call).or_default().push((n, result)));
         self
     }
 
@@ -190,9 +194,36 @@ impl Faults<'_> {
     /// ```
     pub fn fail_always(&self, call: &str, result: vk::Result) -> &Self {
         let call = fallible(call);
-        self.0.order(|orders| {
+        self.state.order(|orders| {
             orders.always.insert(call, result);
         });
+        self
+    }
+
+    /// Loses the device: from now on `vkQueueSubmit`, `vkQueueSubmit2` and `vkQueueBindSparse`, the waits for fences,
+    /// semaphores and idle queues, `vkGetFenceStatus` and `vkGetSemaphoreCounterValue` answer `VK_ERROR_DEVICE_LOST`.
+    /// Threads that wait are woken. What was submitted never runs, and what it uses may be destroyed, as the section
+    /// "Lost Device" of the specification says. Objects can still be created and destroyed; the device stays lost.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let fence = unsafe { gpu.device().create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap();
+    /// gpu.hold_submissions(true);
+    /// unsafe { gpu.device().queue_submit(gpu.queue(), &[], fence) }.unwrap();
+    /// gpu.faults().lose_device();
+    /// assert_eq!(unsafe { gpu.device().device_wait_idle() }, Err(vk::Result::ERROR_DEVICE_LOST));
+    /// assert_eq!(unsafe { gpu.device().get_fence_status(fence) }, Err(vk::Result::ERROR_DEVICE_LOST));
+    /// // The submission that was to signal it is gone.
+    /// unsafe { gpu.device().destroy_fence(fence, None) };
+    /// gpu.assert_silent();
+    /// ```
+    pub fn lose_device(&self) -> &Self {
+        if let Some(device) = registry::device(self.device) {
+            device.lose();
+            queue::abandon(&device);
+        }
         self
     }
 
@@ -207,7 +238,7 @@ impl Faults<'_> {
     /// assert!(unsafe { gpu.device().allocate_memory(&info, None) }.is_err());
     /// ```
     pub fn fail_above(&self, size: u64) -> &Self {
-        self.0.order(|orders| orders.above = Some(size));
+        self.state.order(|orders| orders.above = Some(size));
         self
     }
 
@@ -227,7 +258,7 @@ impl Faults<'_> {
     /// ```
     pub fn delay(&self, call: &str, delay: Duration) -> &Self {
         let call = known(call);
-        self.0.order(|orders| {
+        self.state.order(|orders| {
             orders.delays.insert(call, delay);
         });
         self
@@ -256,7 +287,7 @@ impl Faults<'_> {
     /// ```
     pub fn hold(&self, call: &str) -> &Self {
         let call = known(call);
-        self.0.order(|orders| {
+        self.state.order(|orders| {
             orders.held.insert(call);
         });
         self
@@ -276,7 +307,7 @@ impl Faults<'_> {
     /// ```
     pub fn release(&self, call: &str) -> &Self {
         let call = known(call);
-        self.0.order(|orders| {
+        self.state.order(|orders| {
             orders.held.remove(&call);
         });
         self
@@ -296,7 +327,7 @@ impl Faults<'_> {
     /// assert_eq!((budget.heap_budget[0], budget.heap_usage[0]), (1 << 30, 1 << 29));
     /// ```
     pub fn set_budget(&self, heap: u32, budget: u64, usage: u64) -> &Self {
-        self.0.order(|orders| {
+        self.state.order(|orders| {
             orders.budgets.insert(heap, Budget { budget, usage });
         });
         self
@@ -314,7 +345,7 @@ impl Faults<'_> {
     /// # unsafe { gpu.device().free_memory(memory, None) };
     /// ```
     pub fn clear(&self) {
-        self.0.order(|orders| *orders = Orders::default());
+        self.state.order(|orders| *orders = Orders::default());
     }
 }
 

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use super::chain;
+use super::descriptors::{self, DescriptorFeatures};
 use super::profiles::FeaturesProfile;
 use super::state::{Features, Hub};
 
@@ -34,6 +35,7 @@ impl Features {
             protected_memory,
             // Drivers of desktop GPUs have it.
             sparse_binding: hub.profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
+            descriptors: DescriptorFeatures::supported(hub),
         }
     }
 
@@ -42,7 +44,7 @@ impl Features {
         let mut within = true;
         let mut asked = *self;
         let mut offered = *supported;
-        for (field, _) in FIELDS {
+        for (field, _) in FIELDS.iter().chain(descriptors::FIELDS) {
             within &= !*field(&mut asked) || *field(&mut offered);
         }
         within
@@ -50,7 +52,7 @@ impl Features {
 
     /// Only what `keep` answers for an extension's name stays.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
-        for (field, extension) in FIELDS {
+        for (field, extension) in FIELDS.iter().chain(descriptors::FIELDS) {
             if !extension.is_empty() {
                 *field(self) &= keep(extension);
             }
@@ -140,5 +142,7 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
             is pageable_device_local_memory;
         PhysicalDeviceCoherentMemoryFeaturesAMD.device_coherent_memory is device_coherent_memory;
     }
+    // SAFETY: the caller's promise.
+    slots.extend(unsafe { descriptors::slots(next) });
     slots
 }

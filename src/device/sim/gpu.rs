@@ -169,6 +169,27 @@ impl Gpu {
         0
     }
 
+    /// A queue of the device, from 0 on: [`queue`](Self::queue) is the first.
+    ///
+    /// # Panics
+    ///
+    /// If the device has no such queue, see [`GpuBuilder::queues`].
+    ///
+    /// ```
+    /// use sublet::sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
+    /// assert_eq!(gpu.queue_at(0), gpu.queue());
+    /// assert_eq!(gpu.queue_at(1), unsafe { gpu.device().get_device_queue(gpu.queue_family_index(), 1) });
+    /// ```
+    #[track_caller]
+    pub fn queue_at(&self, index: usize) -> vk::Queue {
+        let queue = self.state().and_then(|device| device.queues.get(index).copied());
+        match queue {
+            Some(queue) => queue,
+            None => panic!("the simulated device has no queue {index}"),
+        }
+    }
+
     /// The version of Vulkan that instance and device report.
     ///
     /// ```
@@ -273,7 +294,7 @@ impl Gpu {
     /// assert!(unsafe { gpu.device().create_buffer(&info, None) }.is_err());
     /// ```
     pub fn faults(&self) -> Faults<'_> {
-        Faults(&self.hub.faults)
+        Faults { state: &self.hub.faults, device: self.device.handle() }
     }
 
     /// How often a function was called since the GPU was made or [`reset_calls`](Self::reset_calls).
@@ -471,11 +492,17 @@ impl Gpu {
         live.fences = widen(state.sync.fences.len());
         live.semaphores = widen(state.sync.semaphores.len());
         live.views = widen(state.buffer_views.len() + state.image_views.len());
+        state.descriptors.live(&mut live);
         live
     }
 
+    /// The GPU behind instance and device.
+    pub(super) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
     /// The device's state; `None` once the program has destroyed it.
-    fn state(&self) -> Option<Arc<Device>> {
+    pub(super) fn state(&self) -> Option<Arc<Device>> {
         registry::device(self.device.handle())
     }
 
@@ -533,6 +560,18 @@ pub struct LiveObjects {
     pub fences: u64,
     /// Semaphores.
     pub semaphores: u64,
+    /// Descriptor pools.
+    pub descriptor_pools: u64,
+    /// Descriptor sets, which go with their pools.
+    pub descriptor_sets: u64,
+    /// Descriptor set layouts.
+    pub descriptor_set_layouts: u64,
+    /// Descriptor update templates.
+    pub descriptor_update_templates: u64,
+    /// Samplers.
+    pub samplers: u64,
+    /// Pipeline layouts.
+    pub pipeline_layouts: u64,
 }
 
 impl LiveObjects {
@@ -544,6 +583,14 @@ impl LiveObjects {
     pub fn is_empty(&self) -> bool {
         let objects = [self.memories, self.buffers, self.images, self.views];
         let work = [self.command_buffers, self.command_pools, self.fences, self.semaphores];
-        objects.iter().chain(&work).all(|&count| count == 0)
+        let descriptors = [
+            self.descriptor_pools,
+            self.descriptor_sets,
+            self.descriptor_set_layouts,
+            self.descriptor_update_templates,
+            self.samplers,
+            self.pipeline_layouts,
+        ];
+        objects.iter().chain(&work).chain(&descriptors).all(|&count| count == 0)
     }
 }

@@ -31,8 +31,8 @@
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
 //!
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]: what they
-//!   use must not be destroyed before.
-//! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets.
+//!   use must not be destroyed before. There may be several queues, each with its own order, see [`GpuBuilder::queues`].
+//! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the device.
 //! - **It counts**: [`Gpu::calls`], [`Gpu::live`].
 //!
 //! # How to test your own code with it
@@ -90,7 +90,7 @@
 //!   sparse buffers are bound when `vkQueueBindSparse` is called, and not when the queue gets to it.)
 //! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the bytes of
 //!   what was exported, for as long as that lives; other handle types are recorded, see [`MemoryInfo`].
-//! - More than one queue.
+//! - More than one family of queues. (Of that one there may be several queues, see [`GpuBuilder::queues`].)
 //! - Eviction: a heap that is full refuses, and budgets are what [`Faults::set_budget`] says.
 //! - Time. Calls take as long as they take here, or as [`Faults::delay`] says.
 //! - The races that a program's own lack of synchronisation makes: two threads that write the same bytes of a memory race,
@@ -102,6 +102,7 @@ mod builder;
 mod chain;
 mod commands;
 mod describe;
+mod descriptors;
 mod device;
 mod entry;
 mod extensions;
@@ -132,6 +133,7 @@ mod sync;
 mod tests;
 
 pub use builder::GpuBuilder;
+pub use descriptors::{Descriptor, DescriptorPoolPolicy, DescriptorQuirk};
 pub use faults::Faults;
 pub use gpu::{Gpu, LiveObjects};
 pub use log::AllocateCall;

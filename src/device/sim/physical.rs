@@ -4,9 +4,9 @@ use ash::vk;
 
 use super::entry::{call, entries, on_physical_device};
 use super::format::FormatInfo;
-use super::profiles::LimitsProfile;
+use super::profiles::{DescriptorLimits, LimitsProfile};
 use super::state::{Features, Hub, Instance};
-use super::{chain, extensions};
+use super::{chain, descriptors, extensions};
 use crate::base::cast::{host_size, narrow};
 
 entries! {
@@ -64,7 +64,7 @@ unsafe extern "system" fn properties2(
         let next = out.p_next;
         // SAFETY: the chain is valid: VUID-VkPhysicalDeviceProperties2-pNext-pNext.
         if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceMaintenance3Properties<'_>>(next) } {
-            out.max_per_set_descriptors = MAX_PER_SET_DESCRIPTORS;
+            out.max_per_set_descriptors = instance.hub.descriptors.limits.max_per_set_descriptors;
             out.max_memory_allocation_size = profile.limits.max_memory_allocation_size;
         }
         // SAFETY: as above.
@@ -73,7 +73,7 @@ unsafe extern "system" fn properties2(
         }
         // SAFETY: as above.
         if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceVulkan11Properties<'_>>(next) } {
-            out.max_per_set_descriptors = MAX_PER_SET_DESCRIPTORS;
+            out.max_per_set_descriptors = instance.hub.descriptors.limits.max_per_set_descriptors;
             out.max_memory_allocation_size = profile.limits.max_memory_allocation_size;
             out.max_multiview_view_count = 6;
             out.subgroup_size = 32;
@@ -81,6 +81,7 @@ unsafe extern "system" fn properties2(
         // SAFETY: as above.
         if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceVulkan12Properties<'_>>(next) } {
             out.max_timeline_semaphore_value_difference = MAX_TIMELINE_DIFFERENCE;
+            out.driver_id = instance.hub.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);
             extensions::copy(profile.name, &mut out.driver_info);
         }
@@ -95,25 +96,30 @@ unsafe extern "system" fn properties2(
         }
         // SAFETY: as above.
         if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceDriverProperties<'_>>(next) } {
+            out.driver_id = instance.hub.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);
             extensions::copy(profile.name, &mut out.driver_info);
         }
+        // SAFETY: as above.
+        unsafe { descriptors::write_limits(&instance.hub, next) };
     });
 }
 
 const DRIVER_NAME: &str = "Sublet simulated device";
-const MAX_PER_SET_DESCRIPTORS: u32 = 1 << 20;
+/// The least that Vulkan asks of every device, times four.
+pub(super) const MAX_UNIFORM_BUFFER_RANGE: u32 = 1 << 16;
+pub(super) const MAX_STORAGE_BUFFER_RANGE: u32 = 1 << 30;
 const MAX_TIMELINE_DIFFERENCE: u64 = u64::MAX >> 1;
 
 fn plain_properties(hub: &Hub) -> vk::PhysicalDeviceProperties {
     let profile = hub.profile;
     let mut properties = vk::PhysicalDeviceProperties {
         api_version: vk::make_api_version(0, 1, hub.device_minor, 0),
-        driver_version: profile.driver_version,
+        driver_version: hub.driver.1,
         vendor_id: profile.vendor_id,
         device_id: profile.device_id,
         device_type: profile.device_type,
-        limits: limits(&profile.limits),
+        limits: limits(&profile.limits, &hub.descriptors.limits),
         ..Default::default()
     };
     extensions::copy(profile.device_name, &mut properties.device_name);
@@ -124,7 +130,8 @@ fn plain_properties(hub: &Hub) -> vk::PhysicalDeviceProperties {
 }
 
 /// The limits: those that touch memory from the profile, the others as small as Vulkan allows or as common as they are.
-fn limits(limits: &LimitsProfile) -> vk::PhysicalDeviceLimits {
+fn limits(limits: &LimitsProfile, descriptors: &DescriptorLimits) -> vk::PhysicalDeviceLimits {
+    let DescriptorLimits { per_stage, per_set, .. } = descriptors;
     let samples = vk::SampleCountFlags::TYPE_1 | vk::SampleCountFlags::TYPE_4;
     vk::PhysicalDeviceLimits {
         max_image_dimension1_d: limits.max_image_dimension_1d,
@@ -133,28 +140,28 @@ fn limits(limits: &LimitsProfile) -> vk::PhysicalDeviceLimits {
         max_image_dimension_cube: limits.max_image_dimension_2d,
         max_image_array_layers: limits.max_image_array_layers,
         max_texel_buffer_elements: 1 << 27,
-        max_uniform_buffer_range: 1 << 16,
-        max_storage_buffer_range: 1 << 30,
-        max_push_constants_size: 128,
+        max_uniform_buffer_range: MAX_UNIFORM_BUFFER_RANGE,
+        max_storage_buffer_range: MAX_STORAGE_BUFFER_RANGE,
+        max_push_constants_size: descriptors.max_push_constants_size,
         max_memory_allocation_count: limits.max_memory_allocation_count,
-        max_sampler_allocation_count: 4000,
+        max_sampler_allocation_count: descriptors.max_sampler_allocation_count,
         buffer_image_granularity: limits.buffer_image_granularity,
-        max_bound_descriptor_sets: 8,
-        max_per_stage_descriptor_samplers: MAX_PER_SET_DESCRIPTORS,
-        max_per_stage_descriptor_uniform_buffers: MAX_PER_SET_DESCRIPTORS,
-        max_per_stage_descriptor_storage_buffers: MAX_PER_SET_DESCRIPTORS,
-        max_per_stage_descriptor_sampled_images: MAX_PER_SET_DESCRIPTORS,
-        max_per_stage_descriptor_storage_images: MAX_PER_SET_DESCRIPTORS,
-        max_per_stage_descriptor_input_attachments: MAX_PER_SET_DESCRIPTORS,
-        max_per_stage_resources: MAX_PER_SET_DESCRIPTORS,
-        max_descriptor_set_samplers: MAX_PER_SET_DESCRIPTORS,
-        max_descriptor_set_uniform_buffers: MAX_PER_SET_DESCRIPTORS,
-        max_descriptor_set_uniform_buffers_dynamic: 8,
-        max_descriptor_set_storage_buffers: MAX_PER_SET_DESCRIPTORS,
-        max_descriptor_set_storage_buffers_dynamic: 8,
-        max_descriptor_set_sampled_images: MAX_PER_SET_DESCRIPTORS,
-        max_descriptor_set_storage_images: MAX_PER_SET_DESCRIPTORS,
-        max_descriptor_set_input_attachments: MAX_PER_SET_DESCRIPTORS,
+        max_bound_descriptor_sets: descriptors.max_bound_descriptor_sets,
+        max_per_stage_descriptor_samplers: per_stage.samplers,
+        max_per_stage_descriptor_uniform_buffers: per_stage.uniform_buffers,
+        max_per_stage_descriptor_storage_buffers: per_stage.storage_buffers,
+        max_per_stage_descriptor_sampled_images: per_stage.sampled_images,
+        max_per_stage_descriptor_storage_images: per_stage.storage_images,
+        max_per_stage_descriptor_input_attachments: per_stage.input_attachments,
+        max_per_stage_resources: per_stage.resources,
+        max_descriptor_set_samplers: per_set.samplers,
+        max_descriptor_set_uniform_buffers: per_set.uniform_buffers,
+        max_descriptor_set_uniform_buffers_dynamic: per_set.uniform_buffers_dynamic,
+        max_descriptor_set_storage_buffers: per_set.storage_buffers,
+        max_descriptor_set_storage_buffers_dynamic: per_set.storage_buffers_dynamic,
+        max_descriptor_set_sampled_images: per_set.sampled_images,
+        max_descriptor_set_storage_images: per_set.storage_images,
+        max_descriptor_set_input_attachments: per_set.input_attachments,
         max_vertex_input_attributes: 16,
         max_vertex_input_bindings: 16,
         max_vertex_input_attribute_offset: 2047,
@@ -300,7 +307,7 @@ fn family(hub: &Hub) -> vk::QueueFamilyProperties {
     let sparse = if sparse { vk::QueueFlags::SPARSE_BINDING } else { vk::QueueFlags::empty() };
     vk::QueueFamilyProperties {
         queue_flags: vk::QueueFlags::GRAPHICS | vk::QueueFlags::COMPUTE | vk::QueueFlags::TRANSFER | sparse,
-        queue_count: 1,
+        queue_count: hub.queues,
         timestamp_valid_bits: 0,
         min_image_transfer_granularity: vk::Extent3D { width: 1, height: 1, depth: 1 },
     }

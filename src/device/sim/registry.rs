@@ -87,7 +87,9 @@ pub(super) fn remove_instance(instance: &Instance) {
 pub(super) fn add_device(device: &Arc<Device>) {
     let mut registry = REGISTRY.write();
     registry.owners.insert(device.handle.as_raw(), Owner::Device(Arc::clone(device)));
-    registry.owners.insert(device.queue.as_raw(), Owner::Queue(Arc::clone(device)));
+    for queue in &device.queues {
+        registry.owners.insert(queue.as_raw(), Owner::Queue(Arc::clone(device)));
+    }
 }
 
 pub(super) fn remove_device(device: &Device) {
@@ -98,7 +100,9 @@ pub(super) fn remove_device(device: &Device) {
     } else {
         registry.retire(device.handle.as_raw());
     }
-    registry.retire(device.queue.as_raw());
+    for queue in &device.queues {
+        registry.retire(queue.as_raw());
+    }
 }
 
 /// A command buffer of `device`. The caller destroys it with [`remove_command_buffer`], at the latest with the device.

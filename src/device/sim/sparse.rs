@@ -91,7 +91,7 @@ unsafe extern "system" fn bind_sparse(
             state.bind_pages(device, *buffer, page);
         }
         drop(state);
-        enqueue_nothing(device, &batches, fence)
+        enqueue_nothing(device, queue, &batches, fence)
     })
 }
 

@@ -12,6 +12,7 @@ use ash::vk;
 use parking_lot::{Condvar, Mutex};
 
 use super::commands::CommandState;
+use super::descriptors::{Behaviour, DescriptorFeatures, DescriptorState};
 use super::faults::FaultState;
 use super::log::Log;
 use super::memory::Memory;
@@ -46,6 +47,10 @@ pub(super) struct Hub {
     pub(super) instance_minor: u32,
     /// Minor version of the physical device.
     pub(super) device_minor: u32,
+    /// Queues of the one family.
+    pub(super) queues: u32,
+    /// The driver's identity and version.
+    pub(super) driver: (vk::DriverId, u32),
     /// Whether devices do nothing, see the module `null`.
     pub(super) null: bool,
     /// The device extensions that the GPU has, sorted.
@@ -53,6 +58,8 @@ pub(super) struct Hub {
     pub(super) messages: Messages,
     pub(super) faults: FaultState,
     pub(super) log: Log,
+    /// How descriptor pools behave.
+    pub(super) descriptors: Behaviour,
     /// Whether resources may overlap without a report.
     pub(super) aliasing: AtomicBool,
     /// Ranges of memories where resources may overlap: memory, start and end.
@@ -80,11 +87,14 @@ impl Hub {
             profile,
             instance_minor,
             device_minor,
+            queues: 1,
+            driver: (profile.driver_id, profile.driver_version),
             null: false,
             extensions,
             messages: Messages::default(),
             faults: FaultState::default(),
             log: Log::default(),
+            descriptors: Behaviour::new(profile),
             aliasing: AtomicBool::new(false),
             aliases: Mutex::default(),
             messengers: Mutex::default(),
@@ -160,10 +170,11 @@ pub(super) struct Instance {
     pub(super) orphan: bool,
 }
 
-/// A `VkDevice` and its one `VkQueue`.
+/// A `VkDevice` and its `VkQueue`s.
 pub(super) struct Device {
     pub(super) handle: vk::Device,
-    pub(super) queue: vk::Queue,
+    /// The queues of the one family.
+    pub(super) queues: Vec<vk::Queue>,
     pub(super) hub: Arc<Hub>,
     pub(super) instance: Arc<Instance>,
     /// The minor version that the program may use on this device.
@@ -171,6 +182,7 @@ pub(super) struct Device {
     /// The device extensions that are enabled.
     pub(super) extensions: Vec<String>,
     pub(super) features: Features,
+    lost: AtomicBool,
     /// Everything else. Held for one call at a time, and never while bytes are copied or a call is delayed.
     pub(super) state: Mutex<DeviceState>,
     /// Waits on `state` for a fence or semaphore; whoever changes one notifies all.
@@ -189,9 +201,47 @@ pub(super) struct Features {
     pub(super) maintenance4: bool,
     pub(super) protected_memory: bool,
     pub(super) sparse_binding: bool,
+    pub(super) descriptors: DescriptorFeatures,
 }
 
 impl Device {
+    pub(super) fn new(
+        handle: vk::Device,
+        queues: Vec<vk::Queue>,
+        instance: &Arc<Instance>,
+        minor: u32,
+        extensions: Vec<String>,
+        features: Features,
+    ) -> Self {
+        let queue = QueueState::new(queues.len());
+        Self {
+            handle,
+            queues,
+            hub: Arc::clone(&instance.hub),
+            instance: Arc::clone(instance),
+            minor,
+            extensions,
+            features,
+            lost: AtomicBool::new(false),
+            state: Mutex::new(DeviceState { queue, ..DeviceState::default() }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Which of the device's queues this is. Queues that it does not have are not found by the registry.
+    pub(super) fn lane(&self, queue: vk::Queue) -> usize {
+        self.queues.iter().position(|&known| known == queue).unwrap_or(0)
+    }
+
+    /// Whether the device is lost. It stays so.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Acquire)
+    }
+
+    pub(super) fn lose(&self) {
+        self.lost.store(true, Ordering::Release);
+    }
+
     pub(super) fn profile(&self) -> &'static Profile {
         self.hub.profile
     }
@@ -222,6 +272,8 @@ pub(super) struct DeviceState {
     pub(super) names: BTreeMap<u64, String>,
     /// Command pools and command buffers.
     pub(super) commands: CommandState,
+    /// Descriptor pools, sets, and what goes with them.
+    pub(super) descriptors: DescriptorState,
     /// Submissions.
     pub(super) queue: QueueState,
     /// Fences and semaphores.

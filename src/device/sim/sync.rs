@@ -55,6 +55,8 @@ pub(super) struct Fence {
 #[derive(Debug)]
 pub(super) struct Semaphore {
     pub(super) kind: Kind,
+    /// The submission that signals it, if it is binary and nothing submitted waits for it yet.
+    pub(super) signaler: Option<u64>,
     /// Submissions that are not done and name it.
     pub(super) pending: u32,
 }
@@ -62,7 +64,7 @@ pub(super) struct Semaphore {
 /// The two kinds of semaphore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Whether it will be signaled when all that is submitted is done: submissions run in order.
+    /// Whether it will be signaled when all that is submitted is done.
     Binary { signaled: bool },
     /// Its value, and the largest value that a submission is to give it.
     Timeline { value: u64, scheduled: u64 },
@@ -231,9 +233,10 @@ fn wait(
         return vk::Result::TIMEOUT;
     }
     drop(state);
-    match queue::run_until(device, timeout, done, hopeful).1 {
+    match queue::run_until(device, 0, timeout, done, hopeful).1 {
         Ok(()) => vk::Result::SUCCESS,
         Err(queue::Stuck::InTime) => vk::Result::TIMEOUT,
+        Err(queue::Stuck::Lost) => vk::Result::ERROR_DEVICE_LOST,
         Err(queue::Stuck::ForEver) => {
             let text = format!("{names}: waited for without a timeout, and nothing is going to signal it");
             device.report(rule, text);
@@ -273,7 +276,7 @@ unsafe extern "system" fn create_semaphore(
             _ => Kind::Binary { signaled: false },
         };
         let handle = device.hub.handle();
-        device.state.lock().sync.semaphores.insert(handle, Semaphore { kind, pending: 0 });
+        device.state.lock().sync.semaphores.insert(handle, Semaphore { kind, signaler: None, pending: 0 });
         // SAFETY: VUID-vkCreateSemaphore-pSemaphore-parameter.
         unsafe { chain::output(p_semaphore, handle) };
         vk::Result::SUCCESS

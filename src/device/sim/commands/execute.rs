@@ -10,13 +10,13 @@ use ash::vk;
 
 use super::barriers::layout_name;
 use super::images::buffer::BufferLayout;
-use super::{Command, CommandState, Target};
+use super::{Bindings, Command, CommandState, Target};
 use crate::base::cast::host_size;
 use crate::device::sim::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::device::sim::state::{Bytes, Device, DeviceState};
 
 /// Bytes that are to be moved. False if they could not be: memory too small, or no host memory behind it.
-pub(in crate::device::sim) type Work = Box<dyn FnOnce() -> bool + Send>;
+pub(in crate::device::sim) type Work = Box<dyn FnOnce(&Device) -> bool + Send>;
 
 /// What the commands have to do, in order. Commands whose resources are gone are reported and left out.
 pub(in crate::device::sim) fn resolve(
@@ -25,7 +25,9 @@ pub(in crate::device::sim) fn resolve(
     commands: &[Command],
 ) -> Vec<Work> {
     let mut works = Vec::new();
+    let mut bindings = Bindings::default();
     for command in commands {
+        bindings.apply(command);
         works.extend(resolve_one(device, state, command));
     }
     works
@@ -90,11 +92,16 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
             transition(device, state, *image, (*old, *new), range, rule);
             Vec::new()
         }
+        // `Bindings` follows them.
+        Command::BindSets { .. }
+        | Command::PushDescriptors { .. }
+        | Command::PushConstants { .. }
+        | Command::ForgetBindings => Vec::new(),
     }
 }
 
 fn work(body: impl FnOnce() -> bool + Send + 'static) -> Work {
-    Box::new(body)
+    Box::new(|_| body())
 }
 
 /// A buffer's bytes. Submission has checked that it has some; a submission that waited may find it gone.

@@ -4,8 +4,10 @@
 //! `execute`: only then are the layouts of images known. A command that breaks a rule is reported and not recorded.
 
 mod barriers;
+mod bindings;
 mod buffers;
 mod clear;
+mod descriptors;
 mod execute;
 mod images;
 mod pool;
@@ -17,10 +19,13 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use super::descriptors::{Change, PipelineLayout};
 use super::entry::{Call, entries, on_command_buffer};
 use super::registry;
 use super::state::{Device, DeviceState};
 
+use bindings::BoundSet;
+pub(super) use bindings::{Bindings, Bound};
 pub(super) use execute::resolve;
 
 entries! {
@@ -50,6 +55,13 @@ entries! {
     Device void vk::PFN_vkCmdCopyImage2 = images::copy::copy2:
         core 3 "vkCmdCopyImage2", ext "VK_KHR_copy_commands2" "vkCmdCopyImage2KHR";
     Device void vk::PFN_vkCmdClearColorImage = clear::color: core 0 "vkCmdClearColorImage";
+    Device void vk::PFN_vkCmdBindDescriptorSets = descriptors::bind_sets: core 0 "vkCmdBindDescriptorSets";
+    Device void vk::PFN_vkCmdPushDescriptorSetKHR = descriptors::push_set:
+        ext "VK_KHR_push_descriptor" "vkCmdPushDescriptorSetKHR", core 4 "vkCmdPushDescriptorSet";
+    Device void vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR = descriptors::push_with_template:
+        ext "VK_KHR_push_descriptor" "vkCmdPushDescriptorSetWithTemplateKHR",
+        core 4 "vkCmdPushDescriptorSetWithTemplate";
+    Device void vk::PFN_vkCmdPushConstants = descriptors::push_constants: core 0 "vkCmdPushConstants";
     Device void vk::PFN_vkCmdPipelineBarrier = barriers::barrier: core 0 "vkCmdPipelineBarrier";
     Device void vk::PFN_vkCmdPipelineBarrier2 = barriers::barrier2:
         core 3 "vkCmdPipelineBarrier2", ext "VK_KHR_synchronization2" "vkCmdPipelineBarrier2KHR";
@@ -107,6 +119,8 @@ pub(super) enum Phase {
 pub(super) struct Uses {
     pub(super) buffers: BTreeSet<vk::Buffer>,
     pub(super) images: BTreeSet<vk::Image>,
+    /// The sets that are bound, each with the version that it had when it was first bound.
+    pub(super) sets: BTreeMap<vk::DescriptorSet, u64>,
 }
 
 /// A recorded command.
@@ -155,6 +169,25 @@ pub(super) enum Command {
         range: vk::ImageSubresourceRange,
         rule: &'static str,
     },
+    BindSets {
+        point: vk::PipelineBindPoint,
+        layout: Arc<PipelineLayout>,
+        first: u32,
+        sets: Vec<BoundSet>,
+    },
+    PushDescriptors {
+        point: vk::PipelineBindPoint,
+        layout: Arc<PipelineLayout>,
+        set: u32,
+        changes: Vec<Change>,
+    },
+    PushConstants {
+        layout: Arc<PipelineLayout>,
+        offset: u32,
+        bytes: Vec<u8>,
+    },
+    /// Nothing is bound any more: a secondary command buffer begins or ends.
+    ForgetBindings,
 }
 
 /// An image in a command, the layout that the program says it has then, and the rule that it breaks otherwise.
@@ -190,6 +223,12 @@ impl Uses {
             Command::Transition { image, .. } => {
                 self.images.insert(*image);
             }
+            Command::BindSets { sets, .. } => {
+                for set in sets {
+                    self.sets.entry(set.set).or_insert(set.version);
+                }
+            }
+            Command::PushDescriptors { .. } | Command::PushConstants { .. } | Command::ForgetBindings => {}
         }
     }
 }

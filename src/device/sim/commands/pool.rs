@@ -284,7 +284,10 @@ pub(super) unsafe extern "system" fn execute_commands(
     record(command_buffer, call!("vkCmdExecuteCommands"), rule, |device, state| {
         let mut commands = Vec::new();
         for &handle in handles {
+            // Nothing that is bound is inherited, and nothing is left behind.
+            commands.push(Command::ForgetBindings);
             commands.extend(secondary(device, state, handle));
+            commands.push(Command::ForgetBindings);
         }
         commands
     });

@@ -120,6 +120,13 @@ impl From<&vk::BufferCreateInfo<'_>> for BufferDescription {
 /// Bytes of a page of a sparse buffer: pages begin at its multiples in the buffer and in the memory.
 pub(super) const SPARSE_PAGE: u64 = 64 << 10;
 
+/// The usages of descriptor buffers.
+const DESCRIPTOR_BUFFER: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
+    vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT.as_raw()
+        | vk::BufferUsageFlags::SAMPLER_DESCRIPTOR_BUFFER_EXT.as_raw()
+        | vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT.as_raw(),
+);
+
 /// What `profile`'s driver says that a buffer needs.
 ///
 /// A pure function: buffers of the same size, usage and flags have the same requirements, as Vulkan promises
@@ -150,10 +157,12 @@ pub fn buffer_requirements(profile: &Profile, buffer: &BufferDescription) -> Req
     };
     let size = align_up(buffer.size, multiple).unwrap_or(buffer.size);
     let requires_dedicated = buffer.external && profile.images.external_requires_dedicated;
+    let descriptors = buffer.usage.intersects(DESCRIPTOR_BUFFER) && rules.descriptor_types != 0;
+    let types = if descriptors { rules.descriptor_types } else { rules.types };
     Requirements {
         size,
         alignment,
-        type_bits: unprotected(profile, rules.types, buffer.flags.contains(vk::BufferCreateFlags::PROTECTED)),
+        type_bits: unprotected(profile, types, buffer.flags.contains(vk::BufferCreateFlags::PROTECTED)),
         prefers_dedicated: requires_dedicated || !is_sparse && reaches(size, rules.prefers_dedicated_from),
         requires_dedicated,
     }

@@ -5,8 +5,9 @@ use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;
 
 use super::{
-    BufferRules, FeaturesProfile, GIB, HeapProfile, ImageRules, KIB, LimitsProfile, MIB, Profile, Rounding,
-    TEXEL, Tile, TypeProfile, kind, local, rows, system, tile,
+    BufferRules, DescriptorBufferLimits, DescriptorPoolPolicy, FeaturesProfile, GIB, HeapProfile, ImageRules,
+    KIB, LimitsProfile, MIB, Profile, Rounding, TEXEL, Tile, TypeProfile, descriptors, kind, local, rows,
+    system, tile,
 };
 
 /// Swizzle modes of 256 bytes, 4 KiB and 64 KiB.
@@ -29,6 +30,8 @@ const RADV_LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 16384,
     max_image_dimension_3d: 2048,
     max_image_array_layers: 2048,
+    descriptor_buffer: Some(RADV_DESCRIPTORS),
+    descriptors: descriptors::AMD,
 };
 
 const RADV_FEATURES: FeaturesProfile = FeaturesProfile {
@@ -43,6 +46,9 @@ const RADV_FEATURES: FeaturesProfile = FeaturesProfile {
     maintenance5: false,
     descriptor_indexing: true,
     descriptor_buffer: true,
+    inline_uniform_block: true,
+    mutable_descriptor_type: true,
+    push_descriptor: true,
     external_memory: true,
     sparse_binding: true,
     protected_memory: false,
@@ -50,6 +56,46 @@ const RADV_FEATURES: FeaturesProfile = FeaturesProfile {
 
 /// Types 1, 4 and 6 are the 32-bit twins of their neighbours, which only descriptor buffers may use.
 const RADV_TYPES: u32 = 0b111_1010_1101;
+
+/// The 32-bit twins: the driver hands descriptor buffers to shaders as 32-bit addresses.
+const RADV_DESCRIPTOR_TYPES: u32 = 0b101_0010;
+
+/// Images take what the hardware reads, 32 or 64 bytes; of a buffer it is 16, as of a sampler.
+const RADV_DESCRIPTORS: DescriptorBufferLimits = DescriptorBufferLimits {
+    offset_alignment: 32,
+    max_bindings: 32,
+    max_resource_bindings: 32,
+    max_sampler_bindings: 32,
+    sampler: 16,
+    combined_image_sampler: 96,
+    sampled_image: 64,
+    storage_image: 32,
+    input_attachment: 64,
+    texel_buffer: 16,
+    uniform_buffer: 16,
+    storage_buffer: 16,
+    acceleration_structure: 16,
+    max_range: 0xffff_ffff,
+    address_space: 0xffff_ffff,
+    bufferless_push: true,
+    single_array: true,
+};
+
+/// The strictest of all: sets at multiples of 256, few bindings, arrays of images and samplers apart.
+const WINDOWS_DESCRIPTORS: DescriptorBufferLimits = DescriptorBufferLimits {
+    offset_alignment: 256,
+    max_bindings: 8,
+    max_resource_bindings: 8,
+    max_sampler_bindings: 4,
+    combined_image_sampler: 48,
+    sampled_image: 32,
+    input_attachment: 32,
+    max_range: 1 << 27,
+    address_space: 1 << 31,
+    bufferless_push: false,
+    single_array: false,
+    ..RADV_DESCRIPTORS
+};
 
 /// The types of every device whose memory is all mappable.
 const ALL_MAPPABLE: &[TypeProfile] = &[
@@ -71,6 +117,7 @@ const RADV_BUFFERS: BufferRules = BufferRules {
     raised: &[],
     rounding: Rounding::ToAlignment,
     types: RADV_TYPES,
+    descriptor_types: RADV_DESCRIPTOR_TYPES,
     prefers_dedicated_from: None,
 };
 
@@ -95,13 +142,15 @@ pub(super) static RX_6700_XT: Profile = Profile {
     source: "Heaps: vulkaninfo in github.com/HansKristian-Work/vkd3d-proton/issues/1432 (RX 6700 XT). Types: Mesa \
              23.1, radv_device.c, as it fills them. Limits: gpuinfo report of the RX 6600 (RADV NAVI23, Mesa 23.2) \
              in github.com/KhronosGroup/Vulkan-Profiles for granularity, counts and image sizes. Typical: the other \
-             limits, tile sizes.",
+             limits, tile sizes, the sizes of descriptors.",
     device_name: "AMD Radeon RX 6700 XT (RADV NAVI22)",
     device_type: vk::PhysicalDeviceType::DISCRETE_GPU,
     vendor_id: 0x1002,
     device_id: 0x73df,
     api_version: vk::make_api_version(0, 1, 3, 246),
     driver_version: 23 << 22 | 1 << 12,
+    driver_id: vk::DriverId::MESA_RADV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[system(12_868_124_672), local(12_868_124_672)],
     types: ALL_MAPPABLE,
     limits: RADV_LIMITS,
@@ -122,6 +171,8 @@ pub(super) static RX_5700: Profile = Profile {
     device_id: 0x731f,
     api_version: vk::make_api_version(0, 1, 3, 246),
     driver_version: 23 << 22 | 1 << 12,
+    driver_id: vk::DriverId::MESA_RADV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(8_321_499_136), system(8_573_157_376), local(256 * MIB)],
     types: &[
         kind(0x1, 0),
@@ -153,16 +204,19 @@ pub(super) static RX_570: Profile = Profile {
     device_id: 0x67df,
     api_version: vk::make_api_version(0, 1, 2, 195),
     driver_version: 21 << 22 | 3 << 12 | 8,
+    driver_id: vk::DriverId::MESA_RADV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(3840 * MIB), system(4096 * MIB), local(256 * MIB)],
     types: &[kind(0x1, 0), kind(0x6, 1), kind(0x7, 2), kind(0xe, 1)],
-    limits: LimitsProfile { buffer_image_granularity: 64, ..RADV_LIMITS },
+    limits: LimitsProfile { buffer_image_granularity: 64, descriptor_buffer: None, ..RADV_LIMITS },
     features: FeaturesProfile {
         device_coherent_memory: false,
         descriptor_buffer: false,
+        mutable_descriptor_type: false,
         maintenance4: false,
         ..RADV_FEATURES
     },
-    buffers: BufferRules { types: 0b1111, ..RADV_BUFFERS },
+    buffers: BufferRules { types: 0b1111, descriptor_types: 0, ..RADV_BUFFERS },
     images: ImageRules { color_types: 0b1111, depth_types: 0b1111, linear_types: 0b1111, ..RADV_IMAGES },
 };
 
@@ -178,6 +232,8 @@ pub(super) static RAPHAEL: Profile = Profile {
     device_id: 0x164e,
     api_version: vk::make_api_version(0, 1, 4, 311),
     driver_version: 25 << 22 | 1 << 12 | 3,
+    driver_id: vk::DriverId::MESA_RADV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[system(5369 * MIB), local(10_738 * MIB)],
     types: ALL_MAPPABLE,
     limits: RADV_LIMITS,
@@ -195,13 +251,15 @@ pub(super) static RX_6800_WINDOWS: Profile = Profile {
              memtest_vulkan/issues/22 (the same driver family). Heap sizes: a 16 GiB card with the large BAR on \
              a host of 64 GiB. Limits: gpuinfo report of the RX 7800 XT, driver 2.0.294, Windows 11, in \
              github.com/KhronosGroup/Vulkan-Profiles for granularity, counts and image sizes. Typical: the other \
-             limits, buffer alignments, tile sizes.",
+             limits, buffer alignments, tile sizes, the sizes of descriptors.",
     device_name: "AMD Radeon RX 6800",
     device_type: vk::PhysicalDeviceType::DISCRETE_GPU,
     vendor_id: 0x1002,
     device_id: 0x73bf,
     api_version: vk::make_api_version(0, 1, 3, 262),
     driver_version: 2 << 22 | 294,
+    driver_id: vk::DriverId::AMD_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[
         system(68_530_012_160),
         HeapProfile {
@@ -245,6 +303,8 @@ pub(super) static RX_6800_WINDOWS: Profile = Profile {
         max_image_dimension_2d: 16384,
         max_image_dimension_3d: 8192,
         max_image_array_layers: 8192,
+        descriptor_buffer: Some(WINDOWS_DESCRIPTORS),
+        descriptors: descriptors::AMD,
     },
     features: FeaturesProfile { pageable_device_local_memory: true, maintenance5: true, ..RADV_FEATURES },
     buffers: BufferRules {
@@ -252,6 +312,7 @@ pub(super) static RX_6800_WINDOWS: Profile = Profile {
         raised: &[(TEXEL, 16), (Usage::UNIFORM_BUFFER, 256), (Usage::SHADER_DEVICE_ADDRESS, 16)],
         rounding: Rounding::ToAlignment,
         types: 0xff,
+        descriptor_types: 0,
         prefers_dedicated_from: None,
     },
     images: ImageRules {

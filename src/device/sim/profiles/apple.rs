@@ -4,8 +4,8 @@
 use ash::vk;
 
 use super::{
-    BufferRules, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, Profile, Rounding, kind, local, rows,
-    tile,
+    BufferRules, DescriptorPoolPolicy, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, Profile,
+    Rounding, descriptors, kind, local, rows, tile,
 };
 
 pub(super) static M1: Profile = Profile {
@@ -22,6 +22,8 @@ pub(super) static M1: Profile = Profile {
     device_id: 0xc09_03ef,
     api_version: vk::make_api_version(0, 1, 2, 283),
     driver_version: 10_210,
+    driver_id: vk::DriverId::MOLTENVK,
+    descriptor_pools: DescriptorPoolPolicy::NeverRefuses,
     heaps: &[local(16 * GIB)],
     types: &[kind(0x1, 0), kind(0xf, 0), kind(0xb, 0), kind(0x11, 0)],
     limits: LimitsProfile {
@@ -40,6 +42,8 @@ pub(super) static M1: Profile = Profile {
         max_image_dimension_2d: 16384,
         max_image_dimension_3d: 2048,
         max_image_array_layers: 2048,
+        descriptor_buffer: None,
+        descriptors: descriptors::APPLE,
     },
     features: FeaturesProfile {
         memory_budget: true,
@@ -53,6 +57,9 @@ pub(super) static M1: Profile = Profile {
         maintenance5: false,
         descriptor_indexing: true,
         descriptor_buffer: false,
+        inline_uniform_block: true,
+        mutable_descriptor_type: false,
+        push_descriptor: true,
         external_memory: false,
         sparse_binding: false,
         protected_memory: false,
@@ -62,6 +69,7 @@ pub(super) static M1: Profile = Profile {
         raised: &[(vk::BufferUsageFlags::UNIFORM_BUFFER, 256)],
         rounding: Rounding::ToAlignment,
         types: 0b0111,
+        descriptor_types: 0,
         prefers_dedicated_from: None,
     },
     images: ImageRules {

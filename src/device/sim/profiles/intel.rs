@@ -5,8 +5,8 @@ use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;
 
 use super::{
-    BufferRules, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, MIB, Profile, Rounding, Tile, kind,
-    local, rows, system, tile,
+    BufferRules, DescriptorPoolPolicy, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, MIB, Profile,
+    Rounding, Tile, descriptors, kind, local, rows, system, tile,
 };
 
 /// Y tiles, or Tile4: 128 bytes by 32 rows.
@@ -28,6 +28,8 @@ const LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 16384,
     max_image_dimension_3d: 2048,
     max_image_array_layers: 2048,
+    descriptor_buffer: None,
+    descriptors: descriptors::INTEL,
 };
 
 const FEATURES: FeaturesProfile = FeaturesProfile {
@@ -42,6 +44,9 @@ const FEATURES: FeaturesProfile = FeaturesProfile {
     maintenance5: false,
     descriptor_indexing: true,
     descriptor_buffer: false,
+    inline_uniform_block: true,
+    mutable_descriptor_type: true,
+    push_descriptor: true,
     external_memory: true,
     sparse_binding: false,
     protected_memory: false,
@@ -52,6 +57,7 @@ const BUFFERS: BufferRules = BufferRules {
     raised: &[(Usage::UNIFORM_BUFFER, 64)],
     rounding: Rounding::To(4),
     types: 0b111,
+    descriptor_types: 0,
     prefers_dedicated_from: None,
 };
 
@@ -80,6 +86,8 @@ pub(super) static UHD_630: Profile = Profile {
     device_id: 0x3e9b,
     api_version: vk::make_api_version(0, 1, 2, 145),
     driver_version: 20 << 22 | 2 << 12 | 6,
+    driver_id: vk::DriverId::INTEL_OPEN_SOURCE_MESA,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(11_887 * MIB)],
     types: &[kind(0xf, 0)],
     limits: LimitsProfile {
@@ -88,7 +96,12 @@ pub(super) static UHD_630: Profile = Profile {
         max_buffer_size: 2 * GIB,
         ..LIMITS
     },
-    features: FeaturesProfile { synchronization2: false, maintenance4: false, ..FEATURES },
+    features: FeaturesProfile {
+        synchronization2: false,
+        maintenance4: false,
+        mutable_descriptor_type: false,
+        ..FEATURES
+    },
     buffers: BufferRules { types: 0b1, ..BUFFERS },
     images: ImageRules { color_types: 0b1, depth_types: 0b1, linear_types: 0b1, ..IMAGES },
 };
@@ -106,6 +119,8 @@ pub(super) static ARC_A770: Profile = Profile {
     device_id: 0x56a0,
     api_version: vk::make_api_version(0, 1, 3, 238),
     driver_version: 23 << 22,
+    driver_id: vk::DriverId::INTEL_OPEN_SOURCE_MESA,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(16 * GIB), system(32 * GIB)],
     types: &[kind(0x1, 0), kind(0xe, 1), kind(0x7, 0)],
     limits: LIMITS,

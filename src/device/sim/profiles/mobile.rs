@@ -4,8 +4,8 @@
 use ash::vk;
 
 use super::{
-    BufferRules, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, MIB, Profile, Rounding, TEXEL, kind,
-    local, rows, tile,
+    BufferRules, DescriptorPoolPolicy, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, MIB, Profile,
+    Rounding, TEXEL, descriptors, kind, local, rows, tile,
 };
 
 /// What these drivers have in common: little.
@@ -21,6 +21,9 @@ const FEATURES: FeaturesProfile = FeaturesProfile {
     maintenance5: false,
     descriptor_indexing: false,
     descriptor_buffer: false,
+    inline_uniform_block: false,
+    mutable_descriptor_type: false,
+    push_descriptor: false,
     external_memory: true,
     sparse_binding: false,
     protected_memory: false,
@@ -42,6 +45,8 @@ const LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 16384,
     max_image_dimension_3d: 2048,
     max_image_array_layers: 2048,
+    descriptor_buffer: None,
+    descriptors: descriptors::MOBILE,
 };
 
 const BUFFERS: BufferRules = BufferRules {
@@ -49,6 +54,7 @@ const BUFFERS: BufferRules = BufferRules {
     raised: &[],
     rounding: Rounding::ToAlignment,
     types: 0b1,
+    descriptor_types: 0,
     prefers_dedicated_from: None,
 };
 
@@ -79,10 +85,12 @@ pub(super) static ADRENO_620: Profile = Profile {
     device_id: 0x602_0000,
     api_version: vk::make_api_version(0, 1, 1, 128),
     driver_version: 0x801e_a000,
+    driver_id: vk::DriverId::QUALCOMM_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(7_819_997_184), local(256 * MIB)],
     types: &[kind(0x1, 0), kind(0xb, 0), kind(0xf, 0), kind(0x7, 0), kind(0x11, 0), kind(0x21, 1)],
     limits: LIMITS,
-    features: FeaturesProfile { protected_memory: true, ..FEATURES },
+    features: FeaturesProfile { protected_memory: true, push_descriptor: true, ..FEATURES },
     buffers: BufferRules { types: 0b10_1111, ..BUFFERS },
     images: ImageRules {
         tiles: &[tile(0, 256, 16, 4 * KIB)],
@@ -106,6 +114,8 @@ pub(super) static MALI_G52: Profile = Profile {
     device_id: 0x7402_1000,
     api_version: vk::make_api_version(0, 1, 1, 128),
     driver_version: 32 << 22 | 1 << 12,
+    driver_id: vk::DriverId::ARM_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(4096 * MIB)],
     types: &[kind(0x7, 0), kind(0xb, 0), kind(0x11, 0)],
     limits: LimitsProfile {
@@ -143,6 +153,8 @@ const V3DV_LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 4096,
     max_image_dimension_3d: 4096,
     max_image_array_layers: 2048,
+    descriptor_buffer: None,
+    descriptors: descriptors::MOBILE,
 };
 
 const V3DV_BUFFERS: BufferRules = BufferRules {
@@ -150,6 +162,7 @@ const V3DV_BUFFERS: BufferRules = BufferRules {
     raised: &[(TEXEL, 256)],
     rounding: Rounding::ToAlignment,
     types: 0b1,
+    descriptor_types: 0,
     prefers_dedicated_from: None,
 };
 
@@ -165,10 +178,17 @@ pub(super) static RASPBERRY_PI_4: Profile = Profile {
     device_id: 0xbe48_5fd3,
     api_version: vk::make_api_version(0, 1, 2, 246),
     driver_version: 96_473_091,
+    driver_id: vk::DriverId::MESA_V3DV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(969_521_152)],
     types: &[kind(0x7, 0)],
     limits: V3DV_LIMITS,
-    features: FeaturesProfile { memory_budget: true, synchronization2: true, ..FEATURES },
+    features: FeaturesProfile {
+        memory_budget: true,
+        inline_uniform_block: true,
+        synchronization2: true,
+        ..FEATURES
+    },
     buffers: V3DV_BUFFERS,
     images: IMAGES,
 };
@@ -184,10 +204,18 @@ pub(super) static RASPBERRY_PI_5: Profile = Profile {
     device_id: 0x5570_1c33,
     api_version: vk::make_api_version(0, 1, 2, 255),
     driver_version: 23 << 22 | 2 << 12 | 1,
+    driver_id: vk::DriverId::MESA_V3DV,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(4 * GIB)],
     types: &[kind(0x7, 0)],
     limits: V3DV_LIMITS,
-    features: FeaturesProfile { memory_budget: true, synchronization2: true, maintenance4: true, ..FEATURES },
+    features: FeaturesProfile {
+        memory_budget: true,
+        inline_uniform_block: true,
+        synchronization2: true,
+        maintenance4: true,
+        ..FEATURES
+    },
     buffers: V3DV_BUFFERS,
     images: IMAGES,
 };
@@ -203,6 +231,8 @@ pub(super) static POWERVR_GX6250: Profile = Profile {
     device_id: 0x6250,
     api_version: vk::make_api_version(0, 1, 0, 274),
     driver_version: 100_663_304,
+    driver_id: vk::DriverId::IMAGINATION_OPEN_SOURCE_MESA,
+    descriptor_pools: DescriptorPoolPolicy::Strict,
     heaps: &[local(1_752_969_216)],
     types: &[kind(0x7, 0)],
     limits: LimitsProfile {

@@ -8,10 +8,17 @@ use ash::vk;
 
 mod amd;
 mod apple;
+mod descriptor_buffer;
+mod descriptors;
 mod intel;
 mod mobile;
 mod nvidia;
 mod software;
+
+pub use descriptor_buffer::DescriptorBufferLimits;
+pub use descriptors::{DescriptorCounts, DescriptorLimits};
+
+use super::DescriptorPoolPolicy;
 
 /// One GPU with one driver, as far as memory is concerned.
 ///
@@ -41,6 +48,10 @@ pub struct Profile {
     pub api_version: u32,
     /// `VkPhysicalDeviceProperties::driverVersion`, in the vendor's own encoding.
     pub driver_version: u32,
+    /// `VkPhysicalDeviceDriverProperties::driverID`.
+    pub driver_id: vk::DriverId,
+    /// When the driver's descriptor pools refuse.
+    pub descriptor_pools: DescriptorPoolPolicy,
     /// The memory heaps, in the driver's order.
     pub heaps: &'static [HeapProfile],
     /// The memory types, in the driver's order.
@@ -127,6 +138,10 @@ pub struct LimitsProfile {
     pub max_image_dimension_3d: u32,
     /// `maxImageArrayLayers`.
     pub max_image_array_layers: u32,
+    /// What `VK_EXT_descriptor_buffer` says, where the driver has it.
+    pub descriptor_buffer: Option<DescriptorBufferLimits>,
+    /// The limits that touch descriptors.
+    pub descriptors: DescriptorLimits,
 }
 
 /// The features and extensions that touch memory.
@@ -160,6 +175,12 @@ pub struct FeaturesProfile {
     pub descriptor_indexing: bool,
     /// `VK_EXT_descriptor_buffer`.
     pub descriptor_buffer: bool,
+    /// `inlineUniformBlock`, and that such blocks can be updated after they are bound.
+    pub inline_uniform_block: bool,
+    /// `VK_EXT_mutable_descriptor_type`.
+    pub mutable_descriptor_type: bool,
+    /// `VK_KHR_push_descriptor`.
+    pub push_descriptor: bool,
     /// `VK_KHR_external_memory_fd`, or its counterpart of another system.
     pub external_memory: bool,
     /// `sparseBinding`.
@@ -185,6 +206,8 @@ pub struct BufferRules {
     pub rounding: Rounding,
     /// The memory types of a buffer, one bit each.
     pub types: u32,
+    /// The memory types of a buffer with a usage of descriptor buffers, where they are others; else 0.
+    pub descriptor_types: u32,
     /// Buffers of at least so many bytes prefer a dedicated allocation.
     pub prefers_dedicated_from: Option<u64>,
 }

@@ -5,8 +5,8 @@ use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;
 
 use super::{
-    BufferRules, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, MIB, Profile, Rounding, Tile, kind,
-    local, rows, system,
+    BufferRules, DescriptorBufferLimits, DescriptorPoolPolicy, FeaturesProfile, GIB, ImageRules, KIB,
+    LimitsProfile, MIB, Profile, Rounding, Tile, descriptors, kind, local, rows, system,
 };
 
 /// Block-linear tiles: rows of 64 bytes, 8 rows to a unit of 512 bytes, 1 to 16 such units above one another.
@@ -29,6 +29,29 @@ const LIMITS: LimitsProfile = LimitsProfile {
     max_image_dimension_2d: 32768,
     max_image_dimension_3d: 16384,
     max_image_array_layers: 2048,
+    descriptors: descriptors::NVIDIA,
+    descriptor_buffer: Some(DESCRIPTORS),
+};
+
+/// A sampler or an image is an index into a table of the driver's, a buffer an address.
+const DESCRIPTORS: DescriptorBufferLimits = DescriptorBufferLimits {
+    offset_alignment: 64,
+    max_bindings: 32,
+    max_resource_bindings: 32,
+    max_sampler_bindings: 32,
+    sampler: 4,
+    combined_image_sampler: 4,
+    sampled_image: 4,
+    storage_image: 4,
+    input_attachment: 4,
+    texel_buffer: 16,
+    uniform_buffer: 8,
+    storage_buffer: 16,
+    acceleration_structure: 8,
+    max_range: 1 << 40,
+    address_space: 1 << 40,
+    bufferless_push: true,
+    single_array: true,
 };
 
 const FEATURES: FeaturesProfile = FeaturesProfile {
@@ -43,6 +66,9 @@ const FEATURES: FeaturesProfile = FeaturesProfile {
     maintenance5: true,
     descriptor_indexing: true,
     descriptor_buffer: true,
+    inline_uniform_block: true,
+    mutable_descriptor_type: true,
+    push_descriptor: true,
     external_memory: true,
     sparse_binding: true,
     protected_memory: false,
@@ -64,6 +90,7 @@ const BUFFERS: BufferRules = BufferRules {
     ],
     rounding: Rounding::ToAlignment,
     types: 0b1_1111,
+    descriptor_types: 0,
     prefers_dedicated_from: Some(64 * MIB),
 };
 
@@ -94,6 +121,8 @@ pub(super) static H200: Profile = Profile {
     device_id: 0x2335,
     api_version: vk::make_api_version(0, 1, 4, 312),
     driver_version: 0x9127_c100,
+    driver_id: vk::DriverId::NVIDIA_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::CountsSets,
     heaps: &[local(150_754_820_096), system(101_361_423_360)],
     types: &[kind(0x0, 1), kind(0x1, 0), kind(0x6, 1), kind(0xe, 1), kind(0x7, 0)],
     limits: LIMITS,
@@ -115,6 +144,8 @@ pub(super) static RTX_5070_TI: Profile = Profile {
     device_id: 0x2c05,
     api_version: vk::make_api_version(0, 1, 4, 341),
     driver_version: 610 << 22 | 88 << 14,
+    driver_id: vk::DriverId::NVIDIA_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::CountsSets,
     heaps: &[local(15_997 * MIB), system(16_309 * MIB), local(214 * MIB)],
     types: &[kind(0x0, 1), kind(0x1, 0), kind(0x6, 1), kind(0xe, 1), kind(0x7, 2)],
     limits: LimitsProfile { max_memory_allocation_count: 4096, ..LIMITS },
@@ -137,6 +168,8 @@ pub(super) static GTX_1060: Profile = Profile {
     device_id: 0x1c03,
     api_version: vk::make_api_version(0, 1, 2, 155),
     driver_version: 460 << 22 | 56 << 14,
+    driver_id: vk::DriverId::NVIDIA_PROPRIETARY,
+    descriptor_pools: DescriptorPoolPolicy::CountsSets,
     heaps: &[local(6144 * MIB), system(11_887 * MIB), local(246 * MIB)],
     types: &[
         kind(0x0, 1),
@@ -151,13 +184,14 @@ pub(super) static GTX_1060: Profile = Profile {
         kind(0xe, 1),
         kind(0x7, 2),
     ],
-    limits: LimitsProfile { min_uniform_buffer_offset_alignment: 256, ..LIMITS },
+    limits: LimitsProfile { min_uniform_buffer_offset_alignment: 256, descriptor_buffer: None, ..LIMITS },
     features: FeaturesProfile {
         memory_priority: false,
         pageable_device_local_memory: false,
         maintenance4: false,
         maintenance5: false,
         descriptor_buffer: false,
+        mutable_descriptor_type: false,
         synchronization2: false,
         ..FEATURES
     },

@@ -4,8 +4,8 @@
 use ash::vk;
 
 use super::{
-    BufferRules, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, Profile, Rounding, Tile, kind, local,
-    tile,
+    BufferRules, DescriptorPoolPolicy, FeaturesProfile, GIB, ImageRules, KIB, LimitsProfile, Profile,
+    Rounding, Tile, descriptors, kind, local, tile,
 };
 
 const IMAGES: ImageRules = ImageRules {
@@ -34,6 +34,9 @@ const FEATURES: FeaturesProfile = FeaturesProfile {
     maintenance5: false,
     descriptor_indexing: false,
     descriptor_buffer: false,
+    inline_uniform_block: true,
+    mutable_descriptor_type: false,
+    push_descriptor: true,
     external_memory: true,
     sparse_binding: false,
     protected_memory: false,
@@ -50,6 +53,8 @@ pub(super) static LAVAPIPE: Profile = Profile {
     device_id: 0,
     api_version: vk::make_api_version(0, 1, 3, 230),
     driver_version: 1,
+    driver_id: vk::DriverId::MESA_LLVMPIPE,
+    descriptor_pools: DescriptorPoolPolicy::NeverRefuses,
     heaps: &[local(2 * GIB)],
     types: &[kind(0xf, 0)],
     limits: LimitsProfile {
@@ -68,6 +73,8 @@ pub(super) static LAVAPIPE: Profile = Profile {
         max_image_dimension_2d: 16384,
         max_image_dimension_3d: 4096,
         max_image_array_layers: 2048,
+        descriptor_buffer: None,
+        descriptors: descriptors::LAVAPIPE,
     },
     features: FEATURES,
     buffers: BufferRules {
@@ -75,6 +82,7 @@ pub(super) static LAVAPIPE: Profile = Profile {
         raised: &[],
         rounding: Rounding::Exact,
         types: 0b1,
+        descriptor_types: 0,
         prefers_dedicated_from: None,
     },
     images: IMAGES,
@@ -92,6 +100,8 @@ pub(super) static SWIFTSHADER: Profile = Profile {
     device_id: 0xc0de,
     api_version: vk::make_api_version(0, 1, 1, 0),
     driver_version: 5 << 22,
+    driver_id: vk::DriverId::GOOGLE_SWIFTSHADER,
+    descriptor_pools: DescriptorPoolPolicy::NeverRefuses,
     heaps: &[local(2 * GIB)],
     types: &[kind(0xf, 0)],
     limits: LimitsProfile {
@@ -110,12 +120,16 @@ pub(super) static SWIFTSHADER: Profile = Profile {
         max_image_dimension_2d: 16384,
         max_image_dimension_3d: 2048,
         max_image_array_layers: 2048,
+        descriptor_buffer: None,
+        descriptors: descriptors::SWIFTSHADER,
     },
     features: FeaturesProfile {
         buffer_device_address: false,
         timeline_semaphore: false,
         synchronization2: false,
         maintenance4: false,
+        inline_uniform_block: false,
+        push_descriptor: false,
         ..FEATURES
     },
     buffers: BufferRules {
@@ -123,6 +137,7 @@ pub(super) static SWIFTSHADER: Profile = Profile {
         raised: &[],
         rounding: Rounding::ToAlignment,
         types: 0b1,
+        descriptor_types: 0,
         prefers_dedicated_from: None,
     },
     images: ImageRules {

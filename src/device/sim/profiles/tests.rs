@@ -176,3 +176,46 @@ fn types_that_resources_may_not_use_are_twins_of_types_that_they_may() {
         assert!(twins.count() > 0, "{}", profile.name);
     }
 }
+
+#[test]
+fn sizes_of_descriptors_are_there_where_the_feature_is_and_fit_what_vulkan_allows() {
+    for profile in ALL {
+        let limits = profile.limits.descriptor_buffer;
+        assert_eq!(limits.is_some(), profile.features.descriptor_buffer, "{}", profile.name);
+        let Some(limits) = limits else { continue };
+        // Section "Required Limits": at most 256 bytes, and of the alignment too.
+        assert!(limits.offset_alignment.is_power_of_two() && limits.offset_alignment <= 256);
+        let kinds = (0..=10)
+            .map(vk::DescriptorType::from_raw)
+            .chain([vk::DescriptorType::ACCELERATION_STRUCTURE_KHR]);
+        for size in kinds.filter_map(|kind| limits.size(kind)) {
+            assert!((4..=256).contains(&size), "{}", profile.name);
+        }
+        assert!(
+            limits.max_bindings >= 3 && limits.max_resource_bindings >= 1 && limits.max_sampler_bindings >= 1
+        );
+        assert!(limits.max_range >= 1 << 27 && limits.address_space >= limits.max_range);
+        let parts = limits.sampled_image + limits.sampler;
+        assert!(limits.single_array || limits.combined_image_sampler == parts);
+        assert_eq!(profile.buffers.descriptor_types & !profile.all_types(), 0);
+    }
+    // No two drivers alike, so that nobody takes one of them for all.
+    let alignments: BTreeSet<_> =
+        ALL.iter().filter_map(|profile| Some(profile.limits.descriptor_buffer?.offset_alignment)).collect();
+    assert!(alignments.len() >= 3);
+}
+
+#[test]
+fn descriptor_buffers_of_radv_lie_in_the_types_with_short_addresses() {
+    let profile = Profile::by_name("amd-rx-6700-xt").unwrap();
+    let types = |usage| {
+        let info = vk::BufferCreateInfo::default().size(1000).usage(usage);
+        crate::device::sim::format::buffer_requirements(profile, &(&info).into()).type_bits
+    };
+    let (plain, descriptors) = (
+        types(vk::BufferUsageFlags::STORAGE_BUFFER),
+        types(vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT),
+    );
+    assert_eq!(plain & descriptors, 0);
+    assert_eq!(descriptors, 0b101_0010);
+}

@@ -174,6 +174,15 @@ fn check_command_buffer(state: &DeviceState, handle: vk::CommandBuffer, rules: &
             return Err((rules.executable, text));
         }
     }
+    for (&used, &version) in &buffer.uses.sets {
+        let what = match state.descriptors.sets.get(&used) {
+            None => "is freed",
+            Some(set) if set.version != version => "is updated",
+            Some(_) => continue,
+        };
+        let text = format!("{name} is invalid: {} {what} since it was bound", state.name(used));
+        return Err((rules.executable, text));
+    }
     for &used in &buffer.uses.images {
         if let Err(reason) = state.image_bytes(used) {
             let text = format!("{name} is invalid: {} is {reason:?} since it was recorded", state.name(used));

@@ -1,17 +1,20 @@
 //! Queue submission.
 //!
-//! The device's one queue runs its submissions in order. It runs them on the thread that submits them; a submission that
-//! waits for a value of a timeline semaphore stays, with all behind it, until a thread signals that value.
+//! Each queue runs its submissions in order. It runs them on the thread that submits them; a submission that waits for a
+//! value of a timeline semaphore, or for a binary one that another queue has still to signal, stays, with all behind it,
+//! until that is done.
 //!
 //! A test may hold submissions back, so that work is "in flight" while it looks what the program does with the resources
 //! of it. A program that waits (for a fence, a semaphore, the queue) sees held work done: a GPU gets done in time.
 
 mod check;
+mod hold;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -26,7 +29,6 @@ use super::commands::{self, Command, Phase, Uses};
 use super::entry::{call, entries, on_device, on_queue};
 use super::state::{Device, DeviceState};
 use super::sync::{Kind, PATIENCE};
-use super::{Gpu, registry};
 
 entries! {
     Device result vk::PFN_vkQueueSubmit = submit: core 0 "vkQueueSubmit";
@@ -36,9 +38,20 @@ entries! {
     Device result vk::PFN_vkDeviceWaitIdle = device_wait_idle: core 0 "vkDeviceWaitIdle";
 }
 
-/// Submissions of a device's queue.
+/// Submissions of a device's queues.
 #[derive(Default)]
 pub(super) struct QueueState {
+    /// One for each queue.
+    lanes: Vec<Lane>,
+    /// The number of the last submission. Numbers are not used again.
+    last: u64,
+    /// The numbers of submissions that are not done.
+    unfinished: BTreeSet<u64>,
+}
+
+/// Submissions of one queue.
+#[derive(Default)]
+struct Lane {
     waiting: VecDeque<Submission>,
     /// Whether submissions are held back.
     held: bool,
@@ -46,11 +59,36 @@ pub(super) struct QueueState {
     running: bool,
 }
 
+impl QueueState {
+    pub(super) fn new(queues: usize) -> Self {
+        let lanes = std::iter::repeat_with(Lane::default).take(queues).collect();
+        Self { lanes, ..Self::default() }
+    }
+
+    /// How many submissions are not done.
+    fn pending(&self) -> usize {
+        self.lanes.iter().map(Lane::pending).sum()
+    }
+
+    fn running(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.running)
+    }
+}
+
+impl Lane {
+    fn pending(&self) -> usize {
+        self.waiting.len() + usize::from(self.running)
+    }
+}
+
 /// One batch of a submission.
 #[derive(Default)]
 struct Submission {
-    /// Values of timeline semaphores to wait for. Binary ones are signaled by what is in front in the queue.
+    number: u64,
+    /// Values of timeline semaphores to wait for.
     waits: Vec<(vk::Semaphore, u64)>,
+    /// The submissions that signal the binary semaphores that it waits for.
+    after: Vec<u64>,
     signals: Vec<(vk::Semaphore, u64)>,
     /// All semaphores that it names.
     semaphores: Vec<vk::Semaphore>,
@@ -86,7 +124,7 @@ unsafe extern "system" fn submit(
                 Err(result) => return result,
             }
         }
-        enqueue(device, &batches, fence, &FIRST)
+        enqueue(device, device.lane(queue), &batches, fence, &FIRST)
     })
 }
 
@@ -212,12 +250,18 @@ unsafe extern "system" fn submit2(
                 signals: signals.iter().map(|info| (info.semaphore, info.value)).collect(),
             });
         }
-        enqueue(device, &batches, fence, &SECOND)
+        enqueue(device, device.lane(queue), &batches, fence, &SECOND)
     })
 }
 
-/// Puts batches into the queue, or none of them if one breaks a rule, and runs what can run.
-fn enqueue(device: &Arc<Device>, batches: &[Batch], fence: vk::Fence, rules: &Rules) -> vk::Result {
+/// Puts batches into a queue, or none of them if one breaks a rule, and runs what can run.
+fn enqueue(
+    device: &Arc<Device>,
+    lane: usize,
+    batches: &[Batch],
+    fence: vk::Fence,
+    rules: &Rules,
+) -> vk::Result {
     let mut state = device.state.lock();
     if let Err((rule, text)) = check(device, &state, batches, fence, rules) {
         device.report(rule, text);
@@ -227,7 +271,8 @@ fn enqueue(device: &Arc<Device>, batches: &[Batch], fence: vk::Fence, rules: &Ru
     if !fence.is_null() {
         // The fence of a call is signaled with the last batch; without a batch, when all that is in front is done.
         if submissions.is_empty() {
-            submissions.push(Submission::default());
+            let number = state.next_number();
+            submissions.push(Submission { number, ..Submission::default() });
         }
         if let Some(last) = submissions.last_mut() {
             last.fence = fence;
@@ -236,7 +281,9 @@ fn enqueue(device: &Arc<Device>, batches: &[Batch], fence: vk::Fence, rules: &Ru
             fence.pending += 1;
         }
     }
-    state.queue.waiting.extend(submissions);
+    if let Some(lane) = state.queue.lanes.get_mut(lane) {
+        lane.waiting.extend(submissions);
+    }
     drop(state);
     run(device, Held::Back);
     // What is held back is for a thread that waits to run.
@@ -244,9 +291,14 @@ fn enqueue(device: &Arc<Device>, batches: &[Batch], fence: vk::Fence, rules: &Ru
     vk::Result::SUCCESS
 }
 
-/// Puts batches without commands into the queue: what they wait for, and what they signal.
-pub(super) fn enqueue_nothing(device: &Arc<Device>, batches: &[Batch], fence: vk::Fence) -> vk::Result {
-    enqueue(device, batches, fence, &FIRST)
+/// Puts batches without commands into a queue: what they wait for, and what they signal.
+pub(super) fn enqueue_nothing(
+    device: &Arc<Device>,
+    queue: vk::Queue,
+    batches: &[Batch],
+    fence: vk::Fence,
+) -> vk::Result {
+    enqueue(device, device.lane(queue), batches, fence, &FIRST)
 }
 
 impl DeviceState {
@@ -258,10 +310,17 @@ impl DeviceState {
         pools.chain(fences).chain(semaphores)
     }
 
+    fn next_number(&mut self) -> u64 {
+        self.queue.last += 1;
+        self.queue.unfinished.insert(self.queue.last);
+        self.queue.last
+    }
+
     /// A batch that keeps the rules, as a submission; what it names is in use from now on.
     fn prepare(&mut self, batch: &Batch) -> Submission {
-        let mut submission =
-            Submission { command_buffers: batch.command_buffers.clone(), ..Submission::default() };
+        let number = self.next_number();
+        let command_buffers = batch.command_buffers.clone();
+        let mut submission = Submission { number, command_buffers, ..Submission::default() };
         for &(semaphore, value) in &batch.waits {
             submission.semaphores.push(semaphore);
             let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
@@ -269,7 +328,10 @@ impl DeviceState {
             };
             found.pending += 1;
             match &mut found.kind {
-                Kind::Binary { signaled } => *signaled = false,
+                Kind::Binary { signaled } => {
+                    *signaled = false;
+                    submission.after.extend(found.signaler.take());
+                }
                 Kind::Timeline { .. } => submission.waits.push((semaphore, value)),
             }
         }
@@ -280,7 +342,10 @@ impl DeviceState {
             };
             found.pending += 1;
             match &mut found.kind {
-                Kind::Binary { signaled } => *signaled = true,
+                Kind::Binary { signaled } => {
+                    *signaled = true;
+                    found.signaler = Some(number);
+                }
                 Kind::Timeline { scheduled, .. } => {
                     *scheduled = value.max(*scheduled);
                     submission.signals.push((semaphore, value));
@@ -311,52 +376,51 @@ impl DeviceState {
                     image.in_use = change(image.in_use);
                 }
             }
+            for set in uses.sets.keys() {
+                if let Some(set) = self.descriptors.sets.get_mut(set) {
+                    set.in_use = change(set.in_use);
+                }
+            }
         }
     }
 
     /// The least value that a waiting submission is to give a semaphore.
     pub(super) fn next_signal(&self, semaphore: vk::Semaphore) -> Option<u64> {
-        let signals = self.queue.waiting.iter().flat_map(|submission| &submission.signals);
+        let waiting = self.queue.lanes.iter().flat_map(|lane| &lane.waiting);
+        let signals = waiting.flat_map(|submission| &submission.signals);
         signals.filter(|(named, _)| *named == semaphore).map(|&(_, value)| value).min()
     }
 
-    /// Whether the next submission can run now.
-    fn ready(&self, held: Held) -> bool {
-        if self.queue.running || self.queue.held && held == Held::Back {
+    /// Whether the next submission of a queue can run now.
+    fn ready(&self, lane: &Lane, held: Held) -> bool {
+        if lane.running || lane.held && held == Held::Back {
             return false;
         }
-        self.queue.waiting.front().is_some_and(|next| {
-            next.waits.iter().all(|&(semaphore, value)| {
-                self.sync.timeline(semaphore).is_none_or(|reached| reached >= value)
-            })
+        lane.waiting.front().is_some_and(|next| {
+            next.after.iter().all(|number| !self.queue.unfinished.contains(number))
+                && next.waits.iter().all(|&(semaphore, value)| {
+                    self.sync.timeline(semaphore).is_none_or(|reached| reached >= value)
+                })
         })
     }
 
-    /// The next submission, if it can run.
-    fn next(&mut self, held: Held) -> Option<Submission> {
-        if !self.ready(held) {
+    fn any_ready(&self, held: Held) -> bool {
+        self.queue.lanes.iter().any(|lane| self.ready(lane, held))
+    }
+
+    /// The next submission of a queue, if it can run.
+    fn next(&mut self, lane: usize, held: Held) -> Option<Submission> {
+        if !self.ready(self.queue.lanes.get(lane)?, held) {
             return None;
         }
-        self.queue.running = true;
-        self.queue.waiting.pop_front()
+        let lane = self.queue.lanes.get_mut(lane)?;
+        lane.running = true;
+        lane.waiting.pop_front()
     }
 
     /// What is so when a submission has run.
-    fn finish(&mut self, device: &Device, submission: &Submission) {
-        self.count_uses(&submission.uses, |count| count.saturating_sub(1));
-        for handle in &submission.command_buffers {
-            if let Some(buffer) = self.commands.buffers.get_mut(handle) {
-                buffer.pending = buffer.pending.saturating_sub(1);
-                if buffer.usage.contains(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT) {
-                    buffer.phase = Phase::Invalid;
-                }
-            }
-        }
-        for semaphore in &submission.semaphores {
-            if let Some(semaphore) = self.sync.semaphores.get_mut(semaphore) {
-                semaphore.pending = semaphore.pending.saturating_sub(1);
-            }
-        }
+    fn finish(&mut self, device: &Device, lane: usize, submission: &Submission) {
+        self.release(submission);
         for &(semaphore, new) in &submission.signals {
             let name = self.name(semaphore);
             let Some(found) = self.sync.semaphores.get_mut(&semaphore) else {
@@ -373,10 +437,33 @@ impl DeviceState {
             }
         }
         if let Some(fence) = self.sync.fences.get_mut(&submission.fence) {
-            fence.pending = fence.pending.saturating_sub(1);
             fence.signaled = true;
         }
-        self.queue.running = false;
+        if let Some(lane) = self.queue.lanes.get_mut(lane) {
+            lane.running = false;
+        }
+    }
+
+    /// What a submission names is in use no longer.
+    fn release(&mut self, submission: &Submission) {
+        self.queue.unfinished.remove(&submission.number);
+        self.count_uses(&submission.uses, |count| count.saturating_sub(1));
+        for handle in &submission.command_buffers {
+            if let Some(buffer) = self.commands.buffers.get_mut(handle) {
+                buffer.pending = buffer.pending.saturating_sub(1);
+                if buffer.usage.contains(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT) {
+                    buffer.phase = Phase::Invalid;
+                }
+            }
+        }
+        for semaphore in &submission.semaphores {
+            if let Some(semaphore) = self.sync.semaphores.get_mut(semaphore) {
+                semaphore.pending = semaphore.pending.saturating_sub(1);
+            }
+        }
+        if let Some(fence) = self.sync.fences.get_mut(&submission.fence) {
+            fence.pending = fence.pending.saturating_sub(1);
+        }
     }
 }
 
@@ -387,12 +474,25 @@ pub(super) enum Held {
     Too,
 }
 
-/// Runs submissions, in order, up to the first that has to wait. How many ran.
+/// Runs submissions of every queue, in order, up to the first that has to wait. How many ran.
 pub(super) fn run(device: &Device, held: Held) -> usize {
+    let lanes = device.queues.len();
+    let mut ran = 0;
+    loop {
+        let now: usize = (0..lanes).map(|lane| run_lane(device, lane, held)).sum();
+        if now == 0 {
+            return ran;
+        }
+        ran += now;
+    }
+}
+
+/// Runs submissions of one queue, as [`run`] does.
+fn run_lane(device: &Device, lane: usize, held: Held) -> usize {
     let mut ran = 0;
     loop {
         let mut state = device.state.lock();
-        let Some(submission) = state.next(held) else {
+        let Some(submission) = state.next(lane, held) else {
             return ran;
         };
         let mut works = Vec::new();
@@ -401,24 +501,27 @@ pub(super) fn run(device: &Device, held: Held) -> usize {
         }
         drop(state);
         for work in works {
-            if !work() {
+            if !work(device) {
                 let text =
                     "a command could not move its bytes: no host memory behind the device memory".to_owned();
                 device.report("SUBLET-transfer-failed", text);
             }
         }
-        device.state.lock().finish(device, &submission);
+        device.state.lock().finish(device, lane, &submission);
         device.changed.notify_all();
         ran += 1;
     }
 }
 
-/// Runs submissions, held back or not, and sleeps until `done`, for nanoseconds or, if that is [`u64::MAX`], for ever.
+/// Runs submissions until `done`, and sleeps while none can run, for nanoseconds or, if that is [`u64::MAX`], for ever.
 /// The device is locked again when it returns; the state is as `done` wants it if there is no error.
+///
+/// Queues whose work is held back run one after the other, those of `first` on, and only as far as it takes.
 ///
 /// For ever is as long as something runs, and then [`PATIENCE`]; it ends at once when there is not even `hope`.
 pub(super) fn run_until(
     device: &Device,
+    first: usize,
     timeout: u64,
     done: impl Fn(&DeviceState) -> bool,
     hope: impl Fn(&DeviceState) -> bool,
@@ -426,11 +529,25 @@ pub(super) fn run_until(
     let endless = timeout == u64::MAX;
     let patience = if endless { PATIENCE } else { Duration::from_nanos(timeout) };
     let mut deadline = Instant::now().checked_add(patience);
+    let lanes = device.queues.len();
     loop {
-        run(device, Held::Too);
+        run(device, Held::Back);
+        for lane in (0..lanes).map(|lane| (first + lane) % lanes) {
+            let state = device.state.lock();
+            if done(&state) {
+                return (state, Ok(()));
+            }
+            drop(state);
+            if run_lane(device, lane, Held::Too) > 0 {
+                run(device, Held::Back);
+            }
+        }
         let mut state = device.state.lock();
         // A thread that runs submissions may leave those that are held back to this one.
-        while !state.ready(Held::Too) {
+        while !state.any_ready(Held::Too) {
+            if device.is_lost() {
+                return (state, Err(Stuck::Lost));
+            }
             if done(&state) {
                 return (state, Ok(()));
             }
@@ -444,7 +561,7 @@ pub(super) fn run_until(
                     false
                 }
             };
-            if late && endless && state.queue.running {
+            if late && endless && state.queue.running() {
                 deadline = Instant::now().checked_add(patience);
             } else if late && !done(&state) {
                 let stuck = if endless { Stuck::ForEver } else { Stuck::InTime };
@@ -461,82 +578,51 @@ pub(super) enum Stuck {
     InTime,
     /// There is no timeout, and no end in sight.
     ForEver,
-}
-
-impl Gpu {
-    /// Holds submissions back from now on, or lets them run again.
-    ///
-    /// Work that is held back is in flight: its fences and semaphores are not signaled, and what it uses must not be
-    /// destroyed. It runs when the program waits for it or for the queue to be idle, with [`run_pending`](Self::run_pending),
-    /// and when `hold` is false.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet::sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let fence = unsafe { gpu.device().create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap();
-    /// gpu.hold_submissions(true);
-    /// unsafe { gpu.device().queue_submit(gpu.queue(), &[], fence) }.unwrap();
-    /// assert!(!unsafe { gpu.device().get_fence_status(fence) }.unwrap());
-    /// assert_eq!(gpu.pending_submissions(), 1);
-    /// assert_eq!(gpu.run_pending(), 1);
-    /// assert!(unsafe { gpu.device().get_fence_status(fence) }.unwrap());
-    /// unsafe { gpu.device().destroy_fence(fence, None) };
-    /// gpu.assert_silent();
-    /// ```
-    pub fn hold_submissions(&self, hold: bool) {
-        if let Some(device) = registry::device(self.device().handle()) {
-            device.state.lock().queue.held = hold;
-            run(&device, Held::Back);
-        }
-    }
-
-    /// Runs what is submitted, held back or not, up to the first submission that waits for a semaphore. Returns how many
-    /// ran: one for each batch, and one for a fence without a batch.
-    ///
-    /// See [`hold_submissions`](Self::hold_submissions) for an example.
-    ///
-    /// ```
-    /// use sublet::sim::{Gpu, profiles::Profile};
-    /// assert_eq!(Gpu::new(Profile::by_name("lavapipe").unwrap()).run_pending(), 0);
-    /// ```
-    pub fn run_pending(&self) -> usize {
-        registry::device(self.device().handle()).map_or(0, |device| run(&device, Held::Too))
-    }
-
-    /// How many submissions are not done.
-    ///
-    /// See [`hold_submissions`](Self::hold_submissions) for an example.
-    ///
-    /// ```
-    /// use sublet::sim::{Gpu, profiles::Profile};
-    /// assert_eq!(Gpu::new(Profile::by_name("lavapipe").unwrap()).pending_submissions(), 0);
-    /// ```
-    pub fn pending_submissions(&self) -> usize {
-        registry::device(self.device().handle()).map_or(0, |device| {
-            let state = device.state.lock();
-            state.queue.waiting.len() + usize::from(state.queue.running)
-        })
-    }
+    /// The device is lost.
+    Lost,
 }
 
 unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
-    on_queue(queue, call!("vkQueueWaitIdle"), |device| wait_idle(device, "SUBLET-vkQueueWaitIdle-stuck"))
+    on_queue(queue, call!("vkQueueWaitIdle"), |device| {
+        let lane = device.lane(queue);
+        wait_idle(device, lane..lane + 1, "SUBLET-vkQueueWaitIdle-stuck")
+    })
 }
 
 unsafe extern "system" fn device_wait_idle(device: vk::Device) -> vk::Result {
-    on_device(device, call!("vkDeviceWaitIdle"), |device| wait_idle(device, "SUBLET-vkDeviceWaitIdle-stuck"))
+    on_device(device, call!("vkDeviceWaitIdle"), |device| {
+        wait_idle(device, 0..device.queues.len(), "SUBLET-vkDeviceWaitIdle-stuck")
+    })
 }
 
-/// Waits until nothing is submitted. Work that waits for a semaphore that nobody signals is reported: the device is lost.
-fn wait_idle(device: &Device, rule: &'static str) -> vk::Result {
-    let idle = |state: &DeviceState| !state.queue.running && state.queue.waiting.is_empty();
-    let (state, ended) = run_until(device, u64::MAX, idle, |_| true);
-    if ended.is_ok() {
-        return vk::Result::SUCCESS;
+/// Some queues. None of them once the device is destroyed.
+fn of_lanes<'a>(state: &'a DeviceState, lanes: &Range<usize>) -> &'a [Lane] {
+    state.queue.lanes.get(lanes.clone()).unwrap_or_default()
+}
+
+/// Drops what is submitted and does not run yet, as a device does that is lost: what it uses is in use no longer.
+pub(super) fn abandon(device: &Device) {
+    let mut state = device.state.lock();
+    let dropped: Vec<_> = state.queue.lanes.iter_mut().flat_map(|lane| lane.waiting.drain(..)).collect();
+    for submission in &dropped {
+        state.release(submission);
     }
-    let next = state.queue.waiting.front();
-    let text = match next.and_then(|submission| submission.waits.first()) {
+    drop(state);
+    device.changed.notify_all();
+}
+
+/// Waits until nothing is submitted to some queues. Work that waits for a semaphore that nobody signals is reported: the
+/// device is lost.
+fn wait_idle(device: &Device, lanes: Range<usize>, rule: &'static str) -> vk::Result {
+    let of = |state: &DeviceState| of_lanes(state, &lanes).iter().map(Lane::pending).sum::<usize>();
+    let (state, ended) = run_until(device, lanes.start, u64::MAX, |state| of(state) == 0, |_| true);
+    match ended {
+        Ok(()) => return vk::Result::SUCCESS,
+        Err(Stuck::Lost) => return vk::Result::ERROR_DEVICE_LOST,
+        Err(Stuck::InTime | Stuck::ForEver) => {}
+    }
+    let mut next = of_lanes(&state, &lanes).iter().filter_map(|lane| lane.waiting.front());
+    let text = match next.find_map(|submission| submission.waits.first()) {
         Some((semaphore, value)) => {
             let name = state.name(*semaphore);
             format!("a submission waits for {name} to become {value}, and nobody signals it")

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::*;
+use crate::device::sim::Gpu;
 use crate::device::sim::commands::tests::bench::{Bench, DST, Mapped, SRC};
 use crate::device::sim::profiles::Profile;
 

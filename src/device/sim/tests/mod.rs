@@ -13,6 +13,7 @@ mod mapping;
 mod misuse;
 mod null;
 mod objects;
+mod queues;
 mod threads;
 
 use std::ffi::c_void;
