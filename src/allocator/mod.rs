@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ash::vk;
 
-use crate::allocation::{Allocation, AllocationInfo, FreeError, Leak, allocation_flags};
+use crate::allocation::{Allocation, AllocationInfo, FreeError, Leak, ResourceKind, allocation_flags};
 use crate::base::append_table::AppendTable;
 use crate::base::sync::{Local, Mutex, Shared, Threading};
 use crate::blocks::{BlockVector, Budgets, DeviceContext};
@@ -284,6 +284,38 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
         self.allocate(|| Resource::unknown(Requirements::from(requirements)), info)
+    }
+
+    /// Allocates memory for a resource that the program makes and binds itself, whose requirements it has asked for already.
+    ///
+    /// The kind decides what may be beside it: with [`ResourceKind::Unknown`], as [`Self::allocate_memory`] has it, whole pages of
+    /// `bufferImageGranularity` are taken, with [`ResourceKind::Buffer`] and [`ResourceKind::ImageLinear`] just the bytes.
+    ///
+    /// # Errors
+    /// As [`Self::allocate_memory`].
+    ///
+    /// # Safety
+    /// Only resources of this kind are bound to the memory.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
+    /// let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    /// // SAFETY: only a buffer will be bound to it.
+    /// let allocation = unsafe { allocator.allocate_memory_of_kind(&requirements, ResourceKind::Buffer, &info) }?;
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub unsafe fn allocate_memory_of_kind(
+        &self,
+        requirements: &vk::MemoryRequirements,
+        kind: ResourceKind,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<Allocation, AllocationError> {
+        self.allocate(|| Resource::of_kind(Requirements::from(requirements), kind), info)
     }
 
     /// Allocates several pieces of memory, each with its own requirements: all of them, or none.

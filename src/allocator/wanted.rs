@@ -29,7 +29,11 @@ pub(crate) struct Resource {
 
 impl Resource {
     pub(crate) fn unknown(requirements: Requirements) -> Self {
-        let kind = ResourceKind::Unknown;
+        Self::of_kind(requirements, ResourceKind::Unknown)
+    }
+
+    /// A resource of which no more is known than its kind.
+    pub(crate) fn of_kind(requirements: Requirements, kind: ResourceKind) -> Self {
         Self { requirements, kind, device_access: None, device_address: true, handle: None, tag: kind.tag(0) }
     }
 

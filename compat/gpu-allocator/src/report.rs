@@ -1,0 +1,105 @@
+//! What is allocated, as a list.
+
+use std::fmt;
+use std::ops::Range;
+
+/// One live allocation.
+#[derive(Clone)]
+pub struct AllocationReport {
+    /// Its name.
+    pub name: String,
+    /// Bytes from the start of its block.
+    pub offset: u64,
+    /// Bytes.
+    pub size: u64,
+}
+
+/// One block of memory.
+#[derive(Clone)]
+pub struct MemoryBlockReport {
+    /// Bytes.
+    pub size: u64,
+    /// Which of [`AllocatorReport::allocations`] are in it.
+    pub allocations: Range<usize>,
+}
+
+/// Everything that is allocated.
+#[derive(Clone)]
+pub struct AllocatorReport {
+    /// By block.
+    pub allocations: Vec<AllocationReport>,
+    /// The blocks.
+    pub blocks: Vec<MemoryBlockReport>,
+    /// Bytes of all allocations.
+    pub total_allocated_bytes: u64,
+    /// Bytes of all blocks.
+    pub total_capacity_bytes: u64,
+}
+
+impl fmt::Debug for AllocationReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.name.is_empty() { "--" } else { self.name.as_str() };
+        write!(f, "{name:?}: {}", Bytes(self.size))
+    }
+}
+
+/// The largest allocations first; a precision (`{:.10?}`) says how many.
+impl fmt::Debug for AllocatorReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut largest: Vec<&AllocationReport> = self.allocations.iter().collect();
+        largest.sort_by_key(|allocation| std::cmp::Reverse(allocation.size));
+        largest.truncate(f.precision().unwrap_or(usize::MAX));
+        let summary = format!("{} / {}", Bytes(self.total_allocated_bytes), Bytes(self.total_capacity_bytes));
+        f.debug_struct("AllocatorReport")
+            .field("summary", &format_args!("{summary}"))
+            .field("blocks", &self.blocks.len())
+            .field("allocations", &self.allocations.len())
+            .field("largest", &largest)
+            .finish()
+    }
+}
+
+/// A number of bytes with two decimals and a unit.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
+        let mut unit = 0;
+        let mut hundredths = u128::from(self.0) * 100;
+        while hundredths >= 102_400 && unit + 1 < UNITS.len() {
+            hundredths /= 1024;
+            unit += 1;
+        }
+        write!(f, "{}.{:02} {}", hundredths / 100, hundredths % 100, UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_units() {
+        assert_eq!(Bytes(0).to_string(), "0.00 B");
+        assert_eq!(Bytes(1023).to_string(), "1023.00 B");
+        assert_eq!(Bytes(1536).to_string(), "1.50 KB");
+        // The last digits are cut, not rounded.
+        assert_eq!(Bytes(u64::MAX).to_string(), "16777215.99 TB");
+    }
+
+    #[test]
+    fn the_largest_come_first_and_no_more_than_asked_for() {
+        let allocation = |name: &str, size| AllocationReport { name: name.to_owned(), offset: 0, size };
+        let report = AllocatorReport {
+            allocations: vec![allocation("small", 1), allocation("large", 2), allocation("", 3)],
+            blocks: Vec::new(),
+            total_allocated_bytes: 6,
+            total_capacity_bytes: 2048,
+        };
+        assert_eq!(
+            format!("{report:.2?}"),
+            "AllocatorReport { summary: 6.00 B / 2.00 KB, blocks: 0, allocations: 3, largest: [\"--\": 3.00 B, \"large\": 2.00 B] }"
+        );
+    }
+}

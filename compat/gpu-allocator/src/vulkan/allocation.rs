@@ -1,0 +1,135 @@
+//! What a program holds of its memory.
+
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::num::NonZeroU64;
+use std::ptr::NonNull;
+
+use ash::vk;
+
+/// A piece of memory, or nothing: see [`is_null`](Self::is_null).
+///
+/// It implements [`presser::Slab`]; one that is not mapped panics when it is used as that.
+#[derive(Debug, Default)]
+pub struct Allocation {
+    pub(super) inner: Option<Inner>,
+    pub(super) name: Option<Box<str>>,
+}
+
+/// What an allocation is.
+#[derive(Debug)]
+pub(super) struct Inner {
+    pub(super) memory: sublet::Allocation,
+    pub(super) id: NonZeroU64,
+    pub(super) properties: vk::MemoryPropertyFlags,
+}
+
+impl Allocation {
+    /// The mapped memory as a slab that needs no check; `None` if it is not mapped, or larger than `isize::MAX` bytes.
+    pub fn try_as_mapped_slab(&mut self) -> Option<MappedAllocationSlab<'_>> {
+        let mapped_ptr = self.mapped_ptr()?.cast().as_ptr();
+        let size = slab_size(self.size())?;
+        Some(MappedAllocationSlab { _borrowed: PhantomData, mapped_ptr, size })
+    }
+
+    /// A number that no other live allocation of the same allocator has; `None` if there is no memory.
+    pub fn chunk_id(&self) -> Option<NonZeroU64> {
+        self.inner.as_ref().map(|inner| inner.id)
+    }
+
+    /// The properties of its memory type.
+    pub fn memory_properties(&self) -> vk::MemoryPropertyFlags {
+        self.inner.as_ref().map_or(vk::MemoryPropertyFlags::empty(), |inner| inner.properties)
+    }
+
+    /// The `VkDeviceMemory` that it is in.
+    ///
+    /// # Safety
+    /// What is bound to the memory lies within this allocation, and goes before it.
+    pub unsafe fn memory(&self) -> vk::DeviceMemory {
+        self.inner.as_ref().map_or(vk::DeviceMemory::null(), |inner| inner.memory.memory())
+    }
+
+    /// The memory is its own.
+    pub fn is_dedicated(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.memory.is_dedicated())
+    }
+
+    /// Bytes from the start of the memory.
+    pub fn offset(&self) -> u64 {
+        self.inner.as_ref().map_or(0, |inner| inner.memory.offset())
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> u64 {
+        self.inner.as_ref().map_or(0, |inner| inner.memory.size())
+    }
+
+    /// Where the host sees it; `None` if it does not.
+    pub fn mapped_ptr(&self) -> Option<NonNull<c_void>> {
+        self.inner.as_ref()?.memory.mapped_pointer()
+    }
+
+    /// The mapped bytes.
+    pub fn mapped_slice(&self) -> Option<&[u8]> {
+        let (pointer, size) = (self.mapped_ptr()?, slab_size(self.size())?);
+        // SAFETY: the memory is mapped for as long as the allocation lives, and so many bytes of it are this allocation's. That
+        // nobody writes them meanwhile, the device included, is the caller's business: the interface has no word for it.
+        Some(unsafe { std::slice::from_raw_parts(pointer.cast().as_ptr(), size) })
+    }
+
+    /// The mapped bytes, to be written.
+    pub fn mapped_slice_mut(&mut self) -> Option<&mut [u8]> {
+        let (pointer, size) = (self.mapped_ptr()?, slab_size(self.size())?);
+        // SAFETY: as above, and the allocation is borrowed mutably.
+        Some(unsafe { std::slice::from_raw_parts_mut(pointer.cast().as_ptr(), size) })
+    }
+
+    /// There is no memory: it was made by `default`.
+    pub fn is_null(&self) -> bool {
+        self.inner.is_none()
+    }
+}
+
+/// A size that may be a slice's.
+fn slab_size(size: u64) -> Option<usize> {
+    usize::try_from(size).ok().filter(|&size| isize::try_from(size).is_ok())
+}
+
+/// The mapped memory of an [`Allocation`], by [`Allocation::try_as_mapped_slab`].
+pub struct MappedAllocationSlab<'a> {
+    _borrowed: PhantomData<&'a mut Allocation>,
+    mapped_ptr: *mut u8,
+    size: usize,
+}
+
+// SAFETY: the pointer is to so many mapped bytes of one allocation, which is borrowed mutably as long as this value lives; the size
+// is not above `isize::MAX`.
+unsafe impl presser::Slab for MappedAllocationSlab<'_> {
+    fn base_ptr(&self) -> *const u8 {
+        self.mapped_ptr
+    }
+
+    fn base_ptr_mut(&mut self) -> *mut u8 {
+        self.mapped_ptr
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+}
+
+// SAFETY: as above; an allocation that is not mapped, or too large, panics before it is used.
+unsafe impl presser::Slab for Allocation {
+    fn base_ptr(&self) -> *const u8 {
+        self.mapped_ptr().expect("a slab is mapped").cast().as_ptr()
+    }
+
+    fn base_ptr_mut(&mut self) -> *mut u8 {
+        self.mapped_ptr().expect("a slab is mapped").cast().as_ptr()
+    }
+
+    fn size(&self) -> usize {
+        slab_size(Allocation::size(self)).expect("a slab has no more than isize::MAX bytes")
+    }
+}

@@ -1,0 +1,340 @@
+//! The allocator: gpu-allocator's rules for memory types, Sublet's for everything else.
+
+#[cfg(feature = "std")]
+use std::backtrace::Backtrace;
+#[cfg(feature = "std")]
+use std::collections::BTreeMap;
+use std::fmt;
+use std::num::NonZeroU64;
+
+use ash::vk;
+use log::{Level, debug, log};
+use sublet::{
+    AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, AllocatorCreateInfo, MemoryError,
+    ResourceKind, Tracking,
+};
+
+use super::allocation::Inner;
+use super::{Allocation, AllocationCreateDesc, AllocationScheme, AllocatorCreateDesc};
+use crate::{
+    AllocationError, AllocationReport, AllocatorDebugSettings, AllocatorReport, MemoryBlockReport,
+    MemoryLocation, Result,
+};
+
+/// Allocates memory of one device.
+pub struct Allocator {
+    inner: sublet::Allocator,
+    memory: vk::PhysicalDeviceMemoryProperties,
+    debug_settings: AllocatorDebugSettings,
+    next_id: NonZeroU64,
+    /// By number of the allocation, if they are wanted.
+    #[cfg(feature = "std")]
+    backtraces: BTreeMap<u64, Backtrace>,
+}
+
+impl Allocator {
+    /// For a device, which has to outlive it.
+    ///
+    /// # Errors
+    /// [`AllocationError::InvalidAllocatorCreateDesc`].
+    pub fn new(desc: &AllocatorCreateDesc) -> Result<Self> {
+        let invalid = AllocationError::InvalidAllocatorCreateDesc;
+        if desc.physical_device == vk::PhysicalDevice::null() {
+            return Err(invalid("field `physical_device` is null.".to_owned()));
+        }
+        let mut info = AllocatorCreateInfo {
+            // Memory that is coherent for the device is not ruled out: it is taken where a resource allows no other, as the
+            // original does. Such a resource is there only if the program has enabled the feature.
+            flags: AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION
+                | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY,
+            preferred_large_heap_block_size: desc.allocation_sizes.largest(),
+            tracking: Tracking::USER_DATA,
+            // The program's version is not known; what version 1.0 has is enough for all that is done here.
+            ..AllocatorCreateInfo::new(
+                &desc.instance,
+                &desc.device,
+                desc.physical_device,
+                vk::API_VERSION_1_0,
+            )
+        };
+        info.flags.set(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS, desc.buffer_device_address);
+        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the handles belong together and
+        // that the device outlives the allocator.
+        let inner = unsafe { sublet::Allocator::new(&info) }
+            .or_else(|_| {
+                // A device of Vulkan 1.0 without the extension.
+                info.flags.remove(AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION);
+                // SAFETY: as above.
+                unsafe { sublet::Allocator::new(&info) }
+            })
+            .map_err(|error| invalid(words(&error)))?;
+        let memory = inner.memory_properties();
+        if desc.debug_settings.log_memory_information {
+            for (index, memory_type) in memory.memory_types_as_slice().iter().enumerate() {
+                let (flags, heap) = (memory_type.property_flags, memory_type.heap_index);
+                debug!("memory type[{index}]: prop flags: 0x{:x}, heap[{heap}]", flags.as_raw());
+            }
+            for (index, heap) in memory.memory_heaps_as_slice().iter().enumerate() {
+                debug!("heap[{index}] flags: 0x{:x}, size: {} MiB", heap.flags.as_raw(), heap.size >> 20);
+            }
+        }
+        Ok(Self {
+            inner,
+            memory,
+            debug_settings: desc.debug_settings,
+            next_id: NonZeroU64::MIN,
+            #[cfg(feature = "std")]
+            backtraces: BTreeMap::new(),
+        })
+    }
+
+    /// Memory for a resource that the caller binds.
+    ///
+    /// # Errors
+    /// See [`AllocationError`].
+    pub fn allocate(&mut self, desc: &AllocationCreateDesc<'_>) -> Result<Allocation> {
+        let vk::MemoryRequirements { size, alignment, .. } = desc.requirements;
+        if self.debug_settings.log_allocations {
+            debug!("Allocating `{}` of {size} bytes with an alignment of {alignment}.", desc.name);
+            self.log_backtrace("Allocation");
+        }
+        if size == 0 || !alignment.is_power_of_two() {
+            return Err(AllocationError::InvalidAllocationCreateDesc);
+        }
+        let [preferred, required] = properties_of(desc.location);
+        let bits = desc.requirements.memory_type_bits;
+        let memory_type = self
+            .find(bits, preferred)
+            .or_else(|| self.find(bits, required))
+            .ok_or(AllocationError::NoCompatibleMemoryTypeFound)?;
+        let memory = match (self.allocate_in(memory_type, desc), desc.location) {
+            // Where the memory that both see is used up, the host's own will do.
+            (Err(_), MemoryLocation::CpuToGpu) => {
+                let memory_type =
+                    self.find(bits, required).ok_or(AllocationError::NoCompatibleMemoryTypeFound)?;
+                self.allocate_in(memory_type, desc)
+            }
+            (allocated, _) => allocated,
+        }?;
+        let id = self.next_id;
+        self.next_id = id.saturating_add(1);
+        #[cfg(feature = "std")]
+        if self.debug_settings.store_stack_traces {
+            self.backtraces.insert(id.get(), Backtrace::force_capture());
+        }
+        let properties = self.properties(memory.memory_type_index());
+        Ok(Allocation { inner: Some(Inner { memory, id, properties }), name: Some(desc.name.into()) })
+    }
+
+    /// Gives memory back. Nothing is done for an allocation without any.
+    ///
+    /// # Errors
+    /// [`AllocationError::Internal`] for an allocation of another allocator.
+    pub fn free(&mut self, allocation: Allocation) -> Result<()> {
+        if self.debug_settings.log_frees {
+            debug!("Freeing `{}`.", allocation.name.as_deref().unwrap_or("<null>"));
+            self.log_backtrace("Free");
+        }
+        let Some(inner) = allocation.inner else { return Ok(()) };
+        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the device is done with the
+        // memory, and that what was bound to it is gone.
+        unsafe { self.inner.free_memory(inner.memory) }
+            .map_err(|error| AllocationError::Internal(words(&error)))?;
+        #[cfg(feature = "std")]
+        self.backtraces.remove(&inner.id.get());
+        Ok(())
+    }
+
+    /// Changes the name that reports show.
+    ///
+    /// # Errors
+    /// [`AllocationError::Internal`] for an allocation of another allocator.
+    pub fn rename_allocation(&mut self, allocation: &mut Allocation, name: &str) -> Result<()> {
+        allocation.name = Some(name.into());
+        match &mut allocation.inner {
+            None => Ok(()),
+            Some(inner) => self
+                .inner
+                .set_allocation_name(&inner.memory, Some(name))
+                .map_err(|error| AllocationError::Internal(words(&error))),
+        }
+    }
+
+    /// Logs all that is allocated.
+    pub fn report_memory_leaks(&self, log_level: Level) {
+        for vector in self.inner.memory_map().vectors {
+            let memory_type = vector.memory_type_index;
+            for (block, block_map) in vector.blocks.iter().enumerate() {
+                for chunk in &block_map.chunks {
+                    if let Some(entry) = &chunk.allocation {
+                        self.log_leak(log_level, (memory_type, block), (chunk.offset, chunk.size), entry);
+                    }
+                }
+            }
+            for (block, dedicated) in vector.dedicated.iter().enumerate() {
+                let block = vector.blocks.len() + block;
+                self.log_leak(log_level, (memory_type, block), (0, dedicated.size), &dedicated.allocation);
+            }
+        }
+    }
+
+    /// Everything that is allocated.
+    pub fn generate_report(&self) -> AllocatorReport {
+        let mut allocations = Vec::new();
+        let mut blocks = Vec::new();
+        let name = |entry: &sublet::AllocationEntry| entry.name.as_deref().unwrap_or("").to_owned();
+        for vector in self.inner.memory_map().vectors {
+            for block in &vector.blocks {
+                let first = allocations.len();
+                allocations.extend(block.chunks.iter().filter_map(|chunk| {
+                    let entry = chunk.allocation.as_ref()?;
+                    Some(AllocationReport { name: name(entry), offset: chunk.offset, size: chunk.size })
+                }));
+                blocks.push(MemoryBlockReport { size: block.size, allocations: first..allocations.len() });
+            }
+            for dedicated in &vector.dedicated {
+                let first = allocations.len();
+                let name = name(&dedicated.allocation);
+                allocations.push(AllocationReport { name, offset: 0, size: dedicated.size });
+                blocks.push(MemoryBlockReport { size: dedicated.size, allocations: first..first + 1 });
+            }
+        }
+        AllocatorReport {
+            total_allocated_bytes: allocations.iter().map(|allocation| allocation.size).sum(),
+            total_capacity_bytes: blocks.iter().map(|block| block.size).sum(),
+            allocations,
+            blocks,
+        }
+    }
+
+    /// Bytes of all blocks.
+    pub fn capacity(&self) -> u64 {
+        self.inner.statistics().block_bytes
+    }
+
+    /// The first memory type that is allowed and has all of `flags`.
+    fn find(&self, memory_type_bits: u32, flags: vk::MemoryPropertyFlags) -> Option<u32> {
+        (0_u32..).zip(self.memory.memory_types_as_slice()).find_map(|(index, memory_type)| {
+            let allowed = memory_type_bits & 1_u32.checked_shl(index).unwrap_or(0) != 0;
+            (allowed && memory_type.property_flags.contains(flags)).then_some(index)
+        })
+    }
+
+    fn properties(&self, memory_type: u32) -> vk::MemoryPropertyFlags {
+        let types = self.memory.memory_types_as_slice();
+        let index = usize::try_from(memory_type).unwrap_or(usize::MAX);
+        types.get(index).map_or(vk::MemoryPropertyFlags::empty(), |found| found.property_flags)
+    }
+
+    /// Memory of this type.
+    fn allocate_in(&self, memory_type: u32, desc: &AllocationCreateDesc<'_>) -> Result<sublet::Allocation> {
+        let mapped = self.properties(memory_type).contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
+        let mut flags = AllocationCreateFlags::empty();
+        flags.set(AllocationCreateFlags::MAPPED, mapped);
+        let info = AllocationCreateInfo {
+            flags,
+            memory_type_bits: 1 << memory_type,
+            user_data: self.next_id.get(),
+            name: Some(desc.name),
+            ..Default::default()
+        };
+        let alone = AllocationCreateInfo { flags: flags | AllocationCreateFlags::DEDICATED_MEMORY, ..info };
+        match desc.allocation_scheme {
+            AllocationScheme::GpuAllocatorManaged => {
+                let kind = if desc.linear { ResourceKind::Buffer } else { ResourceKind::ImageOptimal };
+                // SAFETY: the caller says what will be bound.
+                unsafe { self.inner.allocate_memory_of_kind(&desc.requirements, kind, &info) }
+            }
+            AllocationScheme::DedicatedBuffer(buffer) => {
+                // SAFETY: the buffer is live, and nothing is bound to it yet: what the scheme is for.
+                unsafe { self.inner.allocate_memory_for_buffer(buffer, &alone) }
+            }
+            AllocationScheme::DedicatedImage(image) => {
+                // SAFETY: the image is live, and nothing is bound to it yet: what the scheme is for.
+                unsafe { self.inner.allocate_memory_for_image(image, &alone) }
+            }
+        }
+        .map_err(|error| match &error {
+            sublet::AllocationError::Map(_) => AllocationError::FailedToMap(words(&error)),
+            sublet::AllocationError::NoMemoryType(_) => AllocationError::NoCompatibleMemoryTypeFound,
+            sublet::AllocationError::Full { .. } | sublet::AllocationError::BlockTooSmall { .. } => {
+                AllocationError::OutOfMemory
+            }
+            sublet::AllocationError::Memory(MemoryError::Driver(driver))
+                if driver.result == vk::Result::ERROR_DEVICE_LOST =>
+            {
+                AllocationError::Internal(words(&error))
+            }
+            sublet::AllocationError::Memory(_) => AllocationError::OutOfMemory,
+            _ => AllocationError::Internal(words(&error)),
+        })
+    }
+
+    #[cfg_attr(not(feature = "std"), allow(clippy::unused_self, reason = "there are no backtraces"))]
+    fn log_backtrace(&self, what: &str) {
+        #[cfg(feature = "std")]
+        if self.debug_settings.log_stack_traces {
+            debug!("{what} stack trace: {}", Backtrace::force_capture());
+        }
+        #[cfg(not(feature = "std"))]
+        let _ = what;
+    }
+
+    fn log_leak(
+        &self,
+        level: Level,
+        (memory_type, block): (u32, usize),
+        (offset, size): (u64, u64),
+        entry: &sublet::AllocationEntry,
+    ) {
+        let name = entry.name.as_deref().unwrap_or("");
+        let id = entry.user_data.unwrap_or(0);
+        log!(
+            level,
+            "leak detected: memory type {memory_type}, memory block {block}, chunk {id}: \
+             {size} bytes at {offset}, {}, name: {name}",
+            entry.kind,
+        );
+        #[cfg(feature = "std")]
+        if let Some(backtrace) = self.backtraces.get(&id) {
+            log!(level, "chunk {id} was allocated here: {backtrace}");
+        }
+    }
+}
+
+impl fmt::Debug for Allocator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.generate_report().fmt(f)
+    }
+}
+
+impl Drop for Allocator {
+    fn drop(&mut self) {
+        if self.debug_settings.log_leaks_on_shutdown {
+            self.report_memory_leaks(Level::Warn);
+        }
+    }
+}
+
+/// What a location would like its memory to have, and what it must have.
+fn properties_of(location: MemoryLocation) -> [vk::MemoryPropertyFlags; 2] {
+    let device = vk::MemoryPropertyFlags::DEVICE_LOCAL;
+    let host = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+    match location {
+        MemoryLocation::Unknown => [vk::MemoryPropertyFlags::empty(); 2],
+        MemoryLocation::GpuOnly => [device; 2],
+        MemoryLocation::CpuToGpu => [host | device, host],
+        MemoryLocation::GpuToCpu => [host | vk::MemoryPropertyFlags::HOST_CACHED, host],
+    }
+}
+
+/// An error with all that caused it, as one line.
+fn words(error: &dyn std::error::Error) -> String {
+    let mut words = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        words = format!("{words}: {cause}");
+        source = cause.source();
+    }
+    words
+}

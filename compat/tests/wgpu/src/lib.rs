@@ -1,0 +1,1 @@
+//! wgpu, as it is published, on Sublet: the tests are in `tests/`.

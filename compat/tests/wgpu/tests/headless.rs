@@ -1,0 +1,280 @@
+//! wgpu from its registry, unmodified, with the stand-in for gpu-allocator below it: it computes and renders for many frames, what
+//! it wrote is compared, and every block of memory came from Sublet.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tracing::field::{Field, Visit};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
+
+/// Bytes that Sublet took from the driver, and `VkDeviceMemory` objects, as its events say.
+static BYTES: AtomicU64 = AtomicU64::new(0);
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+
+/// Counts Sublet's events.
+struct Count;
+
+#[derive(Default)]
+struct Event {
+    message: String,
+    size: u64,
+}
+
+impl Visit for Event {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "size" {
+            self.size = value;
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "message" {
+            self.message = format!("{value:?}");
+        }
+    }
+}
+
+impl<S: tracing::Subscriber> Layer<S> for Count {
+    fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
+        if !event.metadata().target().starts_with("sublet") {
+            return;
+        }
+        let mut seen = Event::default();
+        event.record(&mut seen);
+        if seen.message == "device memory allocated" {
+            BLOCKS.fetch_add(1, Ordering::Relaxed);
+            BYTES.fetch_add(seen.size, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A device on whichever Vulkan driver there is.
+fn open() -> (wgpu::Device, wgpu::Queue) {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::VULKAN;
+    let instance = wgpu::Instance::new(descriptor);
+    let adapter = pollster::block_on(instance.request_adapter(&wgpu::RequestAdapterOptions::default()))
+        .expect("a Vulkan driver");
+    println!("{:?}", adapter.get_info());
+    pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
+        required_limits: wgpu::Limits::downlevel_defaults(),
+        ..Default::default()
+    }))
+    .expect("a device")
+}
+
+/// The bytes of a buffer that can be mapped.
+fn read(device: &wgpu::Device, buffer: &wgpu::Buffer) -> Vec<u8> {
+    buffer.map_async(wgpu::MapMode::Read, .., |result| result.expect("it can be mapped"));
+    device.poll(wgpu::PollType::wait_indefinitely()).expect("the device is done");
+    let bytes = buffer.get_mapped_range(..).expect("it is mapped").to_vec();
+    buffer.unmap();
+    bytes
+}
+
+const NUMBERS: u32 = 4096;
+
+const COMPUTE: &str = "
+@group(0) @binding(0) var<storage, read> input: array<u32>;
+@group(0) @binding(1) var<storage, read_write> output: array<u32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    output[id.x] = input[id.x] * input[id.x] + 1u;
+}";
+
+/// Squares of numbers, by the device.
+fn compute(device: &wgpu::Device, queue: &wgpu::Queue, frame: u32) {
+    let buffer = |label, usage| {
+        device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some(label),
+            size: u64::from(NUMBERS) * 4,
+            usage,
+            mapped_at_creation: false,
+        })
+    };
+    let input = buffer("input", wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST);
+    let output = buffer("output", wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC);
+    let back = buffer("back", wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+    let numbers: Vec<u32> = (0..NUMBERS).map(|number| number + frame).collect();
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    queue.write_buffer(&input, 0, &bytes);
+
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: None,
+        source: wgpu::ShaderSource::Wgsl(COMPUTE.into()),
+    });
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: None,
+        layout: None,
+        module: &module,
+        entry_point: None,
+        compilation_options: Default::default(),
+        cache: None,
+    });
+    let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: None,
+        layout: &pipeline.get_bind_group_layout(0),
+        entries: &[
+            wgpu::BindGroupEntry { binding: 0, resource: input.as_entire_binding() },
+            wgpu::BindGroupEntry { binding: 1, resource: output.as_entire_binding() },
+        ],
+    });
+    let mut encoder = device.create_command_encoder(&Default::default());
+    {
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        pass.set_pipeline(&pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.dispatch_workgroups(NUMBERS / 64, 1, 1);
+    }
+    encoder.copy_buffer_to_buffer(&output, 0, &back, 0, u64::from(NUMBERS) * 4);
+    queue.submit([encoder.finish()]);
+
+    let found = read(device, &back);
+    let words = found.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().expect("four bytes")));
+    for (number, square) in numbers.iter().zip(words) {
+        assert_eq!(square, number.wrapping_mul(*number).wrapping_add(1), "frame {frame}");
+    }
+}
+
+const SIDE: u32 = 256;
+
+const RENDER: &str = "
+@group(0) @binding(0) var image: texture_2d<f32>;
+@group(0) @binding(1) var nearest: sampler;
+struct Corner { @builtin(position) position: vec4<f32>, @location(0) uv: vec2<f32> }
+@vertex
+fn corner(@builtin(vertex_index) index: u32) -> Corner {
+    // One triangle that covers everything.
+    let uv = vec2<f32>(f32((index << 1u) & 2u), f32(index & 2u));
+    return Corner(vec4<f32>(uv * vec2(2.0, -2.0) + vec2(-1.0, 1.0), 0.0, 1.0), uv);
+}
+@fragment
+fn colour(in: Corner) -> @location(0) vec4<f32> {
+    return textureSample(image, nearest, in.uv);
+}";
+
+/// A texture that is uploaded, drawn over the whole of another one, and read back.
+fn render(device: &wgpu::Device, queue: &wgpu::Queue, frame: u32) {
+    let texture = |label, usage| {
+        device.create_texture(&wgpu::TextureDescriptor {
+            label: Some(label),
+            size: wgpu::Extent3d { width: SIDE, height: SIDE, depth_or_array_layers: 1 },
+            mip_level_count: 1,
+            sample_count: 1,
+            dimension: wgpu::TextureDimension::D2,
+            format: wgpu::TextureFormat::Rgba8Unorm,
+            usage,
+            view_formats: &[],
+        })
+    };
+    let source = texture("source", wgpu::TextureUsages::TEXTURE_BINDING | wgpu::TextureUsages::COPY_DST);
+    let target = texture("target", wgpu::TextureUsages::RENDER_ATTACHMENT | wgpu::TextureUsages::COPY_SRC);
+    let pixels: Vec<u8> = (0..SIDE * SIDE)
+        .flat_map(|pixel| {
+            [pixel.to_le_bytes()[0], (pixel >> 8).to_le_bytes()[0], frame.to_le_bytes()[0], 255]
+        })
+        .collect();
+    let layout =
+        wgpu::TexelCopyBufferLayout { offset: 0, bytes_per_row: Some(SIDE * 4), rows_per_image: None };
+    queue.write_texture(source.as_image_copy(), &pixels, layout, source.size());
+
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: None,
+        source: wgpu::ShaderSource::Wgsl(RENDER.into()),
+    });
+    let pipeline = device.create_render_pipeline(&wgpu::RenderPipelineDescriptor {
+        label: None,
+        layout: None,
+        vertex: wgpu::VertexState {
+            module: &module,
+            entry_point: None,
+            compilation_options: Default::default(),
+            buffers: &[],
+        },
+        primitive: Default::default(),
+        depth_stencil: None,
+        multisample: Default::default(),
+        fragment: Some(wgpu::FragmentState {
+            module: &module,
+            entry_point: None,
+            compilation_options: Default::default(),
+            targets: &[Some(wgpu::TextureFormat::Rgba8Unorm.into())],
+        }),
+        multiview_mask: None,
+        cache: None,
+    });
+    let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
+        label: None,
+        layout: &pipeline.get_bind_group_layout(0),
+        entries: &[
+            wgpu::BindGroupEntry {
+                binding: 0,
+                resource: wgpu::BindingResource::TextureView(&source.create_view(&Default::default())),
+            },
+            wgpu::BindGroupEntry {
+                binding: 1,
+                resource: wgpu::BindingResource::Sampler(&device.create_sampler(&Default::default())),
+            },
+        ],
+    });
+    let back = device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("pixels"),
+        size: u64::from(SIDE * SIDE) * 4,
+        usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    let view = target.create_view(&Default::default());
+    let mut encoder = device.create_command_encoder(&Default::default());
+    {
+        let mut pass = encoder.begin_render_pass(&wgpu::RenderPassDescriptor {
+            color_attachments: &[Some(wgpu::RenderPassColorAttachment {
+                view: &view,
+                depth_slice: None,
+                resolve_target: None,
+                ops: wgpu::Operations {
+                    load: wgpu::LoadOp::Clear(wgpu::Color::RED),
+                    store: wgpu::StoreOp::Store,
+                },
+            })],
+            ..Default::default()
+        });
+        pass.set_pipeline(&pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.draw(0..3, 0..1);
+    }
+    let to = wgpu::TexelCopyBufferInfo { buffer: &back, layout };
+    encoder.copy_texture_to_buffer(target.as_image_copy(), to, target.size());
+    queue.submit([encoder.finish()]);
+    assert!(read(device, &back) == pixels, "frame {frame}: what is drawn is what was uploaded");
+}
+
+#[test]
+fn wgpu_computes_and_renders_on_sublet_alone() {
+    let subscriber = tracing_subscriber::registry().with(Count);
+    tracing::subscriber::set_global_default(subscriber).expect("the first one");
+    let (device, queue) = open();
+
+    // A buffer that is mapped when it is made.
+    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("mapped at creation"),
+        size: 1024,
+        usage: wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC,
+        mapped_at_creation: true,
+    });
+    buffer.get_mapped_range_mut(..).expect("it is mapped").copy_from_slice(&[7; 1024]);
+    buffer.unmap();
+
+    for frame in 0..100 {
+        compute(&device, &queue, frame);
+        render(&device, &queue, frame);
+    }
+
+    // The report comes from the stand-in's own lists.
+    let report = device.generate_allocator_report().expect("the backend has an allocator");
+    println!("{report:.5?}");
+    assert!(report.allocations.iter().any(|allocation| allocation.name.contains("mapped at creation")));
+    let (bytes, blocks) = (BYTES.load(Ordering::Relaxed), BLOCKS.load(Ordering::Relaxed));
+    println!("Sublet took {bytes} bytes from the driver, in {blocks} calls");
+    // All that wgpu knows to be reserved was asked for by Sublet; 300 buffers and 200 textures live in a handful of blocks.
+    assert!(report.total_reserved_bytes > 0 && report.total_reserved_bytes <= bytes);
+    assert!(blocks < 50);
+}
