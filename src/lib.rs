@@ -20,7 +20,7 @@
 //! | all of one level, freed at once | [`Scope`] |
 //! | finding faults | [`DebugSettings`], [`Tracking`] |
 //! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
-//! | waiting until the GPU is done | [`retire::Clock`] and [`retire::Retire`] |
+//! | waiting until the GPU is done | [`retire::Clock`] and [`retire::Retire`], [`RetiredResources`] for buffers and images |
 //! | tests without a GPU | `sim`, with the feature of that name |
 //! | functions that you loaded yourself | [`device::VulkanFunctions`] |
 //!
@@ -84,8 +84,9 @@ mod virtual_block;
 
 pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, ResourceKind};
 pub use allocator::{
-    Allocator, AllocatorCreateInfo, CompleteMoveError, DebugSettings, Defragmentation, DefragmentationPass,
-    FreeMoveError, HeapBudget, LocalAllocator, Mapping, Move, Tracking,
+    Allocator, AllocatorCreateInfo, CollectError, CompleteMoveError, DebugSettings, Defragmentation,
+    DefragmentationPass, FreeMoveError, HeapBudget, LocalAllocator, Mapping, Move, RetiredResources,
+    TimelineError, Tracking,
 };
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{

@@ -7,10 +7,11 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use ash::vk;
+use sublet::retire::{Clock, Retire};
 use sublet::sim::{NullGpu, profiles};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator,
-    AllocatorCreateInfo, MemoryUsage, PoolCreateInfo,
+    AllocatorCreateInfo, MemoryUsage, PoolCreateInfo, RetiredResources,
 };
 
 thread_local! {
@@ -237,4 +238,82 @@ fn nothing_piles_up() {
         (0..200).for_each(|_| round());
         assert_eq!(BYTES.with(Cell::get).wrapping_sub(before), 0, "{name}");
     });
+}
+
+#[test]
+fn frames_that_retire_and_collect() {
+    on_every_profile(|name, allocator, _| {
+        let (clock, retired) = (Clock::new(), RetiredResources::new());
+        let lane = clock.add_lane().unwrap();
+        let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+        let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+        let frames = || {
+            for slot in [0, 1, 2, 0, 1, 2] {
+                let ticket = clock.begin_frame(lane, slot);
+                // SAFETY: nothing is ever submitted.
+                unsafe { retired.collect(allocator, &clock) }.unwrap();
+                for _ in 0..20 {
+                    let memory = allocator.allocate_memory(&requirements, &info).unwrap();
+                    // SAFETY: nothing uses the memory.
+                    unsafe { retired.retire_memory(ticket, memory) };
+                }
+                clock.end_frame(ticket);
+            }
+        };
+        frames();
+        frames();
+        assert_eq!(counted(|| (0..50).for_each(|_| frames())), 0, "{name}");
+        clock.shutdown();
+        // SAFETY: nothing was submitted.
+        unsafe { retired.collect(allocator, &clock) }.unwrap();
+    });
+}
+
+#[test]
+fn tickets_of_several_lanes_in_any_order() {
+    let clock = Clock::new();
+    let lanes = [(); 3].map(|()| clock.add_lane().unwrap());
+    let mut queue = Retire::new();
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut open = Vec::with_capacity(64);
+    // A ticket that is never submitted is no reason to take memory again and again.
+    let _stuck = clock.open(lanes[0]);
+    let mut value = 0;
+    let mut frames = || {
+        for lane in lanes.iter().cycle().take(210) {
+            open.push(clock.open(*lane));
+            if open.len() == 42 {
+                // Submitted in any order.
+                while !open.is_empty() {
+                    let ticket = open.swap_remove(random.usize(..open.len()));
+                    for item in 0..5 {
+                        queue.push(ticket, item);
+                    }
+                    value += 1;
+                    clock.submit(ticket, value).unwrap();
+                }
+                queue.collect(&clock, drop);
+                lanes.iter().for_each(|&lane| clock.completed(lane, value));
+            }
+        }
+    };
+    (0..50).for_each(|_| frames());
+    assert_eq!(counted(|| (0..200).for_each(|_| frames())), 0);
+}
+
+#[test]
+fn a_queue_that_reserved_takes_no_memory() {
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let tickets: Vec<_> = (0..100).map(|_| clock.open(lane)).collect();
+    let mut queue = Retire::new();
+    queue.reserve(tickets.len());
+    let taken = counted(|| {
+        for (at, &ticket) in tickets.iter().enumerate() {
+            queue.push(ticket, at);
+        }
+        clock.shutdown();
+        assert_eq!(queue.collect(&clock, drop), tickets.len());
+    });
+    assert_eq!(taken, 0);
 }

@@ -14,6 +14,7 @@ mod memory_map;
 mod policy;
 mod pools;
 mod priority;
+mod retire;
 mod route;
 mod scopes;
 mod settle;
@@ -44,6 +45,7 @@ pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, Fr
 pub use map::Mapping;
 #[cfg(feature = "capi")]
 pub(crate) use map::Visibility;
+pub use retire::{CollectError, RetiredResources, TimelineError};
 pub use statistics::HeapBudget;
 pub use tracking::Tracking;
 use vectors::DefaultVector;

@@ -117,6 +117,8 @@ functions! {
     get_buffer_device_address: PFN_vkGetBufferDeviceAddress = device "vkGetBufferDeviceAddress" may | "vkGetBufferDeviceAddressKHR";
     /// Optional: priorities are changed through it.
     set_device_memory_priority: PFN_vkSetDeviceMemoryPriorityEXT = device "vkSetDeviceMemoryPriorityEXT" may;
+    /// Optional: timeline semaphores are read through it.
+    get_semaphore_counter_value: PFN_vkGetSemaphoreCounterValue = device "vkGetSemaphoreCounterValue" may | "vkGetSemaphoreCounterValueKHR";
     /// Optional: file descriptors of memory are got through it.
     get_memory_fd: PFN_vkGetMemoryFdKHR = device "vkGetMemoryFdKHR" may;
     /// Optional: Windows handles of memory are got through it.

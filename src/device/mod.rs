@@ -12,6 +12,7 @@ mod functions;
 mod next;
 #[cfg(feature = "sim")]
 pub mod sim;
+mod timeline;
 #[cfg(windows)]
 mod win32;
 

@@ -423,6 +423,27 @@ impl Clock {
         }
     }
 
+    /// Whether anything is in flight on the lane: submitted, and not known to be done.
+    ///
+    /// # Panics
+    ///
+    /// If the lane is of another clock.
+    ///
+    /// ```
+    /// # let clock = sublet::retire::Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let ticket = clock.open(lane);
+    /// assert!(!clock.is_pending(lane));
+    /// clock.submit(ticket, 1)?;
+    /// assert!(clock.is_pending(lane));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn is_pending(&self, lane: LaneId) -> bool {
+        let index = self.index(lane);
+        self.state.lock().lanes[index].is_pending()
+    }
+
     /// What is in flight on the lane and will be done first, with its value: what to wait for when memory is short. `None` if
     /// nothing is in flight.
     ///

@@ -219,6 +219,7 @@ fn raw(gpu: &Gpu) -> VulkanFunctions {
         get_buffer_device_address: None,
         set_device_memory_priority: None,
         get_memory_fd: None,
+        get_semaphore_counter_value: None,
         get_memory_win32_handle: None,
     }
 }

@@ -1,0 +1,96 @@
+//! Clocks and queues: what a ticket, a question and an item cost.
+//!
+//! Run with `cargo bench --bench retire`; as a test of itself with `cargo test --benches`. No device is needed. One item is one
+//! ticket, one question, or one item pushed and collected.
+#![forbid(unsafe_code)]
+#![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use sublet::retire::{Clock, LaneId, Retire, Ticket};
+
+fn main() {
+    divan::main();
+}
+
+/// A clock with `count` tickets that are open.
+fn clock_with(count: usize) -> (Clock, LaneId, Vec<Ticket>) {
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let tickets = (0..count).map(|_| clock.open(lane)).collect();
+    (clock, lane, tickets)
+}
+
+/// Frames of three slots, each of which retires `items` handles.
+#[divan::bench(args = [1, 10, 100, 1_000])]
+fn push_and_collect_in_frames(bencher: Bencher<'_, '_>, items: usize) {
+    let (clock, lane, _) = clock_with(0);
+    let mut queue = Retire::<(u64, u64)>::new();
+    let mut slot = 0;
+    bencher.counter(ItemsCount::new(items)).bench_local(|| {
+        slot = (slot + 1) % 3;
+        let ticket = clock.begin_frame(lane, slot);
+        let mut sum = 0;
+        let collected = queue.collect(&clock, |(handle, _)| sum += handle);
+        for item in 0..items {
+            queue.push(ticket, (divan::black_box(1), 2));
+            divan::black_box(item);
+        }
+        clock.end_frame(ticket);
+        assert!(collected == items || collected == 0);
+        sum
+    });
+}
+
+/// As many items, in as many tickets, pushed to them in turn.
+#[divan::bench(args = [4, 64])]
+fn push_and_collect_by_turns(bencher: Bencher<'_, '_>, tickets: usize) {
+    let (clock, lane, _) = clock_with(0);
+    let mut queue = Retire::<u64>::new();
+    let mut value = 0;
+    bencher.counter(ItemsCount::new(1_024_usize)).bench_local(|| {
+        let tickets: Vec<Ticket> = (0..tickets).map(|_| clock.open(lane)).collect();
+        for (item, &ticket) in (0..1_024).zip(tickets.iter().cycle()) {
+            queue.push(ticket, item);
+        }
+        value += 1;
+        for ticket in tickets {
+            clock.submit(ticket, value).unwrap();
+        }
+        clock.completed(lane, value);
+        assert_eq!(queue.collect(&clock, |item| _ = divan::black_box(item)), 1_024);
+    });
+}
+
+/// Open, submit, completed.
+#[divan::bench]
+fn tickets_life(bencher: Bencher<'_, '_>) {
+    let (clock, lane, _) = clock_with(0);
+    let mut value = 0;
+    bencher.counter(ItemsCount::new(1_usize)).bench_local(|| {
+        value += 1;
+        let ticket = clock.open(lane);
+        clock.submit(ticket, value).unwrap();
+        clock.completed(lane, value);
+        ticket
+    });
+}
+
+#[divan::bench]
+fn is_done_and_is(bencher: Bencher<'_, '_>) {
+    let (clock, _, tickets) = clock_with(1);
+    clock.discard(tickets[0]).unwrap();
+    bencher
+        .counter(ItemsCount::new(1_usize))
+        .bench_local(|| assert!(clock.is_done(divan::black_box(tickets[0]))));
+}
+
+/// In a lane with as many tickets that are not done.
+#[divan::bench(args = [1, 100, 10_000])]
+fn is_done_and_is_not(bencher: Bencher<'_, '_>, count: usize) {
+    let (clock, _, tickets) = clock_with(count);
+    let ticket = tickets[count / 2];
+    bencher
+        .counter(ItemsCount::new(1_usize))
+        .bench_local(|| assert!(!clock.is_done(divan::black_box(ticket))));
+}

@@ -1,0 +1,99 @@
+//! What stands in the way of collecting, and of reading timelines.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use crate::allocation::FreeError;
+use crate::device::DriverError;
+use crate::retire::LaneId;
+
+/// Some of what was done could not be freed. All the rest was.
+///
+/// ```
+/// # use sublet::{*, retire::Clock}; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let another = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// # let (clock, retired) = (Clock::new(), RetiredResources::new());
+/// # let ticket = clock.open(clock.add_lane()?);
+/// # clock.discard(ticket)?;
+/// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+/// // SAFETY: nothing was ever bound to it.
+/// unsafe { retired.retire_memory(ticket, allocation) };
+/// // SAFETY: the clock was told the truth.
+/// let error = unsafe { retired.collect(&another, &clock) }.unwrap_err();
+/// assert_eq!((error.collected, error.kept, retired.len()), (0, 1, 1));
+/// // SAFETY: as above.
+/// assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CollectError {
+    /// Resources that were destroyed and freed.
+    pub collected: usize,
+    /// Resources that another allocator's memory belongs to: they stay in the queue, untouched.
+    pub kept: usize,
+    /// Allocations whose pool or scope is gone, and their memory with it. Buffers and images that were retired with them were
+    /// destroyed.
+    pub refused: Vec<FreeError>,
+}
+
+impl fmt::Display for CollectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { collected, kept, refused } = self;
+        write!(
+            f,
+            "{collected} resources were freed; {kept} are of another allocator, and {} were in a pool that is gone",
+            refused.len()
+        )
+    }
+}
+
+impl Error for CollectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let first = self.refused.first()?;
+        Some(first)
+    }
+}
+
+/// Why the counter of a timeline semaphore was not read.
+///
+/// ```
+/// # use sublet::{TimelineError, device::MissingFunction};
+/// let error = TimelineError::MissingFunction(MissingFunction { name: "vkGetSemaphoreCounterValue" });
+/// assert_eq!(error.to_string(), "timeline semaphores cannot be read");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TimelineError {
+    /// The device has neither Vulkan 1.2 nor VK_KHR_timeline_semaphore enabled.
+    MissingFunction(crate::device::MissingFunction),
+    /// The driver refused. The device is lost, or out of memory.
+    Driver {
+        /// Whose counter was to be read.
+        lane: LaneId,
+        /// What the driver answered.
+        source: DriverError,
+    },
+}
+
+impl fmt::Display for TimelineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingFunction(_) => f.write_str("timeline semaphores cannot be read"),
+            Self::Driver { lane, .. } => write!(f, "the counter of lane {} was not read", lane.index()),
+        }
+    }
+}
+
+impl Error for TimelineError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::MissingFunction(error) => Some(error),
+            Self::Driver { source, .. } => Some(source),
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! The allocator's own resources, kept until the GPU is done with them.
+
+mod error;
+mod timelines;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use ash::vk;
+use parking_lot::{Mutex, const_mutex};
+
+pub use self::error::{CollectError, TimelineError};
+use super::Allocator;
+use crate::allocation::Allocation;
+use crate::base::sync::Threading;
+use crate::device::BufferOrImage;
+use crate::retire::{Clock, Retire, Ticket};
+
+/// A resource that waits for its ticket.
+struct Retired {
+    ticket: Ticket,
+    /// `None` for memory alone.
+    resource: Option<BufferOrImage>,
+    allocation: Allocation,
+}
+
+struct Waiting {
+    queue: Retire<Retired>,
+    /// An empty list with room, left by the last call.
+    spare: VecDeque<Retired>,
+}
+
+/// Buffers, images and memory that wait until the GPU is done with them, to be destroyed and freed then.
+///
+/// Any number of threads retire and collect at once; no lock is held while the driver is called. One queue may be used
+/// with any clock and any allocator, but it is simplest to have one of each for a device.
+///
+/// Dropping the queue frees nothing: what still waits stays allocated, and a `tracing` event warns of it. At the end of the
+/// program call [`Clock::shutdown`] and [`collect`](Self::collect), or [`drain`](Self::drain).
+///
+/// ```
+/// # use sublet::{*, retire::Clock}; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+/// let clock = Clock::new();
+/// let lane = clock.add_lane()?;
+/// let retired = RetiredResources::new();
+/// # let (buffer, allocation) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+/// let frame = clock.begin_frame(lane, 0);
+/// // ... a frame that uses the buffer for the last time ...
+/// // SAFETY: no other frame uses the buffer.
+/// unsafe { retired.retire_buffer(frame, buffer, allocation) };
+/// clock.end_frame(frame);
+///
+/// // SAFETY: the clock was told nothing but what is true.
+/// assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 0);
+/// // ... vkWaitForFences for the slot's fence ...
+/// let _next = clock.begin_frame(lane, 0);
+/// // SAFETY: as above.
+/// assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct RetiredResources {
+    waiting: Mutex<Waiting>,
+}
+
+/// What a call took out of the queue. What is left of it when it is dropped goes back, also when a panic is the reason.
+struct Batch<'a> {
+    from: &'a RetiredResources,
+    items: VecDeque<Retired>,
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.from.waiting.lock();
+        for item in self.items.drain(..) {
+            waiting.queue.push(item.ticket, item);
+        }
+        if self.items.capacity() > waiting.spare.capacity() {
+            waiting.spare = std::mem::take(&mut self.items);
+        }
+    }
+}
+
+impl RetiredResources {
+    /// Nothing waits. Takes no memory.
+    ///
+    /// ```
+    /// static RETIRED: sublet::RetiredResources = sublet::RetiredResources::new();
+    /// assert!(RETIRED.is_empty());
+    /// ```
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { waiting: const_mutex(Waiting { queue: Retire::new(), spare: VecDeque::new() }) }
+    }
+
+    /// A buffer, to be destroyed and its memory freed once `ticket` is done.
+    ///
+    /// # Safety
+    /// 1. The buffer is a live one of the device that the allocation is from, or null.
+    /// 2. Once `ticket` is done, the device uses neither the buffer nor anything else that is bound to the memory: `ticket` is the
+    ///    last recording that does, or a later one of the same lane is submitted before `ticket` is (VUID-vkDestroyBuffer-buffer-00922,
+    ///    VUID-vkFreeMemory-memory-00677).
+    /// 3. Nor does the program: recordings that are begun later leave it alone, and its mapping too.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
+    /// # let ticket = clock.open(clock.add_lane()?);
+    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    /// # let (buffer, allocation) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// // SAFETY: the recording that `ticket` stands for is the last that uses the buffer.
+    /// unsafe { retired.retire_buffer(ticket, buffer, allocation) };
+    /// # clock.shutdown();
+    /// # assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
+        self.push(ticket, Some(BufferOrImage::Buffer(buffer)), allocation);
+    }
+
+    /// An image, to be destroyed and its memory freed once `ticket` is done.
+    ///
+    /// # Safety
+    /// As for [`retire_buffer`](Self::retire_buffer) (VUID-vkDestroyImage-image-01000, VUID-vkFreeMemory-memory-00677).
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
+    /// # let ticket = clock.open(clock.add_lane()?);
+    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
+    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
+    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
+    /// # let (image, allocation) = unsafe { allocator.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
+    /// // SAFETY: the recording that `ticket` stands for is the last that uses the image.
+    /// unsafe { retired.retire_image(ticket, image, allocation) };
+    /// # clock.shutdown();
+    /// # assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn retire_image(&self, ticket: Ticket, image: vk::Image, allocation: Allocation) {
+        self.push(ticket, Some(BufferOrImage::Image(image)), allocation);
+    }
+
+    /// Memory without a resource, to be freed once `ticket` is done.
+    ///
+    /// # Safety
+    /// As for [`retire_buffer`](Self::retire_buffer); resources that are bound to the memory are not used again but to be
+    /// destroyed (VUID-vkFreeMemory-memory-00677).
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
+    /// # let ticket = clock.open(clock.add_lane()?);
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// // SAFETY: nothing was ever bound to it.
+    /// unsafe { retired.retire_memory(ticket, allocation) };
+    /// # clock.shutdown();
+    /// # assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
+        self.push(ticket, None, allocation);
+    }
+
+    fn push(&self, ticket: Ticket, resource: Option<BufferOrImage>, allocation: Allocation) {
+        self.waiting.lock().queue.push(ticket, Retired { ticket, resource, allocation });
+    }
+
+    /// Destroys and frees what is done according to `clock`, in the order of tickets, and returns how much that was.
+    ///
+    /// # Errors
+    /// [`CollectError`] if some of it is another allocator's, or was in a pool that is gone. All that can be freed is freed
+    /// nonetheless, and nothing is lost.
+    ///
+    /// # Complexity
+    /// O(tickets that wait + resources that are done). Takes no host memory once there was room for as many.
+    ///
+    /// # Safety
+    /// What `clock` was told is true: the device has executed whatever it says is done. What was promised when the
+    /// resources were retired holds for this clock.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
+    /// # let lane = clock.add_lane()?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let ticket = clock.open(lane);
+    /// # unsafe { retired.retire_memory(ticket, allocation) };
+    /// clock.submit(ticket, 1)?;
+    /// clock.completed(lane, 1); // vkGetSemaphoreCounterValue said so
+    /// // SAFETY: the counter was read.
+    /// assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn collect<T: Threading>(
+        &self,
+        allocator: &Allocator<T>,
+        clock: &Clock,
+    ) -> Result<usize, CollectError> {
+        let batch = self.take(|queue, items| {
+            queue.collect(clock, |item| items.push_back(item));
+        });
+        // SAFETY: the tickets are done, and the caller and those who retired promise what follows from that.
+        unsafe { batch.free(allocator) }
+    }
+
+    /// Destroys and frees everything, done or not: for the end of the program.
+    ///
+    /// # Errors
+    /// As [`collect`](Self::collect).
+    ///
+    /// # Safety
+    /// The device is idle (`vkDeviceWaitIdle`) or lost, and recordings that use what waits are not submitted any more.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
+    /// # let ticket = clock.open(clock.add_lane()?);
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// # unsafe { retired.retire_memory(ticket, allocation) };
+    /// unsafe { gpu.device().device_wait_idle() }?;
+    /// // SAFETY: the device is idle and nothing is submitted any more.
+    /// assert_eq!(unsafe { retired.drain(&allocator) }?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn drain<T: Threading>(&self, allocator: &Allocator<T>) -> Result<usize, CollectError> {
+        let batch = self.take(|queue, items| items.extend(queue.drain()));
+        // SAFETY: the caller's own promise.
+        unsafe { batch.free(allocator) }
+    }
+
+    /// Takes out of the queue what `choose` puts into the list.
+    fn take(&self, choose: impl FnOnce(&mut Retire<Retired>, &mut VecDeque<Retired>)) -> Batch<'_> {
+        let mut waiting = self.waiting.lock();
+        let Waiting { queue, spare } = &mut *waiting;
+        let mut items = std::mem::take(spare);
+        choose(queue, &mut items);
+        Batch { from: self, items }
+    }
+
+    /// Resources that wait.
+    ///
+    /// ```
+    /// assert_eq!(sublet::RetiredResources::new().len(), 0);
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.waiting.lock().queue.len()
+    }
+
+    /// Whether nothing waits.
+    ///
+    /// ```
+    /// assert!(sublet::RetiredResources::new().is_empty());
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The ticket that was opened first of all that resources wait for.
+    ///
+    /// ```
+    /// assert_eq!(sublet::RetiredResources::new().oldest(), None);
+    /// ```
+    #[must_use]
+    pub fn oldest(&self) -> Option<Ticket> {
+        self.waiting.lock().queue.oldest()
+    }
+}
+
+impl Batch<'_> {
+    /// Destroys and frees everything in it that is the allocator's.
+    ///
+    /// # Safety
+    /// The device uses none of it any more, and what was promised when it was retired is true.
+    unsafe fn free<T: Threading>(mut self, allocator: &Allocator<T>) -> Result<usize, CollectError> {
+        let mut report = CollectError { collected: 0, kept: 0, refused: Vec::new() };
+        for _ in 0..self.items.len() {
+            let Some(item) = self.items.pop_front() else { break };
+            if item.allocation.allocator != allocator.inner.id {
+                // Its buffer or image is of the other one's device.
+                report.kept += 1;
+                self.items.push_back(item);
+                continue;
+            }
+            let device = &allocator.inner.context.device;
+            match item.resource {
+                // SAFETY: it is of this device, as its allocation is, and the device is done with it: the caller's promise.
+                Some(BufferOrImage::Buffer(buffer)) => unsafe { device.destroy_buffer(buffer) },
+                // SAFETY: as above.
+                Some(BufferOrImage::Image(image)) => unsafe { device.destroy_image(image) },
+                None => {}
+            }
+            // SAFETY: the device is done with the memory, and what was bound to it: the caller's promise.
+            match unsafe { allocator.free_memory(item.allocation) } {
+                Ok(()) => report.collected += 1,
+                Err(error) => report.refused.push(error),
+            }
+        }
+        if report.kept == 0 && report.refused.is_empty() { Ok(report.collected) } else { Err(report) }
+    }
+}
+
+impl Default for RetiredResources {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for RetiredResources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.waiting.lock();
+        f.debug_struct("RetiredResources")
+            .field("len", &waiting.queue.len())
+            .field("oldest", &waiting.queue.oldest())
+            .finish()
+    }
+}
+
+impl Drop for RetiredResources {
+    fn drop(&mut self) {
+        let queue = &mut self.waiting.get_mut().queue;
+        if !queue.is_empty() {
+            let resources = queue.len();
+            let bytes: u64 = queue.drain().map(|item| item.allocation.size()).sum();
+            tracing::warn!(target: "sublet::retire", resources, bytes, "resources that waited for the GPU are lost: they stay allocated");
+        }
+    }
+}

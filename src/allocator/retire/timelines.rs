@@ -1,0 +1,65 @@
+//! Reading timeline semaphores into a clock.
+
+use ash::vk;
+
+use super::TimelineError;
+use crate::allocator::Allocator;
+use crate::base::sync::Threading;
+use crate::device::{Device, MissingFunction};
+use crate::retire::{Clock, LaneId};
+
+impl<T: Threading> Allocator<T> {
+    /// Tells a clock how far timeline semaphores got: reads the semaphore of each lane that has something in flight.
+    ///
+    /// Lanes that are not listed are left alone: those of frames with fences, for example.
+    ///
+    /// # Errors
+    /// [`TimelineError`] if the device cannot read timeline semaphores, or the driver refuses. What was read before stays; lanes
+    /// behind the one that failed were not read. A lost device is told so too: see
+    /// [`Clock::shutdown`](crate::retire::Clock::shutdown).
+    ///
+    /// # Panics
+    /// If a lane is of another clock.
+    ///
+    /// # Safety
+    /// Each semaphore is a live timeline semaphore of the allocator's device (VUID-vkGetSemaphoreCounterValue-semaphore-03255).
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+    /// # let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+    /// # let timeline = unsafe { gpu.device().create_semaphore(&info, None) }?;
+    /// let clock = Clock::new();
+    /// let lane = clock.add_lane()?;
+    /// let ticket = clock.open(lane);
+    /// // ... a vkQueueSubmit that signals 1 ...
+    /// # unsafe { gpu.device().signal_semaphore(&vk::SemaphoreSignalInfo::default().semaphore(timeline).value(1)) }?;
+    /// clock.submit(ticket, 1)?;
+    /// // SAFETY: the semaphore is live.
+    /// unsafe { allocator.poll_timelines(&clock, &[(lane, timeline)]) }?;
+    /// assert!(clock.is_done(ticket));
+    /// # unsafe { gpu.device().destroy_semaphore(timeline, None) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn poll_timelines(
+        &self,
+        clock: &Clock,
+        timelines: &[(LaneId, vk::Semaphore)],
+    ) -> Result<(), TimelineError> {
+        let device = &self.inner.context.device;
+        let missing = TimelineError::MissingFunction(MissingFunction { name: Device::COUNTER_VALUE });
+        if !device.counts() {
+            return Err(missing);
+        }
+        for &(lane, semaphore) in timelines {
+            if clock.is_pending(lane) {
+                // SAFETY: the caller's own promise.
+                let value = unsafe { device.counter_value(semaphore) }.ok_or(missing)?;
+                clock.completed(lane, value.map_err(|source| TimelineError::Driver { lane, source })?);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! What cannot be freed is not lost.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use ash::vk;
+use sublet::{
+    AllocationCreateInfo, Allocator, AllocatorCreateInfo, ForeignHandle, PoolCreateInfo, RetiredResources,
+    ScopeCreateInfo,
+};
+
+use super::rig::Rig;
+
+#[test]
+fn what_is_another_allocators_stays_and_the_rest_is_freed() {
+    let rig = Rig::new();
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let other = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&rig.gpu)) }.unwrap();
+    let lane = rig.clock.add_lane().unwrap();
+    let ticket = rig.clock.open(lane);
+    for _ in 0..3 {
+        let (buffer, allocation) = rig.buffer();
+        // SAFETY: nothing uses the buffer.
+        unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
+        let requirements = vk::MemoryRequirements { size: 256, alignment: 256, memory_type_bits: !0 };
+        let foreign = other.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
+        // SAFETY: nothing uses the memory.
+        unsafe { rig.retired.retire_memory(ticket, foreign) };
+    }
+    rig.clock.discard(ticket).unwrap();
+    let error = rig.collect().unwrap_err();
+    assert_eq!((error.collected, error.kept, error.refused.len()), (3, 3, 0));
+    assert_eq!((rig.retired.len(), rig.buffers()), (3, 0));
+    assert_eq!(rig.collect().unwrap_err().kept, 3, "they are still there");
+    // SAFETY: nothing was submitted.
+    assert_eq!(unsafe { rig.retired.collect(&other, &rig.clock) }.unwrap(), 3);
+    assert!(other.destroy().is_empty());
+    rig.finish();
+}
+
+#[test]
+fn a_pool_or_scope_that_is_gone_gives_the_allocation_back_and_the_buffer_is_destroyed() {
+    let rig = Rig::new();
+    let lane = rig.clock.add_lane().unwrap();
+    let ticket = rig.clock.open(lane);
+    let info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::TRANSFER_DST);
+    let pool = rig.allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
+    let scope = rig.allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
+    for from in [AllocationCreateInfo::in_pool(&pool), AllocationCreateInfo::in_scope(&scope)] {
+        // SAFETY: the create-info is valid.
+        let (buffer, allocation) = unsafe { rig.allocator.create_buffer(&info, &from) }.unwrap();
+        // SAFETY: nothing uses the buffer.
+        unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
+    }
+    let (buffer, allocation) = rig.buffer();
+    // SAFETY: nothing uses the buffer.
+    unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
+    // SAFETY: the device never used them.
+    assert_eq!(unsafe { rig.allocator.destroy_pool(pool) }.unwrap().len(), 1);
+    // SAFETY: as above.
+    unsafe { rig.allocator.free_scope(scope) }.unwrap();
+    rig.clock.discard(ticket).unwrap();
+    let error = rig.collect().unwrap_err();
+    assert_eq!((error.collected, error.kept, error.refused.len()), (1, 0, 2));
+    let source = std::error::Error::source(&error.refused[0]).unwrap();
+    assert_eq!(source.downcast_ref(), Some(&ForeignHandle::Allocation));
+    assert_eq!((rig.retired.len(), rig.buffers()), (0, 0));
+    rig.finish();
+}
+
+#[test]
+fn a_null_buffer_and_image_are_memory_alone() {
+    let rig = Rig::new();
+    let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
+    // SAFETY: nothing uses the memory.
+    unsafe { rig.retired.retire_buffer(ticket, vk::Buffer::null(), rig.memory()) };
+    // SAFETY: as above.
+    unsafe { rig.retired.retire_image(ticket, vk::Image::null(), rig.memory()) };
+    rig.clock.discard(ticket).unwrap();
+    assert_eq!(rig.collect().unwrap(), 2);
+    rig.finish();
+}
+
+#[derive(Clone, Default)]
+struct Text(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Text {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(text)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_queue_that_is_dropped_with_resources_says_so() {
+    let rig = Rig::new();
+    let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
+    let text = Text::default();
+    let writer = text.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        // Another test may have found nobody listening.
+        tracing::callsite::rebuild_interest_cache();
+        drop(RetiredResources::new());
+        let retired = RetiredResources::new();
+        for _ in 0..2 {
+            // SAFETY: nothing uses the memory.
+            unsafe { retired.retire_memory(ticket, rig.memory()) };
+        }
+        drop(retired);
+    });
+    let said = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("WARN") && said.contains("resources=2") && said.contains("bytes=8192"), "{said}");
+    assert_eq!(rig.allocator.destroy().len(), 2);
+}
