@@ -20,7 +20,7 @@ static NEXT_ID: AtomicU16 = AtomicU16::new(0);
 /// # Complexity
 ///
 /// O(1) amortised for each ticket, plus a binary search among the tickets of the lane that are not done. One short lock;
-/// [`is_done`](Self::is_done) needs none for tickets older than all that are not done.
+/// [`is_done`](Self::is_done) needs none for the oldest ticket of a lane that is not done, and for all before that.
 ///
 /// ```
 /// use sublet::retire::Clock;
@@ -374,10 +374,12 @@ impl Clock {
             return false;
         }
         // Acquire: who frees what the ticket was for does so after what the other thread saw.
-        if ticket.serial() < self.floors[lane.index()].load(Ordering::Acquire) {
+        let floor = self.floors[lane.index()].load(Ordering::Acquire);
+        if ticket.serial() < floor {
             return true;
         }
-        self.state.lock().is_done(ticket)
+        // The floor is the first ticket that is not done, where there is one.
+        ticket.serial() != floor && self.state.lock().is_done(ticket)
     }
 
     /// After `vkDeviceWaitIdle`: everything that was submitted so far is done, on all lanes. Open recordings stay open.
