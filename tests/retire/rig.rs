@@ -14,7 +14,11 @@ pub(crate) struct Rig {
     pub(crate) clock: Clock,
     pub(crate) retired: RetiredResources,
     pool: vk::CommandPool,
-    /// Every submission waits for a value of its own.
+    queues: Vec<Queue>,
+}
+
+/// A queue, each submission of which waits for a value of its own.
+struct Queue {
     gate: vk::Semaphore,
     submitted: u64,
 }
@@ -28,18 +32,19 @@ pub(crate) fn timeline(gpu: &Gpu) -> vk::Semaphore {
 
 impl Rig {
     pub(crate) fn new() -> Self {
-        Self::on(Gpu::new(Profile::by_name("lavapipe").unwrap()))
+        Self::with_queues(1)
     }
 
-    pub(crate) fn on(gpu: Gpu) -> Self {
+    pub(crate) fn with_queues(count: u32) -> Self {
+        let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(count).build();
         // SAFETY: instance and device are live, and outlive the allocator.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
         let info = vk::CommandPoolCreateInfo::default();
         // SAFETY: the create-info is valid.
         let pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
-        let gate = timeline(&gpu);
+        let queues = (0..count).map(|_| Queue { gate: timeline(&gpu), submitted: 0 }).collect();
         let (clock, retired) = (Clock::new(), RetiredResources::new());
-        Self { gpu, allocator, clock, retired, pool, gate, submitted: 0 }
+        Self { gpu, allocator, clock, retired, pool, queues }
     }
 
     pub(crate) fn buffer(&self) -> (vk::Buffer, Allocation) {
@@ -83,20 +88,32 @@ impl Rig {
         commands
     }
 
-    /// Submits, and returns which submission this is, counted from 1. It runs when [`execute`](Self::execute) allows it.
+    /// Submits to the first queue, and returns which of its submissions this is, counted from 1. It runs when
+    /// [`execute`](Self::execute) allows it.
     pub(crate) fn submit(
         &mut self,
         commands: vk::CommandBuffer,
         signal: Option<(vk::Semaphore, u64)>,
         fence: vk::Fence,
     ) -> u64 {
-        self.submitted += 1;
-        let wait_value = [self.submitted];
+        self.submit_to(0, commands, signal, fence)
+    }
+
+    pub(crate) fn submit_to(
+        &mut self,
+        queue: usize,
+        commands: vk::CommandBuffer,
+        signal: Option<(vk::Semaphore, u64)>,
+        fence: vk::Fence,
+    ) -> u64 {
+        let Queue { gate, submitted } = &mut self.queues[queue];
+        *submitted += 1;
+        let wait_value = [*submitted];
         let (semaphores, values): (Vec<_>, Vec<_>) = signal.into_iter().unzip();
         let mut timelines = vk::TimelineSemaphoreSubmitInfo::default()
             .wait_semaphore_values(&wait_value)
             .signal_semaphore_values(&values);
-        let (gate, commands) = ([self.gate], [commands]);
+        let (gate, commands) = ([*gate], [commands]);
         let info = vk::SubmitInfo::default()
             .wait_semaphores(&gate)
             .wait_dst_stage_mask(&[vk::PipelineStageFlags::ALL_COMMANDS])
@@ -104,22 +121,29 @@ impl Rig {
             .signal_semaphores(&semaphores)
             .push_next(&mut timelines);
         // SAFETY: all handles are live, and the recording is not in flight.
-        unsafe { self.gpu.device().queue_submit(self.gpu.queue(), &[info], fence) }.unwrap();
-        self.submitted
+        unsafe { self.gpu.device().queue_submit(self.gpu.queue_at(queue), &[info], fence) }.unwrap();
+        wait_value[0]
     }
 
-    /// Lets the GPU execute the first `count` submissions, and not the others.
+    /// Lets the GPU execute the first `count` submissions of the first queue, and not the others.
     pub(crate) fn execute(&self, count: u64) {
-        let info = vk::SemaphoreSignalInfo::default().semaphore(self.gate).value(count);
+        self.execute_on(0, count);
+    }
+
+    pub(crate) fn execute_on(&self, queue: usize, count: u64) {
+        let info = vk::SemaphoreSignalInfo::default().semaphore(self.queues[queue].gate).value(count);
         // SAFETY: the semaphore is live, and the value higher than before.
         unsafe { self.gpu.device().signal_semaphore(&info) }.unwrap();
     }
 
+    /// Lets the GPU execute everything; a lost one executes nothing any more.
     pub(crate) fn execute_all(&self) {
-        // SAFETY: the semaphore is live.
-        let reached = unsafe { self.gpu.device().get_semaphore_counter_value(self.gate) }.unwrap();
-        if reached < self.submitted {
-            self.execute(self.submitted);
+        for (at, queue) in self.queues.iter().enumerate() {
+            // SAFETY: the semaphore is live.
+            let reached = unsafe { self.gpu.device().get_semaphore_counter_value(queue.gate) };
+            if reached.is_ok_and(|reached| reached < queue.submitted) {
+                self.execute_on(at, queue.submitted);
+            }
         }
         assert_eq!(self.gpu.pending_submissions(), 0);
     }
@@ -141,8 +165,10 @@ impl Rig {
         let device = self.gpu.device();
         // SAFETY: nothing is in flight.
         unsafe { device.destroy_command_pool(self.pool, None) };
-        // SAFETY: as above.
-        unsafe { device.destroy_semaphore(self.gate, None) };
+        for queue in self.queues {
+            // SAFETY: as above.
+            unsafe { device.destroy_semaphore(queue.gate, None) };
+        }
         self.allocator.validate();
         let leaks = self.allocator.destroy();
         assert!(leaks.is_empty(), "left in the allocator: {leaks:?}");

@@ -77,34 +77,66 @@ fn submissions_out_of_order_are_freed_in_the_order_in_which_the_gpu_gets_done() 
 }
 
 #[test]
-fn two_lanes_do_not_wait_for_each_other() {
-    let mut rig = Rig::new();
+fn two_queues_do_not_wait_for_each_other() {
+    let mut rig = Rig::with_queues(2);
     let lanes = [(); 2].map(|()| (rig.clock.add_lane().unwrap(), timeline(&rig.gpu)));
-    let [graphics, transfer] = lanes;
-    let tickets = lanes.map(|(lane, _)| rig.clock.open(lane));
-    let buffers = tickets.map(|ticket| {
+    // The values of the second are far above those of the first: they have nothing to do with each other.
+    for (queue, first) in [(0, 1), (1, 1_000)] {
+        for value in first..first + 3 {
+            let ticket = rig.clock.open(lanes[queue].0);
+            let (buffer, allocation) = rig.buffer();
+            let commands = rig.record(&[buffer]);
+            // SAFETY: the recording is the only one that uses the buffer.
+            unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
+            rig.submit_to(queue, commands, Some((lanes[queue].1, value)), vk::Fence::null());
+            rig.clock.submit(ticket, value).unwrap();
+        }
+    }
+    let poll = || {
+        // SAFETY: the semaphores are live.
+        unsafe { rig.allocator.poll_timelines(&rig.clock, &lanes) }.unwrap();
+        rig.collect().unwrap()
+    };
+    assert_eq!(poll(), 0);
+    rig.execute_on(1, 2);
+    assert_eq!(poll(), 2);
+    rig.execute_on(0, 1);
+    assert_eq!(poll(), 1);
+    rig.execute_on(1, 3);
+    assert_eq!(poll(), 1);
+    rig.execute_on(0, 3);
+    assert_eq!(poll(), 2);
+    destroy(&rig, &lanes.map(|(_, semaphore)| semaphore));
+    rig.finish();
+}
+
+#[test]
+fn a_queue_with_fences_and_one_with_a_timeline_share_a_clock() {
+    let mut rig = Rig::with_queues(2);
+    let (graphics, transfer) = (rig.clock.add_lane().unwrap(), rig.clock.add_lane().unwrap());
+    let semaphore = timeline(&rig.gpu);
+    let (frame, upload) = (rig.clock.begin_frame(graphics, 0), rig.clock.open(transfer));
+    for (queue, ticket) in [(0, frame), (1, upload)] {
         let (buffer, allocation) = rig.buffer();
+        let commands = rig.record(&[buffer]);
         // SAFETY: the recording is the only one that uses the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
-        buffer
-    });
-    // The transfer's values are far above those of the graphics lane: they have nothing to do with each other.
-    let commands = rig.record(&buffers[1..]);
-    let quick = rig.submit(commands, Some((transfer.1, 1_000)), vk::Fence::null());
-    rig.clock.submit(tickets[1], 1_000).unwrap();
-    let commands = rig.record(&buffers[..1]);
-    rig.submit(commands, Some((graphics.1, 1)), vk::Fence::null());
-    rig.clock.submit(tickets[0], 1).unwrap();
-    rig.execute(quick);
-    // SAFETY: the semaphores are live.
-    unsafe { rig.allocator.poll_timelines(&rig.clock, &lanes) }.unwrap();
+        let signal = (queue == 1).then_some((semaphore, 1));
+        rig.submit_to(queue, commands, signal, vk::Fence::null());
+    }
+    rig.clock.end_frame(frame);
+    rig.clock.submit(upload, 1).unwrap();
+    // SAFETY: the semaphore is live.
+    let poll = || unsafe { rig.allocator.poll_timelines(&rig.clock, &[(transfer, semaphore)]) }.unwrap();
+    rig.execute_on(1, 1);
+    poll();
+    assert_eq!((rig.collect().unwrap(), rig.retired.oldest()), (1, Some(frame)));
+    // Stands for the wait for the slot's fence.
+    rig.execute_on(0, 1);
+    let next = rig.clock.begin_frame(graphics, 0);
     assert_eq!(rig.collect().unwrap(), 1);
-    assert!(rig.clock.is_done(tickets[1]) && !rig.clock.is_done(tickets[0]));
-    rig.execute_all();
-    // SAFETY: the semaphores are live.
-    unsafe { rig.allocator.poll_timelines(&rig.clock, &lanes) }.unwrap();
-    assert_eq!(rig.collect().unwrap(), 1);
-    destroy(&rig, &lanes.map(|(_, semaphore)| semaphore));
+    rig.clock.discard(next).unwrap();
+    destroy(&rig, &[semaphore]);
     rig.finish();
 }
 
