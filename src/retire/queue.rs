@@ -115,17 +115,33 @@ impl<T> Arena<T> {
 ///
 /// let clock = Clock::new();
 /// let lane = clock.add_lane()?;
-/// let mut kept: Retire<Arc<dyn Any + Send + Sync>> = Retire::new();
+/// let mut kept: Retire<Box<dyn Any + Send>> = Retire::new();
 ///
-/// let texture: Arc<dyn Any + Send + Sync> = Arc::new("texture");
+/// let texture = Arc::new("texture");
 /// let ticket = clock.open(lane);
-/// kept.push(ticket, Arc::clone(&texture));
-/// kept.push(ticket, Arc::new(vec![0_u8; 64])); // a temporary: nobody else has it
+/// kept.push(ticket, Box::new(Arc::clone(&texture))); // shared
+/// kept.push(ticket, Box::new(vec![0_u8; 64])); // a temporary: nobody else has it
 /// clock.submit(ticket, 1)?;
 ///
 /// clock.completed(lane, 1);
 /// kept.collect(&clock, drop);
 /// assert_eq!(Arc::strong_count(&texture), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// What two lanes use waits for one after the other, unless the GPU makes one of them wait for the other anyway:
+///
+/// ```
+/// # use sublet::retire::{Clock, Retire};
+/// # let clock = Clock::new();
+/// # let (graphics, compute) = (clock.open(clock.add_lane()?), clock.open(clock.add_lane()?));
+/// let (mut first, mut second) = (Retire::new(), Retire::new());
+/// first.push(graphics, (compute, "image"));
+/// # clock.discard(graphics)?;
+/// first.collect(&clock, |(ticket, item)| second.push(ticket, item));
+/// assert_eq!(second.collect(&clock, |_| unreachable!("compute still uses it")), 0);
+/// # clock.discard(compute)?;
+/// assert_eq!(second.collect(&clock, drop), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

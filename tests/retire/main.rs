@@ -5,6 +5,7 @@
 mod errors;
 mod frames;
 mod loss;
+mod random;
 mod rig;
 mod threads;
 mod timelines;

@@ -49,6 +49,7 @@ fn nobody_waits_for_the_drivers_call_of_another_thread() {
     std::thread::scope(|scope| {
         let collector = scope.spawn(|| rig.collect().unwrap());
         while rig.gpu.calls("vkDestroyBuffer") == 0 {
+            assert!(!collector.is_finished(), "the buffer is done, and was not destroyed");
             std::thread::yield_now();
         }
         // The driver is busy with the buffer. A lock that is held would make these wait for ever: a thread of its own finds out.

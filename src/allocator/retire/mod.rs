@@ -99,9 +99,8 @@ impl RetiredResources {
     ///
     /// # Safety
     /// 1. The buffer is a live one of the device that the allocation is from, or null.
-    /// 2. Once `ticket` is done, the device uses neither the buffer nor anything else that is bound to the memory: `ticket` is the
-    ///    last recording that does, or a later one of the same lane is submitted before `ticket` is (VUID-vkDestroyBuffer-buffer-00922,
-    ///    VUID-vkFreeMemory-memory-00677).
+    /// 2. Once `ticket` is done, the device uses neither the buffer nor anything else that is bound to the memory: of all the
+    ///    recordings that do, the device executes this one last (VUID-vkDestroyBuffer-buffer-00922, VUID-vkFreeMemory-memory-00677).
     /// 3. Nor does the program: recordings that are begun later leave it alone, and its mapping too.
     ///
     /// ```

@@ -1,0 +1,90 @@
+//! Frames: a fence for each slot says what is done.
+#![forbid(unsafe_code)]
+
+use super::Clock;
+use crate::retire::{LaneId, Ticket};
+
+impl Clock {
+    /// A frame starts, for programs with a fence for each frame in flight. The caller has waited for the fence of the slot (its
+    /// frame index modulo the number of frames in flight, say); the first frame of a slot has nothing to wait for.
+    ///
+    /// What was submitted as the slot's last frame is done, and so is all that was submitted on the lane before that: a fence
+    /// covers everything earlier in submission order (`vkQueueSubmit`). So a slot that is never used again blocks
+    /// nothing.
+    ///
+    /// End the frame with [`end_frame`](Self::end_frame); with [`submit`](Self::submit) if the value is the caller's; or with
+    /// [`discard`](Self::discard) if the frame is dropped. If the slot's last frame was not ended, nothing of it is freed: its
+    /// ticket stays open until one of the three is called for it. A `tracing` event warns of that.
+    ///
+    /// A clock cannot see whether a fence was waited for. Where the lane has a timeline semaphore as well,
+    /// [`completed`](Self::completed) warns if it was not.
+    ///
+    /// # Panics
+    ///
+    /// If the lane is of another clock, or the clock has given out 2^48 tickets. Nothing was changed.
+    ///
+    /// ```
+    /// # let clock = sublet::retire::Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// // Three frames in flight ...
+    /// let frames = [0, 1, 2].map(|slot| clock.begin_frame(lane, slot));
+    /// for frame in frames {
+    ///     clock.end_frame(frame);
+    /// }
+    /// // ... and two from now on: slot 2 never comes again.
+    /// let fourth = clock.begin_frame(lane, 0);
+    /// clock.end_frame(fourth);
+    /// assert!(clock.is_done(frames[0]) && !clock.is_done(frames[1]));
+    /// clock.end_frame(clock.begin_frame(lane, 1));
+    /// clock.end_frame(clock.begin_frame(lane, 0));
+    /// assert!(frames.iter().all(|&frame| clock.is_done(frame)));
+    /// # Ok::<(), sublet::retire::TooManyLanes>(())
+    /// ```
+    pub fn begin_frame(&self, lane: LaneId, slot: u32) -> Ticket {
+        let (ticket, unended) = self.enter(lane, |lane, serial| lane.begin_frame(slot, serial));
+        if let Some(Some(serial)) = unended {
+            tracing::warn!(
+                target: "sublet::retire", lane = lane.index(), slot, serial,
+                "the slot's last frame was neither ended nor discarded: what it uses is kept until it is"
+            );
+        }
+        ticket
+    }
+
+    /// The frame is submitted. Takes the lane's next value and returns it: one more than the highest that was submitted or
+    /// completed. A timeline semaphore may signal it.
+    ///
+    /// Who needs the value for `vkQueueSubmit` itself calls this just before. Nobody may call [`idle`](Self::idle) in between. If
+    /// the submission then fails, the frame is done when a later frame of the lane is, or with [`shutdown`](Self::shutdown).
+    ///
+    /// A ticket of [`open`](Self::open) may be ended so as well: work that is submitted between two frames, with no fence of its
+    /// own.
+    ///
+    /// # Panics
+    ///
+    /// If the ticket was submitted or discarded before, or is of another clock. Nothing was changed.
+    ///
+    /// ```
+    /// # let clock = sublet::retire::Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let frame = clock.begin_frame(lane, 0);
+    /// let value = clock.end_frame(frame);
+    /// clock.completed(lane, value); // or begin_frame(lane, 0) once more
+    /// assert!(clock.is_done(frame));
+    /// # Ok::<(), sublet::retire::TooManyLanes>(())
+    /// ```
+    pub fn end_frame(&self, ticket: Ticket) -> u64 {
+        let state = self.lock_for(ticket);
+        let Some(mut state) = state else { panic!("{ticket:?} is of another clock") };
+        let lane = ticket.lane().index();
+        let value = state.lanes[lane].next_value();
+        if state.shut_down {
+            return value;
+        }
+        let was_open = state.lanes[lane].submit(ticket.serial(), value);
+        self.raise_floor(lane, &state);
+        drop(state);
+        assert!(was_open, "{ticket:?} was submitted or discarded before");
+        value
+    }
+}
