@@ -104,7 +104,10 @@ impl Backing {
     /// Where `size` bytes at `offset` are: in the mapping.
     #[inline]
     fn at(&self, offset: u64, size: u64) -> NonNull<u8> {
-        assert!(offset <= self.size && size <= self.size - offset, "B3: bytes outside of a buffer were given out");
+        assert!(
+            offset <= self.size && size <= self.size - offset,
+            "B3: bytes outside of a buffer were given out"
+        );
         // B2: the assertion holds without a mapping for zero bytes at 0 only, and for those any address will do.
         self.pointer.at(offset).get().unwrap_or(NonNull::dangling())
     }

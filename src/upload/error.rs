@@ -138,12 +138,14 @@ impl UploadError {
     /// ```
     /// use sublet::upload::UploadError;
     /// assert!(UploadError::MemoryLimit { memory_limit: 1, in_use: 1, needed: 1 }.may_pass());
+    /// assert!(!UploadError::MemoryLimit { memory_limit: 1, in_use: 1, needed: 2 }.may_pass());
     /// assert!(!UploadError::ZeroSize.may_pass());
     /// ```
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
-            Self::MemoryLimit { .. } => true,
+            // What is more than the limit alone has no room at any time.
+            Self::MemoryLimit { memory_limit, needed, .. } => needed <= memory_limit,
             Self::Page(CreateError::Resource(error)) => error.is_out_of_memory(),
             Self::Page(CreateError::Allocation(error)) => match error {
                 AllocationError::Full { .. } => true,

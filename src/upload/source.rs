@@ -146,7 +146,6 @@ impl<A: AllocatorRef> Source<A> {
         self.memory_type
     }
 
-
     /// Where the next recording may begin to write behind what another one has written: no two have an atom together, so that
     /// flushing the one does not touch what the device reads of the other.
     #[inline]

@@ -3,8 +3,7 @@
 
 /// What an [`UploadArena`](super::UploadArena) has and uses. Units: bytes, where it does not say otherwise.
 ///
-/// Of the pages that are not free, `used + padding + tail` are given out or lost, and what is missing to their size is the rest of
-/// the current page.
+/// `used + padding + tail + rest + free` is `reserved`.
 ///
 /// ```
 /// # use sublet::{*, upload::*};
@@ -42,6 +41,8 @@ pub struct ArenaStatistics {
     pub padding: u64,
     /// Bytes lost behind the last upload of pages that are not collected.
     pub tail: u64,
+    /// Bytes left in the page that uploads go to.
+    pub rest: u64,
 }
 
 /// What an [`UploadRing`](super::UploadRing) has and uses. Units: bytes, where it does not say otherwise.

@@ -172,8 +172,12 @@ impl<A: AllocatorRef> UploadArena<A> {
             }
         }
         let page = self.another_page(size, alignment)?;
+        let goes_on = page == self.current;
         let taken = self.pages.get_mut(page).and_then(|page| {
             let upload = take(page, size, alignment)?;
+            if !goes_on {
+                page.close();
+            }
             Some((page, upload))
         });
         let Some((slot, upload)) = taken else {

@@ -1,9 +1,9 @@
 //! Pages that a recording fills from the front and gives back all at once: see [`UploadArena`].
 //!
 //! A page is divided by an offset that only goes up, and not by one of the engines of [`metadata`](crate::metadata). An engine keeps
-//! a record of each allocation so that each can be freed by its key; here nothing is freed but the whole page, and nobody would
-//! ever ask for a key. The linear engine costs 6 to 9 ns for an allocation that is freed together with all others, the offset below
-//! 2 (`benches/upload.rs`); the engine is where it is of use, below the pages, in the pool that they come from.
+//! a record of each allocation, so that each can be freed by its key; here nothing is freed but the whole page, and nobody would
+//! keep the keys. In `benches/upload.rs` the offset takes 1.7 ns for an upload, flush and collection included, where the linear
+//! engine takes 2.5 and 25 bytes of host memory. It is where its records are of use: below, in the pool that the pages come from.
 
 mod allocate;
 mod cycle;
@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 
-use self::pages::{PageId, Pages};
+use self::pages::{Page, PageId, Pages};
 use super::allocator_ref::AllocatorRef;
 use super::create_info::{Oversize, UploadArenaCreateInfo};
 use super::error::{CreateUploadError, UploadError};
@@ -220,7 +220,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// of large requests.
     fn make_page(&mut self, size: u64, own: bool) -> Result<PageId, UploadError> {
         if let Some(memory_limit) = self.policy.memory_limit {
-            if own && self.pages.get(self.current).is_some_and(pages::Page::is_done) {
+            if own && self.pages.get(self.current).is_some_and(Page::is_done) {
                 self.leave_current();
             }
             let free = if own { self.pages.free_bytes } else { self.pages.own_free_bytes() };
@@ -307,6 +307,7 @@ impl<A: AllocatorRef> UploadArena<A> {
             peak_reserved: pages.peak_reserved,
             free: pages.free_bytes,
             peak_used: self.peak_used,
+            rest: pages.get(self.current).map_or(0, Page::rest),
             ..ArenaStatistics::default()
         };
         for page in pages.iter() {
@@ -335,13 +336,20 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// ```
     pub fn validate(&self) {
         self.pages.validate();
-        assert!(self.current == NO_PAGE || !self.pages.is_own(self.current), "a large request's page is current");
+        assert!(
+            self.current == NO_PAGE || !self.pages.is_own(self.current),
+            "a large request's page is current"
+        );
         assert!(!self.touched.contains(&self.current), "the current page is among the others");
         for &page in &self.touched {
             assert!(self.pages.get(page).is_some_and(|page| page.is_used()), "page {page} is not used");
         }
         let tickets: usize = self.pages.iter().map(|page| index(page.tickets)).sum();
         assert_eq!(tickets, self.retire.len(), "tickets of pages");
+        let statistics = self.statistics();
+        let bytes =
+            statistics.used + statistics.padding + statistics.tail + statistics.rest + statistics.free;
+        assert_eq!(bytes, statistics.reserved, "{statistics:?}");
     }
 }
 

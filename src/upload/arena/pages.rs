@@ -13,7 +13,7 @@
 //! tickets name one page; as they may be of several lanes, none of them stands for the others, and the page counts them.
 //!
 //! Invariants, asserted by `validate` under these numbers:
-//! - P1: `flushed <= next <= size`, and `used <= next`.
+//! - P1: `flushed <= next`, `used <= next`, and `next + tail <= size`.
 //! - P2: a page is in `free` or in `own_free`, or not, as it is free; and there once.
 //! - P3: `reserved` is the sum of the sizes, `free_bytes` that of the free ones.
 //! - P4: vacant places have no buffer, and are in `vacant` once each.
@@ -301,7 +301,8 @@ impl Pages {
         let (mut reserved, mut free_bytes, mut free) = (0, 0, 0);
         for (at, page) in (0..).zip(&self.slots) {
             let size = page.backing.size();
-            assert!(page.flushed <= page.next && page.next <= size && page.used <= page.next, "P1: page {at}");
+            assert!(page.flushed <= page.next && page.used <= page.next, "P1: page {at}");
+            assert!(page.next + page.tail <= size, "P1: page {at}");
             let listed = self.free.iter().chain(&self.own_free).filter(|&&free| free == at).count();
             assert_eq!(listed, usize::from(page.free_since.is_some()), "P2: page {at}");
             let vacant = self.vacant.iter().filter(|&&vacant| vacant == at).count();

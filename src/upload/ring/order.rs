@@ -1,8 +1,8 @@
 //! The books of a ring: which bytes of it are whose.
 //!
 //! Offsets go up, and start again at 0 where the end is too near. Nothing is freed but the oldest piece, whole: so two offsets
-//! and a short list are all there is, and the linear engine, which keeps a record of each allocation so that each can be
-//! freed by itself, is not needed.
+//! and a short list are all there is. The linear engine is a ring as well; it keeps a record of each allocation, so that each can be
+//! freed by itself, and nobody would do that here.
 //!
 //! ```text
 //!    0        tail                    head                size
