@@ -80,6 +80,7 @@ mod report;
 mod resource;
 pub mod retire;
 mod statistics;
+pub mod upload;
 mod virtual_block;
 
 pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, ResourceKind};

@@ -47,6 +47,11 @@ const UNSAFE_ROOMS: &[&str] = &[
     "descriptor/pool.rs",
     "device/",
     "resource.rs",
+    "upload/arena/mod.rs",
+    "upload/arena/pages.rs",
+    "upload/backing.rs",
+    "upload/ring/mod.rs",
+    "upload/source.rs",
 ];
 
 /// The same for `benches/peers/src`: where drivers, other allocators, the clock and the handing over of values are called.

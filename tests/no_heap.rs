@@ -9,6 +9,7 @@ use std::cell::Cell;
 use ash::vk;
 use sublet::retire::{Clock, Retire};
 use sublet::sim::{NullGpu, profiles};
+use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadMemory, UploadRing, UploadRingCreateInfo};
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator,
     AllocatorCreateInfo, MemoryUsage, PoolCreateInfo, RetiredResources,
@@ -211,6 +212,45 @@ fn flushes_and_mappings() {
         assert_eq!(counted(|| (0..100).for_each(|_| round())), 0, "{name}");
         // SAFETY: nothing uses the memory.
         unsafe { allocator.free_memory(allocation) }.unwrap();
+    });
+}
+
+/// Frames of uploads: pages are taken, flushed, collected and taken again, and so are the pieces of a ring. Nothing is written: the
+/// mappings of this device point nowhere.
+#[test]
+fn uploads() {
+    on_every_profile(|name, allocator, _| {
+        for (memory, share_pages) in
+            [UploadMemory::PreferDevice, UploadMemory::PreferHost].into_iter().zip([false, true])
+        {
+            let info = UploadArenaCreateInfo { memory, share_pages, page_size: 4096, ..Default::default() };
+            // SAFETY: nothing is submitted.
+            let mut arena = unsafe { UploadArena::new(allocator, &info) }.unwrap();
+            let info = UploadRingCreateInfo { memory, ..UploadRingCreateInfo::new(30_000) };
+            // SAFETY: as above.
+            let mut ring = unsafe { UploadRing::new(allocator, &info) }.unwrap();
+            let clock = Clock::new();
+            let lane = clock.add_lane().unwrap();
+            let mut frames = |count: u32| {
+                for frame in 0..count {
+                    let ticket = clock.begin_frame(lane, frame % 2);
+                    arena.collect(&clock);
+                    ring.collect(&clock);
+                    for at in 0..40 {
+                        arena.allocate(300, 1 << (at % 9)).unwrap();
+                        ring.allocate(200, 16).unwrap();
+                    }
+                    arena.flush(ticket).unwrap();
+                    ring.finish(ticket).unwrap();
+                    clock.end_frame(ticket);
+                }
+            };
+            frames(40);
+            assert_eq!(counted(|| frames(200)), 0, "{name} in {memory:?}");
+            clock.idle();
+            arena.collect(&clock);
+            ring.collect(&clock);
+        }
     });
 }
 

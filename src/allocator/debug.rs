@@ -345,7 +345,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Bytes behind every allocation in a block.
-    pub(super) fn margin(&self) -> u64 {
+    pub(crate) fn margin(&self) -> u64 {
         self.inner.debug.settings.margin
     }
 }

@@ -3,6 +3,7 @@
 //! It holds a table of the functions that the library uses, loaded through `ash` or given as raw pointers, and the facts
 //! about a device that never change. `sim` (a feature) is a driver in Rust that serves the same functions without a GPU.
 
+mod address;
 mod callbacks;
 pub(crate) mod descriptors;
 mod driver;

@@ -1,0 +1,152 @@
+//! What an upload costs above the copy of its bytes.
+//!
+//! `cargo bench --bench upload`. Times are for one upload of 256 bytes, aligned to 256, in memory that stays in the cache: 64 KiB
+//! that are written again and again. `copy_alone` is the same copy without anybody to say where to. The simulated
+//! device's memory is the host's; no call of the driver is timed. Each run checks its end state.
+#![allow(clippy::unwrap_used, reason = "a bench that fails is to stop")]
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use sublet::metadata::{Linear, Metadata, RegionId, Regions, Request};
+use sublet::retire::Clock;
+use sublet::sim::{Gpu, Profile};
+use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
+use sublet::{Allocator, AllocatorCreateInfo};
+
+fn main() {
+    divan::main();
+}
+
+/// Uploads of one recording.
+const COUNT: usize = 256;
+const SIZE: usize = 256;
+const BYTES: u64 = 65_536;
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Constants([[f32; 4]; 16]);
+const _: () = assert!(size_of::<Constants>() == SIZE);
+
+fn gpu() -> Gpu {
+    Gpu::new(Profile::by_name("nvidia-rtx-5070-ti").unwrap())
+}
+
+fn allocator(gpu: &Gpu) -> Allocator {
+    // SAFETY: the device outlives the allocator: it is made before and dropped after.
+    unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) }.unwrap()
+}
+
+/// Fills a page, and has it back at once.
+fn in_arena(bencher: Bencher<'_, '_>, upload: impl Fn(&mut UploadArena<&Allocator>)) {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    let info = UploadArenaCreateInfo { page_size: BYTES, ..Default::default() };
+    // SAFETY: nothing is submitted.
+    let mut arena = unsafe { UploadArena::new(&allocator, &info) }.unwrap();
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
+        for _ in 0..COUNT {
+            upload(&mut arena);
+        }
+        let ticket = clock.open(lane);
+        arena.flush(ticket).unwrap();
+        clock.discard(ticket).unwrap();
+        arena.collect(&clock);
+    });
+    let statistics = arena.statistics();
+    assert_eq!((statistics.pages, statistics.free_pages, statistics.peak_used), (1, 1, BYTES));
+}
+
+fn in_ring(bencher: Bencher<'_, '_>, upload: impl Fn(&mut UploadRing<&Allocator>)) {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    // SAFETY: nothing is submitted.
+    let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(BYTES)) }.unwrap();
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
+        for _ in 0..COUNT {
+            upload(&mut ring);
+        }
+        let ticket = clock.open(lane);
+        ring.finish(ticket).unwrap();
+        clock.discard(ticket).unwrap();
+        ring.collect(&clock);
+    });
+    assert_eq!((ring.statistics().free, ring.statistics().peak), (BYTES, BYTES));
+}
+
+#[divan::bench]
+fn copy_alone(bencher: Bencher<'_, '_>) {
+    let source = black_box([7_u8; SIZE]);
+    let mut target = vec![0_u8; SIZE * COUNT];
+    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
+        for target in target.chunks_exact_mut(SIZE) {
+            // As many bytes as an upload is told at run time.
+            let source = black_box(&source[..]);
+            target.copy_from_slice(source);
+        }
+    });
+    assert!(target.iter().all(|&byte| byte == 7));
+}
+
+#[divan::bench]
+fn arena_write(bencher: Bencher<'_, '_>) {
+    let source = [7_u8; SIZE];
+    in_arena(bencher, |arena| {
+        black_box(arena.write(black_box(&source[..]), 256).unwrap().offset);
+    });
+}
+
+#[divan::bench]
+fn arena_write_value(bencher: Bencher<'_, '_>) {
+    let source = Constants([[1.0; 4]; 16]);
+    in_arena(bencher, |arena| {
+        black_box(arena.write_value(black_box(&source), 256).unwrap().offset);
+    });
+}
+
+#[divan::bench]
+fn arena_allocate(bencher: Bencher<'_, '_>) {
+    in_arena(bencher, |arena| {
+        black_box(arena.allocate(black_box(256), 256).unwrap().offset);
+    });
+}
+
+#[divan::bench]
+fn ring_write(bencher: Bencher<'_, '_>) {
+    let source = [7_u8; SIZE];
+    in_ring(bencher, |ring| {
+        black_box(ring.write(black_box(&source[..]), 256).unwrap().offset);
+    });
+}
+
+#[divan::bench]
+fn ring_write_value(bencher: Bencher<'_, '_>) {
+    let source = Constants([[1.0; 4]; 16]);
+    in_ring(bencher, |ring| {
+        black_box(ring.write_value(black_box(&source), 256).unwrap().offset);
+    });
+}
+
+#[divan::bench]
+fn ring_allocate(bencher: Bencher<'_, '_>) {
+    in_ring(bencher, |ring| {
+        black_box(ring.allocate(black_box(256), 256).unwrap().offset);
+    });
+}
+
+/// What pages would be divided with if they were not divided by an offset.
+#[divan::bench]
+fn linear_engine(bencher: Bencher<'_, '_>) {
+    let mut engine = Linear::new(1 << 40, Regions::Single);
+    let region: RegionId = engine.add_region(&BYTES).unwrap();
+    bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
+        for _ in 0..COUNT {
+            black_box(engine.allocate(&Request::new(black_box(256), 256)).unwrap().1.offset);
+        }
+        engine.reset(region);
+    });
+    assert_eq!(engine.usage().used, 0);
+}

@@ -1,0 +1,68 @@
+//! The ways to hold an allocator: by reference, or shared.
+#![forbid(unsafe_code)]
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::allocator::Allocator;
+use crate::base::sync::Threading;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Something that holds an [`Allocator`]: `&Allocator`, `Arc<Allocator>` or `Rc<Allocator>`, with or without locks.
+///
+/// What is made with a reference cannot outlive the allocator. What is made with an `Arc` keeps it alive, and can stand beside
+/// it in one structure. Sealed: it is the same allocator at every call.
+///
+/// ```
+/// # use sublet::{*, upload::*};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// use std::sync::Arc;
+///
+/// struct Renderer {
+///     uploads: UploadArena<Arc<Allocator>>,
+///     allocator: Arc<Allocator>,
+/// }
+/// let allocator = Arc::new(allocator);
+/// // SAFETY: the usages need nothing enabled, and nothing is submitted here.
+/// let uploads = unsafe { UploadArena::new(Arc::clone(&allocator), &UploadArenaCreateInfo::default()) }?;
+/// let renderer = Renderer { uploads, allocator };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait AllocatorRef: sealed::Sealed {
+    /// How the allocator may be shared.
+    type Threading: Threading;
+
+    /// The allocator.
+    fn allocator(&self) -> &Allocator<Self::Threading>;
+}
+
+impl<T: Threading> sealed::Sealed for &Allocator<T> {}
+impl<T: Threading> AllocatorRef for &Allocator<T> {
+    type Threading = T;
+
+    fn allocator(&self) -> &Allocator<T> {
+        self
+    }
+}
+
+impl<T: Threading> sealed::Sealed for Arc<Allocator<T>> {}
+impl<T: Threading> AllocatorRef for Arc<Allocator<T>> {
+    type Threading = T;
+
+    fn allocator(&self) -> &Allocator<T> {
+        self
+    }
+}
+
+impl<T: Threading> sealed::Sealed for Rc<Allocator<T>> {}
+impl<T: Threading> AllocatorRef for Rc<Allocator<T>> {
+    type Threading = T;
+
+    fn allocator(&self) -> &Allocator<T> {
+        self
+    }
+}

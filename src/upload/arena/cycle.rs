@@ -1,0 +1,271 @@
+//! The way of pages through recordings: flushed, waited for, collected, kept or given back.
+#![forbid(unsafe_code)]
+
+use super::pages::{Page, PageId};
+use super::{UploadArena, UploadError};
+use crate::device::DriverError;
+use crate::retire::{Clock, Ticket};
+use crate::upload::allocator_ref::AllocatorRef;
+use crate::upload::error::WaitError;
+use crate::upload::piece::Upload;
+
+impl<A: AllocatorRef> UploadArena<A> {
+    /// Ends what a recording uploads: makes it visible to the device, and keeps its pages until `ticket` is done. To be called
+    /// before the recording is submitted.
+    ///
+    /// In memory that is not host-coherent that is one `vkFlushMappedMemoryRanges` for all pages; else the driver is not called.
+    /// Unless [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) is set, the next recording begins on another page.
+    /// Without uploads since the last flush nothing happens.
+    ///
+    /// # Errors
+    /// What the driver answers to the flush. Nothing was changed: the call may be made again.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// let clock = Clock::new();
+    /// let lane = clock.add_lane()?;
+    /// let ticket = clock.open(lane);
+    /// arena.write(b"sublet", 1)?;
+    /// arena.flush(ticket)?;
+    /// // vkQueueSubmit goes here, and signals 1.
+    /// clock.submit(ticket, 1)?;
+    /// assert_eq!(arena.statistics().pages_in_flight, 1);
+    /// # clock.idle(); arena.collect(&clock);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn flush(&mut self, ticket: Ticket) -> Result<(), DriverError> {
+        let used: u64 = self.pages.iter().map(|page| page.used).sum();
+        self.peak_used = self.peak_used.max(used);
+        let current = self.current;
+        let is_used = self.pages.get(current).is_some_and(Page::is_used);
+        let in_use = self.touched.iter().copied().chain(is_used.then_some(current));
+        for page in in_use.clone().filter_map(|page| self.pages.get(page)) {
+            self.source.add_range(&mut self.ranges, &page.backing, page.flushed, page.next);
+        }
+        self.source.flush(&mut self.ranges)?;
+        for id in in_use {
+            if let Some(page) = self.pages.get_mut(id) {
+                page.flushed = page.next;
+                page.tickets += 1;
+                self.retire.push(ticket, id);
+            }
+        }
+        self.touched.clear();
+        if is_used {
+            if self.policy.share_pages {
+                self.share_current();
+            } else {
+                self.leave_current();
+            }
+        }
+        Ok(())
+    }
+
+    /// The current page goes on behind what was flushed.
+    fn share_current(&mut self) {
+        if let Some(page) = self.pages.get_mut(self.current) {
+            let next = self.source.round(page.next, page.backing.size());
+            (page.next, page.flushed) = (next, next);
+        }
+    }
+
+    /// Makes those pages free whose tickets are all done, and gives back what nobody has needed for long. Returns how many became
+    /// free. To be called once for each frame.
+    ///
+    /// # Complexity
+    /// O(tickets that wait + pages that become free), and a call of the driver for each page that is given back.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// # let ticket = clock.open(lane);
+    /// arena.write(b"sublet", 1)?;
+    /// arena.flush(ticket)?;
+    /// clock.submit(ticket, 1)?;
+    /// assert_eq!(arena.collect(&clock), 0);
+    /// clock.completed(lane, 1); // as vkGetSemaphoreCounterValue says
+    /// assert_eq!(arena.collect(&clock), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn collect(&mut self, clock: &Clock) -> usize {
+        self.collections += 1;
+        let (_, freed) = self.recycle(clock);
+        let policy = &self.policy;
+        let since = policy.idle_collects.and_then(|idle| self.collections.checked_sub(u64::from(idle)));
+        self.pages.trim_idle(&self.source, (policy.own_pages_kept, policy.pages_kept), since);
+        freed
+    }
+
+    /// [`Self::collect`] without a word on what is idle. Returns how many tickets of pages were done, and how many pages became
+    /// free.
+    fn recycle(&mut self, clock: &Clock) -> (usize, usize) {
+        let Self { pages, retire, done, .. } = self;
+        let tickets = retire.collect(clock, |id: PageId| {
+            if let Some(page) = pages.get_mut(id) {
+                page.tickets -= 1;
+                if page.is_done() {
+                    done.push(id);
+                }
+            }
+        });
+        let mut freed = 0;
+        for id in self.done.drain(..) {
+            if id == self.current {
+                // It is shared, and nobody needs what was written to it: it may as well be fresh.
+                if let Some(page) = self.pages.get_mut(id) {
+                    page.rewind();
+                }
+            } else {
+                self.pages.release(id, self.collections);
+                freed += 1;
+            }
+        }
+        (tickets, freed)
+    }
+
+    /// Sees to it that there is room for `bytes` without another page: for what can be foreseen, outside of the time that counts.
+    ///
+    /// # Errors
+    /// [`UploadError`] if the limit or the driver refuse. Pages that the call had made are destroyed again.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// arena.reserve(5 << 20)?;
+    /// assert_eq!((arena.statistics().pages, arena.statistics().free_pages), (3, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reserve(&mut self, bytes: u64) -> Result<(), UploadError> {
+        let rest = self.pages.get(self.current).map_or(0, Page::rest);
+        let page_size = self.policy.page_size;
+        let there = rest.saturating_add(self.pages.free_pages_bytes());
+        let missing = bytes.saturating_sub(there).div_ceil(page_size);
+        let mut made = Vec::new();
+        for _ in 0..missing {
+            match self.make_page(page_size, false) {
+                Ok(page) => made.push(page),
+                Err(error) => {
+                    for page in made {
+                        self.pages.undo(&self.source, page);
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Destroys all free pages. Returns their bytes.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// arena.reserve(1)?;
+    /// assert_eq!(arena.trim(), 2 << 20);
+    /// assert_eq!(arena.statistics().pages, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&mut self) -> u64 {
+        if self.pages.get(self.current).is_some_and(|page| page.is_done()) {
+            self.leave_current();
+        }
+        self.pages.trim(&self.source, u64::MAX)
+    }
+
+    /// Sees to it that the next upload of `size` bytes with this alignment has room. Where the limit or the driver allow no
+    /// other page, it waits for the oldest recording, collects, and tries again.
+    ///
+    /// `wait` is called with the ticket to wait for; it waits until the device is done with that recording, and tells the clock. A
+    /// call that does not make the clock say so ends with an error, so that this comes to an end.
+    ///
+    /// # Errors
+    /// [`WaitError`]: there is nothing to wait for, `wait` failed, or it did not do what it should.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = UploadArenaCreateInfo { page_size: 4096, memory_limit: Some(4096), ..Default::default() };
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let wait = |ticket: Ticket| {
+    ///     // vkWaitSemaphores goes here.
+    ///     clock.completed(ticket.lane(), 1);
+    ///     Ok::<(), ash::vk::Result>(())
+    /// };
+    /// let ticket = clock.open(lane);
+    /// arena.write(&[1; 4096], 1)?;
+    /// arena.flush(ticket)?;
+    /// clock.submit(ticket, 1)?;
+    /// arena.wait_for_room(100, 4, &clock, wait)?;
+    /// arena.write(&[2; 100], 4)?;
+    /// # unsafe { arena.destroy() };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn wait_for_room<W>(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        clock: &Clock,
+        mut wait: impl FnMut(Ticket) -> Result<(), W>,
+    ) -> Result<(), WaitError<UploadError, W>> {
+        // Each turn but the last one takes tickets out of the queue, and none puts any in.
+        loop {
+            let error = match self.make_ready(size, alignment) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            if !error.may_pass() {
+                return Err(WaitError::NoRoom(error));
+            }
+            if self.recycle(clock).0 > 0 {
+                continue;
+            }
+            let Some(ticket) = self.retire.oldest() else {
+                return Err(WaitError::NoRoom(error));
+            };
+            wait(ticket).map_err(WaitError::Wait)?;
+            if self.recycle(clock).0 == 0 {
+                return Err(WaitError::NoProgress { ticket });
+            }
+        }
+    }
+
+    /// [`Self::wait_for_room`] and [`Self::allocate`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// # let clock = Clock::new();
+    /// let never = |_| Err(ash::vk::Result::TIMEOUT);
+    /// let upload = arena.allocate_or_wait(100, 4, &clock, never)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocate_or_wait<W>(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        clock: &Clock,
+        wait: impl FnMut(Ticket) -> Result<(), W>,
+    ) -> Result<Upload, WaitError<UploadError, W>> {
+        self.wait_for_room(size, alignment, clock, wait)?;
+        self.allocate(size, alignment).map_err(WaitError::NoRoom)
+    }
+}

@@ -1,0 +1,380 @@
+//! Pages that a recording fills from the front and gives back all at once: see [`UploadArena`].
+//!
+//! A page is divided by an offset that only goes up, and not by one of the engines of [`metadata`](crate::metadata). An engine keeps
+//! a record of each allocation, so that each can be freed by its key; here nothing is freed but the whole page, and nobody would
+//! keep the keys. In `benches/upload.rs` the offset takes 1.7 ns for an upload, flush and collection included, where the linear
+//! engine takes 2.5 and 25 bytes of host memory. It is where its records are of use: below, in the pool that the pages come from.
+
+mod allocate;
+mod cycle;
+mod pages;
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+use self::pages::{Page, PageId, Pages};
+use super::allocator_ref::AllocatorRef;
+use super::create_info::{Oversize, UploadArenaCreateInfo};
+use super::error::{CreateUploadError, UploadError};
+use super::piece::Alignments;
+use super::source::{Ranges, Source, Wanted};
+use super::statistics::ArenaStatistics;
+use crate::base::cast::index;
+use crate::retire::Retire;
+
+/// What stands for no page.
+const NO_PAGE: PageId = PageId::MAX;
+
+/// What is fixed when an arena is made.
+#[derive(Clone, Copy, Debug)]
+struct Policy {
+    page_size: u64,
+    oversize: Oversize,
+    memory_limit: Option<u64>,
+    pages_kept: u32,
+    own_pages_kept: u32,
+    idle_collects: Option<u32>,
+    share_pages: bool,
+}
+
+/// Hands out bytes of mapped pages one behind the other, for what a recording uploads: constants, vertices, staging. Made for
+/// one recording thread: [`Send`], not [`Sync`], no locks.
+///
+/// A page is a buffer, mapped for as long as it lives. Uploads are not freed one by one. [`flush`](Self::flush) says that what was
+/// uploaded since the last one is used by the recording of a [`Ticket`](crate::retire::Ticket), and [`collect`](Self::collect) makes
+/// pages free whose tickets are all done. No page is made before the first request.
+///
+/// ```text
+///   page  |#1##|#2#######|.|#3#|....next          # used   . padding, to align 3
+///   page  |#4###############|-------|             - tail: 5 did not fit, and went to a fresh page
+///   page  |#5##########|....next
+/// ```
+///
+/// Where the current page is too short a free one is taken, or made. Of the two, the one with more room is current from then on;
+/// what is left of the other is lost until it is collected.
+///
+/// The offset is aligned, and never the size. Alignments are those of [`alignments`](Self::alignments). A fresh page is aligned
+/// for anything.
+///
+/// **An upload that did not fit takes no page**: one that is larger than a page gets a page of its own or is refused, before anything
+/// is made, and one that is not larger always fits a fresh page, which begins at offset 0, whatever its alignment.
+///
+/// # Complexity
+/// Allocating: O(1), without a lock, a call of the driver or host memory while the current page or a free one has room. Flushing:
+/// O(pages). Collecting: O(tickets that wait + pages that become free).
+///
+/// # Example
+/// ```
+/// use ash::vk;
+/// use sublet::{Allocator, AllocatorCreateInfo, retire::Clock, sim, upload::{UploadArena, UploadArenaCreateInfo}};
+///
+/// let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx-5070-ti").unwrap());
+/// // SAFETY: the handles are live and outlive the allocator.
+/// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// // SAFETY: the usages need nothing enabled; tickets are done when the device is done with their recordings.
+/// let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+/// let clock = Clock::new();
+/// let lane = clock.add_lane()?;
+///
+/// for frame in 0..10_u32 {
+///     // vkWaitForFences for the slot's fence goes here.
+///     let ticket = clock.begin_frame(lane, frame % 2);
+///     arena.collect(&clock);
+///     let camera = arena.write_value(&[[0.0_f32; 4]; 4], arena.alignments().uniform)?;
+///     let corners = arena.write_slice(&[[0.0_f32; 3]; 300], 4)?;
+///     // The recording binds `camera.buffer` at `camera.offset`, and so on. Then, before vkQueueSubmit:
+///     arena.flush(ticket)?;
+///     clock.end_frame(ticket);
+/// }
+/// assert_eq!(arena.statistics().pages, 2);
+/// // vkDeviceWaitIdle goes here. What is not collected when an arena is dropped is leaked.
+/// clock.idle();
+/// arena.collect(&clock);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// It cannot be shared by threads:
+///
+/// ```compile_fail
+/// fn shared<A: Sync>() {}
+/// shared::<sublet::upload::UploadArena<&sublet::Allocator>>();
+/// ```
+///
+/// Nor can it outlive its allocator, unless it has a share in it:
+///
+/// ```compile_fail
+/// # use sublet::{*, upload::*};
+/// fn make(info: &AllocatorCreateInfo<'_>) -> UploadArena<&'static Allocator> {
+///     let allocator = unsafe { Allocator::new(info) }.unwrap();
+///     unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }.unwrap()
+/// }
+/// ```
+pub struct UploadArena<A: AllocatorRef> {
+    pages: Pages,
+    /// Where uploads go: neither free nor in `touched`.
+    current: PageId,
+    source: Source<A>,
+    policy: Policy,
+    /// Used pages that are not current.
+    touched: Vec<PageId>,
+    retire: Retire<PageId>,
+    /// What [`Self::collect`] found done: kept for its capacity.
+    done: Vec<PageId>,
+    ranges: Ranges,
+    /// Calls of [`Self::collect`].
+    collections: u64,
+    peak_used: u64,
+    /// It is for one thread at a time.
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl<A: AllocatorRef> UploadArena<A> {
+    /// Makes an arena without pages.
+    ///
+    /// # Errors
+    /// [`CreateUploadError`] if the sizes are impossible, there is no memory type for it, or addresses are wanted from an allocator
+    /// without them.
+    ///
+    /// # Safety
+    /// 1. `info.usage` is valid for the device: what needs an extension or a feature has it enabled
+    ///    (VUID-VkBufferCreateInfo-None-09499).
+    /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that is
+    ///    given to the arena says that a ticket is done only when the device is done with its recording, or never gets it.
+    /// 3. A pool that is given outlives the arena's pages.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = UploadArenaCreateInfo { page_size: 64 << 10, name: Some("particles"), ..Default::default() };
+    /// // SAFETY: the usages need nothing enabled; tickets are done when the device is done with their recordings.
+    /// let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
+    /// assert_eq!(arena.statistics().pages, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
+        let wanted = Wanted {
+            size: info.page_size,
+            usage: info.usage,
+            device_address: info.device_address,
+            memory: info.memory,
+            pool: info.pool.as_ref(),
+            name: info.name,
+        };
+        // SAFETY: the caller's own promise.
+        let (mut source, page_size) = unsafe { Source::new(allocator, &wanted) }?;
+        if let Some(memory_limit) = info.memory_limit.filter(|&limit| limit < page_size) {
+            return Err(CreateUploadError::Limit { memory_limit, page_size });
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { source.own_pool(page_size, info.pages_per_block) }?;
+        Ok(Self {
+            pages: Pages::default(),
+            current: NO_PAGE,
+            source,
+            policy: Policy {
+                page_size,
+                oversize: info.oversize,
+                memory_limit: info.memory_limit,
+                pages_kept: info.pages_kept,
+                own_pages_kept: info.own_pages_kept,
+                idle_collects: info.idle_collects,
+                share_pages: info.share_pages,
+            },
+            touched: Vec::new(),
+            retire: Retire::new(),
+            done: Vec::new(),
+            ranges: Ranges::default(),
+            collections: 0,
+            peak_used: 0,
+            not_sync: PhantomData,
+        })
+    }
+
+    /// Destroys all pages, and the arena's own pool. Dropping an arena does the same if its last flush was collected; else it leaks
+    /// its pages, and logs that.
+    ///
+    /// # Safety
+    /// The device no longer uses any upload of this arena (VUID-vkDestroyBuffer-buffer-00922).
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// arena.write(b"never submitted", 1)?;
+    /// // SAFETY: nothing was submitted.
+    /// unsafe { arena.destroy() };
+    /// assert_eq!(allocator.statistics().block_count, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn destroy(mut self) {
+        // SAFETY: the caller's own promise.
+        unsafe { self.pages.destroy_all(&self.source) };
+        // SAFETY: the caller's own promise; dropping makes no page.
+        unsafe { self.source.close() };
+    }
+
+    /// Makes a free page, within the limit. For a large request free pages give way if they have to; for any other page, those
+    /// of large requests.
+    fn make_page(&mut self, size: u64, own: bool) -> Result<PageId, UploadError> {
+        if let Some(memory_limit) = self.policy.memory_limit {
+            if own && self.pages.get(self.current).is_some_and(Page::is_done) {
+                self.leave_current();
+            }
+            let free = if own { self.pages.free_bytes } else { self.pages.own_free_bytes() };
+            let in_use = self.pages.reserved - free;
+            if in_use.checked_add(size).is_none_or(|bytes| bytes > memory_limit) {
+                return Err(UploadError::MemoryLimit { memory_limit, in_use, needed: size });
+            }
+            let excess = self.pages.reserved.saturating_add(size).saturating_sub(memory_limit);
+            self.pages.trim(&self.source, excess);
+        }
+        // SAFETY: condition 1 of `new`; no page has the size zero.
+        unsafe { self.pages.create(&self.source, size, own, self.collections) }.map_err(UploadError::Page)
+    }
+
+    /// What offsets are to be multiples of, by what the bytes are for.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// let texels = arena.write(&[0xff; 64 * 64 * 4], arena.alignments().copy)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn alignments(&self) -> Alignments {
+        self.source.alignments
+    }
+
+    /// Bytes of a page: what was asked for, rounded up to `nonCoherentAtomSize`.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let info = UploadArenaCreateInfo { page_size: 1000, ..Default::default() };
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
+    /// assert_eq!(arena.page_size(), 1024);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn page_size(&self) -> u64 {
+        self.policy.page_size
+    }
+
+    /// The memory type that all pages are in.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-gtx-1060").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// let memory_type = allocator.memory_properties().memory_types[arena.memory_type_index() as usize];
+    /// assert!(memory_type.property_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory_type_index(&self) -> u32 {
+        self.source.memory_type()
+    }
+
+    /// What there is, and what it is used for.
+    ///
+    /// # Complexity
+    /// O(pages).
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// arena.write(&[0; 100], 4)?;
+    /// assert_eq!((arena.statistics().used, arena.statistics().reserved), (100, 2 << 20));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> ArenaStatistics {
+        let pages = &self.pages;
+        let mut statistics = ArenaStatistics {
+            own_pages: pages.own_count(),
+            free_pages: pages.free_count(),
+            reserved: pages.reserved,
+            peak_reserved: pages.peak_reserved,
+            free: pages.free_bytes,
+            peak_used: self.peak_used,
+            rest: pages.get(self.current).map_or(0, Page::rest),
+            ..ArenaStatistics::default()
+        };
+        for page in pages.iter() {
+            statistics.pages += 1;
+            statistics.pages_in_flight += usize::from(page.tickets > 0);
+            statistics.used += page.used;
+            statistics.padding += page.next - page.used;
+            statistics.tail += page.tail;
+        }
+        statistics
+    }
+
+    /// Checks all books against one another. For tests and debugging: O(pages²).
+    ///
+    /// # Panics
+    /// Names what does not agree.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// arena.write(&[0; 100], 4)?;
+    /// arena.validate();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn validate(&self) {
+        self.pages.validate();
+        assert!(
+            self.current == NO_PAGE || !self.pages.is_own(self.current),
+            "a large request's page is current"
+        );
+        assert!(!self.touched.contains(&self.current), "the current page is among the others");
+        for &page in &self.touched {
+            assert!(self.pages.get(page).is_some_and(|page| page.is_used()), "page {page} is not used");
+        }
+        let tickets: usize = self.pages.iter().map(|page| index(page.tickets)).sum();
+        assert_eq!(tickets, self.retire.len(), "tickets of pages");
+        let statistics = self.statistics();
+        let bytes =
+            statistics.used + statistics.padding + statistics.tail + statistics.rest + statistics.free;
+        assert_eq!(bytes, statistics.reserved, "{statistics:?}");
+    }
+}
+
+impl<A: AllocatorRef> Drop for UploadArena<A> {
+    fn drop(&mut self) {
+        let used = self.pages.iter().filter(|page| !page.is_done()).count();
+        if used == 0 {
+            // SAFETY: of no page is anything used that the clock has not said to be done, or that was not given to a flush.
+            unsafe { self.pages.destroy_all(&self.source) };
+            // SAFETY: as above; nothing is made any more.
+            unsafe { self.source.close() };
+            return;
+        }
+        // What is free may go. The pool stays, because the others are in it; it goes with the allocator.
+        self.pages.trim(&self.source, u64::MAX);
+        tracing::warn!(
+            target: "sublet::leak",
+            pages = used, bytes = self.pages.in_use(),
+            "an upload arena was dropped before its pages were collected: they are leaked"
+        );
+    }
+}
+
+impl<A: AllocatorRef> fmt::Debug for UploadArena<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UploadArena").field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}

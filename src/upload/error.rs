@@ -1,0 +1,298 @@
+//! Why there is no arena, no ring, or no room in one.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError, MemoryError};
+use crate::retire::Ticket;
+
+/// Why an [`UploadArena`](super::UploadArena) or an [`UploadRing`](super::UploadRing) was not made. Nothing is left behind.
+///
+/// ```
+/// # use sublet::{*, upload::*};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let info = UploadArenaCreateInfo { page_size: 0, ..Default::default() };
+/// // SAFETY: the usages need nothing enabled.
+/// let error = unsafe { UploadArena::new(&allocator, &info) }.unwrap_err();
+/// assert_eq!(error, CreateUploadError::Size { size: 0 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum CreateUploadError {
+    /// The size of a page or of the ring is zero, or more than the host can address.
+    Size {
+        /// What was asked for, in bytes.
+        size: u64,
+    },
+    /// No usage was given.
+    NoUsage,
+    /// The limit is below a single page.
+    Limit {
+        /// What was given, in bytes.
+        memory_limit: u64,
+        /// Bytes of a page.
+        page_size: u64,
+    },
+    /// Addresses were asked for, and the allocator was made without
+    /// [`BUFFER_DEVICE_ADDRESS`](crate::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS) or did not find the function.
+    DeviceAddress,
+    /// The pool is another allocator's.
+    ForeignPool,
+    /// The pool's memory type cannot be mapped.
+    NotHostVisible {
+        /// The pool's memory type.
+        memory_type: u32,
+    },
+    /// There is no memory type, or the driver did not say what a buffer needs.
+    MemoryType(FindMemoryTypeError),
+    /// There is no pool for the pages.
+    Pool(CreatePoolError),
+    /// There is no buffer for the ring.
+    Buffer(CreateError),
+}
+
+impl fmt::Display for CreateUploadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size { size } => write!(f, "{size} bytes are no size for a page or a ring"),
+            Self::NoUsage => f.write_str("the buffers are not to be used for anything"),
+            Self::Limit { memory_limit, page_size } => {
+                write!(f, "a limit of {memory_limit} bytes is below one page of {page_size}")
+            }
+            Self::DeviceAddress => f.write_str(
+                "device addresses need an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS, and the function",
+            ),
+            Self::ForeignPool => f.write_str("the pool is of another allocator"),
+            Self::NotHostVisible { memory_type } => {
+                write!(f, "the pool's memory type {memory_type} is not host-visible")
+            }
+            Self::MemoryType(_) => f.write_str("there is no memory type for uploads"),
+            Self::Pool(_) => f.write_str("there is no pool for the pages"),
+            Self::Buffer(_) => f.write_str("there is no buffer for the ring"),
+        }
+    }
+}
+
+impl Error for CreateUploadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::MemoryType(error) => Some(error),
+            Self::Pool(error) => Some(error),
+            Self::Buffer(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why an arena has no room. Nothing was given out; free pages may have been given back to make room.
+///
+/// ```
+/// # use sublet::{*, upload::*};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let info = UploadArenaCreateInfo { page_size: 4096, memory_limit: Some(4096), ..Default::default() };
+/// # let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
+/// arena.allocate(4096, 1)?;
+/// let error = arena.allocate(1, 1).unwrap_err();
+/// assert_eq!(error, UploadError::MemoryLimit { memory_limit: 4096, in_use: 4096, needed: 4096 });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum UploadError {
+    /// Zero bytes were asked for.
+    ZeroSize,
+    /// The alignment is not a power of two.
+    Alignment {
+        /// What was asked for.
+        alignment: u64,
+    },
+    /// More than a page was asked for, and [`Oversize::Error`](super::Oversize::Error) refuses that; or more than the host
+    /// can address.
+    Oversize {
+        /// What was asked for, in bytes.
+        size: u64,
+        /// Bytes of a page.
+        page_size: u64,
+    },
+    /// Another page would be more than the limit allows. Collecting pages helps.
+    MemoryLimit {
+        /// Bytes that all pages together may have.
+        memory_limit: u64,
+        /// Bytes of the pages that are not free.
+        in_use: u64,
+        /// Bytes of the page that is needed.
+        needed: u64,
+    },
+    /// There is no memory for another page, or no buffer.
+    Page(CreateError),
+}
+
+impl UploadError {
+    /// Whether it may pass when the device is done with what it is doing: see
+    /// [`UploadArena::wait_for_room`](super::UploadArena::wait_for_room).
+    ///
+    /// ```
+    /// use sublet::upload::UploadError;
+    /// assert!(UploadError::MemoryLimit { memory_limit: 1, in_use: 1, needed: 1 }.may_pass());
+    /// assert!(!UploadError::MemoryLimit { memory_limit: 1, in_use: 1, needed: 2 }.may_pass());
+    /// assert!(!UploadError::ZeroSize.may_pass());
+    /// ```
+    #[must_use]
+    pub fn may_pass(&self) -> bool {
+        match self {
+            // What is more than the limit alone has no room at any time.
+            Self::MemoryLimit { memory_limit, needed, .. } => needed <= memory_limit,
+            Self::Page(CreateError::Resource(error)) => error.is_out_of_memory(),
+            Self::Page(CreateError::Allocation(error)) => match error {
+                AllocationError::Full { .. } => true,
+                AllocationError::Memory(MemoryError::HeapTooSmall { .. }) => false,
+                AllocationError::Memory(error) => error.is_shortage(),
+                AllocationError::Map(error) => error.is_out_of_memory(),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for UploadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroSize => f.write_str("an upload of zero bytes"),
+            Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
+            Self::Oversize { size, page_size } => {
+                write!(f, "an upload of {size} bytes does not fit a page of {page_size}")
+            }
+            Self::MemoryLimit { memory_limit, in_use, needed } => write!(
+                f,
+                "with {in_use} bytes in use, a page of {needed} would be more than the limit of {memory_limit}"
+            ),
+            Self::Page(_) => f.write_str("there is no memory for another page"),
+        }
+    }
+}
+
+impl Error for UploadError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Page(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why a ring has no room. Nothing was changed.
+///
+/// ```
+/// # use sublet::{*, upload::*};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+/// ring.allocate(1000, 1)?;
+/// assert_eq!(
+///     ring.allocate(100, 1).unwrap_err(),
+///     RingError::Full { size: 100, alignment: 1, free: 24, largest_free: 24 }
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum RingError {
+    /// Zero bytes were asked for.
+    ZeroSize,
+    /// The alignment is not a power of two.
+    Alignment {
+        /// What was asked for.
+        alignment: u64,
+    },
+    /// More was asked for than the whole ring.
+    TooLarge {
+        /// What was asked for, in bytes.
+        size: u64,
+        /// Bytes of the ring.
+        capacity: u64,
+    },
+    /// The ring has no run that is long enough. Collecting pieces helps, unless the current recording has filled the ring by itself.
+    Full {
+        /// What was asked for, in bytes.
+        size: u64,
+        /// The alignment that was asked for.
+        alignment: u64,
+        /// Free bytes in all.
+        free: u64,
+        /// Bytes of the largest free run. An upload is never split.
+        largest_free: u64,
+    },
+}
+
+impl fmt::Display for RingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroSize => f.write_str("an upload of zero bytes"),
+            Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
+            Self::TooLarge { size, capacity } => {
+                write!(f, "an upload of {size} bytes is larger than a ring of {capacity}")
+            }
+            Self::Full { size, alignment, free, largest_free } => write!(
+                f,
+                "no room for {size} bytes, aligned to {alignment}: of {free} free bytes at most {largest_free} are together"
+            ),
+        }
+    }
+}
+
+impl Error for RingError {}
+
+/// Why waiting for room came to nothing. What the wait found done was collected; else nothing was changed.
+///
+/// ```
+/// # use sublet::{*, retire::Clock, upload::*};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+/// let clock = Clock::new();
+/// let ticket = clock.open(clock.add_lane()?);
+/// ring.allocate(1024, 1)?;
+/// ring.finish(ticket)?;
+/// // A wait that does not wait is found out, and not repeated for ever.
+/// let error = ring.allocate_or_wait(1, 1, &clock, |_| Ok::<(), RingError>(())).unwrap_err();
+/// assert_eq!(error, WaitError::NoProgress { ticket });
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum WaitError<R, W> {
+    /// There is no room, and no recording is left to wait for.
+    NoRoom(R),
+    /// What the caller waited with failed.
+    Wait(W),
+    /// The caller has waited, and the clock still does not say that the ticket is done.
+    NoProgress {
+        /// What was waited for.
+        ticket: Ticket,
+    },
+}
+
+impl<R, W> fmt::Display for WaitError<R, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRoom(_) => f.write_str("there is no room, and nothing to wait for"),
+            Self::Wait(_) => f.write_str("waiting for the device failed"),
+            Self::NoProgress { ticket } => write!(f, "{ticket:?} was waited for and is not done"),
+        }
+    }
+}
+
+impl<R: Error + 'static, W: Error + 'static> Error for WaitError<R, W> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NoRoom(error) => Some(error),
+            Self::Wait(error) => Some(error),
+            Self::NoProgress { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Uploads: what the host writes for one recording, and the device reads when that runs.
+//!
+//! Constants of a draw, the vertices of particles and of the user interface, staging for copies: bytes that are written once, used
+//! once, and gone when the device is done with the recording. Making a buffer for each would cost a thousand times what they cost
+//! to write. Both types here own buffers that stay mapped, and give out parts of them:
+//!
+//! | | [`UploadArena`] | [`UploadRing`] |
+//! |---|---|---|
+//! | memory | pages, made when they are needed | one buffer of a fixed size |
+//! | full | another page, up to a limit | an error, or a wait for the oldest recording |
+//! | becomes free | each page when its recordings are done, in any order | in the order in which it was written: the oldest recording holds up all behind it |
+//! | larger than a page | a page of its own, or an error | an error if it is larger than the ring |
+//! | bound as | a few buffers | one buffer: dynamic offsets are all it takes |
+//! | for | uploads whose amount nobody knows; one arena for each recording thread | streams with a known bound |
+//!
+//! Both work with a [`Clock`](crate::retire::Clock), which knows when the device is done with what, from fences or from timeline
+//! semaphores:
+//!
+//! ```
+//! use ash::vk;
+//! use sublet::retire::Clock;
+//! use sublet::upload::{UploadArena, UploadArenaCreateInfo};
+//! use sublet::{Allocator, AllocatorCreateInfo, sim};
+//!
+//! let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx-5070-ti").unwrap());
+//! // SAFETY: the handles are live and outlive the allocator.
+//! let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+//! let clock = Clock::new();
+//! let graphics = clock.add_lane()?;
+//! let info = UploadArenaCreateInfo { name: Some("per frame"), ..Default::default() };
+//! // SAFETY: the usages need nothing enabled, and the clock says the truth.
+//! let mut uploads = unsafe { UploadArena::new(&allocator, &info) }?;
+//!
+//! for frame in 0..6_u32 {
+//!     // The fence of the slot was waited for: the device is done with what the slot did before.
+//!     let ticket = clock.begin_frame(graphics, frame % 3);
+//!     uploads.collect(&clock);
+//!
+//!     for _draw in 0..100 {
+//!         let matrix = uploads.write_value(&[0.0_f32; 16], uploads.alignments().uniform)?;
+//!         let dynamic_offset = u32::try_from(matrix.offset)?; // for vkCmdBindDescriptorSets
+//!     }
+//!
+//!     uploads.flush(ticket)?; // what was written is visible to the device, and stays until the ticket is done
+//!     // vkQueueSubmit goes here, with the slot's fence.
+//!     clock.end_frame(ticket);
+//! }
+//! assert_eq!(uploads.statistics().pages, 3); // one for each frame in flight, and none after the third frame
+//!
+//! clock.idle(); // vkDeviceWaitIdle was called
+//! uploads.collect(&clock);
+//! drop(uploads); // all pages are free, and go
+//! assert_eq!(allocator.statistics().block_count, 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Which memory
+//! [`UploadMemory::Auto`] takes the device's own memory where the host can write all of it: the device then reads at its full speed,
+//! and the host writes through the bus once. Where only a window of 256 MiB of it can be written, and for bytes that are only copied
+//! from, it takes the host's. Both is write-combined on most devices: write in order, and do not read.
+//!
+//! # Threads
+//! An arena is for one recording thread, and has no locks. The memory behind all arenas of a program is the allocator's, which has.
+//! Give arenas for many threads one [`pool`](UploadArenaCreateInfo::pool), and they share its blocks.
+
+mod allocator_ref;
+mod arena;
+mod backing;
+mod create_info;
+mod error;
+mod piece;
+mod ring;
+mod source;
+mod statistics;
+
+pub use allocator_ref::AllocatorRef;
+pub use arena::UploadArena;
+pub use create_info::{Oversize, UploadArenaCreateInfo, UploadMemory, UploadRingCreateInfo};
+pub use error::{CreateUploadError, RingError, UploadError, WaitError};
+pub use piece::{Alignments, Upload};
+pub use ring::UploadRing;
+pub use statistics::{ArenaStatistics, RingStatistics};

@@ -1,0 +1,481 @@
+//! One buffer that is written round and round: see [`UploadRing`].
+
+mod order;
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+
+use self::order::Order;
+use super::allocator_ref::AllocatorRef;
+use super::backing::Backing;
+use super::create_info::UploadRingCreateInfo;
+use super::error::{CreateUploadError, RingError, WaitError};
+use super::piece::{Alignments, Upload};
+use super::source::{Ranges, Source, Wanted};
+use super::statistics::RingStatistics;
+use crate::base::cast::widen;
+use crate::device::DriverError;
+use crate::retire::{Clock, Ticket};
+
+/// Hands out bytes of one mapped buffer of a fixed size, round and round. For streams of uploads with a known bound: one buffer to
+/// bind, and no memory that comes and goes. [`Send`], not [`Sync`], no locks.
+///
+/// [`finish`](Self::finish) says that what was uploaded since the last one is used by the recording of a ticket: a piece of the ring.
+/// [`collect`](Self::collect) frees pieces whose tickets are done, **from the oldest on**: one that is not done holds up all behind it,
+/// though they may be done. That is what makes it a ring; where recordings of several queues end in any order, an
+/// [`UploadArena`](super::UploadArena) wastes less. A ticket that the clock has given up (discarded, or of a frame slot that is never
+/// used again and whose fence was waited for) holds up nothing.
+///
+/// ```text
+///   0        tail                    head                size
+///   |..........|#1######|#2####|#open#|...................|
+/// ```
+///
+/// An upload is never split. Where the end of the buffer is too near it goes to the start, and the bytes at the end are
+/// lost until the piece is collected.
+///
+/// # Complexity
+/// Allocating: O(1), without a lock, a call of the driver or host memory. Collecting: O(pieces that become free).
+///
+/// # Example
+/// ```
+/// use sublet::{Allocator, AllocatorCreateInfo, retire::Clock, sim, upload::{UploadRing, UploadRingCreateInfo}};
+///
+/// let gpu = sim::Gpu::new(sim::Profile::by_name("arm-mali-g52").unwrap());
+/// // SAFETY: the handles are live and outlive the allocator.
+/// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// // SAFETY: the usages need nothing enabled; tickets are done when the device is done with their recordings.
+/// let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(4096)) }?;
+/// let clock = Clock::new();
+/// let lane = clock.add_lane()?;
+/// for frame in 0..20_u32 {
+///     // vkWaitForFences for the slot's fence goes here.
+///     let ticket = clock.begin_frame(lane, frame % 3);
+///     ring.collect(&clock);
+///     let constants = ring.write(&[1; 1000], ring.alignments().uniform)?;
+///     assert_eq!(constants.buffer, ring.buffer());
+///     ring.finish(ticket)?;
+///     // vkQueueSubmit goes here.
+///     clock.end_frame(ticket);
+/// }
+/// clock.idle();
+/// ring.collect(&clock);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// It cannot be shared by threads:
+///
+/// ```compile_fail
+/// fn shared<A: Sync>() {}
+/// shared::<sublet::upload::UploadRing<&sublet::Allocator>>();
+/// ```
+pub struct UploadRing<A: AllocatorRef> {
+    order: Order,
+    backing: Backing,
+    source: Source<A>,
+    ranges: Ranges,
+    /// It is for one thread at a time.
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl<A: AllocatorRef> UploadRing<A> {
+    /// Makes a ring and its buffer.
+    ///
+    /// # Errors
+    /// [`CreateUploadError`]; nothing is left behind.
+    ///
+    /// # Safety
+    /// 1. `info.usage` is valid for the device: what needs an extension or a feature has it enabled
+    ///    (VUID-VkBufferCreateInfo-None-09499).
+    /// 2. Uploads are used by recordings whose ticket is given to the next [`finish`](Self::finish), and by no others; and a clock that is
+    ///    given to the ring says that a ticket is done only when the device is done with its recording, or never gets it.
+    /// 3. A pool that is given outlives the ring.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// // SAFETY: the usages need nothing enabled; tickets are done when the device is done with their recordings.
+    /// let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1 << 20)) }?;
+    /// assert_eq!(ring.statistics().free, 1 << 20);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn new(allocator: A, info: &UploadRingCreateInfo<'_>) -> Result<Self, CreateUploadError> {
+        let wanted = Wanted {
+            size: info.size,
+            usage: info.usage,
+            device_address: info.device_address,
+            memory: info.memory,
+            pool: info.pool.as_ref(),
+            name: info.name,
+        };
+        // SAFETY: the caller's own promise.
+        let (source, size) = unsafe { Source::new(allocator, &wanted) }?;
+        // SAFETY: the caller's own promise; the size is not zero.
+        let backing = unsafe { source.create(size, false) }.map_err(CreateUploadError::Buffer)?;
+        Ok(Self {
+            order: Order::new(size),
+            backing,
+            source,
+            ranges: Ranges::default(),
+            not_sync: PhantomData,
+        })
+    }
+
+    /// Destroys the buffer. Dropping a ring does the same if everything was collected; else it leaks the buffer, and logs that.
+    ///
+    /// # Safety
+    /// The device no longer uses the buffer (VUID-vkDestroyBuffer-buffer-00922).
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// ring.write(b"never submitted", 1)?;
+    /// // SAFETY: nothing was submitted.
+    /// unsafe { ring.destroy() };
+    /// assert_eq!(allocator.statistics().allocation_count, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn destroy(mut self) {
+        // SAFETY: the caller's own promise.
+        unsafe { self.source.destroy(&mut self.backing) };
+    }
+
+    /// The buffer that all uploads are in.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// assert_eq!(ring.allocate(4, 4)?.buffer, ring.buffer());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn buffer(&self) -> ash::vk::Buffer {
+        self.backing.buffer
+    }
+
+    /// What offsets are to be multiples of, by what the bytes are for.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// let upload = ring.write(&[0; 100], ring.alignments().storage)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn alignments(&self) -> Alignments {
+        self.source.alignments
+    }
+
+    /// The memory type that the ring is in.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// assert_eq!(ring.memory_type_index(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn memory_type_index(&self) -> u32 {
+        self.source.memory_type()
+    }
+
+    /// Gives out `size` bytes at a multiple of `alignment` from the start of the buffer.
+    ///
+    /// # Errors
+    /// [`RingError`]: nothing was changed.
+    ///
+    /// # Complexity
+    /// O(1).
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// ring.allocate(1, 1)?;
+    /// assert_eq!(ring.allocate(100, 64)?.offset, 64);
+    /// assert!(matches!(ring.allocate(1025, 1), Err(RingError::TooLarge { capacity: 1024, .. })));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn allocate(&mut self, size: u64, alignment: u64) -> Result<Upload, RingError> {
+        let offset = self.order.allocate(size, alignment)?;
+        Ok(self.backing.upload(offset, size))
+    }
+
+    /// Copies `bytes` to where the device can read them.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`].
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// assert_eq!(ring.write(b"sublet", 1)?.size, 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn write(&mut self, bytes: &[u8], alignment: u64) -> Result<Upload, RingError> {
+        self.write_slice(bytes, alignment)
+    }
+
+    /// Copies a value, with its padding as it is, to where the device can read it. The alignment is that of `T` at least.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`]; [`RingError::ZeroSize`] for a type without a size.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// assert_eq!(ring.write_value(&[1.0_f32; 4], ring.alignments().uniform)?.size, 16);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn write_value<T: Copy>(&mut self, value: &T, alignment: u64) -> Result<Upload, RingError> {
+        self.write_slice(std::slice::from_ref(value), alignment)
+    }
+
+    /// Copies values one behind the other, as they are in the slice. The alignment is that of `T` at least.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`]; [`RingError::ZeroSize`] for an empty slice.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// assert_eq!(ring.write_slice(&[0_u16, 1, 2], 1)?.size, 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn write_slice<T: Copy>(&mut self, values: &[T], alignment: u64) -> Result<Upload, RingError> {
+        // What is no power of two stays the error that it is.
+        let least = widen(align_of::<T>());
+        let alignment = if alignment.is_power_of_two() { alignment.max(least) } else { alignment };
+        let upload = self.allocate(widen(size_of_val(values)), alignment)?;
+        self.backing.write(&upload, values);
+        Ok(upload)
+    }
+
+    /// Gives `size` bytes to `fill`, which writes them in place. They hold anything before. Reading them may be very slow.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`].
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// let upload = ring.write_with(100, 4, |bytes| bytes.fill(std::mem::MaybeUninit::new(7)))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub fn write_with(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        fill: impl FnOnce(&mut [MaybeUninit<u8>]),
+    ) -> Result<Upload, RingError> {
+        let upload = self.allocate(size, alignment)?;
+        fill(self.backing.bytes(&upload));
+        Ok(upload)
+    }
+
+    /// Ends what a recording uploads: makes it visible to the device, and keeps it until `ticket` is done. To be called before the
+    /// recording is submitted, and in the order in which the recordings are expected to be done.
+    ///
+    /// In memory that is not host-coherent that is one `vkFlushMappedMemoryRanges` with two ranges at most; else the driver is not
+    /// called. Without uploads since the last one nothing happens.
+    ///
+    /// # Errors
+    /// What the driver answers to the flush. Nothing was changed: the call may be made again.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// # let clock = Clock::new();
+    /// let ticket = clock.open(clock.add_lane()?);
+    /// ring.write(b"sublet", 1)?;
+    /// ring.finish(ticket)?;
+    /// assert_eq!(ring.statistics().pieces, 1);
+    /// # unsafe { ring.destroy() };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn finish(&mut self, ticket: Ticket) -> Result<(), DriverError> {
+        if !self.order.has_open() {
+            return Ok(());
+        }
+        for (begin, end) in self.order.written() {
+            self.source.add_range(&mut self.ranges, &self.backing, begin, end);
+        }
+        self.source.flush(&mut self.ranges)?;
+        let next = self.source.round(self.order.head(), self.backing.size());
+        self.order.close(ticket, next);
+        Ok(())
+    }
+
+    /// Frees pieces whose tickets are done, from the oldest on. Returns how many.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::Clock, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// # let clock = Clock::new();
+    /// let lane = clock.add_lane()?;
+    /// let ticket = clock.open(lane);
+    /// ring.write(b"sublet", 1)?;
+    /// ring.finish(ticket)?;
+    /// clock.submit(ticket, 1)?;
+    /// assert_eq!(ring.collect(&clock), 0);
+    /// clock.completed(lane, 1);
+    /// assert_eq!(ring.collect(&clock), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn collect(&mut self, clock: &Clock) -> usize {
+        self.order.collect(clock)
+    }
+
+    /// [`Self::allocate`]; while the ring is full it waits for the oldest recording, collects, and tries again.
+    ///
+    /// `wait` is called with the ticket to wait for; it waits until the device is done with that recording, and tells the clock. A
+    /// call that does not make the clock say so ends with an error, so that this comes to an end.
+    ///
+    /// # Errors
+    /// [`WaitError`]: there is nothing to wait for, `wait` failed, or it did not do what it should.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let wait = |ticket: Ticket| {
+    ///     // vkWaitSemaphores goes here.
+    ///     clock.completed(ticket.lane(), 1);
+    ///     Ok::<(), ash::vk::Result>(())
+    /// };
+    /// let ticket = clock.open(lane);
+    /// ring.allocate(1024, 1)?;
+    /// ring.finish(ticket)?;
+    /// clock.submit(ticket, 1)?;
+    /// assert_eq!(ring.allocate_or_wait(100, 4, &clock, wait)?.offset, 0);
+    /// # unsafe { ring.destroy() };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocate_or_wait<W>(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        clock: &Clock,
+        mut wait: impl FnMut(Ticket) -> Result<(), W>,
+    ) -> Result<Upload, WaitError<RingError, W>> {
+        // Each turn but the last one takes pieces out of the list, and none puts any in.
+        loop {
+            let error = match self.allocate(size, alignment) {
+                Ok(upload) => return Ok(upload),
+                Err(error) => error,
+            };
+            if !matches!(error, RingError::Full { .. }) {
+                return Err(WaitError::NoRoom(error));
+            }
+            if self.order.collect(clock) > 0 {
+                continue;
+            }
+            let Some(ticket) = self.order.oldest() else {
+                return Err(WaitError::NoRoom(error));
+            };
+            wait(ticket).map_err(WaitError::Wait)?;
+            if self.order.collect(clock) == 0 {
+                return Err(WaitError::NoProgress { ticket });
+            }
+        }
+    }
+
+    /// What the ring's bytes are used for.
+    ///
+    /// # Complexity
+    /// O(pieces).
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// ring.allocate(24, 1)?;
+    /// assert_eq!((ring.statistics().used, ring.statistics().free), (24, 1000));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> RingStatistics {
+        let (used, tail) = (self.order.used(), self.order.tails());
+        RingStatistics {
+            size: self.order.size(),
+            pieces: self.order.pieces(),
+            used,
+            padding: self.order.taken() - used - tail,
+            tail,
+            free: self.order.free(),
+            peak: self.order.peak,
+        }
+    }
+
+    /// Checks the books. For tests and debugging: O(pieces).
+    ///
+    /// # Panics
+    /// Names what does not agree.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// ring.validate();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn validate(&self) {
+        self.order.validate();
+    }
+}
+
+impl<A: AllocatorRef> Drop for UploadRing<A> {
+    fn drop(&mut self) {
+        if self.order.is_empty() {
+            // SAFETY: nothing is used that the clock has not said to be done, or that was not given to `finish`.
+            unsafe { self.source.destroy(&mut self.backing) };
+        } else if self.backing.size() > 0 {
+            tracing::warn!(
+                target: "sublet::leak",
+                bytes = self.order.size(),
+                "an upload ring was dropped before its pieces were collected: its buffer is leaked"
+            );
+        }
+    }
+}
+
+impl<A: AllocatorRef> fmt::Debug for UploadRing<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UploadRing").field("statistics", &self.statistics()).finish_non_exhaustive()
+    }
+}

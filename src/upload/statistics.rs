@@ -1,0 +1,80 @@
+//! Figures of arenas and rings.
+#![forbid(unsafe_code)]
+
+/// What an [`UploadArena`](super::UploadArena) has and uses. Units: bytes, where it does not say otherwise.
+///
+/// `used + padding + tail + rest + free` is `reserved`.
+///
+/// ```
+/// # use sublet::{*, upload::*};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+/// arena.allocate(10, 1)?;
+/// arena.allocate(10, 256)?;
+/// let statistics: ArenaStatistics = arena.statistics();
+/// assert_eq!((statistics.pages, statistics.used, statistics.padding), (1, 20, 246));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct ArenaStatistics {
+    /// Pages, with those of large requests.
+    pub pages: usize,
+    /// Pages that one large request has, or had.
+    pub own_pages: usize,
+    /// Pages that are free, of both kinds.
+    pub free_pages: usize,
+    /// Pages that recordings use which were flushed and are not collected.
+    pub pages_in_flight: usize,
+    /// Bytes of all pages.
+    pub reserved: u64,
+    /// The most that [`reserved`](Self::reserved) ever was.
+    pub peak_reserved: u64,
+    /// Bytes of free pages.
+    pub free: u64,
+    /// Bytes that were asked for and are not collected.
+    pub used: u64,
+    /// The most that [`used`](Self::used) was at any flush.
+    pub peak_used: u64,
+    /// Bytes lost to alignment, in pages that are not collected.
+    pub padding: u64,
+    /// Bytes lost behind the last upload of pages that are not collected.
+    pub tail: u64,
+    /// Bytes left in the page that uploads go to.
+    pub rest: u64,
+}
+
+/// What an [`UploadRing`](super::UploadRing) has and uses. Units: bytes, where it does not say otherwise.
+///
+/// `used + padding + tail + free` is the size of the ring.
+///
+/// ```
+/// # use sublet::{*, upload::*};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+/// ring.allocate(10, 1)?;
+/// ring.allocate(10, 256)?;
+/// let statistics: RingStatistics = ring.statistics();
+/// assert_eq!((statistics.used, statistics.padding, statistics.free), (20, 246, 758));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct RingStatistics {
+    /// Bytes of the ring.
+    pub size: u64,
+    /// Recordings that were finished and are not collected.
+    pub pieces: usize,
+    /// Bytes that were asked for and are not collected.
+    pub used: u64,
+    /// Bytes lost to alignment.
+    pub padding: u64,
+    /// Bytes at the end of the ring that were left because the next upload did not fit there.
+    pub tail: u64,
+    /// Bytes that nobody has.
+    pub free: u64,
+    /// The most that was not [`free`](Self::free) when a recording was finished.
+    pub peak: u64,
+}

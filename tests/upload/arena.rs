@@ -1,0 +1,444 @@
+//! What an arena does with its pages.
+
+use sublet::retire::Clock;
+use sublet::upload::{Oversize, UploadArena, UploadArenaCreateInfo, UploadError};
+
+use crate::common::*;
+use crate::support::*;
+
+#[test]
+fn no_page_is_made_before_the_first_request() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &UploadArenaCreateInfo::default());
+        rig.gpu.reset_calls();
+        assert_eq!(arena.statistics().pages, 0);
+        assert_eq!(rig.allocator.statistics().block_count, 0);
+        arena.flush(Time::new().submitted()).unwrap();
+        assert!(rig.gpu.call_counts().is_empty());
+        arena.allocate(1, 1).unwrap();
+        assert_eq!(arena.statistics().pages, 1);
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
+        arena.validate();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn the_offset_is_aligned_and_never_the_size() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &small(65_536));
+        let mut end = 0;
+        for (size, alignment) in [(1, 1), (10, 256), (1, 1), (3, 2), (100, 4096), (7, 16)] {
+            let upload = arena.allocate(size, alignment).unwrap();
+            let expected = u64::next_multiple_of(end, alignment);
+            assert_eq!((upload.offset, upload.size), (expected, size));
+            end = expected + size;
+        }
+        // Up to the last byte: a size that is no multiple of its alignment fits where the size fits.
+        let rest = arena.statistics().rest;
+        let last = arena.allocate(rest - 1, 2).unwrap();
+        assert_eq!(last.offset + last.size, 65_536);
+        assert_eq!((arena.statistics().pages, arena.statistics().rest), (1, 0));
+        arena.validate();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn pointers_are_aligned_as_the_device_wants_offsets() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &small(4096));
+        let any = arena.alignments().any;
+        let map = profile.limits.min_memory_map_alignment;
+        for _ in 0..5 {
+            let upload = arena.allocate(4000, 1).unwrap();
+            assert_eq!(upload.offset, 0);
+            assert_eq!(upload.ptr.as_ptr().addr() as u64 % any.min(map), 0);
+        }
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn alignments_are_the_devices_limits() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let arena = arena(&rig, &small(4096));
+        let (alignments, limits) = (arena.alignments(), &profile.limits);
+        assert_eq!(alignments.uniform, limits.min_uniform_buffer_offset_alignment);
+        assert_eq!(alignments.storage, limits.min_storage_buffer_offset_alignment);
+        assert_eq!(alignments.texel, limits.min_texel_buffer_offset_alignment);
+        assert_eq!(alignments.copy, limits.optimal_buffer_copy_offset_alignment.max(4));
+        assert!(alignments.any >= limits.non_coherent_atom_size);
+        drop(arena);
+        rig.finish();
+    });
+}
+
+#[test]
+fn zero_bytes_and_crooked_alignments_are_refused_before_anything_is_made() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&rig, &small(4096));
+    rig.gpu.reset_calls();
+    for alignment in [0, 3, 100, u64::MAX] {
+        assert_eq!(arena.allocate(1, alignment), Err(UploadError::Alignment { alignment }));
+        assert_eq!(arena.write_value(&1_u32, alignment), Err(UploadError::Alignment { alignment }));
+    }
+    assert_eq!(arena.allocate(0, 1), Err(UploadError::ZeroSize));
+    assert_eq!(arena.write(&[], 1), Err(UploadError::ZeroSize));
+    assert_eq!(arena.write_value(&(), 1), Err(UploadError::ZeroSize));
+    assert!(rig.gpu.call_counts().is_empty());
+    // The same with a page at hand.
+    arena.allocate(1, 1).unwrap();
+    let before = arena.statistics();
+    assert!(arena.allocate(1, 3).is_err() && arena.allocate(0, 1).is_err());
+    assert_eq!(arena.statistics(), before);
+    arena.validate();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    rig.finish();
+}
+
+#[test]
+fn a_page_that_is_too_short_is_left_and_its_tail_counted() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&rig, &small(4096));
+    let first = arena.allocate(3000, 1).unwrap();
+    let second = arena.allocate(2000, 1).unwrap();
+    assert_ne!(first.buffer, second.buffer);
+    assert_eq!(second.offset, 0);
+    let statistics = arena.statistics();
+    assert_eq!((statistics.pages, statistics.tail, statistics.rest), (2, 1096, 2096));
+    // The next one goes behind the second.
+    assert_eq!(arena.allocate(2000, 1).unwrap().buffer, second.buffer);
+    arena.validate();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    rig.finish();
+}
+
+#[test]
+fn a_large_upload_does_not_cost_the_rest_of_a_page_that_has_just_been_begun() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&rig, &small(4096));
+    let first = arena.allocate(100, 1).unwrap();
+    let large = arena.allocate(4090, 1).unwrap();
+    assert_ne!(first.buffer, large.buffer);
+    let next = arena.allocate(100, 1).unwrap();
+    assert_eq!((next.buffer, next.offset), (first.buffer, 100));
+    assert_eq!(arena.statistics().tail, 6);
+    arena.validate();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    rig.finish();
+}
+
+/// The document's arena takes, then makes, another page at each call that fails.
+#[test]
+fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = UploadArenaCreateInfo { oversize: Oversize::Error, ..small(4096) };
+        let mut arena = arena(&rig, &info);
+        arena.allocate(1, 1).unwrap();
+        arena.reserve(3 * 4096).unwrap();
+        let before = arena.statistics();
+        rig.gpu.reset_calls();
+        for size in [4097, 5000, 1 << 40, u64::MAX] {
+            for alignment in [1, 256, 1 << 20, 1 << 63] {
+                let error = arena.allocate(size, alignment).unwrap_err();
+                assert_eq!(error, UploadError::Oversize { size, page_size: 4096 });
+            }
+        }
+        assert_eq!(arena.statistics(), before);
+        assert!(rig.gpu.call_counts().is_empty());
+        arena.validate();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+/// A size that would not fit if it were rounded up to its alignment, and alignments that are larger than a page.
+#[test]
+fn what_is_not_larger_than_a_page_fits_a_fresh_one_whatever_its_alignment() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        for oversize in [Oversize::Error, Oversize::OwnPage] {
+            let info = UploadArenaCreateInfo { oversize, ..small(4096 + 256) };
+            let mut arena = arena(&rig, &info);
+            let page = arena.page_size();
+            let mut pages = 0;
+            for alignment in [4096, 8192, 1 << 20, 1 << 40, 1 << 63] {
+                for size in [page, page - 1] {
+                    let upload = arena.allocate(size, alignment).unwrap();
+                    pages += 1;
+                    assert_eq!((upload.offset, upload.size), (0, size));
+                    let statistics = arena.statistics();
+                    assert_eq!((statistics.pages, statistics.own_pages), (pages, 0));
+                }
+            }
+            arena.validate();
+            // SAFETY: nothing was submitted.
+            unsafe { arena.destroy() };
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn what_is_larger_than_a_page_gets_one_of_its_own_that_goes_after_use() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut time = Time::new();
+        let mut arena = arena(&rig, &small(4096));
+        let small = arena.allocate(100, 1).unwrap();
+        let large = arena.allocate(10_000, 256).unwrap();
+        assert_eq!((large.offset, large.size), (0, 10_000));
+        assert_ne!(large.buffer, small.buffer);
+        // The current page goes on.
+        assert_eq!(arena.allocate(100, 1).unwrap().buffer, small.buffer);
+        assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (2, 1));
+        arena.flush(time.submitted()).unwrap();
+        arena.collect(&time.clock);
+        assert_eq!(arena.statistics().own_pages, 1, "the device is using it");
+        time.finish(1);
+        assert_eq!(arena.collect(&time.clock), 2);
+        assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 0));
+        arena.validate();
+        drop(arena);
+        rig.finish();
+    });
+}
+
+#[test]
+fn pages_of_large_uploads_are_kept_for_others_as_large_if_that_is_asked_for() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut time = Time::new();
+    let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 2, ..small(4096) });
+    let uploads = [10_000, 20_000, 30_000].map(|size| arena.allocate(size, 1).unwrap());
+    arena.flush(time.submitted()).unwrap();
+    time.finish(1);
+    arena.collect(&time.clock);
+    assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (2, 2));
+    rig.gpu.reset_calls();
+    // The smallest that is large enough, not the first.
+    let again = arena.allocate(15_000, 1).unwrap();
+    assert_eq!(again.buffer, uploads[1].buffer);
+    assert_eq!(rig.gpu.calls("vkCreateBuffer"), 0);
+    let too_large = arena.allocate(40_000, 1).unwrap();
+    assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
+    assert!(uploads.iter().all(|upload| upload.buffer != too_large.buffer));
+    arena.validate();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    rig.finish();
+}
+
+#[test]
+fn once_warm_no_page_is_made() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &UploadArenaCreateInfo { page_size: 4096, ..Default::default() });
+        let clock = Clock::new();
+        let lane = clock.add_lane().unwrap();
+        for frame in 0..300_u32 {
+            if frame == 10 {
+                rig.gpu.reset_calls();
+            }
+            let ticket = clock.begin_frame(lane, frame % 3);
+            arena.collect(&clock);
+            for at in 0..30 {
+                arena.write(&[1; 300], 1 << (at % 9)).unwrap();
+            }
+            arena.flush(ticket).unwrap();
+            clock.end_frame(ticket);
+            arena.validate();
+        }
+        assert_eq!(rig.gpu.calls("vkCreateBuffer") + rig.gpu.calls("vkAllocateMemory"), 0);
+        assert!(arena.statistics().pages <= 4 * 5, "{:?}", arena.statistics());
+        clock.idle();
+        arena.collect(&clock);
+        drop(arena);
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&rig, &small(4096));
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let mut frame = |slot| {
+        let ticket = clock.begin_frame(lane, slot);
+        arena.collect(&clock);
+        arena.write(&[1; 4096], 1).unwrap();
+        arena.flush(ticket).unwrap();
+        clock.end_frame(ticket);
+        arena.statistics().pages
+    };
+    for number in 0..30 {
+        frame(number % 3);
+    }
+    // Two frames in flight instead of three, from now on.
+    for number in 0..30 {
+        assert!(frame(number % 2) <= 3);
+    }
+    clock.idle();
+    arena.collect(&clock);
+    assert_eq!(arena.statistics().free_pages, arena.statistics().pages);
+    drop(arena);
+    rig.finish();
+}
+
+#[test]
+fn a_shared_page_is_free_when_all_recordings_that_used_it_are_done() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &UploadArenaCreateInfo { share_pages: true, ..small(4096) });
+        let clock = Clock::new();
+        let lanes = [clock.add_lane().unwrap(), clock.add_lane().unwrap()];
+        let mut buffers = Vec::new();
+        let mut end = 0;
+        for (at, lane) in (1..).zip(lanes) {
+            let upload = arena.write(&[1; 100], 1).unwrap();
+            assert!(upload.offset >= end);
+            end = upload.offset + upload.size;
+            buffers.push(upload.buffer);
+            let ticket = clock.open(lane);
+            arena.flush(ticket).unwrap();
+            clock.submit(ticket, at).unwrap();
+        }
+        assert_eq!(buffers[0], buffers[1], "the rest of the page was used");
+        // The recording of the second lane is done, though it came last; that of the first is not.
+        clock.completed(lanes[1], 2);
+        arena.collect(&clock);
+        assert!(
+            arena.write(&[2; 100], 1).unwrap().offset >= end,
+            "what the device reads was given out again"
+        );
+        // Now the first, too; but a third has begun to use the page.
+        clock.completed(lanes[0], 1);
+        arena.collect(&clock);
+        assert!(arena.write(&[2; 100], 1).unwrap().offset >= end + 100);
+        arena.validate();
+        let ticket = clock.open(lanes[0]);
+        arena.flush(ticket).unwrap();
+        clock.discard(ticket).unwrap();
+        arena.collect(&clock);
+        assert_eq!(
+            arena.write(&[2; 100], 1).unwrap().offset,
+            0,
+            "nobody uses the page: it is as a fresh one"
+        );
+        arena.validate();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn recordings_of_different_lanes_are_done_in_any_order() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&rig, &small(4096));
+    let clock = Clock::new();
+    let (slow, fast) = (clock.add_lane().unwrap(), clock.add_lane().unwrap());
+    let slow_ticket = clock.open(slow);
+    let held = arena.write(&[1; 4096], 1).unwrap();
+    arena.flush(slow_ticket).unwrap();
+    clock.submit(slow_ticket, 1).unwrap();
+    for value in 1..20 {
+        let ticket = clock.open(fast);
+        arena.collect(&clock);
+        assert_ne!(arena.write(&[2; 4096], 1).unwrap().buffer, held.buffer);
+        arena.flush(ticket).unwrap();
+        clock.submit(ticket, value).unwrap();
+        clock.completed(fast, value);
+    }
+    assert_eq!(arena.statistics().pages, 2);
+    clock.idle();
+    arena.collect(&clock);
+    drop(arena);
+    rig.finish();
+}
+
+#[test]
+fn pages_that_nobody_needs_for_long_are_given_back_but_for_those_kept() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let clock = Clock::new();
+    let mut arena =
+        arena(&rig, &UploadArenaCreateInfo { pages_kept: 2, idle_collects: Some(5), ..small(4096) });
+    arena.reserve(6 * 4096).unwrap();
+    for collection in 1..=10 {
+        arena.collect(&clock);
+        let expected = if collection < 5 { 6 } else { 2 };
+        assert_eq!(arena.statistics().pages, expected, "after {collection} collections");
+        assert_eq!(rig.allocator.statistics().block_count, expected as u64, "their memory goes with them");
+    }
+    arena.validate();
+    drop(arena);
+    rig.finish();
+}
+
+#[test]
+fn pages_of_an_arena_share_blocks_if_that_is_asked_for() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&rig, &UploadArenaCreateInfo { pages_per_block: 4, ..small(65_536) });
+    arena.reserve(8 * 65_536).unwrap();
+    assert_eq!((arena.statistics().pages, rig.allocator.statistics().block_count), (8, 2));
+    assert_eq!(arena.trim(), 8 * 65_536);
+    assert_eq!(rig.allocator.statistics().block_count, 0);
+    drop(arena);
+    rig.finish();
+}
+
+#[test]
+fn an_arena_that_is_dropped_too_early_leaks_what_the_device_may_use_and_nothing_else() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut time = Time::new();
+    let mut arena = arena(&rig, &UploadArenaCreateInfo { name: Some("early"), ..small(4096) });
+    arena.reserve(3 * 4096).unwrap();
+    let upload = arena.write(b"the device reads this later", 1).unwrap();
+    arena.flush(time.submitted()).unwrap();
+    drop(arena);
+    assert_eq!(rig.gpu.live().buffers, 1);
+    assert_eq!(rig.allocator.statistics().allocation_count, 1);
+    // SAFETY: the memory is still the arena's, and mapped.
+    assert_eq!(unsafe { upload.ptr.read() }, b't');
+    // SAFETY: nothing was submitted in truth.
+    unsafe { rig.gpu.device().destroy_buffer(upload.buffer, None) };
+    let Rig { allocator, gpu } = rig;
+    let leaks = allocator.destroy();
+    assert_eq!((leaks.len(), leaks[0].name.as_deref()), (1, Some("early")));
+    assert!(gpu.finish().is_empty());
+}
+
+#[test]
+fn an_arena_keeps_the_allocator_that_it_has_a_share_in() {
+    use std::sync::Arc;
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let Rig { allocator, gpu } = rig;
+    let allocator = Arc::new(allocator);
+    // SAFETY: nothing is submitted.
+    let mut arena = unsafe { UploadArena::new(Arc::clone(&allocator), &small(4096)) }.unwrap();
+    drop(allocator);
+    let moved = std::thread::spawn(move || {
+        arena.write(b"sublet", 1).unwrap();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+    });
+    moved.join().unwrap();
+    assert!(gpu.live().is_empty());
+    assert!(gpu.finish().is_empty());
+}

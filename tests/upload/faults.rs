@@ -1,0 +1,165 @@
+//! Each call of the driver fails in turn: everything is undone, and the driver's words are at the end of the error's sources.
+
+use std::error::Error;
+
+use ash::vk;
+use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadMemory, UploadRing, UploadRingCreateInfo};
+
+use crate::common::*;
+use crate::support::*;
+
+const RESULTS: [vk::Result; 3] = [
+    vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+    vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+    vk::Result::ERROR_DEVICE_LOST,
+];
+
+const CALLS: [&str; 5] =
+    ["vkCreateBuffer", "vkAllocateMemory", "vkMapMemory", "vkBindBufferMemory", "vkFlushMappedMemoryRanges"];
+
+type Operation = fn(&mut Arena<'_>, &mut Time) -> Result<(), Box<dyn Error>>;
+
+/// Each begins on an arena whose current page has 96 bytes left.
+const OPERATIONS: [(&str, Operation); 5] = [
+    ("another page", |arena, _| {
+        arena.write(&[1; 200], 1)?;
+        Ok(())
+    }),
+    ("a page of its own", |arena, _| {
+        arena.write(&[1; 20_000], 1)?;
+        Ok(())
+    }),
+    ("reserve", |arena, _| Ok(arena.reserve(5 * 4096)?)),
+    ("flush", |arena, time| Ok(arena.flush(time.submitted())?)),
+    ("write, flush", |arena, time| {
+        arena.write(&[1; 10], 1)?;
+        Ok(arena.flush(time.submitted())?)
+    }),
+];
+
+fn info() -> UploadArenaCreateInfo<'static> {
+    UploadArenaCreateInfo { memory: UploadMemory::PreferDevice, ..small(4096) }
+}
+
+#[test]
+fn every_call_may_fail_and_nothing_stays() {
+    on_every_profile(|profile| {
+        let mut failures = 0;
+        for (what, run) in OPERATIONS {
+            for call in CALLS {
+                for result in RESULTS {
+                    for nth in 0.. {
+                        let rig = Rig::new(profile);
+                        let mut time = Time::new();
+                        let mut arena = arena(&rig, &info());
+                        let first = arena.write(&[7; 4000], 1).unwrap();
+                        let (live, before) = (rig.gpu.live(), arena.statistics());
+                        rig.gpu.reset_calls();
+                        rig.gpu.faults().fail_nth(call, nth, result);
+                        let outcome = run(&mut arena, &mut time);
+                        rig.gpu.faults().clear();
+                        let failed = outcome.is_err();
+                        arena.validate();
+                        rig.allocator.validate();
+                        if let Err(error) = outcome {
+                            failures += 1;
+                            assert_eq!(driver_result(&*error), Some(result), "{what}: {error:?}");
+                            if what != "write, flush" {
+                                let after = arena.statistics();
+                                assert_eq!(rig.gpu.live(), live, "{what}: {call} {nth}");
+                                assert_eq!(after.pages, before.pages, "{what}: {call} {nth}");
+                                assert_eq!((after.used, after.rest), (before.used, before.rest), "{what}");
+                            }
+                            // The page that was there goes on, and what failed succeeds now.
+                            assert_eq!(arena.write(&[8; 10], 1).unwrap().buffer, first.buffer);
+                            run(&mut arena, &mut time).unwrap();
+                        }
+                        arena.flush(time.submitted()).unwrap();
+                        let copies = Copies::new(&rig, 4000, 1);
+                        copies.wait(0);
+                        copies.submit(0, &[(first, 0)]);
+                        assert!(copies.finish()[..4000].iter().all(|&byte| byte == 7));
+                        time.finish(100);
+                        arena.collect(&time.clock);
+                        arena.validate();
+                        drop(arena);
+                        rig.finish();
+                        if !failed {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(failures > 20);
+    });
+}
+
+#[test]
+fn arenas_and_rings_that_are_not_made_leave_nothing() {
+    on_every_profile(|profile| {
+        for call in CALLS {
+            for result in RESULTS {
+                let rig = Rig::new(profile);
+                rig.gpu.faults().fail_always(call, result);
+                // SAFETY: the usages are those of version 1.0.
+                match unsafe { UploadArena::new(&rig.allocator, &info()) } {
+                    // Only the dummy that is asked for its requirements can fail: pages come later.
+                    Ok(arena) => drop(arena),
+                    Err(error) => assert_eq!(driver_result(&error), Some(result)),
+                };
+                // SAFETY: as above.
+                match unsafe { UploadRing::new(&rig.allocator, &UploadRingCreateInfo::new(4096)) } {
+                    Ok(ring) => {
+                        assert_eq!(call, "vkFlushMappedMemoryRanges");
+                        drop(ring);
+                    }
+                    Err(error) => assert_eq!(driver_result(&error), Some(result), "{call}: {error:?}"),
+                };
+                rig.gpu.faults().clear();
+                rig.allocator.trim();
+                assert!(rig.gpu.live().is_empty(), "{call}: {:?}", rig.gpu.live());
+                rig.finish();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_ring_whose_flush_fails_is_finished_later() {
+    on_profiles(
+        |profile| {
+            profile
+                .types
+                .iter()
+                .any(|kind| kind.flags.contains(HOST_VISIBLE) && !kind.flags.contains(HOST_COHERENT))
+        },
+        |profile| {
+            let rig = Rig::new(profile);
+            let memory_type = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];
+            let pool_info =
+                sublet::PoolCreateInfo { block_size: 65_536, ..sublet::PoolCreateInfo::new(memory_type) };
+            let pool = std::sync::Arc::new(rig.pool(&pool_info).unwrap());
+            let info = UploadRingCreateInfo { pool: Some(pool.clone()), ..UploadRingCreateInfo::new(4096) };
+            let mut ring = ring(&rig, &info);
+            let mut time = Time::new();
+            let upload = ring.write(&[3; 100], 1).unwrap();
+            rig.gpu.faults().fail_nth("vkFlushMappedMemoryRanges", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+            let before = ring.statistics();
+            let error = ring.finish(time.submitted()).unwrap_err();
+            assert_eq!(error.result, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+            assert_eq!(ring.statistics(), before);
+            ring.finish(time.submitted()).unwrap();
+            let copies = Copies::new(&rig, 100, 1);
+            copies.wait(0);
+            copies.submit(0, &[(upload, 0)]);
+            assert_eq!(copies.finish()[..100], [3; 100]);
+            time.finish(100);
+            ring.collect(&time.clock);
+            ring.validate();
+            drop((ring, info));
+            rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
+            rig.finish();
+        },
+    );
+}

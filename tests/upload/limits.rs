@@ -1,0 +1,189 @@
+//! The memory limit of an arena, and waiting for room.
+
+use std::cell::Cell;
+
+use ash::vk;
+use sublet::retire::{Clock, Ticket};
+use sublet::upload::{UploadArenaCreateInfo, UploadError, WaitError};
+
+use crate::common::*;
+use crate::support::*;
+
+fn limited(pages: u64) -> UploadArenaCreateInfo<'static> {
+    UploadArenaCreateInfo { memory_limit: Some(pages * 4096), ..small(4096) }
+}
+
+#[test]
+fn the_limit_is_never_passed_and_what_is_refused_changes_nothing() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &limited(3));
+        for _ in 0..3 {
+            arena.allocate(4096, 1).unwrap();
+        }
+        let before = arena.statistics();
+        rig.gpu.reset_calls();
+        let full = UploadError::MemoryLimit { memory_limit: 3 * 4096, in_use: 3 * 4096, needed: 4096 };
+        assert_eq!(arena.allocate(1, 1), Err(full));
+        assert!(matches!(arena.allocate(5000, 1), Err(UploadError::MemoryLimit { needed: 5000.., .. })));
+        assert!(matches!(arena.reserve(1), Err(UploadError::MemoryLimit { .. })));
+        assert_eq!(arena.statistics(), before);
+        assert!(rig.gpu.call_counts().is_empty());
+        arena.validate();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn free_pages_give_way_to_what_needs_the_memory() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut time = Time::new();
+    let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 9, ..limited(4) });
+    arena.reserve(4 * 4096).unwrap();
+    // Two of the four pages go for one that is as large as two.
+    arena.allocate(8192, 1).unwrap();
+    let statistics = arena.statistics();
+    assert_eq!((statistics.pages, statistics.own_pages, statistics.reserved), (3, 1, 4 * 4096));
+    arena.flush(time.submitted()).unwrap();
+    time.finish(1);
+    arena.collect(&time.clock);
+    // And the other way round.
+    for _ in 0..4 {
+        arena.allocate(4096, 1).unwrap();
+    }
+    let statistics = arena.statistics();
+    assert_eq!((statistics.pages, statistics.own_pages, statistics.peak_reserved), (4, 0, 4 * 4096));
+    arena.validate();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    rig.finish();
+}
+
+#[test]
+fn reserving_more_than_the_limit_makes_no_page() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut arena = arena(&rig, &limited(4));
+    arena.allocate(1, 1).unwrap();
+    let before = arena.statistics();
+    assert!(arena.reserve(5 * 4096).is_err());
+    let after = arena.statistics();
+    assert_eq!((after.pages, after.reserved), (before.pages, before.reserved));
+    arena.reserve(4 * 4096 - 1).unwrap();
+    assert_eq!(arena.statistics().pages, 4);
+    arena.validate();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    rig.finish();
+}
+
+#[test]
+fn whoever_waits_gets_the_oldest_recordings_pages() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut time = Time::new();
+        let mut arena = arena(&rig, &limited(2));
+        let mut buffers = Vec::new();
+        for _ in 0..2 {
+            buffers.push(arena.write(&[1; 4096], 1).unwrap().buffer);
+            arena.flush(time.submitted()).unwrap();
+        }
+        let waits = Cell::new(0);
+        let wait = |_: Ticket| {
+            waits.set(waits.get() + 1);
+            time.finish(waits.get());
+            Ok::<(), vk::Result>(())
+        };
+        let upload = arena.allocate_or_wait(4096, 1, &time.clock, wait).unwrap();
+        assert_eq!((upload.buffer, waits.get()), (buffers[0], 1), "the older one, and nobody else");
+        // With room there is no wait.
+        assert!(arena.wait_for_room(1, 1, &time.clock, wait).is_ok());
+        assert_eq!(waits.get(), 2);
+        arena.wait_for_room(1, 1, &time.clock, wait).unwrap();
+        assert_eq!(waits.get(), 2);
+        arena.validate();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn what_is_done_already_is_not_waited_for() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut time = Time::new();
+    let mut arena = arena(&rig, &limited(1));
+    arena.write(&[1; 4096], 1).unwrap();
+    arena.flush(time.submitted()).unwrap();
+    time.finish(1);
+    let never = |_: Ticket| -> Result<(), ()> { panic!("there is nothing to wait for") };
+    arena.allocate_or_wait(1, 1, &time.clock, never).unwrap();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    rig.finish();
+}
+
+#[test]
+fn waiting_comes_to_an_end_whatever_the_caller_does() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut time = Time::new();
+    let mut arena = arena(&rig, &limited(1));
+    // The recording that is being made has all the memory: there is nothing to wait for.
+    arena.write(&[1; 4096], 1).unwrap();
+    let never = |_: Ticket| -> Result<(), ()> { panic!("there is nothing to wait for") };
+    let error = arena.allocate_or_wait(1, 1, &time.clock, never).unwrap_err();
+    assert!(matches!(error, WaitError::NoRoom(UploadError::MemoryLimit { .. })));
+    // What waiting cannot help.
+    let error = arena.allocate_or_wait(0, 1, &time.clock, never).unwrap_err();
+    assert_eq!(error, WaitError::NoRoom(UploadError::ZeroSize));
+    let error = arena.allocate_or_wait(1, 3, &time.clock, never).unwrap_err();
+    assert_eq!(error, WaitError::NoRoom(UploadError::Alignment { alignment: 3 }));
+    let ticket = time.submitted();
+    arena.flush(ticket).unwrap();
+    let before = arena.statistics();
+    // A wait that fails, and one that does not wait.
+    let error = arena.allocate_or_wait(1, 1, &time.clock, |_| Err(vk::Result::ERROR_DEVICE_LOST));
+    assert_eq!(error.unwrap_err(), WaitError::Wait(vk::Result::ERROR_DEVICE_LOST));
+    let mut calls = 0;
+    let error = arena.allocate_or_wait(1, 1, &time.clock, |asked| {
+        calls += 1;
+        assert_eq!(asked, ticket);
+        Ok::<(), ()>(())
+    });
+    assert_eq!((error.unwrap_err(), calls), (WaitError::NoProgress { ticket }, 1));
+    // A clock that knows nothing of the ticket.
+    let error = arena.allocate_or_wait(1, 1, &Clock::new(), |_| Ok::<(), ()>(()));
+    assert_eq!(error.unwrap_err(), WaitError::NoProgress { ticket });
+    // A page that could never be had, however long one waits.
+    let error = arena.allocate_or_wait(1 << 20, 1, &time.clock, never).unwrap_err();
+    assert!(matches!(error, WaitError::NoRoom(UploadError::MemoryLimit { .. })));
+    assert_eq!(arena.statistics(), before);
+    time.finish(1);
+    arena.collect(&time.clock);
+    arena.validate();
+    drop(arena);
+    rig.finish();
+}
+
+#[test]
+fn a_device_without_memory_is_waited_for_too() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut time = Time::new();
+    let mut arena = arena(&rig, &small(4096));
+    arena.write(&[1; 4096], 1).unwrap();
+    arena.flush(time.submitted()).unwrap();
+    rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let error = arena.allocate(1, 1).unwrap_err();
+    assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
+    let wait = |_: Ticket| {
+        time.finish(1);
+        Ok::<(), vk::Result>(())
+    };
+    arena.allocate_or_wait(1, 1, &time.clock, wait).unwrap();
+    assert_eq!(arena.statistics().pages, 1);
+    rig.gpu.faults().clear();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    rig.finish();
+}

@@ -1,0 +1,22 @@
+//! Uploads from outside, on every simulated GPU: arenas and rings, judged by what the device reads and by what the driver has
+//! to say.
+#![allow(
+    clippy::unwrap_used,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "a test that meets the unexpected is to fail, and its numbers are small"
+)]
+
+#[allow(unreachable_pub, dead_code, reason = "shared with another binary, and by the modules of this one")]
+#[path = "../allocator/common.rs"]
+mod common;
+#[allow(unreachable_pub, reason = "shared by the modules of this binary")]
+mod support;
+
+mod arena;
+mod content;
+mod faults;
+mod limits;
+mod memory;
+mod model;
+mod ring;

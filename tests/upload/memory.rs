@@ -1,0 +1,234 @@
+//! Which memory uploads are in, and what is refused when an arena or a ring is made.
+
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::upload::{
+    CreateUploadError, UploadArena, UploadArenaCreateInfo, UploadMemory, UploadRing, UploadRingCreateInfo,
+};
+use sublet::{Algorithm, AllocatorCreateFlags, PoolCreateInfo};
+
+use crate::common::*;
+use crate::support::*;
+
+/// Whether a type is in a device-local heap.
+fn is_near(rig: &Rig, memory_type: u32) -> bool {
+    let heap = rig.profile().heaps[rig.heap_of(memory_type) as usize];
+    heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL)
+}
+
+#[test]
+fn auto_takes_the_devices_memory_where_the_host_can_write_all_of_it() {
+    let (mut near, mut far) = (0, 0);
+    let counts = std::cell::RefCell::new((&mut near, &mut far));
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let made = arena(&rig, &small(4096));
+        let memory_type = made.memory_type_index();
+        assert!(rig.properties(memory_type).contains(HOST_VISIBLE));
+        let unified = profile.heaps.iter().all(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
+        let wide = rig
+            .types_with(HOST_VISIBLE | DEVICE_LOCAL, PROTECTED)
+            .into_iter()
+            .any(|kind| rig.heap_size(kind) > 256 * MIB || unified);
+        assert_eq!(is_near(&rig, memory_type), wide);
+        let mut counts = counts.borrow_mut();
+        *(if wide { &mut *counts.0 } else { &mut *counts.1 }) += 1;
+        drop(made);
+        rig.finish();
+    });
+    assert!(near > 2 && far > 0, "{near} and {far}: both kinds are needed");
+}
+
+#[test]
+fn the_choice_can_be_overridden_both_ways() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let usable = rig.types_with(HOST_VISIBLE, PROTECTED);
+        for (memory, wanted) in [(UploadMemory::PreferDevice, true), (UploadMemory::PreferHost, false)] {
+            let arena = arena(&rig, &UploadArenaCreateInfo { memory, ..small(4096) });
+            let ring = ring(&rig, &UploadRingCreateInfo { memory, ..UploadRingCreateInfo::new(4096) });
+            let memory_type = arena.memory_type_index();
+            assert_eq!(ring.memory_type_index(), memory_type);
+            let possible = usable.iter().any(|&kind| is_near(&rig, kind) == wanted);
+            assert_eq!(is_near(&rig, memory_type) == wanted, possible, "{memory:?}");
+            drop((arena, ring));
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn what_is_only_copied_from_stays_in_the_hosts_memory() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = UploadArenaCreateInfo { usage: vk::BufferUsageFlags::TRANSFER_SRC, ..small(4096) };
+        let arena = arena(&rig, &info);
+        let host = rig.types_with(HOST_VISIBLE, PROTECTED).into_iter().any(|kind| !is_near(&rig, kind));
+        assert_eq!(is_near(&rig, arena.memory_type_index()), !host);
+        drop(arena);
+        rig.finish();
+    });
+}
+
+#[test]
+fn addresses_are_those_of_the_buffer_plus_the_offset() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = UploadArenaCreateInfo { device_address: true, ..small(4096) };
+        let ring_info = UploadRingCreateInfo { device_address: true, ..UploadRingCreateInfo::new(4096) };
+        if !enabled(&rig.gpu).contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS) {
+            // SAFETY: what is not enabled is found out.
+            let error = unsafe { UploadArena::new(&rig.allocator, &info) }.unwrap_err();
+            assert_eq!(error, CreateUploadError::DeviceAddress);
+            // SAFETY: as above.
+            let error = unsafe { UploadRing::new(&rig.allocator, &ring_info) }.unwrap_err();
+            assert_eq!(error, CreateUploadError::DeviceAddress);
+            return rig.finish();
+        }
+        let mut arena = arena(&rig, &info);
+        let mut ring = ring(&rig, &ring_info);
+        for _ in 0..3 {
+            arena.allocate(3000, 1).unwrap();
+            ring.allocate(100, 1).unwrap();
+            for upload in [arena.allocate(64, 64).unwrap(), ring.allocate(64, 64).unwrap()] {
+                let info = vk::BufferDeviceAddressInfo::default().buffer(upload.buffer);
+                // SAFETY: the buffer is live and has the usage.
+                let base = unsafe { rig.gpu.device().get_buffer_device_address(&info) };
+                assert_ne!(base, 0);
+                assert_eq!(upload.address, Some(base + upload.offset));
+            }
+        }
+        let mut plain = crate::support::arena(&rig, &small(4096));
+        assert_eq!(plain.allocate(1, 1).unwrap().address, None);
+        // SAFETY: nothing was submitted.
+        unsafe { plain.destroy() };
+        // SAFETY: as above.
+        unsafe { arena.destroy() };
+        // SAFETY: as above.
+        unsafe { ring.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn arenas_share_the_blocks_of_a_pool_that_they_are_given() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
+        for algorithm in [Algorithm::Linear, Algorithm::Tlsf] {
+            let info = PoolCreateInfo {
+                block_size: MIB,
+                max_block_count: 1,
+                algorithm,
+                ..PoolCreateInfo::new(memory_type)
+            };
+            let pool = Arc::new(rig.pool(&info).unwrap());
+            let info = UploadArenaCreateInfo { pool: Some(Arc::clone(&pool)), ..small(65_536) };
+            let mut arenas: Vec<_> = (0..3).map(|_| arena(&rig, &info)).collect();
+            for arena in &mut arenas {
+                assert_eq!(arena.memory_type_index(), memory_type);
+                arena.allocate(60_000, 1).unwrap();
+                // Large ones come from the pool as well, and are refused where it refuses.
+                arena.allocate(100_000, 1).unwrap();
+                assert!(arena.allocate(2 << 20, 1).is_err());
+                arena.validate();
+            }
+            assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().block_count, 1);
+            for arena in arenas {
+                // SAFETY: nothing was submitted.
+                unsafe { arena.destroy() };
+            }
+            drop(info);
+            rig.destroy_pool(Arc::into_inner(pool).unwrap());
+        }
+        rig.finish();
+    });
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_nothing_made() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let other = Rig::new(profile);
+        let refused = |info: &UploadArenaCreateInfo<'_>| {
+            // SAFETY: what is wrong with the create-infos is found out.
+            let error = unsafe { UploadArena::new(&rig.allocator, info) }.unwrap_err();
+            assert!(rig.gpu.live().is_empty());
+            error
+        };
+        for page_size in [0, u64::MAX, u64::MAX - 63, 1 << 63] {
+            assert_eq!(refused(&small(page_size)), CreateUploadError::Size { size: page_size });
+            // SAFETY: as above.
+            let ring = unsafe { UploadRing::new(&rig.allocator, &UploadRingCreateInfo::new(page_size)) };
+            assert_eq!(ring.unwrap_err(), CreateUploadError::Size { size: page_size });
+        }
+        assert_eq!(
+            refused(&UploadArenaCreateInfo { usage: vk::BufferUsageFlags::empty(), ..small(4096) }),
+            CreateUploadError::NoUsage
+        );
+        assert_eq!(
+            refused(&UploadArenaCreateInfo { memory_limit: Some(4095), ..small(4096) }),
+            CreateUploadError::Limit { memory_limit: 4095, page_size: 4096 }
+        );
+        let pool = Arc::new(other.pool(&PoolCreateInfo::new(other.types()[0])).unwrap());
+        let info = UploadArenaCreateInfo { pool: Some(Arc::clone(&pool)), ..small(4096) };
+        assert_eq!(refused(&info), CreateUploadError::ForeignPool);
+        drop(info);
+        other.destroy_pool(Arc::into_inner(pool).unwrap());
+        other.finish();
+        let types = rig.types();
+        let hidden = types.into_iter().find(|&kind| !rig.properties(kind).contains(HOST_VISIBLE));
+        if let Some(memory_type) = hidden {
+            let pool = Arc::new(rig.pool(&PoolCreateInfo::new(memory_type)).unwrap());
+            let info = UploadArenaCreateInfo { pool: Some(Arc::clone(&pool)), ..small(4096) };
+            assert_eq!(refused(&info), CreateUploadError::NotHostVisible { memory_type });
+            drop(info);
+            rig.destroy_pool(Arc::into_inner(pool).unwrap());
+        }
+        rig.finish();
+    });
+}
+
+/// A page that no heap could hold.
+#[test]
+fn a_page_that_is_too_large_for_the_device_is_refused() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        // SAFETY: the usages are those of version 1.0.
+        let made = unsafe { UploadArena::new(&rig.allocator, &small(1 << 50)) };
+        assert!(
+            matches!(made, Err(CreateUploadError::Pool(_) | CreateUploadError::MemoryType(_))),
+            "{made:?}"
+        );
+        drop(made);
+        rig.gpu.take_messages();
+        rig.finish();
+    });
+}
+
+/// Margins and fills are for finding faults; uploads go on with them.
+#[test]
+fn the_searches_for_faults_do_not_get_in_the_way() {
+    let profile = sublet::sim::profiles::ALL[0];
+    let gpu = sublet::sim::Gpu::new(profile);
+    let debug = sublet::DebugSettings {
+        margin: 64,
+        detect_corruption: true,
+        fill: true,
+        ..sublet::DebugSettings::default()
+    };
+    let info = sublet::AllocatorCreateInfo { debug, ..create_info(&gpu) };
+    // SAFETY: the device outlives the allocator.
+    let allocator = unsafe { sublet::Allocator::new(&info) }.unwrap();
+    // SAFETY: the usages are those of version 1.0.
+    let mut arena = unsafe { UploadArena::new(&allocator, &small(4096)) }.unwrap();
+    for _ in 0..3 {
+        arena.write(&[0xff; 4096], 1).unwrap();
+        arena.write(&[0xff; 5000], 1).unwrap();
+    }
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    drop(allocator);
+    assert!(gpu.finish().is_empty());
+}

@@ -1,0 +1,216 @@
+//! Arenas and rings at random, beside a plain list of what is live: no two uploads overlap, everything is aligned and inside of
+//! its buffer, and the figures add up. Recordings of three lanes are done in any order.
+
+use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::upload::{RingError, Upload, UploadArenaCreateInfo, UploadError, UploadRingCreateInfo};
+
+use crate::common::*;
+use crate::support::*;
+
+/// A clock with lanes whose submissions run at random.
+struct Lanes {
+    clock: Clock,
+    lanes: Vec<LaneId>,
+    submitted: Vec<u64>,
+    done: Vec<u64>,
+    /// Recorded, and not submitted yet.
+    open: Vec<Ticket>,
+}
+
+impl Lanes {
+    fn new() -> Self {
+        let clock = Clock::new();
+        let lanes: Vec<_> = (0..3).map(|_| clock.add_lane().unwrap()).collect();
+        Self { clock, lanes, submitted: vec![0; 3], done: vec![0; 3], open: Vec::new() }
+    }
+
+    fn ticket(&mut self, random: &mut Random) -> Ticket {
+        let ticket = self.clock.open(random.pick(&self.lanes));
+        self.open.push(ticket);
+        ticket
+    }
+
+    /// Something becomes submitted, given up, or done.
+    fn go_on(&mut self, random: &mut Random) {
+        if !self.open.is_empty() && random.below(2) == 0 {
+            let ticket = self.open.swap_remove(random.below(self.open.len() as u64) as usize);
+            let lane = ticket.lane().index();
+            if random.below(8) == 0 {
+                self.clock.discard(ticket).unwrap();
+            } else {
+                self.submitted[lane] += 1;
+                self.clock.submit(ticket, self.submitted[lane]).unwrap();
+            }
+        }
+        let lane = random.below(3) as usize;
+        self.done[lane] += random.below(self.submitted[lane] - self.done[lane] + 1);
+        self.clock.completed(self.lanes[lane], self.done[lane]);
+    }
+
+    fn end(&mut self) {
+        for ticket in self.open.drain(..) {
+            self.clock.discard(ticket).unwrap();
+        }
+        self.clock.idle();
+    }
+}
+
+/// What is live: an upload, and the ticket of its recording once there is one.
+#[derive(Default)]
+struct Live(Vec<(Upload, Option<Ticket>)>);
+
+impl Live {
+    fn enter(&mut self, lanes: &Lanes, upload: Upload, size: u64, alignment: u64) {
+        assert_eq!((upload.size, upload.offset % alignment), (size, 0));
+        self.0.retain(|(_, ticket)| ticket.is_none_or(|ticket| !lanes.clock.is_done(ticket)));
+        for (other, _) in &self.0 {
+            let apart = other.buffer != upload.buffer
+                || other.offset + other.size <= upload.offset
+                || upload.offset + upload.size <= other.offset;
+            assert!(apart, "{upload:?} and {other:?} overlap");
+        }
+        self.0.push((upload, None));
+    }
+
+    fn name(&mut self, name: Ticket) {
+        for (_, ticket) in &mut self.0 {
+            ticket.get_or_insert(name);
+        }
+    }
+
+    fn bytes(&self, lanes: &Lanes) -> u64 {
+        let live =
+            self.0.iter().filter(|(_, ticket)| ticket.is_none_or(|ticket| !lanes.clock.is_done(ticket)));
+        live.map(|(upload, _)| upload.size).sum()
+    }
+}
+
+fn steps() -> u64 {
+    from_environment("SUBLET_UPLOAD_STEPS", 1500)
+}
+
+#[test]
+fn arenas_agree_with_a_list_of_what_is_live() {
+    on_every_profile(|profile| {
+        for seed in 0..4 {
+            let rig = Rig::new(profile);
+            let mut random = Random::new(seed);
+            let info = UploadArenaCreateInfo {
+                share_pages: seed % 2 == 0,
+                memory_limit: (seed >= 2).then_some(20 * 4096),
+                own_pages_kept: seed as u32,
+                pages_per_block: 1 + seed as u32,
+                pages_kept: 1,
+                idle_collects: Some(3),
+                ..small(4096)
+            };
+            let mut arena = arena(&rig, &info);
+            let (mut lanes, mut live) = (Lanes::new(), Live::default());
+            for _ in 0..steps() {
+                match random.below(20) {
+                    0..=13 => {
+                        let bits = random.pick(&[10, 10, 10, 10, 10, 10, 14]);
+                        let size = random.size(bits);
+                        let alignment = 1 << random.below(12);
+                        match arena.allocate(size, alignment) {
+                            Ok(upload) => {
+                                live.enter(&lanes, upload, size, alignment);
+                                // SAFETY: it is ours, and as long as that.
+                                unsafe { upload.ptr.write_bytes(1, size as usize) };
+                            }
+                            Err(error) => assert!(
+                                matches!(error, UploadError::MemoryLimit { memory_limit, in_use, needed }
+                                    if in_use + needed > memory_limit),
+                                "{error}"
+                            ),
+                        }
+                    }
+                    14 | 15 => {
+                        let ticket = lanes.ticket(&mut random);
+                        arena.flush(ticket).unwrap();
+                        live.name(ticket);
+                    }
+                    16 | 17 => lanes.go_on(&mut random),
+                    18 => {
+                        arena.collect(&lanes.clock);
+                        assert!(arena.statistics().used >= live.bytes(&lanes));
+                    }
+                    _ if random.below(10) == 0 => assert!(arena.trim() % 64 == 0),
+                    _ if random.below(10) == 0 => drop(arena.reserve(random.below(9000))),
+                    _ => lanes.go_on(&mut random),
+                }
+                arena.validate();
+                let statistics = arena.statistics();
+                assert!(statistics.reserved <= info.memory_limit.unwrap_or(u64::MAX));
+                assert!(statistics.used >= live.bytes(&lanes));
+            }
+            lanes.end();
+            arena.flush(lanes.ticket(&mut random)).unwrap();
+            lanes.end();
+            arena.collect(&lanes.clock);
+            let statistics = arena.statistics();
+            assert_eq!((statistics.used, statistics.padding, statistics.tail), (0, 0, 0));
+            assert_eq!(statistics.pages_in_flight, 0);
+            rig.validate();
+            drop(arena);
+            rig.finish();
+        }
+    });
+}
+
+#[test]
+fn rings_agree_with_a_list_of_what_is_live() {
+    on_every_profile(|profile| {
+        for seed in 0..4 {
+            let rig = Rig::new(profile);
+            let mut random = Random::new(seed);
+            let mut ring = ring(&rig, &UploadRingCreateInfo::new(1 << (11 + seed)));
+            let size_of_ring = ring.statistics().size;
+            let (mut lanes, mut live) = (Lanes::new(), Live::default());
+            let mut refused = 0;
+            for _ in 0..steps() {
+                match random.below(20) {
+                    0..=9 => {
+                        let size = random.size(10);
+                        let alignment = 1 << random.below(10);
+                        let free = ring.statistics().free;
+                        match ring.allocate(size, alignment) {
+                            Ok(upload) => {
+                                assert!(upload.offset + size <= size_of_ring);
+                                live.enter(&lanes, upload, size, alignment);
+                                // SAFETY: it is ours, and as long as that.
+                                unsafe { upload.ptr.write_bytes(1, size as usize) };
+                            }
+                            Err(RingError::Full { free: told, largest_free, .. }) => {
+                                refused += 1;
+                                assert_eq!(told, free);
+                                assert!(largest_free <= free && largest_free < size + alignment - 1);
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                    10..=12 => {
+                        let ticket = lanes.ticket(&mut random);
+                        ring.finish(ticket).unwrap();
+                        live.name(ticket);
+                    }
+                    13..=16 => lanes.go_on(&mut random),
+                    _ => assert!(ring.collect(&lanes.clock) <= ring.statistics().size as usize),
+                }
+                ring.validate();
+                let statistics = ring.statistics();
+                let sum = statistics.used + statistics.padding + statistics.tail + statistics.free;
+                assert_eq!(sum, size_of_ring);
+                assert!(statistics.used >= live.bytes(&lanes));
+            }
+            assert!(refused > 5, "the ring was never full");
+            lanes.end();
+            ring.finish(lanes.ticket(&mut random)).unwrap();
+            lanes.end();
+            ring.collect(&lanes.clock);
+            assert_eq!(ring.statistics().free, size_of_ring);
+            drop(ring);
+            rig.finish();
+        }
+    });
+}
