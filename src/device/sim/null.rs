@@ -13,6 +13,7 @@ use ash::vk::Handle as _;
 use parking_lot::Mutex;
 
 use super::chain;
+use super::descriptors;
 use super::entry::{EntryPoint, entries};
 use super::extensions;
 use super::gpu::Gpu;
@@ -24,7 +25,8 @@ use crate::base::cast::{host_size, widen};
 ///
 /// The objects are ash's own. Memory types, heaps and limits are the profile's. Memory is a number and holds no bytes;
 /// **what `vkMapMemory` returns points nowhere and must not be read or written**. Buffers and images have simple
-/// requirements: the size of what was asked for, the profile's alignment, every memory type. Nothing is checked, nothing is
+/// requirements: the size of what was asked for, the profile's alignment, every memory type. Descriptor pools never refuse,
+/// and their sets are handles and nothing else. Nothing is checked, nothing is
 /// counted, nothing leaks. Functions that have nothing to do with memory, such as those of queues, are the simulated device's.
 ///
 /// # Complexity
@@ -192,7 +194,7 @@ unsafe fn header(device: vk::Device) -> &'static Header {
 /// The null device's entry point of a name, where it has one of its own.
 pub(super) fn function(name: &str) -> vk::PFN_vkVoidFunction {
     let found = |entry: &&EntryPoint| entry.offers.iter().any(|offer| offer.name == name);
-    ENTRIES.iter().find(found).map(|entry| entry.function)
+    ENTRIES.iter().chain(descriptors::NULL_ENTRIES).find(found).map(|entry| entry.function)
 }
 
 entries! {

@@ -84,9 +84,36 @@ fn functions_of_later_versions_answer_the_same() {
 }
 
 #[test]
+fn descriptor_pools_never_refuse_and_sets_are_all_different() {
+    let gpu = NullGpu::new(profile("nvidia-h200"));
+    let device = gpu.device();
+    let layout = unsafe { device.create_descriptor_set_layout(&Default::default(), None) }.unwrap();
+    let info = vk::DescriptorPoolCreateInfo::default().max_sets(1);
+    let pool = unsafe { device.create_descriptor_pool(&info, None) }.unwrap();
+    let layouts = [layout; 5];
+    let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+    let mut sets = unsafe { device.allocate_descriptor_sets(&info) }.unwrap();
+    sets.extend(unsafe { device.allocate_descriptor_sets(&info) }.unwrap());
+    assert!(sets.iter().all(|set| *set != vk::DescriptorSet::null()));
+    unsafe { device.free_descriptor_sets(pool, &sets[..1]) }.unwrap();
+    unsafe { device.reset_descriptor_pool(pool, vk::DescriptorPoolResetFlags::empty()) }.unwrap();
+    let pipeline = unsafe { device.create_pipeline_layout(&Default::default(), None) }.unwrap();
+    let commands = vk::CommandBuffer::null();
+    let point = vk::PipelineBindPoint::COMPUTE;
+    unsafe { device.cmd_bind_descriptor_sets(commands, point, pipeline, 0, &sets, &[]) };
+    unsafe { device.cmd_push_constants(commands, pipeline, vk::ShaderStageFlags::COMPUTE, 0, &[0; 4]) };
+    unsafe { device.update_descriptor_sets(&[vk::WriteDescriptorSet::default()], &[]) };
+    unsafe { device.destroy_pipeline_layout(pipeline, None) };
+    unsafe { device.destroy_descriptor_pool(pool, None) };
+    sets.sort_unstable();
+    sets.dedup();
+    assert_eq!(sets.len(), 10);
+}
+
+#[test]
 fn what_it_replaces_exists() {
     use super::super::{entry, null};
-    for it in null::ENTRIES {
+    for it in null::ENTRIES.iter().chain(super::super::descriptors::NULL_ENTRIES) {
         for offer in it.offers {
             let (_, known) = entry::Call::find(offer.name).unwrap();
             assert!(known.offers.iter().any(|other| other.name == offer.name && other.when == offer.when));

@@ -1,0 +1,338 @@
+//! What is written is there, and what cannot be written is reported and changes nothing.
+
+use super::kit::foreign;
+use super::*;
+
+const UNIFORM: Type = Type::UNIFORM_BUFFER;
+const STORAGE: Type = Type::STORAGE_BUFFER;
+
+fn whole(buffer: vk::Buffer) -> vk::DescriptorBufferInfo {
+    vk::DescriptorBufferInfo { buffer, offset: 0, range: vk::WHOLE_SIZE }
+}
+
+#[test]
+fn what_is_written_is_found() {
+    let mut kit = strict();
+    let bindings = [
+        many(0, UNIFORM, 2),
+        at(2, Type::UNIFORM_TEXEL_BUFFER),
+        at(3, Type::COMBINED_IMAGE_SAMPLER),
+        at(4, Type::STORAGE_IMAGE),
+        many(5, Type::INLINE_UNIFORM_BLOCK, 16),
+    ];
+    let layout = kit.layout(&bindings);
+    let sizes = kit::pool_sizes(&[
+        (UNIFORM, 2),
+        (Type::UNIFORM_TEXEL_BUFFER, 1),
+        (Type::COMBINED_IMAGE_SAMPLER, 1),
+        (Type::STORAGE_IMAGE, 1),
+        (Type::INLINE_UNIFORM_BLOCK, 16),
+    ]);
+    let mut inline =
+        vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
+    let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
+    let pool = kit.try_pool(&info.push_next(&mut inline)).unwrap();
+    let set = kit.set(pool, layout).unwrap();
+    let buffer = kit.buffer();
+    let texels = kit.buffer_view(buffer);
+    let sampler = kit.sampler();
+    let view = kit.image_view(vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::STORAGE);
+    let info = vk::DescriptorBufferInfo { buffer, offset: 256, range: 128 };
+    kit.write_buffers(set, (0, 1), UNIFORM, &[info]);
+    let views = [texels];
+    let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(2);
+    let write = write.descriptor_type(Type::UNIFORM_TEXEL_BUFFER).texel_buffer_view(&views);
+    unsafe { kit.device().update_descriptor_sets(&[write], &[]) };
+    let read = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
+    let combined = vk::DescriptorImageInfo { sampler, image_view: view, image_layout: read };
+    kit.write_image(set, (3, 0), Type::COMBINED_IMAGE_SAMPLER, combined);
+    let general = vk::ImageLayout::GENERAL;
+    let image = vk::DescriptorImageInfo { sampler: foreign(), image_view: view, image_layout: general };
+    kit.write_image(set, (4, 0), Type::STORAGE_IMAGE, image);
+    let mut data = vk::WriteDescriptorSetInlineUniformBlock::default().data(&[1, 2, 3, 4]);
+    let mut write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(5).dst_array_element(8);
+    write = write.descriptor_type(Type::INLINE_UNIFORM_BLOCK).push_next(&mut data);
+    write.descriptor_count = 4;
+    unsafe { kit.device().update_descriptor_sets(&[write], &[]) };
+
+    let gpu = &kit.gpu;
+    assert_eq!(gpu.descriptor(set, 0, 0), None);
+    let expected = Descriptor::Buffer { kind: UNIFORM, buffer, offset: 256, range: 128 };
+    assert_eq!(gpu.descriptor(set, 0, 1), Some(expected));
+    let expected = Descriptor::Texels { kind: Type::UNIFORM_TEXEL_BUFFER, view: texels };
+    assert_eq!(gpu.descriptor(set, 2, 0), Some(expected));
+    let kind = Type::COMBINED_IMAGE_SAMPLER;
+    assert_eq!(gpu.descriptor(set, 3, 0), Some(Descriptor::Image { kind, sampler, view, layout: read }));
+    let (kind, sampler) = (Type::STORAGE_IMAGE, vk::Sampler::null());
+    assert_eq!(gpu.descriptor(set, 4, 0), Some(Descriptor::Image { kind, sampler, view, layout: general }));
+    assert_eq!(gpu.inline_uniform_data(set, 5), Some(vec![0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4]));
+    kit.expect_silence();
+}
+
+#[test]
+fn a_write_goes_on_in_the_bindings_behind() {
+    let mut kit = strict();
+    let layout = kit.layout(&[many(0, STORAGE, 2), many(1, STORAGE, 0), many(2, STORAGE, 2)]);
+    let pool = kit.pool(1, &[(STORAGE, 4)]);
+    let set = kit.set(pool, layout).unwrap();
+    let buffer = kit.buffer();
+    kit.write_buffers(set, (0, 1), STORAGE, &[whole(buffer); 3]);
+    kit.expect_silence();
+    let written = |binding, element| kit.gpu.descriptor(set, binding, element).is_some();
+    assert_eq!([written(0, 0), written(0, 1), written(2, 0), written(2, 1)], [false, true, true, true]);
+    kit.write_buffers(set, (0, 1), STORAGE, &[whole(buffer); 4]);
+    kit.expect("VUID-VkWriteDescriptorSet-dstArrayElement-00321");
+}
+
+#[test]
+fn a_write_does_not_go_on_into_another_kind_of_binding() {
+    let mut kit = strict();
+    let mut vertex = at(1, STORAGE);
+    vertex.stage_flags = vk::ShaderStageFlags::VERTEX;
+    for second in [at(1, UNIFORM), vertex] {
+        let layout = kit.layout(&[at(0, STORAGE), second]);
+        let pool = kit.pool(1, &[(STORAGE, 2), (UNIFORM, 1)]);
+        let set = kit.set(pool, layout).unwrap();
+        let buffer = kit.buffer();
+        kit.write_buffers(set, (0, 0), STORAGE, &[whole(buffer); 2]);
+        kit.expect("VUID-VkWriteDescriptorSet-descriptorCount-00317");
+        assert_eq!(kit.gpu.descriptor(set, 0, 0), None);
+    }
+    let flags = [vk::DescriptorBindingFlags::PARTIALLY_BOUND, vk::DescriptorBindingFlags::empty()];
+    let layout = kit.flagged(&[at(0, STORAGE), at(1, STORAGE)], &flags);
+    let pool = kit.pool(1, &[(STORAGE, 2)]);
+    let set = kit.set(pool, layout).unwrap();
+    let buffer = kit.buffer();
+    kit.write_buffers(set, (0, 0), STORAGE, &[whole(buffer); 2]);
+    kit.expect("VUID-VkWriteDescriptorSet-descriptorCount-03048");
+}
+
+#[test]
+fn one_wrong_write_keeps_all_others_of_its_call_out() {
+    let mut kit = strict();
+    let layout = kit.layout(&[at(0, STORAGE), at(1, STORAGE)]);
+    let pool = kit.pool(1, &[(STORAGE, 2)]);
+    let set = kit.set(pool, layout).unwrap();
+    let infos = [whole(kit.buffer())];
+    let write = |binding| {
+        let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(binding);
+        write.descriptor_type(STORAGE).buffer_info(&infos)
+    };
+    unsafe { kit.device().update_descriptor_sets(&[write(0), write(7)], &[]) };
+    kit.expect("VUID-VkWriteDescriptorSet-dstBinding-00315");
+    assert_eq!(kit.gpu.descriptor(set, 0, 0), None);
+}
+
+#[test]
+fn writes_to_places_that_are_not_there() {
+    let mut kit = strict();
+    let layout = kit.layout(&[many(0, STORAGE, 2), many(2, STORAGE, 1)]);
+    let pool = kit.pool(4, &[(STORAGE, 12)]);
+    let set = kit.set(pool, layout).unwrap();
+    let buffer = kit.buffer();
+    for (place, kind, rule) in [
+        ((3, 0), STORAGE, "VUID-VkWriteDescriptorSet-dstBinding-00315"),
+        ((1, 0), STORAGE, "VUID-VkWriteDescriptorSet-dstBinding-00316"),
+        ((0, 0), UNIFORM, "VUID-VkWriteDescriptorSet-descriptorType-00319"),
+        ((0, 2), STORAGE, "VUID-VkWriteDescriptorSet-dstArrayElement-00321"),
+        ((0, u32::MAX), STORAGE, "VUID-VkWriteDescriptorSet-dstArrayElement-00321"),
+        ((2, 1), STORAGE, "VUID-VkWriteDescriptorSet-dstArrayElement-00321"),
+    ] {
+        kit.write_buffer(set, place, kind, buffer);
+        kit.expect(rule);
+    }
+    kit.write_buffers(set, (0, 0), STORAGE, &[]);
+    kit.expect("VUID-VkWriteDescriptorSet-descriptorCount-arraylength");
+    for handle in [foreign(), vk::DescriptorSet::null()] {
+        kit.write_buffer(handle, (0, 0), STORAGE, buffer);
+        kit.expect("VUID-VkWriteDescriptorSet-dstSet-00320");
+    }
+    kit.reset(pool).unwrap();
+    kit.write_buffer(set, (0, 0), STORAGE, buffer);
+    kit.expect("VUID-VkWriteDescriptorSet-dstSet-00320");
+}
+
+#[test]
+fn a_variable_binding_ends_where_the_set_says() {
+    let mut kit = strict();
+    let layout =
+        kit.flagged(&[many(0, STORAGE, 100)], &[vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT]);
+    let pool = kit.pool(2, &[(STORAGE, 10)]);
+    let set = kit.variable(pool, layout, 3).unwrap();
+    let buffer = kit.buffer();
+    kit.write_buffer(set, (0, 2), STORAGE, buffer);
+    kit.expect_silence();
+    kit.write_buffer(set, (0, 3), STORAGE, buffer);
+    kit.expect("VUID-VkWriteDescriptorSet-dstArrayElement-00321");
+    let empty = kit.variable(pool, layout, 0).unwrap();
+    kit.write_buffer(empty, (0, 0), STORAGE, buffer);
+    kit.expect("VUID-VkWriteDescriptorSet-dstArrayElement-00321");
+}
+
+#[test]
+fn buffers_that_do_not_fit_their_descriptors() {
+    let mut kit = strict();
+    let layout = kit.layout(&[at(0, UNIFORM), at(1, STORAGE)]);
+    let pool = kit.pool(1, &[(UNIFORM, 1), (STORAGE, 1)]);
+    let set = kit.set(pool, layout).unwrap();
+    let buffer = kit.buffer();
+    let plain = kit.buffer_of(1024, vk::BufferUsageFlags::TRANSFER_DST);
+    let large = kit.buffer_of(1 << 20, vk::BufferUsageFlags::UNIFORM_BUFFER);
+    let info = |buffer, offset, range| vk::DescriptorBufferInfo { buffer, offset, range };
+    let cases = [
+        (UNIFORM, info(foreign(), 0, 16), "VUID-VkDescriptorBufferInfo-buffer-parameter"),
+        (UNIFORM, info(vk::Buffer::null(), 0, vk::WHOLE_SIZE), "VUID-VkDescriptorBufferInfo-buffer-02998"),
+        (UNIFORM, info(plain, 0, 16), "VUID-VkWriteDescriptorSet-descriptorType-00330"),
+        (STORAGE, info(plain, 0, 16), "VUID-VkWriteDescriptorSet-descriptorType-00331"),
+        (UNIFORM, info(buffer, 32, 16), "VUID-VkWriteDescriptorSet-descriptorType-00327"),
+        (STORAGE, info(buffer, 8, 16), "VUID-VkWriteDescriptorSet-descriptorType-00328"),
+        (UNIFORM, info(large, 0, 1 << 17), "VUID-VkWriteDescriptorSet-descriptorType-00332"),
+        (UNIFORM, info(large, 0, vk::WHOLE_SIZE), "VUID-VkWriteDescriptorSet-descriptorType-00332"),
+        (STORAGE, info(buffer, 1024, 16), "VUID-VkDescriptorBufferInfo-offset-00340"),
+        (STORAGE, info(buffer, 0, 0), "VUID-VkDescriptorBufferInfo-range-00341"),
+        (STORAGE, info(buffer, 512, 513), "VUID-VkDescriptorBufferInfo-range-00342"),
+    ];
+    for (kind, info, rule) in cases {
+        let binding = u32::from(kind == STORAGE);
+        kit.write_buffers(set, (binding, 0), kind, &[info]);
+        kit.expect(rule);
+        assert_eq!(kit.gpu.descriptor(set, binding, 0), None);
+    }
+    // Without memory, and without an array.
+    let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    let bare = unsafe { kit.device().create_buffer(&info, None) }.unwrap();
+    kit.write_buffers(set, (1, 0), STORAGE, &[whole(bare)]);
+    kit.expect("VUID-VkWriteDescriptorSet-descriptorType-00329");
+    unsafe { kit.device().destroy_buffer(bare, None) };
+    kit.write_buffers(set, (1, 0), STORAGE, &[whole(bare)]);
+    kit.expect("VUID-VkDescriptorBufferInfo-buffer-parameter");
+    let mut write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(1).descriptor_type(STORAGE);
+    write.descriptor_count = 1;
+    unsafe { kit.device().update_descriptor_sets(&[write], &[]) };
+    kit.expect("VUID-VkWriteDescriptorSet-descriptorType-00324");
+}
+
+#[test]
+fn views_and_samplers_that_do_not_fit_their_descriptors() {
+    let mut kit = strict();
+    let bindings = [
+        at(0, Type::SAMPLED_IMAGE),
+        at(1, Type::STORAGE_IMAGE),
+        at(2, Type::SAMPLER),
+        at(3, Type::UNIFORM_TEXEL_BUFFER),
+        at(4, Type::INPUT_ATTACHMENT),
+    ];
+    let layout = kit.layout(&bindings);
+    let pool = kit.pool(1, &bindings.map(|binding| (binding.descriptor_type, 1)));
+    let set = kit.set(pool, layout).unwrap();
+    let sampled = kit.image_view(vk::ImageUsageFlags::SAMPLED);
+    let stored = kit.image_view(vk::ImageUsageFlags::STORAGE);
+    let read = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
+    let image = |view, layout| vk::DescriptorImageInfo {
+        sampler: vk::Sampler::null(),
+        image_view: view,
+        image_layout: layout,
+    };
+    for (binding, info, rule) in [
+        (0, image(stored, read), "VUID-VkWriteDescriptorSet-descriptorType-00337"),
+        (0, image(foreign(), read), "VUID-VkWriteDescriptorSet-descriptorType-02996"),
+        (0, image(vk::ImageView::null(), read), "VUID-VkWriteDescriptorSet-descriptorType-02997"),
+        (1, image(sampled, vk::ImageLayout::GENERAL), "VUID-VkWriteDescriptorSet-descriptorType-00339"),
+        (1, image(stored, read), "VUID-VkWriteDescriptorSet-descriptorType-04152"),
+        (2, image(sampled, read), "VUID-VkWriteDescriptorSet-descriptorType-00325"),
+        (4, image(sampled, read), "VUID-VkWriteDescriptorSet-descriptorType-00338"),
+    ] {
+        kit.write_image(set, (binding, 0), bindings[usize::try_from(binding).unwrap()].descriptor_type, info);
+        kit.expect(rule);
+    }
+    let only_storage = kit.buffer_of(256, vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER);
+    let texels = kit.buffer_view(only_storage);
+    for (view, rule) in [
+        (texels, "VUID-VkWriteDescriptorSet-descriptorType-08765"),
+        (foreign(), "VUID-VkWriteDescriptorSet-descriptorType-02994"),
+        (vk::BufferView::null(), "VUID-VkWriteDescriptorSet-descriptorType-02995"),
+    ] {
+        let views = [view];
+        let write = vk::WriteDescriptorSet::default().dst_set(set).dst_binding(3);
+        let write = write.descriptor_type(Type::UNIFORM_TEXEL_BUFFER).texel_buffer_view(&views);
+        unsafe { kit.device().update_descriptor_sets(&[write], &[]) };
+        kit.expect(rule);
+    }
+}
+
+#[test]
+fn inline_uniform_blocks_are_written_in_fours() {
+    let mut kit = strict();
+    let kind = Type::INLINE_UNIFORM_BLOCK;
+    let layout = kit.layout(&[many(0, kind, 16)]);
+    let sizes = kit::pool_sizes(&[(kind, 16)]);
+    let mut inline =
+        vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
+    let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
+    let pool = kit.try_pool(&info.push_next(&mut inline)).unwrap();
+    let set = kit.set(pool, layout).unwrap();
+    let bytes = [7; 20];
+    for (offset, count, data, rule) in [
+        (2, 4, 4, "VUID-VkWriteDescriptorSet-descriptorType-02219"),
+        (0, 6, 6, "VUID-VkWriteDescriptorSet-descriptorType-02220"),
+        (0, 8, 4, "VUID-VkWriteDescriptorSet-descriptorType-02221"),
+        (0, 20, 20, "VUID-VkWriteDescriptorSet-dstArrayElement-00321"),
+    ] {
+        let mut block = vk::WriteDescriptorSetInlineUniformBlock::default().data(&bytes[..data]);
+        let write = vk::WriteDescriptorSet::default().dst_set(set).dst_array_element(offset);
+        let mut write = write.descriptor_type(kind).push_next(&mut block);
+        write.descriptor_count = count;
+        unsafe { kit.device().update_descriptor_sets(&[write], &[]) };
+        kit.expect(rule);
+    }
+    assert_eq!(kit.gpu.inline_uniform_data(set, 0), None);
+}
+
+#[test]
+fn immutable_samplers_are_there_and_stay() {
+    let mut kit = strict();
+    let (own, other) = (kit.sampler(), kit.sampler());
+    let samplers = [own];
+    let bindings = [
+        at(0, Type::SAMPLER).immutable_samplers(&samplers),
+        at(1, Type::COMBINED_IMAGE_SAMPLER).immutable_samplers(&samplers),
+    ];
+    let layout = kit.layout(&bindings);
+    let pool = kit.pool(1, &[(Type::SAMPLER, 1), (Type::COMBINED_IMAGE_SAMPLER, 1)]);
+    let set = kit.set(pool, layout).unwrap();
+    let sampler_of = |kit: &Kit, binding| match kit.gpu.descriptor(set, binding, 0) {
+        Some(Descriptor::Image { sampler, .. }) => Some(sampler),
+        _ => None,
+    };
+    assert_eq!((sampler_of(&kit, 0), sampler_of(&kit, 1)), (Some(own), None));
+    let view = kit.image_view(vk::ImageUsageFlags::SAMPLED);
+    let read = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
+    let info = vk::DescriptorImageInfo { sampler: other, image_view: view, image_layout: read };
+    kit.write_image(set, (1, 0), Type::COMBINED_IMAGE_SAMPLER, info);
+    kit.expect_silence();
+    assert_eq!(sampler_of(&kit, 1), Some(own));
+    kit.write_image(set, (0, 0), Type::SAMPLER, info);
+    kit.expect("VUID-VkWriteDescriptorSet-descriptorType-02752");
+}
+
+#[test]
+fn a_mutable_descriptor_becomes_what_its_list_has() {
+    let mut kit = strict();
+    let types = [STORAGE, UNIFORM];
+    let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&types)];
+    let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
+    let bindings = [many(0, Type::MUTABLE_EXT, 2)];
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable);
+    let layout = kit.try_layout(&info).unwrap();
+    let pool = kit.pool(1, &[(Type::MUTABLE_EXT, 2)]);
+    let set = kit.set(pool, layout).unwrap();
+    let buffer = kit.buffer();
+    for kind in types {
+        kit.write_buffer(set, (0, 1), kind, buffer);
+        assert_eq!(kit.gpu.descriptor(set, 0, 1).map(|descriptor| descriptor.kind()), Some(kind));
+    }
+    kit.expect_silence();
+    let info = vk::DescriptorImageInfo::default().sampler(kit.sampler());
+    kit.write_image(set, (0, 0), Type::SAMPLER, info);
+    kit.expect("VUID-VkWriteDescriptorSet-dstSet-04611");
+}
