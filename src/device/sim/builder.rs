@@ -232,6 +232,7 @@ pub(super) fn create_device(
     let mut indexing = vk::PhysicalDeviceDescriptorIndexingFeatures::default();
     let mut inline = vk::PhysicalDeviceInlineUniformBlockFeatures::default();
     let mut mutable = vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default();
+    let mut descriptor_buffers = vk::PhysicalDeviceDescriptorBufferFeaturesEXT::default();
     let mut plain = vk::PhysicalDeviceFeatures2::default();
     let info = vk::DeviceCreateInfo::default()
         .queue_create_infos(&queues)
@@ -244,6 +245,7 @@ pub(super) fn create_device(
         .push_next(&mut pageable)
         .push_next(&mut coherent)
         .push_next(&mut protected)
+        .push_next(&mut descriptor_buffers)
         .push_next(&mut indexing)
         .push_next(&mut inline)
         .push_next(&mut mutable)

@@ -132,6 +132,7 @@ impl DeviceState {
             .chain(image_views)
             .chain(self.other_names())
             .chain(self.descriptor_names())
+            .chain(self.pipeline_names())
             .chain(memories)
             .collect()
     }

@@ -10,8 +10,8 @@ use ash::vk::Handle as _;
 
 use super::state::{self, Device, Hub, registry};
 use super::{
-    bind, commands, descriptors, device, external, instance, mapping, memory, messenger, null, physical,
-    queue, requirements, resource, sparse, sync,
+    bind, commands, descriptor_buffer, descriptors, device, external, instance, mapping, memory, messenger,
+    null, physical, pipeline, queue, requirements, resource, sparse, sync,
 };
 
 /// A C function whose type is known to whoever asks for it by name.
@@ -100,6 +100,8 @@ const TABLES: &[&[EntryPoint]] = &[
     resource::ENTRIES,
     requirements::ENTRIES,
     commands::ENTRIES,
+    descriptor_buffer::ENTRIES,
+    pipeline::ENTRIES,
     descriptors::ENTRIES,
     queue::ENTRIES,
     sparse::ENTRIES,

@@ -40,6 +40,7 @@ pub(super) fn device(profile: &Profile) -> Vec<String> {
         ("VK_AMD_device_coherent_memory", features.device_coherent_memory),
         ("VK_EXT_descriptor_indexing", features.descriptor_indexing),
         ("VK_EXT_inline_uniform_block", features.inline_uniform_block),
+        ("VK_EXT_descriptor_buffer", features.descriptor_buffer),
         ("VK_EXT_memory_budget", features.memory_budget),
         ("VK_EXT_memory_priority", features.memory_priority),
         ("VK_EXT_mutable_descriptor_type", features.mutable_descriptor_type),

@@ -21,8 +21,10 @@ impl Features {
             synchronization2,
             maintenance4,
             protected_memory,
+            descriptor_buffer,
             ..
         } = hub.profile.features;
+        let descriptor_buffer = descriptor_buffer && hub.offers("VK_EXT_descriptor_buffer");
         Self {
             buffer_device_address: buffer_device_address && hub.offers("VK_KHR_buffer_device_address"),
             memory_priority: memory_priority && hub.offers("VK_EXT_memory_priority"),
@@ -35,6 +37,8 @@ impl Features {
             protected_memory,
             // Drivers of desktop GPUs have it.
             sparse_binding: hub.profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
+            descriptor_buffer,
+            descriptor_buffer_push: descriptor_buffer,
             descriptors: DescriptorFeatures::supported(hub),
         }
     }
@@ -102,6 +106,8 @@ const FIELDS: &[(Field, &str)] = &[
     (|features| &mut features.maintenance4, "VK_KHR_maintenance4"),
     (|features| &mut features.protected_memory, ""),
     (|features| &mut features.sparse_binding, ""),
+    (|features| &mut features.descriptor_buffer, "VK_EXT_descriptor_buffer"),
+    (|features| &mut features.descriptor_buffer_push, "VK_EXT_descriptor_buffer"),
 ];
 
 /// The places in a chain that say something about the features.
@@ -141,6 +147,8 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
         PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT.pageable_device_local_memory
             is pageable_device_local_memory;
         PhysicalDeviceCoherentMemoryFeaturesAMD.device_coherent_memory is device_coherent_memory;
+        PhysicalDeviceDescriptorBufferFeaturesEXT.descriptor_buffer is descriptor_buffer;
+        PhysicalDeviceDescriptorBufferFeaturesEXT.descriptor_buffer_push_descriptors is descriptor_buffer_push;
     }
     // SAFETY: the caller's promise.
     slots.extend(unsafe { descriptors::slots(next) });

@@ -493,6 +493,9 @@ impl Gpu {
         live.semaphores = widen(state.sync.semaphores.len());
         live.views = widen(state.buffer_views.len() + state.image_views.len());
         state.descriptors.live(&mut live);
+        live.shader_modules = widen(state.pipelines.modules.len());
+        live.pipelines = widen(state.pipelines.pipelines.len());
+        live.pipeline_caches = widen(state.pipelines.caches.len());
         live
     }
 
@@ -572,6 +575,12 @@ pub struct LiveObjects {
     pub samplers: u64,
     /// Pipeline layouts.
     pub pipeline_layouts: u64,
+    /// Shader modules.
+    pub shader_modules: u64,
+    /// Pipelines.
+    pub pipelines: u64,
+    /// Pipeline caches.
+    pub pipeline_caches: u64,
 }
 
 impl LiveObjects {
@@ -591,6 +600,7 @@ impl LiveObjects {
             self.samplers,
             self.pipeline_layouts,
         ];
-        objects.iter().chain(&work).chain(&descriptors).all(|&count| count == 0)
+        let shaders = [self.shader_modules, self.pipelines, self.pipeline_caches];
+        objects.iter().chain(&work).chain(&descriptors).chain(&shaders).all(|&count| count == 0)
     }
 }

@@ -414,6 +414,7 @@ impl DeviceState {
             overlaps: false,
             address,
         };
+        self.addresses.insert(address, handle);
         self.memories.insert(handle, memory);
     }
 }
@@ -433,6 +434,7 @@ unsafe extern "system" fn free(
             device.report("VUID-vkFreeMemory-memory-parameter", text);
             return;
         };
+        state.addresses.remove(&freed.address);
         device.hub.give_back(freed.heap, freed.info.size);
         if let Some(user) = state.submitted_user(&freed) {
             let text = format!("{} is freed, and a submission still uses {user}", state.name(memory));

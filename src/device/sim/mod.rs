@@ -97,11 +97,13 @@
 //!   here as there.
 //! - Valid usage that does not touch memory is mostly not checked; the validation layers remain the judge of that.
 
+mod address;
 mod bind;
 mod builder;
 mod chain;
 mod commands;
 mod describe;
+mod descriptor_buffer;
 mod descriptors;
 mod device;
 mod entry;
@@ -113,6 +115,7 @@ pub mod format;
 mod gpu;
 mod host;
 mod instance;
+mod kernel;
 mod log;
 mod mapping;
 mod memory;
@@ -120,6 +123,7 @@ mod messages;
 mod messenger;
 mod null;
 mod physical;
+mod pipeline;
 pub mod profiles;
 mod queue;
 mod registry;
@@ -136,6 +140,7 @@ pub use builder::GpuBuilder;
 pub use descriptors::{Descriptor, DescriptorPoolPolicy, DescriptorQuirk};
 pub use faults::Faults;
 pub use gpu::{Gpu, LiveObjects};
+pub use kernel::{Kernel, KernelBuffer};
 pub use log::AllocateCall;
 pub use memory::MemoryInfo;
 pub use messages::Message;

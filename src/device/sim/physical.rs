@@ -6,7 +6,7 @@ use super::entry::{call, entries, on_physical_device};
 use super::format::FormatInfo;
 use super::profiles::{DescriptorLimits, LimitsProfile};
 use super::state::{Features, Hub, Instance};
-use super::{chain, descriptors, extensions};
+use super::{chain, descriptor_buffer, descriptors, extensions};
 use crate::base::cast::{host_size, narrow};
 
 entries! {
@@ -95,6 +95,12 @@ unsafe extern "system" fn properties2(
             out.max_buffer_size = profile.limits.max_buffer_size;
         }
         // SAFETY: as above.
+        let descriptors =
+            unsafe { chain::find_mut::<vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'_>>(next) };
+        if let Some(out) = descriptors {
+            descriptor_buffer::write_properties(&instance.hub, out);
+        }
+        // SAFETY: as above.
         if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceDriverProperties<'_>>(next) } {
             out.driver_id = instance.hub.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);
@@ -109,6 +115,8 @@ const DRIVER_NAME: &str = "Sublet simulated device";
 /// The least that Vulkan asks of every device, times four.
 pub(super) const MAX_UNIFORM_BUFFER_RANGE: u32 = 1 << 16;
 pub(super) const MAX_STORAGE_BUFFER_RANGE: u32 = 1 << 30;
+/// `maxComputeWorkGroupCount`, in each direction.
+pub(super) const MAX_GROUPS: u32 = 65535;
 const MAX_TIMELINE_DIFFERENCE: u64 = u64::MAX >> 1;
 
 fn plain_properties(hub: &Hub) -> vk::PhysicalDeviceProperties {
@@ -171,7 +179,7 @@ fn limits(limits: &LimitsProfile, descriptors: &DescriptorLimits) -> vk::Physica
         max_fragment_output_attachments: 4,
         max_fragment_combined_output_resources: 4,
         max_compute_shared_memory_size: 1 << 15,
-        max_compute_work_group_count: [65535; 3],
+        max_compute_work_group_count: [MAX_GROUPS; 3],
         max_compute_work_group_invocations: 128,
         max_compute_work_group_size: [128, 128, 64],
         sub_pixel_precision_bits: 4,

@@ -61,6 +61,9 @@ pub(super) struct Image {
 /// A `VkBufferView` or `VkImageView`: the handle of what it shows.
 pub(super) struct View {
     pub(super) of: u64,
+    /// Where the view of a buffer starts in it, and how many bytes it has, or `VK_WHOLE_SIZE`. Of an image both are 0.
+    pub(super) start: u64,
+    pub(super) size: u64,
 }
 
 entries! {
@@ -280,7 +283,9 @@ unsafe extern "system" fn create_buffer_view(
             return refuse(device, ("VUID-VkBufferViewCreateInfo-offset-00931", text));
         }
         let handle = device.hub.handle::<vk::BufferView>();
-        state.buffer_views.insert(handle, View { of: info.buffer.as_raw() });
+        state
+            .buffer_views
+            .insert(handle, View { of: info.buffer.as_raw(), start: info.offset, size: info.range });
         // SAFETY: VUID-vkCreateBufferView-pView-parameter.
         unsafe { chain::output(p_view, handle) };
         vk::Result::SUCCESS
@@ -327,7 +332,7 @@ unsafe extern "system" fn create_image_view(
             );
         }
         let handle = device.hub.handle::<vk::ImageView>();
-        state.image_views.insert(handle, View { of: info.image.as_raw() });
+        state.image_views.insert(handle, View { of: info.image.as_raw(), start: 0, size: 0 });
         // SAFETY: VUID-vkCreateImageView-pView-parameter.
         unsafe { chain::output(p_view, handle) };
         vk::Result::SUCCESS

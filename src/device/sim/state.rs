@@ -12,12 +12,15 @@ use ash::vk;
 use parking_lot::{Condvar, Mutex};
 
 use super::commands::CommandState;
+use super::descriptor_buffer::DescriptorTable;
 use super::descriptors::{Behaviour, DescriptorFeatures, DescriptorState};
 use super::faults::FaultState;
+use super::kernel::Kernels;
 use super::log::Log;
 use super::memory::Memory;
 use super::messages::Messages;
 use super::messenger::{self, Messenger};
+use super::pipeline::PipelineState;
 use super::profiles::Profile;
 use super::queue::QueueState;
 pub(super) use super::registry;
@@ -58,6 +61,8 @@ pub(super) struct Hub {
     pub(super) messages: Messages,
     pub(super) faults: FaultState,
     pub(super) log: Log,
+    /// What shaders do.
+    pub(super) kernels: Kernels,
     /// How descriptor pools behave.
     pub(super) descriptors: Behaviour,
     /// Whether resources may overlap without a report.
@@ -94,6 +99,7 @@ impl Hub {
             messages: Messages::default(),
             faults: FaultState::default(),
             log: Log::default(),
+            kernels: Kernels::default(),
             descriptors: Behaviour::new(profile),
             aliasing: AtomicBool::new(false),
             aliases: Mutex::default(),
@@ -201,6 +207,8 @@ pub(super) struct Features {
     pub(super) maintenance4: bool,
     pub(super) protected_memory: bool,
     pub(super) sparse_binding: bool,
+    pub(super) descriptor_buffer: bool,
+    pub(super) descriptor_buffer_push: bool,
     pub(super) descriptors: DescriptorFeatures,
 }
 
@@ -268,6 +276,12 @@ pub(super) struct DeviceState {
     pub(super) image_views: BTreeMap<vk::ImageView, View>,
     /// The end of the device addresses that were given out.
     pub(super) address_end: u64,
+    /// Memories by their device address.
+    pub(super) addresses: BTreeMap<u64, vk::DeviceMemory>,
+    /// What the bytes in descriptor buffers stand for.
+    pub(super) descriptor_bytes: DescriptorTable,
+    /// Shader modules and pipelines.
+    pub(super) pipelines: PipelineState,
     /// Names from `vkSetDebugUtilsObjectNameEXT`, by handle.
     pub(super) names: BTreeMap<u64, String>,
     /// Command pools and command buffers.

@@ -13,6 +13,7 @@ use ash::vk;
 use super::Command;
 use crate::base::cast::{index, narrow};
 use crate::device::sim::descriptors::{Contents, Descriptor, PipelineLayout, SetLayout};
+use crate::device::sim::pipeline::Program;
 use crate::device::sim::state::DeviceState;
 
 /// What is bound.
@@ -20,6 +21,9 @@ use crate::device::sim::state::DeviceState;
 pub(in crate::device::sim) struct Bindings {
     points: BTreeMap<vk::PipelineBindPoint, BTreeMap<u32, Slot>>,
     constants: Constants,
+    /// The addresses of the descriptor buffers.
+    descriptor_buffers: Vec<u64>,
+    programs: BTreeMap<vk::PipelineBindPoint, Arc<Program>>,
 }
 
 /// What is bound at the number of a set.
@@ -39,6 +43,8 @@ pub(in crate::device::sim) enum Bound {
         offsets: Vec<u32>,
     },
     Pushed(Contents),
+    /// What lies at an address, in a descriptor buffer.
+    At(u64),
 }
 
 /// The bytes of push constants, as far as somebody pushed them.
@@ -62,7 +68,10 @@ impl Bindings {
     /// What a command does to what is bound.
     pub(in crate::device::sim) fn apply(&mut self, command: &Command) {
         match command {
-            Command::BindSets { point, layout, first, sets } => self.bind(*point, layout, *first, sets),
+            Command::BindSets { point, layout, first, sets } => {
+                let bound = |set: &BoundSet| Some(Bound::Set { set: set.set, offsets: set.offsets.clone() });
+                self.bind(*point, layout, *first, sets.iter().map(bound).collect());
+            }
             Command::PushDescriptors { point, layout, set, changes } => {
                 let Some(set_layout) = layout.set(*set) else { return };
                 let slots = self.disturb(*point, layout, *set, *set);
@@ -77,6 +86,28 @@ impl Bindings {
                 slots.insert(*set, Slot { layout: Arc::clone(layout), bound });
             }
             Command::PushConstants { layout, offset, bytes } => self.constants.push(layout, *offset, bytes),
+            Command::BindDescriptorBuffers { buffers } => {
+                self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
+                // Offsets into those that were bound before mean nothing any more.
+                for slot in self.points.values_mut().flat_map(BTreeMap::values_mut) {
+                    if matches!(slot.bound, Some(Bound::At(_))) {
+                        slot.bound = None;
+                    }
+                }
+            }
+            Command::SetOffsets { point, layout, first, sets } => {
+                let bound: Vec<_> = sets
+                    .iter()
+                    .map(|&(buffer, offset)| {
+                        let address = self.descriptor_buffers.get(index(buffer))?;
+                        Some(Bound::At(address.saturating_add(offset)))
+                    })
+                    .collect();
+                self.bind(*point, layout, *first, bound);
+            }
+            Command::BindPipeline { point, program, .. } => {
+                self.programs.insert(*point, Arc::clone(program));
+            }
             Command::ForgetBindings => *self = Self::default(),
             _ => {}
         }
@@ -87,12 +118,11 @@ impl Bindings {
         point: vk::PipelineBindPoint,
         layout: &Arc<PipelineLayout>,
         first: u32,
-        sets: &[BoundSet],
+        sets: Vec<Option<Bound>>,
     ) {
         let last = first.saturating_add(narrow(sets.len()).saturating_sub(1));
         let slots = self.disturb(point, layout, first, last);
-        for (number, set) in (first..).zip(sets) {
-            let bound = Some(Bound::Set { set: set.set, offsets: set.offsets.clone() });
+        for (number, bound) in (first..).zip(sets) {
             slots.insert(number, Slot { layout: Arc::clone(layout), bound });
         }
     }
@@ -116,6 +146,11 @@ impl Bindings {
             let _disturbed = slots.split_off(&last.saturating_add(1));
         }
         slots
+    }
+
+    /// What a pipeline of this kind runs, if one is bound.
+    pub(in crate::device::sim) fn program(&self, point: vk::PipelineBindPoint) -> Option<&Arc<Program>> {
+        self.programs.get(&point)
     }
 
     /// What is bound at a set's number, as a pipeline with `layout` sees it: nothing, if it was bound with a layout that is not
@@ -166,6 +201,7 @@ impl Bindings {
         match self.bound(point, layout, set)? {
             Bound::Set { set, offsets } => Some((state.set_contents(*set)?, offsets)),
             Bound::Pushed(contents) => Some((contents, &[])),
+            Bound::At(_) => None,
         }
     }
 

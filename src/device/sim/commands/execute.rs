@@ -13,6 +13,7 @@ use super::images::buffer::BufferLayout;
 use super::{Bindings, Command, CommandState, Target};
 use crate::base::cast::host_size;
 use crate::device::sim::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
+use crate::device::sim::kernel::{self, Groups};
 use crate::device::sim::state::{Bytes, Device, DeviceState};
 
 /// Bytes that are to be moved. False if they could not be: memory too small, or no host memory behind it.
@@ -28,6 +29,18 @@ pub(in crate::device::sim) fn resolve(
     let mut bindings = Bindings::default();
     for command in commands {
         bindings.apply(command);
+        match command {
+            Command::Dispatch { groups } => {
+                works.extend(kernel::start(device, &bindings, Groups::Given(*groups)));
+                continue;
+            }
+            Command::DispatchIndirect { buffer: from, offset } => {
+                let from = buffer(device, state, *from).map(|bytes| Groups::At(bytes, *offset));
+                works.extend(from.and_then(|groups| kernel::start(device, &bindings, groups)));
+                continue;
+            }
+            _ => {}
+        }
         works.extend(resolve_one(device, state, command));
     }
     works
@@ -96,6 +109,12 @@ fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> V
         Command::BindSets { .. }
         | Command::PushDescriptors { .. }
         | Command::PushConstants { .. }
+        | Command::BindDescriptorBuffers { .. }
+        | Command::SetOffsets { .. }
+        | Command::BindPipeline { .. }
+        // They are run with what is bound, see `resolve`.
+        | Command::Dispatch { .. }
+        | Command::DispatchIndirect { .. }
         | Command::ForgetBindings => Vec::new(),
     }
 }

@@ -8,6 +8,7 @@ mod bindings;
 mod buffers;
 mod clear;
 mod descriptors;
+mod dispatch;
 mod execute;
 mod images;
 mod pool;
@@ -21,12 +22,14 @@ use ash::vk;
 
 use super::descriptors::{Change, PipelineLayout};
 use super::entry::{Call, entries, on_command_buffer};
+use super::pipeline::Program;
 use super::registry;
 use super::state::{Device, DeviceState};
 
 use bindings::BoundSet;
 pub(super) use bindings::{Bindings, Bound};
-pub(super) use execute::resolve;
+pub(super) use dispatch::check_groups;
+pub(super) use execute::{Work, resolve};
 
 entries! {
     Device result vk::PFN_vkCreateCommandPool = pool::create: core 0 "vkCreateCommandPool";
@@ -61,6 +64,9 @@ entries! {
     Device void vk::PFN_vkCmdPushDescriptorSetWithTemplateKHR = descriptors::push_with_template:
         ext "VK_KHR_push_descriptor" "vkCmdPushDescriptorSetWithTemplateKHR",
         core 4 "vkCmdPushDescriptorSetWithTemplate";
+    Device void vk::PFN_vkCmdBindPipeline = dispatch::bind_pipeline: core 0 "vkCmdBindPipeline";
+    Device void vk::PFN_vkCmdDispatch = dispatch::dispatch: core 0 "vkCmdDispatch";
+    Device void vk::PFN_vkCmdDispatchIndirect = dispatch::indirect: core 0 "vkCmdDispatchIndirect";
     Device void vk::PFN_vkCmdPushConstants = descriptors::push_constants: core 0 "vkCmdPushConstants";
     Device void vk::PFN_vkCmdPipelineBarrier = barriers::barrier: core 0 "vkCmdPipelineBarrier";
     Device void vk::PFN_vkCmdPipelineBarrier2 = barriers::barrier2:
@@ -121,6 +127,11 @@ pub(super) struct Uses {
     pub(super) images: BTreeSet<vk::Image>,
     /// The sets that are bound, each with the version that it had when it was first bound.
     pub(super) sets: BTreeMap<vk::DescriptorSet, u64>,
+    pub(super) pipelines: BTreeSet<vk::Pipeline>,
+    /// The addresses of the descriptor buffers that are bound where the commands end.
+    pub(super) descriptor_buffers: Vec<u64>,
+    /// Whether a compute pipeline is bound where the commands end.
+    can_dispatch: bool,
 }
 
 /// A recorded command.
@@ -186,6 +197,29 @@ pub(super) enum Command {
         offset: u32,
         bytes: Vec<u8>,
     },
+    BindDescriptorBuffers {
+        /// The buffer of each, and the address that it is bound at.
+        buffers: Vec<(vk::Buffer, u64)>,
+    },
+    SetOffsets {
+        point: vk::PipelineBindPoint,
+        layout: Arc<PipelineLayout>,
+        first: u32,
+        /// For each set which of the descriptor buffers it is in, and where.
+        sets: Vec<(u32, u64)>,
+    },
+    BindPipeline {
+        point: vk::PipelineBindPoint,
+        pipeline: vk::Pipeline,
+        program: Arc<Program>,
+    },
+    Dispatch {
+        groups: [u32; 3],
+    },
+    DispatchIndirect {
+        buffer: vk::Buffer,
+        offset: u64,
+    },
     /// Nothing is bound any more: a secondary command buffer begins or ends.
     ForgetBindings,
 }
@@ -228,13 +262,31 @@ impl Uses {
                     self.sets.entry(set.set).or_insert(set.version);
                 }
             }
-            Command::PushDescriptors { .. } | Command::PushConstants { .. } | Command::ForgetBindings => {}
+            Command::BindDescriptorBuffers { buffers } => {
+                self.buffers.extend(buffers.iter().map(|(buffer, _)| *buffer));
+                self.descriptor_buffers = buffers.iter().map(|(_, address)| *address).collect();
+            }
+            Command::BindPipeline { pipeline, .. } => {
+                self.pipelines.insert(*pipeline);
+                self.can_dispatch = true;
+            }
+            Command::ForgetBindings => {
+                self.descriptor_buffers.clear();
+                self.can_dispatch = false;
+            }
+            Command::DispatchIndirect { buffer, .. } => {
+                self.buffers.insert(*buffer);
+            }
+            Command::PushDescriptors { .. }
+            | Command::PushConstants { .. }
+            | Command::SetOffsets { .. }
+            | Command::Dispatch { .. } => {}
         }
     }
 }
 
 /// Runs the recording entry point `call`: `body` checks the command and says what to record, which may be nothing.
-fn record(
+pub(super) fn record(
     command_buffer: vk::CommandBuffer,
     call: Call,
     recording_rule: &'static str,

@@ -79,7 +79,7 @@ impl Gpu {
     ) -> Option<(vk::DescriptorSet, Vec<u32>)> {
         self.look_at(commands, layout, |_, bindings, layout| match bindings.bound(point, layout, number)? {
             Bound::Set { set, offsets } => Some((*set, offsets.clone())),
-            Bound::Pushed(_) => None,
+            Bound::Pushed(_) | Bound::At(_) => None,
         })
     }
 

@@ -37,7 +37,7 @@ use crate::base::cast::widen;
 pub use contents::Descriptor;
 pub(super) use contents::{Change, Contents};
 pub(super) use features::{DescriptorFeatures, FIELDS, slots};
-pub(super) use layout::SetLayout;
+pub(super) use layout::{Binding, SetLayout};
 pub(super) use limits::write as write_limits;
 pub(super) use null::ENTRIES as NULL_ENTRIES;
 pub(super) use pipeline_layout::PipelineLayout;

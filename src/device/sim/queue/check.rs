@@ -174,6 +174,12 @@ fn check_command_buffer(state: &DeviceState, handle: vk::CommandBuffer, rules: &
             return Err((rules.executable, text));
         }
     }
+    for &used in &buffer.uses.pipelines {
+        if !state.pipelines.pipelines.contains_key(&used) {
+            let text = format!("{name} is invalid: {} is destroyed since it was bound", state.name(used));
+            return Err((rules.executable, text));
+        }
+    }
     for (&used, &version) in &buffer.uses.sets {
         let what = match state.descriptors.sets.get(&used) {
             None => "is freed",

@@ -376,6 +376,11 @@ impl DeviceState {
                     image.in_use = change(image.in_use);
                 }
             }
+            for pipeline in &uses.pipelines {
+                if let Some(pipeline) = self.pipelines.pipelines.get_mut(pipeline) {
+                    pipeline.in_use = change(pipeline.in_use);
+                }
+            }
             for set in uses.sets.keys() {
                 if let Some(set) = self.descriptors.sets.get_mut(set) {
                     set.in_use = change(set.in_use);

@@ -64,7 +64,7 @@ fn storage(gpu: &Gpu, size: u64) -> vk::Buffer {
     buffer(gpu, size, vk::BufferUsageFlags::STORAGE_BUFFER)
 }
 
-fn image_info(size: u32, tiling: vk::ImageTiling) -> vk::ImageCreateInfo<'static> {
+pub(super) fn image_info(size: u32, tiling: vk::ImageTiling) -> vk::ImageCreateInfo<'static> {
     vk::ImageCreateInfo::default()
         .image_type(vk::ImageType::TYPE_2D)
         .format(vk::Format::R8G8B8A8_UNORM)

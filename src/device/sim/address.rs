@@ -1,0 +1,50 @@
+//! From a device address to the bytes there.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use super::state::{Bytes, DeviceState};
+
+/// What is at a device address.
+#[derive(Debug, Clone)]
+pub(super) struct Located {
+    pub(super) buffer: vk::Buffer,
+    /// The bytes from the address on.
+    pub(super) bytes: Bytes,
+    /// How many there are up to the end of the buffer.
+    pub(super) left: u64,
+}
+
+impl DeviceState {
+    /// The buffer at a device address. Where several share bytes, one with all of `usage` comes first, and then the one
+    /// that reaches furthest. `None` where no buffer with SHADER_DEVICE_ADDRESS lies.
+    ///
+    /// # Complexity
+    ///
+    /// O(log n) in memories and their resources; O(n) in the resources of a memory in which some once overlapped.
+    pub(super) fn locate(&self, address: u64, usage: vk::BufferUsageFlags) -> Option<Located> {
+        let (&start, handle) = self.addresses.range(..=address).next_back()?;
+        let memory = self.memories.get(handle)?;
+        let at = address - start;
+        let before = memory.bindings.range(..=(at, u64::MAX)).rev();
+        // Where nothing ever overlapped, what starts last is what lies there, if anything does.
+        let most = if memory.overlaps { usize::MAX } else { 1 };
+        before
+            .take(most)
+            .filter_map(|(&(offset, raw), _)| {
+                let handle = vk::Buffer::from_raw(raw);
+                let buffer = self.buffers.get(&handle)?;
+                let left = (offset + buffer.description.size).checked_sub(at).filter(|&left| left > 0)?;
+                let usages = buffer.description.usage;
+                if !usages.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS) {
+                    return None;
+                }
+                let bound = buffer.bound.as_ref()?;
+                let bytes = Bytes { store: bound.store.clone(), offset: at };
+                Some((usages.contains(usage), Located { buffer: handle, bytes, left }))
+            })
+            .max_by_key(|(wanted, found)| (*wanted, found.left))
+            .map(|(_, found)| found)
+    }
+}
