@@ -26,10 +26,16 @@
 //!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck` | the program waits for what nothing that is submitted will do |
 //!   | `SUBLET-vkFreeMemory-callbacks` | memory was allocated with allocation callbacks and is freed without, or the other way round |
 //!   | `SUBLET-not-sparse`, `SUBLET-sparse-page`, `SUBLET-sparse-image` | `vkQueueBindSparse` for what is no sparse buffer, or for less than whole pages |
+//!   | `SUBLET-update-while-pending` | a descriptor with `UPDATE_AFTER_BIND` and without `UPDATE_UNUSED_WHILE_PENDING` is updated after a submission that still uses its set |
 //!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
 //!
+//! - **Descriptors**: layouts, pools, sets, update templates, push descriptors and push constants, with the rules for what
+//!   submissions still use. Pools refuse as the profile's driver does, which may be never: [`DescriptorPoolPolicy`]; what a
+//!   driver lets through is counted, [`Gpu::descriptor_pool_overruns`], and known faults of drivers can be switched on,
+//!   [`DescriptorQuirk`]. What sets hold and command buffers have bound can be looked at: [`Gpu::descriptor`],
+//!   [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]: what they
 //!   use must not be destroyed before. There may be several queues, each with its own order, see [`GpuBuilder::queues`].
 //! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the device.
@@ -84,8 +90,11 @@
 //!
 //! # What it does not simulate
 //!
-//! - Drawing, shaders and descriptors, and every function that has nothing to do with memory: they are not offered, and
+//! - Drawing and shaders, and every function that has nothing to do with memory or descriptors: they are not offered, and
 //!   `vkGetDeviceProcAddr` says so.
+//! - Samplers and views beyond their lives: what a sampler does to texels, and which part of an image a view shows.
+//! - Null descriptors, acceleration structures in descriptors, pools that allocate more than they were made for
+//!   (`VK_NV_descriptor_pool_overallocation`), and embedded or YCbCr samplers.
 //! - Sparse images and sparse residency, protected memory beyond its flags, and device groups of more than one device. (Pages of
 //!   sparse buffers are bound when `vkQueueBindSparse` is called, and not when the queue gets to it.)
 //! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the bytes of
@@ -95,7 +104,8 @@
 //! - Time. Calls take as long as they take here, or as [`Faults::delay`] says.
 //! - The races that a program's own lack of synchronisation makes: two threads that write the same bytes of a memory race,
 //!   here as there.
-//! - Valid usage that does not touch memory is mostly not checked; the validation layers remain the judge of that.
+//! - Valid usage that touches neither memory nor descriptors is mostly not checked; the validation layers remain the judge of
+//!   that. So they are for what shaders statically use: here a set may lack what no shader reads.
 
 mod address;
 mod bind;

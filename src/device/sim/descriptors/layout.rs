@@ -9,6 +9,7 @@ use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use ash::vk::DescriptorType as Type;
 use ash::vk::Handle as _;
 
+use super::features::DescriptorFeatures;
 use super::limits::Totals;
 use super::names::{is_dynamic, type_name};
 use crate::device::sim::chain;
@@ -430,6 +431,7 @@ pub(super) unsafe extern "system" fn support(
 /// Whether a set of a layout can be made, and how many descriptors a variable binding of it may have at most.
 fn supported(device: &Device, layout: &SetLayout) -> (bool, u32) {
     let limits = &device.hub.descriptors.limits;
+    let indexing = DescriptorFeatures::supported(&device.hub).descriptor_indexing;
     let mut fixed = layout.clone();
     let variable = layout.variable().map(|(number, binding)| (number, binding.kind));
     if let Some((number, _)) = variable {
@@ -437,7 +439,7 @@ fn supported(device: &Device, layout: &SetLayout) -> (bool, u32) {
     }
     let totals = Totals::of(std::iter::once(&fixed));
     let left = u64::from(limits.max_per_set_descriptors).checked_sub(count(&fixed));
-    let Some(left) = left.filter(|_| totals.first_over(limits).is_none()) else {
+    let Some(left) = left.filter(|_| totals.first_over(limits, indexing).is_none()) else {
         return (false, 0);
     };
     let Some((_, kind)) = variable else {

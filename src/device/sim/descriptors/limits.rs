@@ -259,13 +259,13 @@ impl Totals {
         totals
     }
 
-    /// The first limit that is exceeded, as the rule that a pipeline layout breaks by it.
-    pub(super) fn first_over(&self, limits: &DescriptorLimits) -> Option<Broken> {
+    /// The first limit that is exceeded, as the rule that a pipeline layout breaks by it. Those for update after bind hold for
+    /// devices that have it, `indexing`.
+    pub(super) fn first_over(&self, limits: &DescriptorLimits, indexing: bool) -> Option<Broken> {
         let before = self.before.over(&limits.per_stage, &limits.per_set, 0);
         let after = || {
-            // Without update after bind, these limits say no more than those above.
             let (stage, set) = (&limits.per_stage_update_after_bind, &limits.per_set_update_after_bind);
-            if set.resources == 0 { None } else { self.all.over(stage, set, 1) }
+            if indexing { self.all.over(stage, set, 1) } else { None }
         };
         before.or_else(after)
     }

@@ -6,6 +6,7 @@ use ash::vk;
 use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use ash::vk::Handle as _;
 
+use super::features::DescriptorFeatures;
 use super::layout::SetLayout;
 use super::limits::Totals;
 use crate::base::cast::{index, widen};
@@ -90,8 +91,9 @@ unsafe fn describe(
         let text = "some of the sets are for descriptor buffers, and some are not".to_owned();
         return Err(("VUID-VkPipelineLayoutCreateInfo-pSetLayouts-08008", text));
     }
+    let indexing = DescriptorFeatures::supported(&device.hub).descriptor_indexing;
     let totals = Totals::of(sets.iter().flatten().map(Arc::as_ref));
-    if let Some(broken) = totals.first_over(limits) {
+    if let Some(broken) = totals.first_over(limits, indexing) {
         return Err(broken);
     }
     let mut stages = vk::ShaderStageFlags::empty();
