@@ -284,21 +284,23 @@ impl<T: Threading> DescriptorAllocator<T> {
             let (_, generation) = books.set_of(slot);
             give(slot, set, generation);
         };
-        let result = match ask.variable {
-            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise. Pool and layout agree on update
-            // after bind and on host only, and the layout is none of push descriptors or descriptor buffers: `Ask::new`.
-            None if count == 1 => unsafe { driver.allocate_set(pool, layout) }.map(|set| enter(books, set)),
-            None => {
-                let layouts = vec![layout; index(count)];
-                let mut sets = Vec::new();
-                // SAFETY: as above.
-                unsafe { driver.allocate_sets(pool, &layouts, &mut sets) }
-                    .map(|()| sets.into_iter().for_each(|set| enter(books, set)))
-            }
-            // SAFETY: as above; and the count is not above the layout's: `Ask::new`.
-            Some(variable) => {
-                unsafe { driver.allocate_variable_set(pool, layout, variable) }.map(|set| enter(books, set))
-            }
+        // Pool and layout agree on update after bind and on host only, and the layout is none of push descriptors or descriptor
+        // buffers: `Ask::new`.
+        let result = if let Some(variable) = ask.variable {
+            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go together: see
+            // above. The count is not above the layout's: `Ask::new`.
+            let set = unsafe { driver.allocate_variable_set(pool, layout, variable) };
+            set.map(|set| enter(books, set))
+        } else if count == 1 {
+            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go together: see
+            // above.
+            unsafe { driver.allocate_set(pool, layout) }.map(|set| enter(books, set))
+        } else {
+            let layouts = vec![layout; index(count)];
+            let mut sets = Vec::new();
+            // SAFETY: as for one set.
+            let all = unsafe { driver.allocate_sets(pool, &layouts, &mut sets) };
+            all.map(|()| sets.into_iter().for_each(|set| enter(books, set)))
         };
         match result {
             Ok(()) => Ok(Ok(count)),

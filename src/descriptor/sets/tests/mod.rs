@@ -50,7 +50,9 @@ fn a_freed_set_serves_its_own_layout_first_and_other_layouts_before_a_pool_is_ma
 #[test]
 fn an_empty_pool_is_reset_for_another_layout_and_not_freed_set_by_set() {
     let (mut books, slots) = full();
-    slots.map(|slot| books.release(slot));
+    for slot in slots {
+        books.release(slot);
+    }
     assert_eq!(books.source(B, ALL), Source::Reset(0));
     assert_eq!(books.source(B, Ways { free: true, reset: false }), Source::Evict(0));
     assert_eq!(books.source(B, Ways { free: false, reset: false }), Source::Replace(0));

@@ -156,16 +156,14 @@ impl Play {
                 let (slot, _) = self.retired.swap_remove(self.rng.usize(..self.retired.len()));
                 self.release(slot);
             }
-            9 => {
-                // Now and then nearly everything goes, so that pools become empty.
-                if self.rng.u32(..10) == 0 {
-                    while self.live.len() > 2 {
-                        let (slot, ..) = self.live.pop().unwrap();
-                        self.release(slot);
-                    }
-                    if let Some(idle) = self.books.idle_pool() {
-                        self.remove(idle);
-                    }
+            // Now and then nearly everything goes, so that pools become empty.
+            9 if self.rng.u32(..10) == 0 => {
+                while self.live.len() > 2 {
+                    let (slot, ..) = self.live.pop().unwrap();
+                    self.release(slot);
+                }
+                if let Some(idle) = self.books.idle_pool() {
+                    self.remove(idle);
                 }
             }
             _ => {}
@@ -189,5 +187,5 @@ fn whatever_is_allocated_and_freed_the_books_are_what_the_driver_knows() {
         evictions += play.evictions;
         resets += play.resets;
     }
-    assert!(evictions > 20 && resets > 20, "{evictions} evictions, {resets} resets: too few to test them");
+    assert!(evictions > 100 && resets > 10, "{evictions} evictions, {resets} resets: too few to test them");
 }
