@@ -45,6 +45,8 @@ const UNSAFE_ROOMS: &[&str] = &[
     "descriptor/device.rs",
     "descriptor/layout.rs",
     "descriptor/pool.rs",
+    "descriptor/sets/allocator.rs",
+    "descriptor/sets/supply.rs",
     "device/",
     "resource.rs",
     "upload/arena/mod.rs",

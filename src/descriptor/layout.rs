@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
 
@@ -41,8 +42,14 @@ pub struct SetLayoutBinding {
     pub mutable_types: Box<[vk::DescriptorType]>,
 }
 
+/// Tells layouts apart: handles come again once a layout is destroyed.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
 #[derive(Debug)]
 struct Inner {
+    id: u64,
+    /// Where somebody found what he has for this layout. Anybody may overwrite it, so it is checked before it is used.
+    hint: AtomicU64,
     flags: vk::DescriptorSetLayoutCreateFlags,
     /// Without the binding whose count is variable.
     fixed: DescriptorCounts,
@@ -126,7 +133,9 @@ impl SetLayout {
                 fixed = fixed.with_inline_uniform_bindings(1);
             }
         }
-        let inner = Inner { flags: info.flags, fixed, variable, bindings: bindings.into() };
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let hint = AtomicU64::new(0);
+        let inner = Inner { id, hint, flags: info.flags, fixed, variable, bindings: bindings.into() };
         Ok(Self { handle: layout, inner: Arc::new(inner) })
     }
 
@@ -136,6 +145,22 @@ impl SetLayout {
     #[must_use]
     pub fn handle(&self) -> vk::DescriptorSetLayout {
         self.handle
+    }
+
+    /// No other layout has it or will have it; clones share it.
+    #[inline]
+    pub(super) fn id(&self) -> u64 {
+        self.inner.id
+    }
+
+    /// What [`Self::set_hint`] was given last, by anybody; 0 at first.
+    #[inline]
+    pub(super) fn hint(&self) -> u64 {
+        self.inner.hint.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_hint(&self, hint: u64) {
+        self.inner.hint.store(hint, Ordering::Relaxed);
     }
 
     /// The flags that it was made with.

@@ -12,6 +12,7 @@ mod layout;
 #[allow(dead_code, reason = "for what gives sets out")]
 mod pool;
 mod quirks;
+mod sets;
 mod sizes;
 
 pub use counts::{DescriptorCounts, DescriptorKind};
@@ -24,4 +25,9 @@ pub use features::DescriptorFeatures;
 pub use layout::{SetLayout, SetLayoutBinding, SetLayoutError};
 pub use pool::CreateDescriptorPoolError;
 pub use quirks::DescriptorQuirks;
+pub use sets::{
+    AllocateDescriptorSetError, DescriptorAllocator, DescriptorAllocatorCreateInfo,
+    DescriptorAllocatorStatistics, DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet,
+    LocalDescriptorAllocator, StaleDescriptorSet,
+};
 pub use sizes::DescriptorSizes;

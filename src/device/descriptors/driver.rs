@@ -159,6 +159,29 @@ impl DescriptorDriver {
         unsafe { self.allocate_one(&info) }
     }
 
+    /// `vkAllocateDescriptorSets` of a set for each of `layouts`; all or none. With no layouts nothing is called.
+    ///
+    /// # Safety
+    /// As [`Self::allocate_set`], for all layouts.
+    pub(crate) unsafe fn allocate_sets(
+        &self,
+        pool: vk::DescriptorPool,
+        layouts: &[vk::DescriptorSetLayout],
+        sets: &mut Vec<vk::DescriptorSet>,
+    ) -> Result<(), DriverError> {
+        sets.clear();
+        if layouts.is_empty() {
+            return Ok(());
+        }
+        sets.resize(layouts.len(), vk::DescriptorSet::null());
+        let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(layouts);
+        // SAFETY: the device is live, there is room for a set of each layout, and the rest is the caller's promise
+        // (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter, -descriptorSetCount-arraylength).
+        let result =
+            unsafe { (self.functions.allocate_descriptor_sets)(self.device, &info, sets.as_mut_ptr()) };
+        DriverError::check("vkAllocateDescriptorSets", result).inspect_err(|_| sets.clear())
+    }
+
     /// The same for a layout whose last binding takes as many descriptors as are asked for.
     ///
     /// # Safety

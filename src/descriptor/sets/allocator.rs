@@ -1,0 +1,475 @@
+//! Sets that live for as long as the program wants: what it calls.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use ash::vk;
+
+use super::bucket::{Ask, Bucket, Registry};
+use super::error::AllocateDescriptorSetError;
+use super::set::{
+    DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet, StaleDescriptorSet,
+};
+use super::settings::{DescriptorAllocatorCreateInfo, Sizing};
+use super::statistics::DescriptorAllocatorStatistics;
+use crate::base::append_table::AppendTable;
+use crate::base::cast::index;
+use crate::base::sync::{Local, Mutex, Shared, Threading};
+use crate::descriptor::pool::DescriptorPool;
+use crate::descriptor::{DescriptorDevice, SetLayout};
+use crate::retire::{Clock, Retire, Ticket};
+
+/// Sets that live for as long as the program wants: those of materials, of meshes, of bindless tables.
+///
+/// All methods take `&self`. [`LocalDescriptorAllocator`] has no locks and is not `Sync`. For sets that live for a frame there
+/// are cheaper ways.
+///
+/// # How sets are kept
+///
+/// Sets with the same counts of descriptors are in one bucket, and the pools of a bucket hold nothing else: whatever is freed
+/// fits whatever comes. A set that is freed stays allocated as far as the driver knows and serves who asks for its layout
+/// again, without a call of the driver; if another layout of the bucket needs the place, it is freed or its pool reset before
+/// a further pool is made. Sets come from the lowest pool that can give one, so that the highest ones become empty. An empty
+/// pool is destroyed if the other pools of the bucket have a quarter of its sets free.
+///
+/// # What is never relied on
+///
+/// That a driver refuses: some never do, some count sets and not descriptors. What a pool has left is counted here. And a
+/// refusal while there is room, which some drivers answer all the same, costs nothing but that pool: nothing is taken from it until
+/// it is empty.
+///
+/// ```
+#[doc = example_setup!()]
+/// // SAFETY: the layout is live.
+/// let set = unsafe { sets.allocate(&layout) }?;
+///
+/// // A frame draws with it, and it is the last one that does:
+/// let clock = sublet::retire::Clock::new();
+/// let lane = clock.add_lane()?;
+/// let frame = clock.begin_frame(lane, 0);
+/// // SAFETY: no other recording uses the set.
+/// unsafe { sets.retire(frame, set) }?;
+/// clock.end_frame(frame);
+/// assert_eq!(sets.collect(&clock), 0, "the frame is not done");
+/// clock.idle();
+/// assert_eq!(sets.collect(&clock), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DescriptorAllocator<T: Threading = Shared> {
+    pub(super) device: DescriptorDevice,
+    pub(super) id: u32,
+    pub(super) sizing: Sizing,
+    pub(super) keep_idle: u32,
+    pub(super) buckets: AppendTable<Bucket<T>>,
+    pub(super) registry: Mutex<T, Registry>,
+    waiting: Mutex<T, Waiting>,
+    /// Pools that live.
+    pub(super) pools: AtomicU32,
+    /// Pools that were ever made: their names.
+    pub(super) made: AtomicU64,
+    /// The bucket at which the next search for idle pools starts.
+    pub(super) hand: AtomicU32,
+}
+
+/// Sets that wait for their tickets: bucket and slot.
+#[derive(Debug, Default)]
+struct Waiting {
+    queue: Retire<(u32, u32)>,
+    /// Kept for its memory.
+    done: Vec<(u32, u32)>,
+}
+
+/// A [`DescriptorAllocator`] without locks, for programs that keep it on one thread at a time.
+///
+/// ```
+#[doc = example_setup!()]
+/// // SAFETY: the device outlives the allocator.
+/// let local = unsafe { LocalDescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&device)) };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// ```compile_fail
+/// fn shared<A: Sync>() {}
+/// shared::<sublet::descriptor::LocalDescriptorAllocator>();
+/// ```
+pub type LocalDescriptorAllocator = DescriptorAllocator<Local>;
+
+impl DescriptorAllocator<Shared> {
+    /// Makes an allocator that any number of threads use at once. No pool is made yet.
+    ///
+    /// # Safety
+    /// 1. The device outlives the allocator.
+    /// 2. When the allocator is destroyed or dropped, the device is done with all its sets
+    ///    (VUID-vkDestroyDescriptorPool-descriptorPool-00303).
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// // SAFETY: the device outlives the allocator, and uses none of its sets when that is dropped.
+    /// let sets = unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+    /// assert_eq!(sets.statistics().pools, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub unsafe fn new(info: &DescriptorAllocatorCreateInfo) -> Self {
+        Self::with_threading(info)
+    }
+}
+
+impl DescriptorAllocator<Local> {
+    /// Makes an allocator without locks. No pool is made yet.
+    ///
+    /// # Safety
+    /// As for [`DescriptorAllocator::new`].
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// // SAFETY: the device outlives the allocator, and uses none of its sets when that is dropped.
+    /// let sets = unsafe { DescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&device)) };
+    /// assert_eq!(sets.statistics().pools, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub unsafe fn new_local(info: &DescriptorAllocatorCreateInfo) -> Self {
+        Self::with_threading(info)
+    }
+}
+
+impl<T: Threading> DescriptorAllocator<T> {
+    fn with_threading(info: &DescriptorAllocatorCreateInfo) -> Self {
+        static NEXT_ID: AtomicU32 = AtomicU32::new(1);
+        Self {
+            device: info.device.clone(),
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            sizing: Sizing::new(info),
+            keep_idle: info.keep_idle_pools,
+            buckets: AppendTable::new(),
+            registry: Mutex::<T, _>::new(Registry::default()),
+            waiting: Mutex::<T, _>::new(Waiting::default()),
+            pools: AtomicU32::new(0),
+            made: AtomicU64::new(0),
+            hand: AtomicU32::new(0),
+        }
+    }
+
+    /// A set of the layout. What is in it is undefined: write all that shaders read. If a count of the layout is variable, the set
+    /// has as many descriptors as the layout allows.
+    ///
+    /// # Errors
+    /// [`AllocateDescriptorSetError`].
+    ///
+    /// # Safety
+    /// The layout is live, and of this allocator's device (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter, -commonparent).
+    ///
+    /// # Complexity
+    /// A set that was freed with the same layout: one short lock, no call of the driver. Else one call; and one more for each
+    /// pool that refuses.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// // SAFETY: the layout is live.
+    /// let set = unsafe { sets.allocate(&layout) }?;
+    /// # unsafe { sets.free(set) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn allocate(&self, layout: &SetLayout) -> Result<DescriptorSet, AllocateDescriptorSetError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.allocate_one(&Ask::new(layout, None)?) }
+    }
+
+    /// A set with `count` descriptors in the binding whose count is variable. It takes no more than that out of its pool.
+    ///
+    /// # Errors
+    /// [`AllocateDescriptorSetError`].
+    ///
+    /// # Safety
+    /// As for [`Self::allocate`].
+    #[doc = "\n```"]
+    #[doc = example_setup!()]
+    #[doc = "# let bindings = [bindings[0].descriptor_type(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(10_000)];"]
+    #[doc = "# let flags = [vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT];"]
+    #[doc = "# let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);"]
+    #[doc = "# let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut flags);"]
+    #[doc = "# let layout = unsafe { SetLayout::new(gpu.device().create_descriptor_set_layout(&info, None)?, &info) }?;"]
+    /// // The layout has 10,000 storage buffers; this set has 10. The layout is live.
+    /// let set = unsafe { sets.allocate_variable(&layout, 10) }?;
+    /// # unsafe { sets.free(set) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn allocate_variable(
+        &self,
+        layout: &SetLayout,
+        count: u32,
+    ) -> Result<DescriptorSet, AllocateDescriptorSetError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.allocate_one(&Ask::new(layout, Some(count))?) }
+    }
+
+    /// `count` sets of the layout, or none: with one call of the driver for each pool that gives some.
+    ///
+    /// # Errors
+    /// [`AllocateDescriptorSetError`], and no set is taken.
+    ///
+    /// # Safety
+    /// As for [`Self::allocate`].
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// // SAFETY: the layout is live.
+    /// let many = unsafe { sets.allocate_many(&layout, 100) }?;
+    /// assert_eq!(many.len(), 100);
+    /// # for set in many { unsafe { sets.free(set) }?; }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn allocate_many(
+        &self,
+        layout: &SetLayout,
+        count: u32,
+    ) -> Result<Vec<DescriptorSet>, AllocateDescriptorSetError> {
+        let mut sets = Vec::with_capacity(index(count));
+        let ask = Ask::new(layout, None)?;
+        // SAFETY: the caller's own promise.
+        let result = unsafe { self.obtain(&ask, count, &mut |set| sets.push(set)) };
+        match result {
+            Ok(()) => Ok(sets),
+            Err(error) => {
+                for set in sets {
+                    self.put_back(set.id.bucket, set.id.slot);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives a set back at once.
+    ///
+    /// # Errors
+    /// [`ForeignDescriptorSet`] if it is another allocator's.
+    ///
+    /// # Safety
+    /// The device is done with the set (VUID-vkFreeDescriptorSets-pDescriptorSets-00309), and no recording that is still to be
+    /// submitted uses it.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// let set = unsafe { sets.allocate(&layout) }?;
+    /// // SAFETY: nothing was submitted with it.
+    /// unsafe { sets.free(set) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn free(&self, set: DescriptorSet) -> Result<(), ForeignDescriptorSet> {
+        if set.id.allocator != self.id {
+            return Err(ForeignDescriptorSet { set });
+        }
+        self.put_back(set.id.bucket, set.id.slot);
+        Ok(())
+    }
+
+    /// Gives a set back for when `ticket` is done; [`Self::collect`] sees to it. Its name means nothing from now on.
+    ///
+    /// # Errors
+    /// [`ForeignDescriptorSet`] if it is another allocator's.
+    ///
+    /// # Safety
+    /// Once `ticket` is done, as the clock says that [`Self::collect`] is given, the device is done with the set
+    /// (VUID-vkFreeDescriptorSets-pDescriptorSets-00309).
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// # let clock = sublet::retire::Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// let set = unsafe { sets.allocate(&layout) }?;
+    /// let (id, ticket) = (set.id(), clock.open(lane));
+    /// // SAFETY: what is recorded for the ticket is the last that uses the set.
+    /// unsafe { sets.retire(ticket, set) }?;
+    /// assert!(sets.set(id).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn retire(&self, ticket: Ticket, set: DescriptorSet) -> Result<(), ForeignDescriptorSet> {
+        let Some(bucket) = self.buckets.get(set.id.bucket).filter(|_| set.id.allocator == self.id) else {
+            return Err(ForeignDescriptorSet { set });
+        };
+        let slot = bucket.books.lock().retire(set.id.slot);
+        self.waiting.lock().queue.push(ticket, (set.id.bucket, slot));
+        Ok(())
+    }
+
+    /// Takes back the retired sets whose tickets are done, and says how many those are.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// # let clock = sublet::retire::Clock::new();
+    /// assert_eq!(sets.collect(&clock), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn collect(&self, clock: &Clock) -> usize {
+        // Other threads may retire further sets while these are put back.
+        let mut done = {
+            let mut waiting = self.waiting.lock();
+            let mut done = std::mem::take(&mut waiting.done);
+            waiting.queue.collect(clock, |place| done.push(place));
+            done
+        };
+        let count = done.len();
+        for (bucket, slot) in done.drain(..) {
+            self.put_back(bucket, slot);
+        }
+        self.waiting.lock().done = done;
+        count
+    }
+
+    /// The set that has this name.
+    ///
+    /// # Errors
+    /// [`StaleDescriptorSet`] if it was freed or retired, or is another allocator's.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// let set = unsafe { sets.allocate(&layout) }?;
+    /// assert_eq!(sets.set(set.id())?, set.handle());
+    /// # unsafe { sets.free(set) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set(&self, id: DescriptorSetId) -> Result<vk::DescriptorSet, StaleDescriptorSet> {
+        let bucket = self.buckets.get(id.bucket).filter(|_| id.allocator == self.id);
+        let set = bucket.and_then(|bucket| bucket.books.lock().live_set(id.slot, id.generation));
+        set.ok_or(StaleDescriptorSet { id })
+    }
+
+    /// Destroys all pools without live sets, and says how many those were.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// let set = unsafe { sets.allocate(&layout) }?;
+    /// unsafe { sets.free(set) }?;
+    /// assert_eq!(sets.trim(), 1);
+    /// assert_eq!(sets.statistics().pools, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&self) -> u32 {
+        self.release_idle(0)
+    }
+
+    /// How many sets there are, and what they are doing. O(sets).
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// assert_eq!(sets.statistics(), DescriptorAllocatorStatistics::default());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> DescriptorAllocatorStatistics {
+        let mut statistics = DescriptorAllocatorStatistics::default();
+        for bucket in self.buckets.iter() {
+            statistics.add(&bucket.books.lock());
+        }
+        statistics
+    }
+
+    /// The device that it was made with.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// assert_eq!(sets.device().features(), device.features());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> &DescriptorDevice {
+        &self.device
+    }
+
+    /// Destroys all pools, with all their sets, and says which sets were neither freed nor retired. Dropping the allocator does
+    /// the same, and only logs them.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// let _lost = unsafe { sets.allocate(&layout) }?;
+    /// assert_eq!(sets.destroy().len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn destroy(self) -> Vec<DescriptorSetLeak> {
+        self.shut_down()
+    }
+
+    /// Checks all books against one another. For tests and debugging: O(sets).
+    ///
+    /// # Panics
+    /// Names what does not agree.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// sets.validate();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn validate(&self) {
+        for bucket in self.buckets.iter() {
+            let books = bucket.books.lock();
+            books.validate();
+            let Some(shape) = books.shape else {
+                assert!(books.is_empty(), "a bucket without a shape has pools");
+                continue;
+            };
+            for entry in books.pools() {
+                assert!(
+                    entry.capacity <= entry.pool.max_sets(),
+                    "a pool gives more sets than it was made for"
+                );
+                let all = shape.counts.times(entry.capacity);
+                assert!(all.fits(entry.pool.counts()), "a pool gives more descriptors than it was made for");
+            }
+        }
+    }
+
+    /// Takes all pools out and destroys them. A second call finds nothing.
+    fn shut_down(&self) -> Vec<DescriptorSetLeak> {
+        self.waiting.lock().queue.drain().for_each(drop);
+        let mut leaks = Vec::new();
+        for bucket in self.buckets.iter() {
+            let pools = {
+                let mut books = bucket.books.lock();
+                if let Some(shape) = books.shape {
+                    let held = books.held().into_iter().filter(|&(_, live, _)| live != 0);
+                    leaks.extend(held.map(|(layout, sets, _)| DescriptorSetLeak {
+                        layout,
+                        counts: shape.counts,
+                        sets,
+                    }));
+                }
+                books.remove_all()
+            };
+            pools.into_iter().for_each(|pool| self.bury(pool));
+        }
+        // Told now that no lock is held: a subscriber may ask the allocator something.
+        for leak in &leaks {
+            tracing::warn!(
+                target: "sublet::leak",
+                layout = ?leak.layout, sets = leak.sets, counts = %leak.counts,
+                "descriptor sets were never freed"
+            );
+        }
+        leaks
+    }
+
+    /// Destroys a pool that nobody uses any more, with no lock held but that of who grows.
+    pub(super) fn bury(&self, pool: DescriptorPool) {
+        // SAFETY: the pool is out of the books and of this device. No set of it lives: it had none, or the allocator goes, and
+        // then the device is done with all of them: the promise of `new`. Those that were freed or retired the device is done with:
+        // the promises of `free` and `retire`.
+        unsafe { pool.destroy(&self.device) };
+        self.pools.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl<T: Threading> Drop for DescriptorAllocator<T> {
+    fn drop(&mut self) {
+        self.shut_down();
+    }
+}
+
+impl<T: Threading> fmt::Debug for DescriptorAllocator<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DescriptorAllocator")
+            .field("id", &self.id)
+            .field("pools", &self.pools.load(Ordering::Relaxed))
+            .finish_non_exhaustive()
+    }
+}

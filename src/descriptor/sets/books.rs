@@ -1,0 +1,598 @@
+//! The books of one bucket: which sets its pools hold, and what each of them is doing. Calls nobody.
+//!
+//! ```text
+//!            vkAllocateDescriptorSets
+//!   room  ------------------------------>  live  --- retire --->  retired
+//!    ^                                     |  ^                      |
+//!    |                              free   |  | the same layout      | collect
+//!    |                                     v  | again                |
+//!    +---- vkFreeDescriptorSets ---------  ready  <------------------+
+//!    +---- vkResetDescriptorPool (all of a pool at once)
+//! ```
+//!
+//! Invariants:
+//! - B1: of each pool, `room + live + ready + lost` is its capacity; `live` counts the retired sets, too.
+//! - B2: a slot that is not vacant names a pool and a group that are there; the counts of both agree with the slots.
+//! - B3: the ready sets of a group are chained by pool, and `mask` has the pools whose chains are not empty.
+//! - B4: a pool is in `with_room`, `with_ready`, `idle` just if it is not sealed and has room, has ready sets, has no live ones.
+//! - B5: a sealed pool has no ready sets. A group has at least one set.
+//! - B6: the generation of a slot never comes again: a slot that has used up its generations is not used again.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::mask::PoolMask;
+use crate::base::cast::{index, narrow};
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    /// No set.
+    Vacant,
+    /// The program has it.
+    Live,
+    /// The program gave it back, and the device may use it.
+    Retired,
+    /// Nobody has it: it serves who asks for the same layout again.
+    Ready,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    set: vk::DescriptorSet,
+    generation: u32,
+    pool: u32,
+    group: u32,
+    /// The next vacant slot, or the next ready set of the same group and pool.
+    next: u32,
+    state: State,
+}
+
+#[derive(Debug)]
+pub(super) struct PoolEntry<P> {
+    pub(super) pool: P,
+    pub(super) capacity: u32,
+    /// Sets that the driver was not asked for yet.
+    pub(super) room: u32,
+    /// Live and retired sets.
+    pub(super) live: u32,
+    pub(super) ready: u32,
+    /// Sets that nobody has and that only a reset brings back.
+    pub(super) lost: u32,
+    /// The driver refused although there was room: nothing is taken from it until it is empty.
+    pub(super) sealed: bool,
+}
+
+/// The sets of one layout.
+#[derive(Debug)]
+struct Group {
+    layout: u64,
+    handle: vk::DescriptorSetLayout,
+    /// Live, retired and ready ones.
+    sets: u32,
+    /// By the pool's place: the first ready set. Places beyond the end have none.
+    heads: Vec<u32>,
+    mask: PoolMask,
+}
+
+/// Where the next set comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Source {
+    /// A ready set of the layout, in this pool.
+    Ready(u32),
+    /// The driver, out of this pool.
+    Room(u32),
+    /// This pool holds nothing but ready sets of other layouts: it is reset.
+    Reset(u32),
+    /// The same, and it must not be reset: it is destroyed.
+    Replace(u32),
+    /// A ready set of another layout, in this pool, is freed.
+    Evict(u32),
+    /// Nowhere: a pool has to be made.
+    Nowhere,
+}
+
+/// What the pools of a bucket can do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ways {
+    /// Single sets can be freed.
+    pub(super) free: bool,
+    /// Pools can be reset.
+    pub(super) reset: bool,
+}
+
+/// Which layout is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) layout: u64,
+    pub(super) handle: vk::DescriptorSetLayout,
+}
+
+/// See the module's documentation. `S` is what all sets of the bucket have in common, `P` a pool.
+#[derive(Debug)]
+pub(super) struct Books<S, P> {
+    /// `None` while the bucket is not used.
+    pub(super) shape: Option<S>,
+    slots: Vec<Slot>,
+    vacant: u32,
+    pools: Vec<Option<PoolEntry<P>>>,
+    groups: Vec<Option<Group>>,
+    /// Layouts and the places of their groups, by layout.
+    by_layout: Vec<(u64, u32)>,
+    with_room: PoolMask,
+    with_ready: PoolMask,
+    idle: PoolMask,
+    live: u32,
+    /// Room and ready sets of the pools that are not sealed.
+    free: u64,
+}
+
+impl<S, P> Default for Books<S, P> {
+    fn default() -> Self {
+        Self {
+            shape: None,
+            slots: Vec::new(),
+            vacant: NONE,
+            pools: Vec::new(),
+            groups: Vec::new(),
+            by_layout: Vec::new(),
+            with_room: PoolMask::default(),
+            with_ready: PoolMask::default(),
+            idle: PoolMask::default(),
+            live: 0,
+            free: 0,
+        }
+    }
+}
+
+impl<S, P> Books<S, P> {
+    /// Live and retired sets.
+    pub(super) fn live(&self) -> u32 {
+        self.live
+    }
+
+    /// Whether there are no pools.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pools.iter().all(Option::is_none)
+    }
+
+    pub(super) fn pool(&self, at: u32) -> Option<&PoolEntry<P>> {
+        self.pools.get(index(at))?.as_ref()
+    }
+
+    pub(super) fn pool_mut(&mut self, at: u32) -> Option<&mut PoolEntry<P>> {
+        self.pools.get_mut(index(at))?.as_mut()
+    }
+
+    pub(super) fn pools(&self) -> impl Iterator<Item = &PoolEntry<P>> {
+        self.pools.iter().flatten()
+    }
+
+    /// The lowest pool without live sets that is not sealed.
+    pub(super) fn idle_pool(&self) -> Option<u32> {
+        self.idle.first()
+    }
+
+    fn group_of(&self, layout: u64) -> Option<u32> {
+        let at = self.by_layout.binary_search_by_key(&layout, |&(layout, _)| layout).ok()?;
+        self.by_layout.get(at).map(|&(_, group)| group)
+    }
+
+    /// Where a set for the layout comes from. The lowest pool that can do it, so that the highest ones become empty; other
+    /// layouts lose their ready sets only where a pool had to be made instead.
+    ///
+    /// O(log layouts + pools / 64).
+    #[inline]
+    pub(super) fn source(&self, wanted: Wanted, ways: Ways) -> Source {
+        let group = self.group_of(wanted.layout).and_then(|at| self.groups.get(index(at))?.as_ref());
+        match (group.and_then(|group| group.mask.first()), self.with_room.first()) {
+            (Some(ready), Some(room)) if room < ready => Source::Room(room),
+            (Some(ready), _) => Source::Ready(ready),
+            (None, Some(room)) => Source::Room(room),
+            (None, None) => match (self.idle.first(), self.with_ready.first()) {
+                (Some(idle), _) if ways.reset => Source::Reset(idle),
+                (_, Some(ready)) if ways.free => Source::Evict(ready),
+                (Some(idle), _) => Source::Replace(idle),
+                (None, _) => Source::Nowhere,
+            },
+        }
+    }
+
+    /// Brings the masks up to date after a pool's counts have changed (B4).
+    #[inline]
+    fn note(&mut self, at: u32) {
+        let Some(Some(pool)) = self.pools.get(index(at)) else { return };
+        self.with_room.set(at, !pool.sealed && pool.room != 0);
+        self.with_ready.set(at, pool.ready != 0);
+        self.idle.set(at, !pool.sealed && pool.live == 0);
+    }
+
+    /// Enters a pool, at the lowest place that is not taken.
+    pub(super) fn add_pool(&mut self, pool: P, capacity: u32) -> u32 {
+        let entry = PoolEntry { pool, capacity, room: capacity, live: 0, ready: 0, lost: 0, sealed: false };
+        let at = self.pools.iter().position(Option::is_none).unwrap_or(self.pools.len());
+        if at == self.pools.len() {
+            self.pools.push(None);
+        }
+        self.pools[at] = Some(entry);
+        self.free += u64::from(capacity);
+        self.note(narrow(at));
+        narrow(at)
+    }
+
+    /// Takes a pool out; `None` if sets of it live.
+    pub(super) fn remove_pool(&mut self, at: u32) -> Option<P> {
+        if self.pool(at)?.live != 0 {
+            return None;
+        }
+        self.drop_ready(at);
+        let pool = self.pools[index(at)].take()?;
+        if !pool.sealed {
+            self.free -= u64::from(pool.room);
+        }
+        for mask in [&mut self.with_room, &mut self.with_ready, &mut self.idle] {
+            mask.remove(at);
+        }
+        Some(pool.pool)
+    }
+
+    /// Takes all pools out, and forgets all sets.
+    pub(super) fn remove_all(&mut self) -> Vec<P> {
+        let pools = std::mem::take(&mut self.pools);
+        *self = Self { shape: self.shape.take(), ..Self::default() };
+        pools.into_iter().flatten().map(|entry| entry.pool).collect()
+    }
+
+    /// Nothing is taken from the pool until it is empty.
+    pub(super) fn seal(&mut self, at: u32) {
+        self.drop_ready(at);
+        let Some(pool) = self.pool_mut(at) else { return };
+        if !std::mem::replace(&mut pool.sealed, true) {
+            let room = u64::from(pool.room);
+            self.free -= room;
+        }
+        self.note(at);
+    }
+
+    /// The pool was reset: all of it is room.
+    pub(super) fn reset(&mut self, at: u32) {
+        self.drop_ready(at);
+        let Some(pool) = self.pool_mut(at) else { return };
+        debug_assert_eq!(pool.live, 0, "B1: a reset takes nobody's set");
+        let before = if pool.sealed { 0 } else { u64::from(pool.room) };
+        pool.sealed = false;
+        pool.lost = 0;
+        pool.room = pool.capacity;
+        let after = u64::from(pool.capacity);
+        self.free = self.free - before + after;
+        self.note(at);
+    }
+
+    /// The ready sets of a pool are ready no more.
+    fn drop_ready(&mut self, at: u32) {
+        if !self.with_ready.contains(at) {
+            return;
+        }
+        let mut dropped = 0;
+        for group in 0..narrow(self.groups.len()) {
+            while let Some(slot) = self.pop_ready(group, at) {
+                self.vacate(slot);
+                self.leave_group(group);
+                dropped += 1;
+            }
+        }
+        if let Some(pool) = self.pool_mut(at) {
+            pool.ready -= dropped;
+            pool.lost += dropped;
+            let was_counted = !pool.sealed;
+            if was_counted {
+                self.free -= u64::from(dropped);
+            }
+        }
+        self.note(at);
+    }
+
+    /// Takes the first ready set of a group and a pool out of its chain.
+    #[inline]
+    fn pop_ready(&mut self, group: u32, pool: u32) -> Option<u32> {
+        let group = self.groups.get_mut(index(group))?.as_mut()?;
+        let head = group.heads.get_mut(index(pool))?;
+        if *head == NONE {
+            return None;
+        }
+        let slot = *head;
+        *head = self.slots[index(slot)].next;
+        if *head == NONE {
+            group.mask.remove(pool);
+        }
+        Some(slot)
+    }
+
+    /// A slot without a set, with a generation that was never used in it.
+    fn vacate(&mut self, slot: u32) {
+        let vacant = &mut self.slots[index(slot)];
+        vacant.state = State::Vacant;
+        vacant.set = vk::DescriptorSet::null();
+        // B6.
+        if vacant.generation != u32::MAX {
+            vacant.next = self.vacant;
+            self.vacant = slot;
+        }
+    }
+
+    fn leave_group(&mut self, at: u32) {
+        let Some(Some(group)) = self.groups.get_mut(index(at)) else { return };
+        group.sets -= 1;
+        if group.sets != 0 {
+            return;
+        }
+        let layout = group.layout;
+        self.groups[index(at)] = None;
+        if let Ok(at) = self.by_layout.binary_search_by_key(&layout, |&(layout, _)| layout) {
+            self.by_layout.remove(at);
+        }
+    }
+
+    /// Whether there are numbers for `more` further sets.
+    pub(super) fn has_numbers_for(&self, more: u32) -> bool {
+        self.slots.len().saturating_add(index(more)) < index(NONE)
+    }
+
+    /// Hands out a ready set of the layout, as [`Source::Ready`] says.
+    #[inline]
+    pub(super) fn take_ready(&mut self, wanted: Wanted, at: u32) -> Option<u32> {
+        let group = self.group_of(wanted.layout)?;
+        let slot = self.pop_ready(group, at)?;
+        self.slots[index(slot)].state = State::Live;
+        let pool = self.pool_mut(at)?;
+        pool.ready -= 1;
+        pool.live += 1;
+        self.live += 1;
+        self.free -= 1;
+        self.note(at);
+        Some(slot)
+    }
+
+    /// Enters a set that the driver gave out of the pool.
+    pub(super) fn add_live(&mut self, wanted: Wanted, at: u32, set: vk::DescriptorSet) -> u32 {
+        let group = self.join_group(wanted);
+        let slot =
+            self.new_slot(Slot { set, generation: 0, pool: at, group, next: NONE, state: State::Live });
+        if let Some(pool) = self.pool_mut(at) {
+            pool.room -= 1;
+            pool.live += 1;
+        }
+        self.live += 1;
+        self.free -= 1;
+        self.note(at);
+        slot
+    }
+
+    /// A vacant slot, with the generation that it has, or a new one.
+    fn new_slot(&mut self, slot: Slot) -> u32 {
+        let at = self.vacant;
+        if at == NONE {
+            self.slots.push(slot);
+            return narrow(self.slots.len() - 1);
+        }
+        let vacant = &mut self.slots[index(at)];
+        self.vacant = vacant.next;
+        *vacant = Slot { generation: vacant.generation, ..slot };
+        at
+    }
+
+    fn join_group(&mut self, wanted: Wanted) -> u32 {
+        match self.by_layout.binary_search_by_key(&wanted.layout, |&(layout, _)| layout) {
+            Ok(found) => {
+                let (_, at) = self.by_layout[found];
+                if let Some(Some(group)) = self.groups.get_mut(index(at)) {
+                    group.sets += 1;
+                }
+                at
+            }
+            Err(place) => {
+                let Wanted { layout, handle } = wanted;
+                let group = Group { layout, handle, sets: 1, heads: Vec::new(), mask: PoolMask::default() };
+                let at = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
+                if at == self.groups.len() {
+                    self.groups.push(None);
+                }
+                self.groups[at] = Some(group);
+                self.by_layout.insert(place, (layout, narrow(at)));
+                narrow(at)
+            }
+        }
+    }
+
+    /// The set and the generation of a slot that is not vacant.
+    #[inline]
+    pub(super) fn set_of(&self, slot: u32) -> (vk::DescriptorSet, u32) {
+        let slot = &self.slots[index(slot)];
+        (slot.set, slot.generation)
+    }
+
+    /// The set of a slot, if it lives and is still the same.
+    #[inline]
+    pub(super) fn live_set(&self, slot: u32, generation: u32) -> Option<vk::DescriptorSet> {
+        let slot = self.slots.get(index(slot))?;
+        (slot.state == State::Live && slot.generation == generation).then_some(slot.set)
+    }
+
+    /// A live set is no longer the program's: its generation ends. Where it waits.
+    pub(super) fn retire(&mut self, slot: u32) -> u32 {
+        let at = self.end_generation(slot);
+        self.slots[index(at)].state = State::Retired;
+        at
+    }
+
+    /// Ends the generation of a live slot. Where its set is then: elsewhere, if that was the last generation (B6).
+    #[inline]
+    fn end_generation(&mut self, at: u32) -> u32 {
+        let slot = &mut self.slots[index(at)];
+        if let Some(next) = slot.generation.checked_add(1).filter(|&next| next != u32::MAX) {
+            slot.generation = next;
+            return at;
+        }
+        slot.generation = u32::MAX;
+        let moved = Slot { generation: 0, ..*slot };
+        self.vacate(at);
+        self.new_slot(moved)
+    }
+
+    /// A live or retired set is nobody's any more. The pool that it is in.
+    #[inline]
+    pub(super) fn release(&mut self, slot: u32) -> u32 {
+        let at = if self.slots[index(slot)].state == State::Live { self.end_generation(slot) } else { slot };
+        let Slot { pool: place, group, .. } = self.slots[index(at)];
+        self.live -= 1;
+        let Some(Some(pool)) = self.pools.get_mut(index(place)) else { return place };
+        pool.live -= 1;
+        if pool.sealed {
+            pool.lost += 1;
+            self.vacate(at);
+            self.leave_group(group);
+        } else {
+            pool.ready += 1;
+            self.free += 1;
+            self.push_ready(at, place, group);
+        }
+        self.note(place);
+        place
+    }
+
+    #[inline]
+    fn push_ready(&mut self, at: u32, pool: u32, group: u32) {
+        let Some(Some(group)) = self.groups.get_mut(index(group)) else { return };
+        if index(pool) >= group.heads.len() {
+            group.heads.resize(index(pool) + 1, NONE);
+        }
+        let head = &mut group.heads[index(pool)];
+        let slot = &mut self.slots[index(at)];
+        slot.state = State::Ready;
+        slot.next = *head;
+        *head = at;
+        group.mask.insert(pool);
+    }
+
+    /// A ready set of some layout in the pool, for [`Source::Evict`]: its slot and itself. O(layouts).
+    pub(super) fn evictable(&self, pool: u32) -> Option<(u32, vk::DescriptorSet)> {
+        let group = self.groups.iter().flatten().find(|group| group.mask.contains(pool))?;
+        let slot = *group.heads.get(index(pool))?;
+        Some((slot, self.slots.get(index(slot))?.set))
+    }
+
+    /// The ready set that [`Self::evictable`] named was freed.
+    pub(super) fn evict(&mut self, slot: u32) {
+        let Slot { pool: at, group, .. } = self.slots[index(slot)];
+        let popped = self.pop_ready(group, at);
+        debug_assert_eq!(popped, Some(slot), "B3: the first of its chain");
+        self.vacate(slot);
+        self.leave_group(group);
+        if let Some(pool) = self.pool_mut(at) {
+            pool.ready -= 1;
+            pool.room += 1;
+        }
+        self.note(at);
+    }
+
+    /// Whether the other pools have so much free that this one, which is empty, need not be kept: a quarter of what it holds.
+    pub(super) fn has_enough_without(&self, at: u32) -> bool {
+        let Some(pool) = self.pool(at) else { return false };
+        let own = if pool.sealed { 0 } else { u64::from(pool.room) + u64::from(pool.ready) };
+        (self.free - own).saturating_mul(4) >= u64::from(pool.capacity)
+    }
+
+    /// Layouts of which sets are live or retired, with how many of each, in the order of the layouts' making.
+    pub(super) fn held(&self) -> Vec<(vk::DescriptorSetLayout, u32, u32)> {
+        let mut held = Vec::new();
+        for &(_, at) in &self.by_layout {
+            let of = |state| {
+                let slots = self.slots.iter().filter(|slot| slot.group == at && slot.state == state);
+                narrow(slots.count())
+            };
+            if let Some(Some(group)) = self.groups.get(index(at)) {
+                held.push((group.handle, of(State::Live), of(State::Retired)));
+            }
+        }
+        held.retain(|&(_, live, retired)| live + retired != 0);
+        held
+    }
+
+    /// Retired sets. O(sets).
+    pub(super) fn retired(&self) -> u64 {
+        crate::base::cast::widen(self.slots.iter().filter(|slot| slot.state == State::Retired).count())
+    }
+
+    /// Holds the invariants to the letter. O(sets).
+    pub(super) fn validate(&self) {
+        let sum = |of: fn(&PoolEntry<P>) -> u32| self.pools().map(|pool| u64::from(of(pool))).sum::<u64>();
+        assert_eq!(sum(|pool| pool.live), u64::from(self.live), "B2: live sets");
+        let open = self.pools().filter(|pool| !pool.sealed);
+        let free: u64 = open.map(|pool| u64::from(pool.room) + u64::from(pool.ready)).sum();
+        assert_eq!(free, self.free, "B4: free sets");
+        for (at, pool) in (0..).zip(&self.pools) {
+            let in_masks = [&self.with_room, &self.with_ready, &self.idle].map(|mask| mask.contains(at));
+            let Some(pool) = pool else {
+                assert_eq!(in_masks, [false; 3], "B4: no pool {at}");
+                continue;
+            };
+            let count = |states: &[State]| {
+                let slots = self.slots.iter().filter(|slot| slot.pool == at && states.contains(&slot.state));
+                narrow(slots.count())
+            };
+            assert_eq!(pool.room + pool.live + pool.ready + pool.lost, pool.capacity, "B1: pool {at}");
+            assert_eq!(pool.live, count(&[State::Live, State::Retired]), "B2: pool {at}");
+            assert_eq!(pool.ready, count(&[State::Ready]), "B2: pool {at}");
+            let should = [!pool.sealed && pool.room != 0, pool.ready != 0, !pool.sealed && pool.live == 0];
+            assert_eq!(in_masks, should, "B4: pool {at}");
+            assert!(!pool.sealed || pool.ready == 0, "B5: pool {at}");
+        }
+        self.validate_groups();
+    }
+
+    fn validate_groups(&self) {
+        let mut seen = vec![false; self.slots.len()];
+        let mut see = |slot: u32| {
+            assert!(!std::mem::replace(&mut seen[index(slot)], true), "B3: slot {slot} is in two chains");
+        };
+        assert!(self.by_layout.is_sorted_by(|a, b| a.0 < b.0), "B2: layouts");
+        assert_eq!(self.by_layout.len(), self.groups.iter().flatten().count(), "B2: layouts");
+        for &(layout, at) in &self.by_layout {
+            let Some(Some(group)) = self.groups.get(index(at)) else { panic!("B2: no group {at}") };
+            assert_eq!(group.layout, layout, "B2: group {at}");
+            let own = |slot: &&Slot| slot.group == at && slot.state != State::Vacant;
+            assert_eq!(group.sets, narrow(self.slots.iter().filter(own).count()), "B2: group {at}");
+            assert_ne!(group.sets, 0, "B5: group {at}");
+            for (pool, &head) in (0..).zip(&group.heads) {
+                assert_eq!(group.mask.contains(pool), head != NONE, "B3: group {at}, pool {pool}");
+                let mut next = head;
+                while next != NONE {
+                    see(next);
+                    let slot = &self.slots[index(next)];
+                    assert_eq!((slot.state, slot.pool, slot.group), (State::Ready, pool, at), "B3");
+                    next = slot.next;
+                }
+            }
+        }
+        let mut next = self.vacant;
+        while next != NONE {
+            see(next);
+            let slot = &self.slots[index(next)];
+            assert!(slot.state == State::Vacant && slot.generation != u32::MAX, "B6: slot {next}");
+            next = slot.next;
+        }
+        for (slot, seen) in self.slots.iter().zip(&seen) {
+            let chained =
+                slot.state == State::Ready || (slot.state == State::Vacant && slot.generation != u32::MAX);
+            assert_eq!(*seen, chained, "B3: {slot:?}");
+        }
+    }
+
+    /// The generation of a slot, for tests that cannot wait for 2^32 of them.
+    #[cfg(test)]
+    pub(super) fn set_generation(&mut self, slot: u32, generation: u32) {
+        self.slots[index(slot)].generation = generation;
+    }
+}

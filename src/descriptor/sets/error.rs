@@ -1,0 +1,105 @@
+//! Why there is no set.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts};
+use crate::device::DriverError;
+
+/// Why a [`DescriptorAllocator`](super::DescriptorAllocator) gave no set. All sets are as they were.
+///
+/// ```
+#[doc = example_setup!()]
+/// // SAFETY: the layout is live.
+/// let error = unsafe { sets.allocate_variable(&layout, 4) }.unwrap_err();
+/// assert_eq!(error, AllocateDescriptorSetError::NoVariableBinding);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum AllocateDescriptorSetError {
+    /// There are no sets of such a layout: its descriptors are pushed, or in a descriptor buffer.
+    NotForSets {
+        /// The layout's flags.
+        flags: vk::DescriptorSetLayoutCreateFlags,
+    },
+    /// A variable count was given, and no binding of the layout has one.
+    NoVariableBinding,
+    /// The binding with the variable count has fewer descriptors.
+    VariableCountTooHigh {
+        /// What was asked for.
+        asked: u32,
+        /// What the layout allows.
+        most: u32,
+    },
+    /// The device has a limit for the descriptors of all pools whose sets are updated after they are bound
+    /// (`maxUpdateAfterBindDescriptorsInAllPools`). What idle pools held was given back, and is counted in `left`.
+    UpdateAfterBindLimit {
+        /// Descriptors that the smallest pool that would do takes.
+        needed: u64,
+        /// What the limit leaves.
+        left: u64,
+    },
+    /// No pool has room, and none was made.
+    NoPool {
+        /// Sets that the smallest pool that would do holds.
+        sets: u32,
+        /// What each of them holds.
+        counts: DescriptorCounts,
+        /// Why not.
+        source: CreateDescriptorPoolError,
+    },
+    /// A pool that was made for these sets gave none.
+    FreshPoolRefused {
+        /// What each set holds.
+        counts: DescriptorCounts,
+        /// What the driver answered.
+        source: DriverError,
+    },
+    /// `vkAllocateDescriptorSets` failed for another reason than that the pool is exhausted.
+    Driver {
+        /// What the driver answered.
+        source: DriverError,
+    },
+    /// There are 2^32 sets of this kind.
+    TooManySets,
+}
+
+impl fmt::Display for AllocateDescriptorSetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotForSets { flags } => write!(f, "there are no sets of a layout with {flags:?}"),
+            Self::NoVariableBinding => {
+                f.write_str("a variable count was given, and no binding of the layout has one")
+            }
+            Self::VariableCountTooHigh { asked, most } => {
+                write!(f, "{asked} descriptors were asked for, and the layout has {most}")
+            }
+            Self::UpdateAfterBindLimit { needed, left } => write!(
+                f,
+                "{needed} descriptors that are updated after they are bound: the device allows {left} more"
+            ),
+            Self::NoPool { sets, counts, .. } => {
+                write!(f, "no pool was made for {sets} sets of {counts} each")
+            }
+            Self::FreshPoolRefused { counts, .. } => {
+                write!(f, "a new pool refused the first set that it was made for, of {counts}")
+            }
+            Self::Driver { .. } => f.write_str("the driver did not allocate a descriptor set"),
+            Self::TooManySets => f.write_str("there are too many descriptor sets"),
+        }
+    }
+}
+
+impl Error for AllocateDescriptorSetError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NoPool { source, .. } => Some(source),
+            Self::FreshPoolRefused { source, .. } | Self::Driver { source } => Some(source),
+            _ => None,
+        }
+    }
+}

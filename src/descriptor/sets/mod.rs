@@ -1,0 +1,36 @@
+//! Sets that live for as long as the program wants, and are freed one by one.
+
+/// What the examples of this room start with: a simulated device, an allocator `sets`, and a layout with one uniform buffer.
+macro_rules! example_setup {
+    () => {
+        "# use ash::vk;
+# use sublet::{descriptor::*, sim};
+# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());
+# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+# let sets = unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+# let bindings = [vk::DescriptorSetLayoutBinding::default()
+#     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(1).stage_flags(vk::ShaderStageFlags::ALL)];
+# let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+# let layout = unsafe { SetLayout::new(gpu.device().create_descriptor_set_layout(&info, None)?, &info) }?;"
+    };
+}
+
+mod allocator;
+mod books;
+mod bucket;
+mod error;
+mod mask;
+mod set;
+mod settings;
+mod statistics;
+mod supply;
+#[cfg(test)]
+mod tests;
+
+pub use self::allocator::{DescriptorAllocator, LocalDescriptorAllocator};
+pub use self::error::AllocateDescriptorSetError;
+pub use self::set::{
+    DescriptorSet, DescriptorSetId, DescriptorSetLeak, ForeignDescriptorSet, StaleDescriptorSet,
+};
+pub use self::settings::DescriptorAllocatorCreateInfo;
+pub use self::statistics::DescriptorAllocatorStatistics;

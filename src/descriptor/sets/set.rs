@@ -1,0 +1,168 @@
+//! What the program holds: one set, by value, and its name.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use crate::descriptor::DescriptorCounts;
+
+/// A set of a [`DescriptorAllocator`](super::DescriptorAllocator). Neither `Copy` nor `Clone`: what was freed or retired cannot be
+/// freed again.
+///
+/// It does not free itself when it is dropped, because only the program knows when the device is done with it.
+///
+/// ```
+#[doc = example_setup!()]
+/// // SAFETY: the layout is live.
+/// let set = unsafe { sets.allocate(&layout) }?;
+/// // Update it with vkUpdateDescriptorSets, bind it, submit; once the device is done with it:
+/// // SAFETY: no submission uses the set.
+/// unsafe { sets.free(set) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// ```compile_fail
+/// # use sublet::descriptor::*;
+/// fn twice(sets: &DescriptorAllocator, set: DescriptorSet) {
+///     unsafe { sets.free(set) }.unwrap();
+///     unsafe { sets.free(set) }.unwrap(); // moved already
+/// }
+/// ```
+#[derive(PartialEq, Eq, Hash, Debug)]
+#[must_use = "a set that is dropped stays allocated: give it to `free` or `retire`"]
+pub struct DescriptorSet {
+    pub(super) handle: vk::DescriptorSet,
+    pub(super) id: DescriptorSetId,
+}
+
+impl DescriptorSet {
+    /// What Vulkan calls it. Do not keep it longer than this value; keep [`Self::id`] for that.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// let set = unsafe { sets.allocate(&layout) }?;
+    /// assert_ne!(set.handle(), vk::DescriptorSet::null());
+    /// # unsafe { sets.free(set) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn handle(&self) -> vk::DescriptorSet {
+        self.handle
+    }
+
+    /// A name that may be copied and kept: [`DescriptorAllocator::set`](super::DescriptorAllocator::set) finds the set by it as long
+    /// as the set is neither freed nor retired.
+    ///
+    /// ```
+    #[doc = example_setup!()]
+    /// let set = unsafe { sets.allocate(&layout) }?;
+    /// assert_eq!(sets.set(set.id())?, set.handle());
+    /// # unsafe { sets.free(set) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn id(&self) -> DescriptorSetId {
+        self.id
+    }
+}
+
+/// Names a [`DescriptorSet`]: see [`DescriptorSet::id`]. No other set of the program has the same name, before or after it.
+///
+/// ```
+#[doc = example_setup!()]
+/// let set = unsafe { sets.allocate(&layout) }?;
+/// let kept: DescriptorSetId = set.id();
+/// // SAFETY: nothing was submitted with it.
+/// unsafe { sets.free(set) }?;
+/// let next = unsafe { sets.allocate(&layout) }?;
+/// assert_ne!(kept, next.id(), "even if it is the same VkDescriptorSet");
+/// # unsafe { sets.free(next) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DescriptorSetId {
+    pub(super) allocator: u32,
+    pub(super) bucket: u32,
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+/// A [`DescriptorSetId`] names no set any more: the set was freed or retired, or is another allocator's.
+///
+/// ```
+#[doc = example_setup!()]
+/// let set = unsafe { sets.allocate(&layout) }?;
+/// let id = set.id();
+/// // SAFETY: nothing was submitted with it.
+/// unsafe { sets.free(set) }?;
+/// assert_eq!(sets.set(id), Err(StaleDescriptorSet { id }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StaleDescriptorSet {
+    /// The name.
+    pub id: DescriptorSetId,
+}
+
+impl fmt::Display for StaleDescriptorSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the descriptor set was freed or retired, or is of another allocator")
+    }
+}
+
+impl Error for StaleDescriptorSet {}
+
+/// A [`DescriptorSet`] was given to an allocator that it is not of. Nothing was changed, and here it is back.
+///
+/// ```
+#[doc = example_setup!()]
+/// let other = unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+/// let set = unsafe { sets.allocate(&layout) }?;
+/// // SAFETY: nothing was submitted with it.
+/// let ForeignDescriptorSet { set } = unsafe { other.free(set) }.unwrap_err();
+/// unsafe { sets.free(set) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(PartialEq, Eq, Debug)]
+pub struct ForeignDescriptorSet {
+    /// The set.
+    pub set: DescriptorSet,
+}
+
+impl fmt::Display for ForeignDescriptorSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the descriptor set is of another allocator")
+    }
+}
+
+impl Error for ForeignDescriptorSet {}
+
+/// Sets of one layout that were neither freed nor retired when their allocator was destroyed.
+///
+/// ```
+#[doc = example_setup!()]
+/// let _lost = unsafe { sets.allocate(&layout) }?;
+/// let leaks: Vec<DescriptorSetLeak> = sets.destroy();
+/// assert_eq!((leaks[0].layout, leaks[0].sets), (layout.handle(), 1));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct DescriptorSetLeak {
+    /// The layout. It may be destroyed by now: for naming only.
+    pub layout: vk::DescriptorSetLayout,
+    /// What each of the sets held.
+    pub counts: DescriptorCounts,
+    /// How many sets.
+    pub sets: u32,
+}
+
+impl fmt::Display for DescriptorSetLeak {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} sets of the layout {:?} ({})", self.sets, self.layout, self.counts)
+    }
+}

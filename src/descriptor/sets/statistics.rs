@@ -1,0 +1,66 @@
+//! How many sets there are, and what they are doing.
+#![forbid(unsafe_code)]
+
+use super::books::Books;
+use crate::base::cast::narrow;
+
+/// What a [`DescriptorAllocator`](super::DescriptorAllocator) has. Units: pools; sets.
+///
+/// Live, retired, ready, room and lost sets together are what the pools were made for.
+///
+/// ```
+#[doc = example_setup!()]
+/// let set = unsafe { sets.allocate(&layout) }?;
+/// let statistics: DescriptorAllocatorStatistics = sets.statistics();
+/// assert_eq!((statistics.pools, statistics.live_sets, statistics.room), (1, 1, 15));
+/// # unsafe { sets.free(set) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct DescriptorAllocatorStatistics {
+    /// Kinds of sets that have pools: as many as there are different counts of descriptors, and pools with and without update
+    /// after bind.
+    pub buckets: u32,
+    /// `VkDescriptorPool`s.
+    pub pools: u32,
+    /// Pools from which nothing is taken, because the driver refused a set although there was room.
+    pub sealed_pools: u32,
+    /// Pools without live sets, that are kept.
+    pub idle_pools: u32,
+    /// Sets that the pools were made for.
+    pub capacity: u64,
+    /// Sets that the program has.
+    pub live_sets: u64,
+    /// Sets that wait for their tickets.
+    pub retired_sets: u64,
+    /// Sets that were freed and serve who asks for the same layout again.
+    pub ready_sets: u64,
+    /// Sets that the driver has not been asked for.
+    pub room: u64,
+    /// Room in sealed pools, and sets that were freed there: lost until the pools are empty.
+    pub lost: u64,
+}
+
+impl DescriptorAllocatorStatistics {
+    pub(super) fn add<S, P>(&mut self, books: &Books<S, P>) {
+        let pools = narrow(books.pools().count());
+        self.buckets += u32::from(pools != 0);
+        self.pools += pools;
+        let retired = books.retired();
+        self.retired_sets += retired;
+        self.live_sets += u64::from(books.live()) - retired;
+        for pool in books.pools() {
+            self.capacity += u64::from(pool.capacity);
+            self.ready_sets += u64::from(pool.ready);
+            self.sealed_pools += u32::from(pool.sealed);
+            self.idle_pools += u32::from(pool.live == 0);
+            if pool.sealed {
+                self.lost += u64::from(pool.room) + u64::from(pool.lost);
+            } else {
+                self.room += u64::from(pool.room);
+                self.lost += u64::from(pool.lost);
+            }
+        }
+    }
+}

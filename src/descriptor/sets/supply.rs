@@ -1,0 +1,483 @@
+//! Where sets come from and go to: ready ones, pools with room, new pools.
+
+use std::sync::atomic::Ordering;
+
+use ash::vk;
+
+use super::allocator::DescriptorAllocator;
+use super::books::{Books, Source, Ways};
+use super::bucket::{Ask, Bucket, Shape};
+use super::error::AllocateDescriptorSetError;
+use super::set::{DescriptorSet, DescriptorSetId};
+use crate::base::cast::{index, narrow};
+use crate::base::sync::Threading;
+use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo};
+use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
+use crate::device::DriverError;
+
+type PoolBooks = Books<Shape, DescriptorPool>;
+
+/// What a look at a bucket brought.
+#[derive(Debug)]
+struct Visit {
+    /// Sets that were taken.
+    taken: u32,
+    /// Sets that live in the bucket now.
+    live: u32,
+    /// What a pool answered last that refused although there was room.
+    refusal: Option<DriverError>,
+}
+
+/// The bucket is another shape's by now.
+#[derive(Debug)]
+struct Moved;
+
+impl<T: Threading> DescriptorAllocator<T> {
+    /// One set.
+    ///
+    /// # Safety
+    /// The layout is live, and of this allocator's device.
+    #[inline]
+    pub(super) unsafe fn allocate_one(
+        &self,
+        ask: &Ask<'_>,
+    ) -> Result<DescriptorSet, AllocateDescriptorSetError> {
+        let mut one = None;
+        // SAFETY: the caller's own promise.
+        unsafe { self.obtain(ask, 1, &mut |set| one = Some(set)) }?;
+        // `obtain` gives as many as are asked for, or an error.
+        one.ok_or(AllocateDescriptorSetError::TooManySets)
+    }
+
+    /// Gives `want` sets to `sink`; fewer if it fails.
+    ///
+    /// # Safety
+    /// As for [`Self::allocate_one`].
+    pub(super) unsafe fn obtain(
+        &self,
+        ask: &Ask<'_>,
+        want: u32,
+        sink: &mut impl FnMut(DescriptorSet),
+    ) -> Result<(), AllocateDescriptorSetError> {
+        let mut left = want;
+        let mut trust_hint = true;
+        while left != 0 {
+            let at = self.bucket_of(ask, trust_hint)?;
+            let bucket = self.buckets.get(at).ok_or(AllocateDescriptorSetError::TooManySets)?;
+            // SAFETY: the caller's own promise.
+            match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
+                Ok(visit) => left -= visit.taken,
+                Err(Moved) => {
+                    trust_hint = false;
+                    continue;
+                }
+            }
+            if left != 0 {
+                // SAFETY: the caller's own promise.
+                left = unsafe { self.grow(bucket, at, ask, left, sink) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes pools until there are enough sets. How many are still missing: only if the bucket is another shape's by now.
+    ///
+    /// # Safety
+    /// As for [`Self::allocate_one`].
+    #[cold]
+    unsafe fn grow(
+        &self,
+        bucket: &Bucket<T>,
+        at: u32,
+        ask: &Ask<'_>,
+        mut left: u32,
+        sink: &mut impl FnMut(DescriptorSet),
+    ) -> Result<u32, AllocateDescriptorSetError> {
+        // While it is held the bucket keeps its shape: see `vacate`.
+        let _growing = bucket.growing.lock();
+        // Somebody else may have made a pool meanwhile, or given sets back.
+        // SAFETY: the caller's own promise.
+        let mut visit = match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
+            Ok(visit) => visit,
+            Err(Moved) => return Ok(left),
+        };
+        loop {
+            left -= visit.taken;
+            if left == 0 {
+                return Ok(0);
+            }
+            let pool = self.make_pool(ask, visit.live, left)?;
+            // SAFETY: the caller's own promise.
+            visit = match unsafe { self.visit(bucket, at, ask, left, Some(pool), sink) }? {
+                Ok(visit) => visit,
+                Err(Moved) => return Ok(left),
+            };
+            if visit.taken == 0 {
+                let none = DriverError {
+                    call: "vkAllocateDescriptorSets",
+                    result: vk::Result::ERROR_OUT_OF_POOL_MEMORY,
+                };
+                return Err(AllocateDescriptorSetError::FreshPoolRefused {
+                    counts: ask.shape.counts,
+                    source: visit.refusal.unwrap_or(none),
+                });
+            }
+        }
+    }
+
+    /// The bucket for what is asked: by the layout's hint, which may be wrong, or as it is written.
+    #[inline]
+    fn bucket_of(&self, ask: &Ask<'_>, trust_hint: bool) -> Result<u32, AllocateDescriptorSetError> {
+        let hint = ask.layout.hint();
+        if trust_hint && hint >> 32 == u64::from(self.id) {
+            return Ok(u32::try_from(hint & u64::from(u32::MAX)).unwrap_or_default());
+        }
+        self.find_bucket(ask)
+    }
+
+    #[cold]
+    fn find_bucket(&self, ask: &Ask<'_>) -> Result<u32, AllocateDescriptorSetError> {
+        let mut registry = self.registry.lock();
+        let at = match registry.find(&ask.shape) {
+            Some(at) => at,
+            None => {
+                let at = registry.next();
+                let bucket = self.buckets.get_or_make(at, |_| Bucket::new());
+                let bucket = bucket.ok_or(AllocateDescriptorSetError::TooManySets)?;
+                bucket.books.lock().shape = Some(ask.shape);
+                registry.enter(ask.shape, at);
+                at
+            }
+        };
+        ask.layout.set_hint(u64::from(self.id) << 32 | u64::from(at));
+        Ok(at)
+    }
+
+    /// Takes up to `want` sets out of what the bucket has, and `fresh`, which is entered first.
+    ///
+    /// # Safety
+    /// As for [`Self::allocate_one`].
+    unsafe fn visit(
+        &self,
+        bucket: &Bucket<T>,
+        at: u32,
+        ask: &Ask<'_>,
+        want: u32,
+        fresh: Option<DescriptorPool>,
+        sink: &mut impl FnMut(DescriptorSet),
+    ) -> Result<Result<Visit, Moved>, AllocateDescriptorSetError> {
+        let mut graves = Vec::new();
+        let result = {
+            let mut books = bucket.books.lock();
+            if books.shape != Some(ask.shape) {
+                graves.extend(fresh);
+                Ok(Err(Moved))
+            } else {
+                let fresh = fresh.map(|pool| {
+                    let capacity = pool.max_sets();
+                    books.add_pool(pool, capacity)
+                });
+                let mut visit = Visit { taken: 0, live: 0, refusal: None };
+                let mut give = |slot: u32, set: vk::DescriptorSet, generation: u32| {
+                    let id = DescriptorSetId { allocator: self.id, bucket: at, slot, generation };
+                    sink(DescriptorSet { handle: set, id });
+                };
+                // SAFETY: the caller's own promise, and the lock is held.
+                let filled = unsafe { self.fill(&mut books, ask, want, &mut visit, &mut graves, &mut give) };
+                visit.live = books.live();
+                // A pool that was made for nothing is not kept.
+                if filled.is_err() {
+                    let idle = fresh.filter(|&at| books.pool(at).is_some_and(|pool| pool.live == 0));
+                    graves.extend(idle.and_then(|at| books.remove_pool(at)));
+                }
+                filled.map(|()| Ok(visit))
+            }
+        };
+        graves.into_iter().for_each(|pool| self.bury(pool));
+        result
+    }
+
+    /// Takes up to `want` sets out of the pools that are there.
+    ///
+    /// Ends: each turn takes a set, or takes a pool out of use, or makes room that the next turn uses or takes out of use.
+    ///
+    /// # Safety
+    /// As for [`Self::allocate_one`]; and the books' lock is held.
+    unsafe fn fill(
+        &self,
+        books: &mut PoolBooks,
+        ask: &Ask<'_>,
+        want: u32,
+        visit: &mut Visit,
+        graves: &mut Vec<DescriptorPool>,
+        give: &mut impl FnMut(u32, vk::DescriptorSet, u32),
+    ) -> Result<(), AllocateDescriptorSetError> {
+        let (wanted, ways) = (ask.wanted(), self.ways());
+        while visit.taken < want {
+            match books.source(wanted, ways) {
+                Source::Ready(at) => {
+                    let Some(slot) = books.take_ready(wanted, at) else { return Ok(()) };
+                    let (set, generation) = books.set_of(slot);
+                    give(slot, set, generation);
+                    visit.taken += 1;
+                }
+                Source::Room(at) => {
+                    // SAFETY: the caller's own promise.
+                    match unsafe { self.ask_driver(books, at, ask, want - visit.taken, give) }? {
+                        Ok(taken) => visit.taken += taken,
+                        Err(refusal) => {
+                            visit.refusal = Some(refusal);
+                            self.take_out(books, at, graves);
+                        }
+                    }
+                }
+                Source::Reset(at) => {
+                    if self.reset(books, at).is_err() {
+                        graves.extend(books.remove_pool(at));
+                    }
+                }
+                Source::Replace(at) => graves.extend(books.remove_pool(at)),
+                Source::Evict(at) => {
+                    let freed = books.evictable(at).is_some_and(|(slot, set)| {
+                        let Some(entry) = books.pool(at) else { return false };
+                        // SAFETY: the set came out of this pool, which was made with VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT:
+                        // `Ways::free` says so. It is ready: freed by the program, whose promise it was that the device is done with it,
+                        // and not freed before. The lock is held.
+                        let freed = unsafe { self.device.driver().free_sets(entry.pool.handle(), &[set]) };
+                        if freed.is_ok() {
+                            books.evict(slot);
+                        }
+                        freed.is_ok()
+                    });
+                    if !freed {
+                        self.take_out(books, at, graves);
+                    }
+                }
+                Source::Nowhere => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the driver for up to `want` sets out of a pool with room. How many there were, or with what it refused: that the pool
+    /// is exhausted, which it is not.
+    ///
+    /// # Safety
+    /// As for [`Self::fill`].
+    unsafe fn ask_driver(
+        &self,
+        books: &mut PoolBooks,
+        at: u32,
+        ask: &Ask<'_>,
+        want: u32,
+        give: &mut impl FnMut(u32, vk::DescriptorSet, u32),
+    ) -> Result<Result<u32, DriverError>, AllocateDescriptorSetError> {
+        let Some(entry) = books.pool(at) else { return Ok(Ok(0)) };
+        let (pool, layout, wanted) = (entry.pool.handle(), ask.layout.handle(), ask.wanted());
+        let count = if ask.variable.is_some() { 1 } else { want.min(entry.room) };
+        if !books.has_numbers_for(count) {
+            return Err(AllocateDescriptorSetError::TooManySets);
+        }
+        let driver = self.device.driver();
+        let mut enter = |books: &mut PoolBooks, set| {
+            let slot = books.add_live(wanted, at, set);
+            let (_, generation) = books.set_of(slot);
+            give(slot, set, generation);
+        };
+        // Pool and layout agree on update after bind and on host only, and the layout is none of push descriptors or descriptor
+        // buffers: `Ask::new`.
+        let result = if let Some(variable) = ask.variable {
+            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go together: see
+            // above. The count is not above the layout's: `Ask::new`.
+            let set = unsafe { driver.allocate_variable_set(pool, layout, variable) };
+            set.map(|set| enter(books, set))
+        } else if count == 1 {
+            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go together: see
+            // above.
+            unsafe { driver.allocate_set(pool, layout) }.map(|set| enter(books, set))
+        } else {
+            let layouts = vec![layout; index(count)];
+            let mut sets = Vec::new();
+            // SAFETY: as for one set.
+            let all = unsafe { driver.allocate_sets(pool, &layouts, &mut sets) };
+            all.map(|()| sets.into_iter().for_each(|set| enter(books, set)))
+        };
+        match result {
+            Ok(()) => Ok(Ok(count)),
+            Err(refusal) if is_refusal(refusal) => Ok(Err(refusal)),
+            Err(source) => Err(AllocateDescriptorSetError::Driver { source }),
+        }
+    }
+
+    /// The pool did not do what it should: nothing is taken from it until it is empty. If it is, it is of no use.
+    fn take_out(&self, books: &mut PoolBooks, at: u32, graves: &mut Vec<DescriptorPool>) {
+        match books.remove_pool(at) {
+            Some(pool) => graves.push(pool),
+            None => books.seal(at),
+        }
+    }
+
+    /// Resets a pool without live sets.
+    fn reset(&self, books: &mut PoolBooks, at: u32) -> Result<(), DriverError> {
+        let Some(entry) = books.pool_mut(at).filter(|entry| entry.live == 0) else { return Ok(()) };
+        // SAFETY: no set of it lives: the program has freed them, or retired and collected, and promised that the device is done
+        // with them. The lock is held.
+        unsafe { entry.pool.reset(&self.device) }?;
+        books.reset(at);
+        Ok(())
+    }
+
+    /// A set is nobody's any more. Its pool goes if it is empty and the others have enough.
+    pub(super) fn put_back(&self, bucket: u32, slot: u32) {
+        let Some(bucket) = self.buckets.get(bucket) else { return };
+        let grave = {
+            let mut books = bucket.books.lock();
+            let at = books.release(slot);
+            match books.pool(at) {
+                Some(entry) if entry.live == 0 => self.emptied(&mut books, at),
+                _ => None,
+            }
+        };
+        if let Some(pool) = grave {
+            self.bury(pool);
+        }
+    }
+
+    /// A pool has become empty: the pool, if it is to be destroyed.
+    fn emptied(&self, books: &mut PoolBooks, at: u32) -> Option<DescriptorPool> {
+        if books.has_enough_without(at) {
+            return books.remove_pool(at);
+        }
+        let sealed = books.pool(at).is_some_and(|entry| entry.sealed);
+        if sealed && (!self.ways().reset || self.reset(books, at).is_err()) {
+            return books.remove_pool(at);
+        }
+        None
+    }
+
+    /// What may be done with the pools of this device.
+    #[inline]
+    fn ways(&self) -> Ways {
+        let quirks = self.device.quirks();
+        Ways {
+            // Where pools fragment, no set is freed by itself, so that there is nothing that could.
+            free: !quirks.contains(DescriptorQuirks::FRAGMENTS),
+            reset: !quirks.contains(DescriptorQuirks::RESET_LEAKS),
+        }
+    }
+
+    /// Makes a pool: as large as seems good, or as small as will do, before and after idle pools were destroyed.
+    #[cold]
+    fn make_pool(
+        &self,
+        ask: &Ask<'_>,
+        live: u32,
+        wanted: u32,
+    ) -> Result<DescriptorPool, AllocateDescriptorSetError> {
+        let size = self.sizing.pool_size(&ask.shape.counts, live, wanted);
+        let mut result = self.create_pool(ask, size.ideal);
+        let is_short = |result: &Result<_, _>| result.as_ref().is_err_and(may_be_smaller);
+        if is_short(&result) && size.least < size.ideal {
+            result = self.create_pool(ask, size.least);
+        }
+        if is_short(&result) && self.release_idle(0) != 0 {
+            result = self.create_pool(ask, size.least);
+        }
+        let pool = result.map_err(|source| match source {
+            CreateDescriptorPoolError::UpdateAfterBindLimit { needed, left } => {
+                AllocateDescriptorSetError::UpdateAfterBindLimit { needed, left }
+            }
+            source => {
+                AllocateDescriptorSetError::NoPool { sets: size.least, counts: ask.shape.counts, source }
+            }
+        })?;
+        if self.pools.load(Ordering::Relaxed) > self.keep_idle {
+            self.release_idle(self.keep_idle);
+        }
+        Ok(pool)
+    }
+
+    fn create_pool(&self, ask: &Ask<'_>, sets: u32) -> Result<DescriptorPool, CreateDescriptorPoolError> {
+        let mut flags = ask.shape.flags;
+        if self.ways().free {
+            flags |= vk::DescriptorPoolCreateFlags::FREE_DESCRIPTOR_SET;
+        }
+        let info = DescriptorPoolInfo {
+            max_sets: sets,
+            counts: ask.shape.counts.times(sets),
+            flags,
+            // All types: layouts with other lists may share the pool.
+            mutable_types: &[],
+            name: "sublet persistent sets",
+            ordinal: self.made.fetch_add(1, Ordering::Relaxed),
+        };
+        let pool = DescriptorPool::create(&self.device, &info)?;
+        self.pools.fetch_add(1, Ordering::Relaxed);
+        Ok(pool)
+    }
+
+    /// Destroys idle pools until no more than `keep` are left, and says how many went. Starts where the last search ended, so that
+    /// all buckets have their turn.
+    pub(super) fn release_idle(&self, keep: u32) -> u32 {
+        let buckets = self.registry.lock().used();
+        let idle_of = |at: u32| {
+            let bucket = self.buckets.get(at)?;
+            let books = bucket.books.lock();
+            Some(narrow(books.pools().filter(|pool| pool.live == 0).count()))
+        };
+        let idle: u32 = (0..buckets).filter_map(idle_of).sum();
+        let mut surplus = idle.saturating_sub(keep);
+        let mut released = 0;
+        let start = self.hand.load(Ordering::Relaxed);
+        for step in 0..buckets {
+            if surplus == 0 && keep != 0 {
+                break;
+            }
+            let at = (start.wrapping_add(step)) % buckets;
+            let Some(bucket) = self.buckets.get(at) else { continue };
+            while surplus != 0 {
+                let pool = {
+                    let mut books = bucket.books.lock();
+                    books.idle_pool().and_then(|idle| books.remove_pool(idle))
+                };
+                let Some(pool) = pool else { break };
+                self.bury(pool);
+                surplus -= 1;
+                released += 1;
+            }
+            self.vacate(bucket);
+            self.hand.store(at.wrapping_add(1), Ordering::Relaxed);
+        }
+        released
+    }
+
+    /// A bucket without pools is free for another shape.
+    fn vacate(&self, bucket: &Bucket<T>) {
+        let mut registry = self.registry.lock();
+        // Who makes a pool for it needs it as it is.
+        let Some(_growing) = bucket.growing.try_lock() else { return };
+        let mut books = bucket.books.lock();
+        if !books.is_empty() {
+            return;
+        }
+        if let Some(shape) = books.shape.take() {
+            registry.leave(&shape);
+        }
+    }
+}
+
+/// The pool is exhausted, says the driver.
+fn is_refusal(error: DriverError) -> bool {
+    matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
+}
+
+/// A smaller pool may be had.
+fn may_be_smaller(error: &CreateDescriptorPoolError) -> bool {
+    match error {
+        CreateDescriptorPoolError::UpdateAfterBindLimit { .. } => true,
+        CreateDescriptorPoolError::Driver { source } => {
+            source.is_out_of_memory() || source.result == vk::Result::ERROR_FRAGMENTATION
+        }
+        CreateDescriptorPoolError::Unsupported { .. } => false,
+    }
+}

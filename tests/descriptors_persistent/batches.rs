@@ -1,0 +1,75 @@
+//! Many sets at once.
+
+use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind};
+
+use crate::common::{Kit, allocate, done, free};
+
+#[test]
+fn many_sets_take_one_call_for_each_pool() {
+    for kit in Kit::all() {
+        let layout = kit.uniform();
+        let sets = kit.sets();
+        let one = allocate(&sets, &layout);
+        kit.gpu.reset_calls();
+        let many = unsafe { sets.allocate_many(&layout, 1000) }.unwrap();
+        sets.validate();
+        assert_eq!(many.len(), 1000);
+        // 15 were left in the first pool; the others are of 512 and of 473.
+        assert_eq!(kit.gpu.calls("vkAllocateDescriptorSets"), 3);
+        assert_eq!(kit.gpu.calls("vkCreateDescriptorPool"), 2);
+        let mut handles: Vec<_> = many.iter().map(|set| set.handle()).collect();
+        handles.sort();
+        handles.dedup();
+        assert_eq!(handles.len(), 1000);
+        many.into_iter().chain([one]).for_each(|set| free(&sets, set));
+        done(kit, sets);
+    }
+}
+
+#[test]
+fn no_sets_are_no_calls() {
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets();
+    assert_eq!(unsafe { sets.allocate_many(&layout, 0) }.unwrap(), []);
+    assert_eq!(sets.statistics(), Default::default());
+    done(kit, sets);
+}
+
+#[test]
+fn all_or_none() {
+    for kit in Kit::all() {
+        let layout = kit.uniform();
+        let sets = kit.sets_in_pools_of(8);
+        let live: Vec<_> = (0..5).map(|_| allocate(&sets, &layout)).collect();
+        for fails in 0..4 {
+            let before = sets.statistics();
+            kit.gpu.faults().fail_nth("vkCreateDescriptorPool", fails, ash::vk::Result::ERROR_DEVICE_LOST);
+            let error = unsafe { sets.allocate_many(&layout, 40) }.unwrap_err();
+            assert!(matches!(error, AllocateDescriptorSetError::NoPool { sets: 1..=8, .. }), "{error:?}");
+            sets.validate();
+            assert_eq!(sets.statistics().live_sets, before.live_sets);
+        }
+        live.into_iter().for_each(|set| free(&sets, set));
+        done(kit, sets);
+    }
+}
+
+#[test]
+fn a_batch_takes_ready_sets_first() {
+    let kit = Kit::new();
+    let layout = kit.layout(&[(DescriptorKind::SampledImage, 2)]);
+    let sets = kit.sets();
+    let many = unsafe { sets.allocate_many(&layout, 10) }.unwrap();
+    let mut handles: Vec<_> = many.iter().map(|set| set.handle()).collect();
+    many.into_iter().for_each(|set| free(&sets, set));
+    kit.gpu.reset_calls();
+    let again = unsafe { sets.allocate_many(&layout, 10) }.unwrap();
+    assert_eq!(kit.gpu.call_counts(), []);
+    let mut same: Vec<_> = again.iter().map(|set| set.handle()).collect();
+    handles.sort();
+    same.sort();
+    assert_eq!(handles, same);
+    again.into_iter().for_each(|set| free(&sets, set));
+    done(kit, sets);
+}

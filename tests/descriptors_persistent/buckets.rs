@@ -1,0 +1,114 @@
+//! Which sets share pools.
+
+use ash::vk;
+use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, LocalDescriptorAllocator};
+
+use crate::common::{Kit, allocate, done, free};
+
+#[test]
+fn sets_share_pools_just_if_their_counts_are_the_same() {
+    for kit in Kit::all() {
+        let sets = kit.sets();
+        let pair = |first, second| kit.layout(&[(first, 1), (second, 1)]);
+        let (uniform, storage) = (DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer);
+        let layouts = [pair(uniform, storage), pair(storage, uniform), kit.uniform(), pair(uniform, uniform)];
+        let live: Vec<_> = layouts.iter().map(|layout| allocate(&sets, layout)).collect();
+        assert_eq!(sets.statistics().buckets, 3, "the first two are of one");
+        assert_eq!(sets.statistics().pools, 3);
+        live.into_iter().for_each(|set| free(&sets, set));
+        done(kit, sets);
+    }
+}
+
+#[test]
+fn a_freed_set_serves_its_layout_without_a_call_of_the_driver() {
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets();
+    let set = allocate(&sets, &layout);
+    free(&sets, set);
+    kit.gpu.reset_calls();
+    for _ in 0..100 {
+        let set = allocate(&sets, &layout);
+        free(&sets, set);
+    }
+    assert_eq!(kit.gpu.call_counts(), []);
+    done(kit, sets);
+}
+
+#[test]
+fn a_layout_that_is_made_anew_at_the_same_handle_gets_no_set_of_the_old_one() {
+    let kit = Kit::new();
+    let sets = kit.sets_in_pools_of(4);
+    // Same counts, other bindings: a set of one is of no use to the other.
+    let old = kit.layout(&[(DescriptorKind::UniformBuffer, 1), (DescriptorKind::StorageBuffer, 1)]);
+    let set = allocate(&sets, &old);
+    let handle = set.handle();
+    free(&sets, set);
+    let bindings = [
+        vk::DescriptorSetLayoutBinding::default()
+            .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+            .descriptor_count(1),
+        vk::DescriptorSetLayoutBinding::default()
+            .binding(1)
+            .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
+            .descriptor_count(1),
+    ];
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    // The driver gives the handle of a destroyed layout to the next one.
+    let new = unsafe { sublet::descriptor::SetLayout::new(old.handle(), &info) }.unwrap();
+    let set = allocate(&sets, &new);
+    assert_ne!(set.handle(), handle);
+    free(&sets, set);
+    done(kit, sets);
+}
+
+#[test]
+fn layouts_whose_descriptors_are_not_in_sets_are_refused_before_anything_is_done() {
+    let kit = Kit::new();
+    let sets = kit.sets();
+    let none = vk::DescriptorBindingFlags::empty();
+    for flags in [
+        vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR,
+        vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT,
+    ] {
+        let layout = kit.layout_with(&[(DescriptorKind::UniformBuffer, 1)], flags, none);
+        let error = unsafe { sets.allocate(&layout) }.unwrap_err();
+        assert_eq!(error, AllocateDescriptorSetError::NotForSets { flags });
+        let error = unsafe { sets.allocate_many(&layout, 3) }.unwrap_err();
+        assert_eq!(error, AllocateDescriptorSetError::NotForSets { flags });
+    }
+    assert_eq!(sets.statistics(), Default::default());
+    done(kit, sets);
+}
+
+#[test]
+fn a_layout_without_descriptors_has_sets() {
+    for kit in Kit::all() {
+        let layout = kit.layout(&[]);
+        let sets = kit.sets();
+        let live: Vec<_> = (0..40).map(|_| allocate(&sets, &layout)).collect();
+        live.into_iter().for_each(|set| free(&sets, set));
+        done(kit, sets);
+    }
+}
+
+#[test]
+fn one_thread_alone_needs_no_locks() {
+    let kit = Kit::new();
+    let layouts = [kit.uniform(), kit.uniform()];
+    let info = sublet::descriptor::DescriptorAllocatorCreateInfo { first_sets: 1, max_sets: 2, ..kit.info() };
+    let sets = unsafe { LocalDescriptorAllocator::new_local(&info) };
+    let mut live = Vec::new();
+    for turn in 0..50 {
+        live.push(unsafe { sets.allocate(&layouts[turn % 2]) }.unwrap());
+        if turn % 3 == 0 {
+            unsafe { sets.free(live.swap_remove(turn / 2 % live.len())) }.unwrap();
+        }
+        sets.validate();
+    }
+    live.into_iter().for_each(|set| unsafe { sets.free(set) }.unwrap());
+    sets.trim();
+    assert_eq!(sets.destroy(), []);
+    kit.finish();
+}

@@ -1,0 +1,152 @@
+//! A simulated GPU with layouts and an allocator.
+
+use std::cell::RefCell;
+
+use ash::vk;
+use sublet::Shared;
+use sublet::descriptor::{
+    AllocateDescriptorSetError, DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice,
+    DescriptorDeviceCreateInfo, DescriptorKind, DescriptorQuirks, DescriptorSet, SetLayout,
+};
+use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk, Gpu, GpuBuilder, profiles::Profile};
+
+pub type Sets = DescriptorAllocator<Shared>;
+pub type Allocated = Result<DescriptorSet, AllocateDescriptorSetError>;
+
+pub const POLICIES: [DescriptorPoolPolicy; 3] =
+    [DescriptorPoolPolicy::Strict, DescriptorPoolPolicy::CountsSets, DescriptorPoolPolicy::NeverRefuses];
+
+/// The same faults for the driver and for the library.
+pub const FAULTS: [(DescriptorQuirk, DescriptorQuirks); 5] = [
+    (DescriptorQuirk::empty(), DescriptorQuirks::empty()),
+    (DescriptorQuirk::SET_COUNT_SURVIVES_RESET, DescriptorQuirks::RESET_KEEPS_SET_COUNT),
+    (DescriptorQuirk::FRAGMENTS, DescriptorQuirks::FRAGMENTS),
+    (DescriptorQuirk::RESET_LEAKS, DescriptorQuirks::RESET_LEAKS),
+    (DescriptorQuirk::all(), DescriptorQuirks::all()),
+];
+
+pub struct Kit {
+    pub gpu: Gpu,
+    pub device: DescriptorDevice,
+    layouts: RefCell<Vec<vk::DescriptorSetLayout>>,
+}
+
+pub fn builder() -> GpuBuilder {
+    Gpu::builder(Profile::by_name("nvidia-h200").unwrap())
+}
+
+impl Kit {
+    pub fn new() -> Self {
+        Self::of(builder().descriptor_pools(DescriptorPoolPolicy::NeverRefuses), None)
+    }
+
+    pub fn of(builder: GpuBuilder, quirks: Option<DescriptorQuirks>) -> Self {
+        let gpu = builder.build();
+        let info = DescriptorDeviceCreateInfo { quirks, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
+        let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
+        Self { gpu, device, layouts: RefCell::default() }
+    }
+
+    /// Every way in which drivers treat their pools, each with every fault.
+    pub fn all() -> impl Iterator<Item = Self> {
+        POLICIES.into_iter().flat_map(|policy| {
+            FAULTS.into_iter().map(move |(faults, quirks)| {
+                Self::of(builder().descriptor_pools(policy).descriptor_quirks(faults), Some(quirks))
+            })
+        })
+    }
+
+    pub fn info(&self) -> DescriptorAllocatorCreateInfo {
+        DescriptorAllocatorCreateInfo::new(&self.device)
+    }
+
+    pub fn sets(&self) -> Sets {
+        self.sets_of(&self.info())
+    }
+
+    pub fn sets_of(&self, info: &DescriptorAllocatorCreateInfo) -> Sets {
+        unsafe { DescriptorAllocator::new(info) }
+    }
+
+    /// Pools of so many sets, whatever lives.
+    pub fn sets_in_pools_of(&self, count: u32) -> Sets {
+        self.sets_of(&DescriptorAllocatorCreateInfo { first_sets: count, max_sets: count, ..self.info() })
+    }
+
+    /// Each pair is a binding.
+    pub fn layout(&self, bindings: &[(DescriptorKind, u32)]) -> SetLayout {
+        self.layout_with(
+            bindings,
+            vk::DescriptorSetLayoutCreateFlags::empty(),
+            vk::DescriptorBindingFlags::empty(),
+        )
+    }
+
+    /// The binding flags are the last binding's.
+    pub fn layout_with(
+        &self,
+        bindings: &[(DescriptorKind, u32)],
+        flags: vk::DescriptorSetLayoutCreateFlags,
+        last: vk::DescriptorBindingFlags,
+    ) -> SetLayout {
+        let bindings: Vec<_> = (0..)
+            .zip(bindings)
+            .map(|(number, &(kind, count))| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(number)
+                    .descriptor_type(kind.to_vk())
+                    .descriptor_count(count)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            })
+            .collect();
+        let mut each = vec![vk::DescriptorBindingFlags::empty(); bindings.len()];
+        if let Some(flags) = each.last_mut() {
+            *flags = last;
+        }
+        let mut binding_flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&each);
+        let mut info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(flags);
+        if !last.is_empty() {
+            info = info.push_next(&mut binding_flags);
+        }
+        let layout = unsafe { self.gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
+        self.layouts.borrow_mut().push(layout);
+        unsafe { SetLayout::new(layout, &info) }.unwrap()
+    }
+
+    /// One uniform buffer.
+    pub fn uniform(&self) -> SetLayout {
+        self.layout(&[(DescriptorKind::UniformBuffer, 1)])
+    }
+
+    /// Says that the allocator left nothing, relied on no refusal, lost nothing, and was never reported.
+    pub fn finish(self) {
+        let live = self.gpu.live();
+        assert_eq!((live.descriptor_pools, live.descriptor_sets), (0, 0), "left behind");
+        assert_eq!(self.gpu.descriptor_pool_overruns(), 0, "more was taken than pools were made for");
+        assert_eq!(self.gpu.leaked_descriptor_sets(), 0);
+        assert_eq!(self.device.update_after_bind_used(), 0);
+        for layout in self.layouts.borrow_mut().drain(..) {
+            unsafe { self.gpu.device().destroy_descriptor_set_layout(layout, None) };
+        }
+        self.gpu.assert_silent();
+    }
+}
+
+/// One set.
+pub fn allocate(sets: &Sets, layout: &SetLayout) -> DescriptorSet {
+    let set = unsafe { sets.allocate(layout) }.unwrap();
+    sets.validate();
+    set
+}
+
+/// Nothing was ever submitted with it.
+pub fn free(sets: &Sets, set: DescriptorSet) {
+    unsafe { sets.free(set) }.unwrap();
+    sets.validate();
+}
+
+/// Destroys the allocator: nothing is left in it.
+pub fn done(kit: Kit, sets: Sets) {
+    assert_eq!(sets.destroy(), []);
+    kit.finish();
+}

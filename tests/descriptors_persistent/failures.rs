@@ -1,0 +1,184 @@
+//! Every call of the driver fails in turn, once and for ever.
+
+use ash::vk;
+use sublet::descriptor::{
+    AllocateDescriptorSetError, CreateDescriptorPoolError, DescriptorAllocatorCreateInfo, DescriptorSet,
+};
+
+use crate::common::{Allocated, Kit, Sets, allocate, done, free};
+
+const RESULTS: [vk::Result; 6] = [
+    vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+    vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+    vk::Result::ERROR_OUT_OF_POOL_MEMORY,
+    vk::Result::ERROR_FRAGMENTED_POOL,
+    vk::Result::ERROR_FRAGMENTATION,
+    // None that the specification allows here.
+    vk::Result::ERROR_UNKNOWN,
+];
+const CALLS: [&str; 4] =
+    ["vkCreateDescriptorPool", "vkAllocateDescriptorSets", "vkFreeDescriptorSets", "vkResetDescriptorPool"];
+
+/// Growth, batches, reuse, other layouts in the same pools, empty pools. An allocation may fail; then nothing is taken.
+fn script(kit: &Kit, sets: &Sets) -> (usize, Vec<DescriptorSet>) {
+    let layouts = [kit.uniform(), kit.uniform()];
+    let (mut live, mut failed): (Vec<DescriptorSet>, _) = (Vec::new(), 0);
+    let mut take = |live: &mut Vec<DescriptorSet>, layout: usize, many: u32| {
+        let before = sets.statistics();
+        let result = if many == 1 {
+            unsafe { sets.allocate(&layouts[layout]) }.map(|set| vec![set])
+        } else {
+            unsafe { sets.allocate_many(&layouts[layout], many) }
+        };
+        sets.validate();
+        match result {
+            Ok(more) => {
+                assert_eq!(more.len(), usize::try_from(many).unwrap());
+                live.extend(more);
+            }
+            Err(_) => {
+                failed += 1;
+                assert_eq!(sets.statistics().live_sets, before.live_sets);
+            }
+        }
+    };
+    for round in 0..3 {
+        take(&mut live, 0, 1);
+        take(&mut live, 0, 20);
+        take(&mut live, 1, 3);
+        while live.len() > round {
+            free(sets, live.swap_remove(live.len() / 2));
+        }
+        take(&mut live, 1, 7);
+        while live.len() > 3 {
+            free(sets, live.pop().unwrap());
+        }
+        take(&mut live, 0, 5);
+        live.drain(..).for_each(|set| free(sets, set));
+        take(&mut live, 1, 6);
+        live.drain(..).for_each(|set| free(sets, set));
+    }
+    (failed, live)
+}
+
+#[test]
+fn whichever_call_fails_once_nothing_is_lost() {
+    for call in CALLS {
+        for result in RESULTS {
+            for nth in 0..12 {
+                let kit = Kit::new();
+                let sets = kit.sets_in_pools_of(8);
+                kit.gpu.faults().fail_nth(call, nth, result);
+                let (failed, live) = script(&kit, &sets);
+                assert!(failed <= 1, "one call failed, {failed} allocations did: {call} {nth} {result}");
+                live.into_iter().for_each(|set| free(&sets, set));
+                assert_eq!(sets.statistics().live_sets, 0);
+                done(kit, sets);
+            }
+        }
+    }
+}
+
+#[test]
+fn whichever_call_fails_always_every_allocation_ends() {
+    for call in CALLS {
+        for result in RESULTS {
+            let kit = Kit::new();
+            let sets = kit.sets_in_pools_of(8);
+            kit.gpu.faults().fail_always(call, result);
+            let (failed, live) = script(&kit, &sets);
+            let needed = matches!(call, "vkCreateDescriptorPool" | "vkAllocateDescriptorSets");
+            assert_eq!(failed, if needed { 18 } else { 0 }, "{call} {result}");
+            live.into_iter().for_each(|set| free(&sets, set));
+            assert!(!needed || kit.gpu.live().descriptor_pools == 0, "pools that gave nothing are kept");
+            kit.gpu.faults().clear();
+            let (failed, _) = script(&kit, &sets);
+            assert_eq!(failed, 0, "it goes on once the driver does: {call} {result}");
+            done(kit, sets);
+        }
+    }
+}
+
+#[test]
+fn a_fresh_pool_that_refuses_is_an_error_and_is_not_kept() {
+    for result in [vk::Result::ERROR_OUT_OF_POOL_MEMORY, vk::Result::ERROR_FRAGMENTED_POOL] {
+        let kit = Kit::new();
+        let layout = kit.uniform();
+        let sets = kit.sets();
+        kit.gpu.faults().fail_always("vkAllocateDescriptorSets", result);
+        let error = unsafe { sets.allocate(&layout) }.unwrap_err();
+        let AllocateDescriptorSetError::FreshPoolRefused { counts, source } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!((counts, source.result), (layout.counts(), result));
+        assert_eq!(kit.gpu.calls("vkAllocateDescriptorSets"), 1, "it is asked once");
+        assert_eq!(kit.gpu.live().descriptor_pools, 0);
+        done(kit, sets);
+    }
+}
+
+#[test]
+fn where_a_large_pool_is_refused_a_small_one_does() {
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets();
+    let result = vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+    kit.gpu.faults().fail_nth("vkCreateDescriptorPool", 0, result);
+    let set = allocate(&sets, &layout);
+    assert_eq!(sets.statistics().capacity, 1);
+    free(&sets, set);
+    done(kit, sets);
+}
+
+#[test]
+fn where_no_pool_can_be_made_idle_ones_are_given_back_first() {
+    let kit = Kit::new();
+    let [uniform, other] = [kit.uniform(), kit.layout(&[])];
+    let sets = kit.sets();
+    let idle = allocate(&sets, &other);
+    free(&sets, idle);
+    let faults = kit.gpu.faults();
+    for _ in 0..2 {
+        faults.fail_nth("vkCreateDescriptorPool", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        faults.fail_nth("vkCreateDescriptorPool", 1, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        let set = allocate(&sets, &uniform);
+        assert_eq!(sets.statistics().pools, 1);
+        free(&sets, set);
+        sets.trim();
+        free(&sets, allocate(&sets, &other));
+    }
+    sets.trim();
+    faults.fail_always("vkCreateDescriptorPool", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let error: Allocated = unsafe { sets.allocate(&uniform) };
+    assert!(
+        matches!(
+            error,
+            Err(AllocateDescriptorSetError::NoPool {
+                sets: 1,
+                source: CreateDescriptorPoolError::Driver { .. },
+                ..
+            })
+        ),
+        "{error:?}"
+    );
+    done(kit, sets);
+}
+
+#[test]
+fn every_error_says_what_was_asked_and_has_the_drivers_answer_as_its_source() {
+    use std::error::Error;
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets_of(&DescriptorAllocatorCreateInfo { first_sets: 0, max_sets: 0, ..kit.info() });
+    kit.gpu.faults().fail_always("vkAllocateDescriptorSets", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let error = unsafe { sets.allocate(&layout) }.unwrap_err();
+    let driver = error.source().unwrap();
+    assert_eq!(driver.to_string(), "vkAllocateDescriptorSets failed");
+    assert_eq!(driver.source().unwrap().to_string(), vk::Result::ERROR_OUT_OF_HOST_MEMORY.to_string());
+    kit.gpu.faults().clear();
+    kit.gpu.faults().fail_always("vkCreateDescriptorPool", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let error = unsafe { sets.allocate(&layout) }.unwrap_err();
+    assert_eq!(error.to_string(), "no pool was made for 1 sets of 1 UniformBuffer each");
+    assert!(error.source().unwrap().source().is_some());
+    done(kit, sets);
+}

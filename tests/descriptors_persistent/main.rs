@@ -1,0 +1,24 @@
+//! Persistent descriptor sets from outside, on drivers that refuse all that Vulkan lets them refuse, on drivers that refuse
+//! nothing, and on drivers with faults. What was done is judged by the simulated driver.
+#![allow(
+    clippy::unwrap_used,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "a test that meets the unexpected is to fail; all handles are of the simulated device, and live"
+)]
+
+#[allow(unreachable_pub, reason = "shared by the modules of this binary")]
+mod common;
+
+mod batches;
+mod buckets;
+mod failures;
+mod mixed_frees;
+mod model;
+mod names;
+mod pools;
+mod quirks;
+mod retirement;
+mod threads;
+mod update_after_bind;
+mod variable;

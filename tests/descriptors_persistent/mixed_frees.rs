@@ -1,0 +1,49 @@
+//! Two sets of one layout are freed together with one of another, and then there is room.
+
+use sublet::descriptor::DescriptorKind;
+
+use crate::common::{Kit, allocate, done, free};
+
+/// gpu-descriptor charges a freed set to the batch before it, and fails the third allocation with nothing live.
+#[test]
+fn with_nothing_live_there_is_room_for_everything_after_mixed_frees() {
+    for kit in Kit::all() {
+        let layouts = [kit.uniform(), kit.layout(&[(DescriptorKind::StorageBuffer, 2)])];
+        let sets = kit.sets_in_pools_of(8);
+        for _ in 0..20 {
+            let live: Vec<_> = (0..16).map(|turn| allocate(&sets, &layouts[turn % 2])).collect();
+            for set in live {
+                free(&sets, set);
+            }
+            assert_eq!(sets.statistics().live_sets, 0);
+        }
+        assert_eq!(sets.statistics().pools, 2, "one for each kind of sets");
+        for (turn, layout) in layouts.iter().cycle().take(16).enumerate() {
+            allocate_and_forget(&sets, layout, turn);
+        }
+        assert_eq!(sets.destroy().iter().map(|leak| leak.sets).sum::<u32>(), 16);
+        kit.finish();
+    }
+}
+
+fn allocate_and_forget(sets: &crate::common::Sets, layout: &sublet::descriptor::SetLayout, turn: usize) {
+    let set = unsafe { sets.allocate(layout) };
+    assert!(set.is_ok(), "allocation {turn} of 16 with room for 16: {set:?}");
+}
+
+/// The same with layouts of the same counts, which share their pools.
+#[test]
+fn layouts_of_the_same_counts_take_turns_in_the_same_pool() {
+    for kit in Kit::all() {
+        let layouts = [kit.uniform(), kit.uniform(), kit.uniform()];
+        let sets = kit.sets_in_pools_of(8);
+        for turn in 0..300 {
+            let live: Vec<_> = (0..8).map(|at| allocate(&sets, &layouts[(turn + at) % 3])).collect();
+            for set in live {
+                free(&sets, set);
+            }
+            assert_eq!(sets.statistics().pools, 1);
+        }
+        done(kit, sets);
+    }
+}

@@ -1,0 +1,203 @@
+//! Sets that the device may still use.
+
+use ash::vk;
+use sublet::descriptor::DescriptorSet;
+use sublet::retire::Clock;
+
+use crate::common::{Kit, allocate, done, free};
+
+/// What uses a set: one command buffer, submitted again and again with another set.
+struct Work<'a> {
+    kit: &'a Kit,
+    pipeline_layout: vk::PipelineLayout,
+    pool: vk::CommandPool,
+    buffer: (vk::Buffer, vk::DeviceMemory),
+}
+
+impl<'a> Work<'a> {
+    fn new(kit: &'a Kit, layout: vk::DescriptorSetLayout) -> Self {
+        let device = kit.gpu.device();
+        let layouts = [layout];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
+        let pipeline_layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
+        let pool =
+            unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
+        let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
+        let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
+        let needs = unsafe { device.get_buffer_memory_requirements(buffer) };
+        let info = vk::MemoryAllocateInfo::default()
+            .allocation_size(needs.size)
+            .memory_type_index(needs.memory_type_bits.trailing_zeros());
+        let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
+        unsafe { device.bind_buffer_memory(buffer, memory, 0) }.unwrap();
+        Self { kit, pipeline_layout, pool, buffer: (buffer, memory) }
+    }
+
+    /// Writes the set, which is reported if a submission that is not done uses it.
+    fn write(&self, set: &DescriptorSet) {
+        let info = [vk::DescriptorBufferInfo { buffer: self.buffer.0, offset: 0, range: 256 }];
+        let write = vk::WriteDescriptorSet::default()
+            .dst_set(set.handle())
+            .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
+            .buffer_info(&info);
+        unsafe { self.kit.gpu.device().update_descriptor_sets(&[write], &[]) };
+    }
+
+    fn submit(&self, set: &DescriptorSet) {
+        let device = self.kit.gpu.device();
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
+        let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
+        unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
+        let point = vk::PipelineBindPoint::COMPUTE;
+        let sets = [set.handle()];
+        unsafe { device.cmd_bind_descriptor_sets(commands[0], point, self.pipeline_layout, 0, &sets, &[]) };
+        unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+        let info = vk::SubmitInfo::default().command_buffers(&commands);
+        unsafe { device.queue_submit(self.kit.gpu.queue(), &[info], vk::Fence::null()) }.unwrap();
+    }
+
+    fn finish(self) {
+        let device = self.kit.gpu.device();
+        unsafe { device.device_wait_idle() }.unwrap();
+        unsafe { device.destroy_command_pool(self.pool, None) };
+        unsafe { device.destroy_pipeline_layout(self.pipeline_layout, None) };
+        unsafe { device.destroy_buffer(self.buffer.0, None) };
+        unsafe { device.free_memory(self.buffer.1, None) };
+    }
+}
+
+#[test]
+fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
+    for kit in Kit::all() {
+        let layout = kit.uniform();
+        let sets = kit.sets_in_pools_of(4);
+        let work = Work::new(&kit, layout.handle());
+        let clock = Clock::new();
+        let lane = clock.add_lane().unwrap();
+        kit.gpu.hold_submissions(true);
+        // Frames with two sets each; three are in flight, then the first of them is done.
+        for frame in 0..20_u64 {
+            let ticket = clock.open(lane);
+            for _ in 0..2 {
+                let set = allocate(&sets, &layout);
+                work.write(&set);
+                work.submit(&set);
+                unsafe { sets.retire(ticket, set) }.unwrap();
+                sets.validate();
+            }
+            clock.submit(ticket, frame + 1).unwrap();
+            if frame >= 3 {
+                // The queue runs in order: the oldest two submissions are the oldest frame's.
+                kit.gpu.hold_submissions(false);
+                kit.gpu.hold_submissions(true);
+                clock.completed(lane, frame + 1);
+                assert!(sets.collect(&clock) > 0);
+            } else {
+                assert_eq!(sets.collect(&clock), 0);
+            }
+        }
+        kit.gpu.hold_submissions(false);
+        clock.idle();
+        sets.collect(&clock);
+        assert_eq!(sets.statistics().retired_sets, 0);
+        work.finish();
+        done(kit, sets);
+    }
+}
+
+#[test]
+fn a_set_that_is_freed_too_early_would_be_reported() {
+    // What the test above relies on.
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets_in_pools_of(1);
+    let work = Work::new(&kit, layout.handle());
+    kit.gpu.hold_submissions(true);
+    let set = allocate(&sets, &layout);
+    work.write(&set);
+    work.submit(&set);
+    free(&sets, set);
+    let same = allocate(&sets, &layout);
+    work.write(&same);
+    free(&sets, same);
+    // Another layout takes its place: the driver is told that the set is free.
+    let other = kit.uniform();
+    free(&sets, allocate(&sets, &other));
+    kit.gpu.hold_submissions(false);
+    work.finish();
+    let ids: Vec<_> = kit.gpu.take_messages().iter().map(|message| message.vuid.to_string()).collect();
+    assert!(ids.iter().any(|id| id.contains("UpdateDescriptorSets")), "{ids:?}");
+    assert!(
+        ids.iter().any(|id| {
+            id == "VUID-vkResetDescriptorPool-descriptorPool-00313"
+                || id == "VUID-vkFreeDescriptorSets-pDescriptorSets-00309"
+        }),
+        "{ids:?}"
+    );
+    assert_eq!(sets.destroy(), []);
+    kit.gpu.take_messages();
+}
+
+#[test]
+fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets();
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let frame = |slot| {
+        let ticket = clock.begin_frame(lane, slot);
+        sets.collect(&clock);
+        unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
+        clock.end_frame(ticket);
+    };
+    (0..3).for_each(frame);
+    // Two frames in flight from now on.
+    for number in 0..10 {
+        frame(number % 2);
+    }
+    assert!(sets.statistics().retired_sets <= 2, "{:?}", sets.statistics());
+    done(kit, sets);
+}
+
+#[test]
+fn tickets_may_be_discarded_and_done_in_any_order() {
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets();
+    let clock = Clock::new();
+    let (graphics, transfer) = (clock.add_lane().unwrap(), clock.add_lane().unwrap());
+    let tickets = [clock.open(graphics), clock.open(transfer), clock.open(graphics), clock.open(graphics)];
+    let ids = tickets.map(|ticket| {
+        let set = allocate(&sets, &layout);
+        let id = set.id();
+        unsafe { sets.retire(ticket, set) }.unwrap();
+        id
+    });
+    assert!(ids.iter().all(|&id| sets.set(id).is_err()));
+    assert_eq!(sets.collect(&clock), 0);
+    clock.discard(tickets[2]).unwrap();
+    assert_eq!(sets.collect(&clock), 1);
+    clock.submit(tickets[3], 1).unwrap();
+    clock.submit(tickets[0], 2).unwrap();
+    clock.submit(tickets[1], 9).unwrap();
+    clock.completed(graphics, 1);
+    assert_eq!(sets.collect(&clock), 1, "submitted before one that was opened earlier");
+    assert_eq!(sets.statistics().retired_sets, 2);
+    clock.completed(transfer, 9);
+    clock.completed(graphics, 2);
+    assert_eq!(sets.collect(&clock), 2);
+    sets.validate();
+    done(kit, sets);
+}
+
+#[test]
+fn an_allocator_that_is_destroyed_takes_its_retired_sets_with_it() {
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets();
+    let clock = Clock::new();
+    let ticket = clock.open(clock.add_lane().unwrap());
+    unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
+    done(kit, sets);
+}

@@ -1,0 +1,96 @@
+//! The device's limit for descriptors that are updated after they are bound.
+
+use ash::vk;
+use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, SetLayout};
+use sublet::sim::{DescriptorPoolPolicy, profiles::Profile};
+
+use crate::common::{Kit, POLICIES, allocate, builder, done, free};
+
+fn kit(policy: DescriptorPoolPolicy, limit: u32) -> Kit {
+    let mut limits = Profile::by_name("nvidia-h200").unwrap().limits.descriptors;
+    limits.max_update_after_bind_descriptors_in_all_pools = limit;
+    Kit::of(builder().descriptor_pools(policy).descriptor_limits(limits), None)
+}
+
+fn table(kit: &Kit, count: u32) -> SetLayout {
+    kit.layout_with(
+        &[(DescriptorKind::SampledImage, count)],
+        vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
+        vk::DescriptorBindingFlags::UPDATE_AFTER_BIND,
+    )
+}
+
+#[test]
+fn the_limit_is_kept_to_and_told_and_given_back_with_the_pool() {
+    for policy in POLICIES {
+        let kit = kit(policy, 1000);
+        let layout = table(&kit, 100);
+        let sets = kit.sets();
+        let mut live: Vec<_> = (0..10).map(|_| allocate(&sets, &layout)).collect();
+        assert_eq!(kit.device.update_after_bind_used(), 1000);
+        let error = unsafe { sets.allocate(&layout) }.unwrap_err();
+        assert_eq!(error, AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 100, left: 0 });
+        sets.validate();
+        free(&sets, live.remove(3));
+        live.push(allocate(&sets, &layout));
+        live.into_iter().for_each(|set| free(&sets, set));
+        sets.trim();
+        assert_eq!(kit.device.update_after_bind_used(), 0);
+        done(kit, sets);
+    }
+}
+
+#[test]
+fn near_the_limit_pools_are_small_and_idle_ones_make_way() {
+    for policy in POLICIES {
+        let kit = kit(policy, 1000);
+        let [small, large] = [table(&kit, 10), table(&kit, 600)];
+        let sets = kit.sets();
+        let one = allocate(&sets, &small);
+        assert_eq!(kit.device.update_after_bind_used(), 160);
+        let big = allocate(&sets, &large);
+        assert_eq!(kit.device.update_after_bind_used(), 760, "a pool of one set: more do not fit");
+        let error = unsafe { sets.allocate(&large) }.unwrap_err();
+        assert_eq!(error, AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 600, left: 240 });
+        free(&sets, big);
+        // Another 600 by another layout: the idle pool is in the way.
+        let other = kit.layout_with(
+            &[(DescriptorKind::StorageImage, 600)],
+            vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
+            vk::DescriptorBindingFlags::UPDATE_AFTER_BIND,
+        );
+        let big = allocate(&sets, &other);
+        free(&sets, big);
+        free(&sets, one);
+        done(kit, sets);
+    }
+}
+
+#[test]
+fn allocators_of_one_device_share_the_limit() {
+    let kit = kit(DescriptorPoolPolicy::NeverRefuses, 1000);
+    let layout = table(&kit, 1000);
+    let (one, other) = (kit.sets(), kit.sets());
+    let set = allocate(&one, &layout);
+    assert!(unsafe { other.allocate(&layout) }.is_err());
+    free(&one, set);
+    one.trim();
+    let set = allocate(&other, &layout);
+    free(&other, set);
+    assert_eq!(other.destroy(), []);
+    done(kit, one);
+}
+
+#[test]
+fn sets_with_and_without_update_after_bind_are_of_different_pools() {
+    let kit = kit(DescriptorPoolPolicy::Strict, 1 << 20);
+    let sets = kit.sets();
+    let after = allocate(&sets, &table(&kit, 4));
+    let before = allocate(&sets, &kit.layout(&[(DescriptorKind::SampledImage, 4)]));
+    assert_eq!(sets.statistics().buckets, 2);
+    assert_eq!(kit.device.update_after_bind_used(), 64);
+    for set in [after, before] {
+        free(&sets, set);
+    }
+    done(kit, sets);
+}
