@@ -1,12 +1,15 @@
 //! What cannot be freed is not lost.
 
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use ash::vk;
+use sublet::device::{DeviceMemoryCallbacks, DeviceMemoryEvent};
 use sublet::{
-    AllocationCreateInfo, Allocator, AllocatorCreateInfo, ForeignHandle, PoolCreateInfo, RetiredResources,
-    ScopeCreateInfo,
+    AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, ForeignHandle,
+    LocalAllocator, PoolCreateInfo, RetiredResources, ScopeCreateInfo,
 };
 
 use super::rig::Rig;
@@ -78,6 +81,56 @@ fn a_null_buffer_and_image_are_memory_alone() {
     unsafe { rig.retired.retire_image(ticket, vk::Image::null(), rig.memory()) };
     rig.clock.discard(ticket).unwrap();
     assert_eq!(rig.collect().unwrap(), 2);
+    rig.finish();
+}
+
+#[test]
+fn a_callback_that_panics_loses_nothing_that_waits_behind() {
+    let rig = Rig::new();
+    let armed = Arc::new(AtomicBool::new(true));
+    let once = Arc::clone(&armed);
+    let callbacks = DeviceMemoryCallbacks::new(move |event| {
+        let freeing = matches!(event, DeviceMemoryEvent::Freeing { .. });
+        assert!(!(freeing && once.swap(false, Ordering::Relaxed)), "the program's own");
+    });
+    let info = AllocatorCreateInfo {
+        device_memory_callbacks: Some(callbacks),
+        ..AllocatorCreateInfo::for_gpu(&rig.gpu)
+    };
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::new(&info) }.unwrap();
+    let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
+    let dedicated =
+        AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..Default::default() };
+    let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    for _ in 0..3 {
+        let memory = allocator.allocate_memory(&requirements, &dedicated).unwrap();
+        // SAFETY: nothing uses the memory.
+        unsafe { rig.retired.retire_memory(ticket, memory) };
+    }
+    rig.clock.discard(ticket).unwrap();
+    // SAFETY: nothing was submitted.
+    let collect = || unsafe { rig.retired.collect(&allocator, &rig.clock) };
+    assert!(catch_unwind(AssertUnwindSafe(collect)).is_err());
+    assert_eq!(rig.retired.len(), 2);
+    assert_eq!(collect().unwrap(), 2);
+    assert!(rig.retired.is_empty());
+}
+
+#[test]
+fn an_allocator_without_locks_collects_as_well() {
+    let rig = Rig::new();
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { LocalAllocator::new_local(&AllocatorCreateInfo::for_gpu(&rig.gpu)) }.unwrap();
+    let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
+    let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    let memory = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
+    // SAFETY: nothing uses the memory.
+    unsafe { rig.retired.retire_memory(ticket, memory) };
+    rig.clock.discard(ticket).unwrap();
+    // SAFETY: nothing was submitted.
+    assert_eq!(unsafe { rig.retired.collect(&allocator, &rig.clock) }.unwrap(), 1);
+    assert!(allocator.destroy().is_empty());
     rig.finish();
 }
 
