@@ -8,6 +8,7 @@ mod counts;
 mod descriptor;
 mod device;
 mod features;
+mod heap;
 mod layout;
 #[allow(dead_code, reason = "for what gives sets out")]
 mod pool;
@@ -22,6 +23,7 @@ pub use descriptor::{
 };
 pub use device::{BindingModel, CreateDescriptorDeviceError, DescriptorDevice, DescriptorDeviceCreateInfo};
 pub use features::DescriptorFeatures;
+pub use heap::*;
 pub use layout::{SetLayout, SetLayoutBinding, SetLayoutError};
 pub use pool::CreateDescriptorPoolError;
 pub use quirks::DescriptorQuirks;

@@ -1,0 +1,209 @@
+//! What can go wrong with a descriptor heap.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use super::super::counts::DescriptorKind;
+use super::super::descriptor::DescriptorDataError;
+use super::range::DescriptorRange;
+use crate::error::MemoryError;
+
+/// No range was allocated. Nothing was changed.
+///
+/// ```
+/// use sublet::descriptor::HeapError;
+/// let error = HeapError::Full { asked: 200, free: 544, largest_free: 128, retiring: 0 };
+/// assert_eq!(error.to_string(), "200 slots in a row: 544 are free, 128 of them in a row, and 0 wait for the GPU");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum HeapError {
+    /// A range has one slot at least.
+    ZeroCount,
+    /// There is no place for so many slots in a row. If `free` is enough, the heap is fragmented; if `retiring` is, collect once the
+    /// GPU is done.
+    Full {
+        /// Slots that were asked for.
+        asked: u32,
+        /// Slots that are free.
+        free: u32,
+        /// The largest count that could be allocated now.
+        largest_free: u32,
+        /// Slots that wait for the GPU.
+        retiring: u32,
+    },
+}
+
+impl fmt::Display for HeapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ZeroCount => f.write_str("a range of no slots"),
+            Self::Full { asked, free, largest_free, retiring } => write!(
+                f,
+                "{asked} slots in a row: {free} are free, {largest_free} of them in a row, and {retiring} wait for the GPU"
+            ),
+        }
+    }
+}
+
+impl Error for HeapError {}
+
+/// A slot is not in its range.
+///
+/// ```
+/// use sublet::descriptor::OutOfRange;
+/// assert_eq!(OutOfRange { slot: 7, count: 5 }.to_string(), "slot 7 of a range of 5");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutOfRange {
+    /// What was asked for, counted from 0.
+    pub slot: u32,
+    /// Slots that the range has.
+    pub count: u32,
+}
+
+impl fmt::Display for OutOfRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "slot {} of a range of {}", self.slot, self.count)
+    }
+}
+
+impl Error for OutOfRange {}
+
+/// A range is none of the heap's. Nothing was changed.
+///
+/// ```
+/// use sublet::descriptor::*;
+/// # use sublet::sim;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
+/// let range = staging.allocate(1)?;
+/// staging.free(range)?;
+/// assert_eq!(staging.free(range), Err(RangeError::StaleHandle { range }));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum RangeError {
+    /// It was retired or freed, or its frame is over.
+    StaleHandle {
+        /// The range.
+        range: DescriptorRange,
+    },
+    /// It is of another heap.
+    ForeignHeap {
+        /// The range.
+        range: DescriptorRange,
+    },
+    /// It is one of a frame's, which is freed with its frame and in no other way.
+    Transient {
+        /// The range.
+        range: DescriptorRange,
+    },
+}
+
+impl fmt::Display for RangeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StaleHandle { range } => {
+                write!(f, "the range of {} slots at {} is retired or freed", range.count, range.first)
+            }
+            Self::ForeignHeap { range } => {
+                write!(f, "the range of {} slots at {} is of another heap", range.count, range.first)
+            }
+            Self::Transient { range } => {
+                write!(f, "the range of {} slots at {} is freed with its frame", range.count, range.first)
+            }
+        }
+    }
+}
+
+impl Error for RangeError {}
+
+/// A descriptor was not written. The slot holds what it held.
+///
+/// ```
+/// use std::error::Error;
+/// use sublet::descriptor::{DescriptorKind, HeapWriteError, OutOfRange};
+/// let error = HeapWriteError::from(OutOfRange { slot: 7, count: 5 });
+/// assert!(error.source().is_some());
+/// assert!(HeapWriteError::Kind { kind: DescriptorKind::Sampler }.source().is_none());
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum HeapWriteError {
+    /// The range is none of the heap's.
+    Range(RangeError),
+    /// The range has not so many slots.
+    OutOfRange(OutOfRange),
+    /// The heap was not made for descriptors of this type.
+    Kind {
+        /// The type.
+        kind: DescriptorKind,
+    },
+    /// The descriptor does not say what descriptor buffers want.
+    Data(DescriptorDataError),
+    /// What was written could not be flushed, in memory that is not coherent.
+    Memory(MemoryError),
+    /// The source of a copy holds bytes, and the heap takes descriptors, or the other way round, or the sizes differ: the two were
+    /// not made for the same types with the same device.
+    Unlike {
+        /// Bytes of a slot of the source; 0 if it holds descriptors.
+        from: u64,
+        /// Bytes of a slot of the heap; 0 if it takes descriptors.
+        to: u64,
+    },
+    /// The source of a copy was never written.
+    Unwritten {
+        /// Index of the slot.
+        index: u32,
+    },
+}
+
+impl From<RangeError> for HeapWriteError {
+    fn from(error: RangeError) -> Self {
+        Self::Range(error)
+    }
+}
+
+impl From<OutOfRange> for HeapWriteError {
+    fn from(error: OutOfRange) -> Self {
+        Self::OutOfRange(error)
+    }
+}
+
+impl From<DescriptorDataError> for HeapWriteError {
+    fn from(error: DescriptorDataError) -> Self {
+        Self::Data(error)
+    }
+}
+
+impl fmt::Display for HeapWriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Range(_) | Self::OutOfRange(_) => f.write_str("there is no such slot to write"),
+            Self::Kind { kind } => write!(f, "the heap is not made for a {kind:?}"),
+            Self::Data(_) => f.write_str("the descriptor has no bytes"),
+            Self::Memory(_) => f.write_str("what was written is not flushed"),
+            Self::Unlike { from, to } => {
+                write!(f, "slots of {from} bytes are copied to slots of {to}, where 0 stands for no bytes")
+            }
+            Self::Unwritten { index } => write!(f, "slot {index} was never written, and is to be copied"),
+        }
+    }
+}
+
+impl Error for HeapWriteError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Range(error) => Some(error),
+            Self::OutOfRange(error) => Some(error),
+            Self::Data(error) => Some(error),
+            Self::Memory(error) => Some(error),
+            _ => None,
+        }
+    }
+}

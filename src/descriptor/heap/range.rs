@@ -1,0 +1,75 @@
+//! What a descriptor heap gives out.
+#![forbid(unsafe_code)]
+
+use std::ops;
+
+use super::error::OutOfRange;
+
+/// Consecutive slots of one [`DescriptorHeap`](super::DescriptorHeap): what shaders know them by, and the heap.
+///
+/// `Copy`, because shaders' data is full of copies of it anyway: nothing could keep an index in GPU memory from outliving its range.
+/// What is stale is found out instead. Each range has a generation, and it is dead from the moment it is retired, not only once
+/// somebody else has the slots: [`write`](super::DescriptorHeap::write) and [`retire`](super::DescriptorHeap::retire) refuse it
+/// then, and so does every heap but its own. 2^31 ranges can start at one slot before a dead one is taken for a living one.
+///
+/// ```
+/// use sublet::descriptor::DescriptorHeap;
+/// # use sublet::{descriptor::*, sim};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
+/// let textures = staging.allocate(5)?;
+/// assert_eq!(textures.index(4)?, textures.first() + 4);
+/// assert!(textures.index(5).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct DescriptorRange {
+    pub(super) first: u32,
+    pub(super) count: u32,
+    /// Odd. A slot's generation is even while no range starts there.
+    pub(super) generation: u32,
+    /// Each heap of the process has a number of its own, until 2^32 were made.
+    pub(super) heap: u32,
+}
+
+impl DescriptorRange {
+    /// Index of the first slot: what a material keeps.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(5)?.first(), 0);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[inline]
+    #[must_use]
+    pub const fn first(self) -> u32 {
+        self.first
+    }
+
+    /// How many slots; not zero.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(5)?.count(), 5);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[inline]
+    #[must_use]
+    pub const fn count(self) -> u32 {
+        self.count
+    }
+
+    /// Index of a slot, counted from the first of the range.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] if the range has not so many.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(5)?.index(5), Err(OutOfRange { slot: 5, count: 5 }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[inline]
+    pub const fn index(self, slot: u32) -> Result<u32, OutOfRange> {
+        if slot < self.count {
+            // The range is in a heap, whose slots have numbers of 32 bits.
+            Ok(self.first + slot)
+        } else {
+            Err(OutOfRange { slot, count: self.count })
+        }
+    }
+
+    /// Indices of all slots.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(5)?.indices(), 0..5);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub const fn indices(self) -> ops::Range<u32> {
+        self.first..self.first + self.count
+    }
+}

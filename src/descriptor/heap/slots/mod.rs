@@ -1,0 +1,403 @@
+//! Which slots of a heap are whose. No Vulkan: an engine, a generation for each slot, and a queue of what waits for the GPU.
+//!
+//! ```text
+//!   0                                          lasting          capacity
+//!   | live | free | retiring | live | free ... | a frame's | free ... |
+//!   '-- Tlsf, or blocks of buddies -----------'-- a ring --------------'
+//! ```
+//!
+//! Invariants, asserted by `validate` under these numbers:
+//! - S1: a slot's generation is odd exactly while a range starts there that is not dead.
+//! - S2: a slot has a key exactly while a chunk of its engine starts there; a chunk is a live range or one that waits.
+//! - S3: free + live + retiring = capacity, all counted as granted.
+//! - S4: each chunk that is not of a live range, and each of a frame, is in the queue once.
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod tests;
+
+use super::error::{HeapError, RangeError};
+use super::range::DescriptorRange;
+use super::statistics::{HeapStatistics, SlotRun, SlotState};
+use crate::base::cast::{index, narrow};
+use crate::metadata::{
+    Algorithm, Buddy, Engine, Key, Linear, Metadata, RegionError, RegionId, Regions, Request, Tag,
+};
+use crate::retire::{Clock, Retire, Ticket};
+
+/// What is known of a slot. It means something while a chunk starts there; the generation always.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    key: Option<Key>,
+    generation: u32,
+}
+
+impl Slot {
+    /// S1.
+    const fn is_live(self) -> bool {
+        self.generation % 2 == 1
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Slots {
+    /// The heap's number.
+    id: u32,
+    engine: Engine,
+    /// Slots of one region of the engine.
+    block: u32,
+    /// For frames; its slots lie behind those of the engine.
+    ring: Option<Linear>,
+    /// By index.
+    slots: Vec<Slot>,
+    /// Slots of the engine; those of the ring are behind.
+    lasting: u32,
+    /// First slots of what waits.
+    queue: Retire<u32>,
+    live: u32,
+    ranges: u32,
+    retiring: u32,
+    peak: u32,
+}
+
+impl Slots {
+    /// `lasting` slots, and `transient` ones for frames behind them. Either may be zero.
+    ///
+    /// The sum is at most `u32::MAX`: the callers see to that.
+    pub(super) fn new(id: u32, lasting: u32, transient: u32) -> Self {
+        let mut slots = Self::empty(id, Engine::single(Algorithm::Tlsf, u64::from(lasting.max(1))), lasting);
+        if lasting != 0 {
+            slots.add_region(lasting);
+        }
+        if transient != 0 {
+            let mut ring = Linear::new(transient.into(), Regions::Single);
+            let added = ring.add_region(&transient.into());
+            debug_assert!(added.is_ok(), "the ring is made for one region of this size");
+            slots.ring = Some(ring);
+            slots.slots.resize(index(lasting) + index(transient), Slot::default());
+        }
+        slots
+    }
+
+    /// None yet, and so many more with each [`Self::grow`], divided into powers of two. `block` is one.
+    pub(super) fn of_blocks(id: u32, block: u32) -> Self {
+        debug_assert!(block.is_power_of_two());
+        Self::empty(id, Engine::Buddy(Buddy::new(block.into(), 1)), block)
+    }
+
+    fn empty(id: u32, engine: Engine, block: u32) -> Self {
+        Self {
+            id,
+            engine,
+            block,
+            ring: None,
+            slots: Vec::new(),
+            lasting: 0,
+            queue: Retire::new(),
+            live: 0,
+            ranges: 0,
+            retiring: 0,
+            peak: 0,
+        }
+    }
+
+    /// One block more. `None`, and nothing is changed, if there would be more than 2^32 - 1 slots.
+    pub(super) fn grow(&mut self) -> Option<()> {
+        self.lasting.checked_add(self.block)?;
+        self.add_region(self.block).then_some(())
+    }
+
+    fn add_region(&mut self, slots: u32) -> bool {
+        let added: Result<RegionId, RegionError> = self.engine.add_region(&slots.into());
+        if added.is_err() {
+            return false;
+        }
+        self.lasting += slots;
+        self.slots.resize(index(self.lasting), Slot::default());
+        true
+    }
+
+    #[inline]
+    pub(super) fn capacity(&self) -> u32 {
+        narrow(self.slots.len())
+    }
+
+    /// Slots that are not for frames.
+    pub(super) fn lasting(&self) -> u32 {
+        self.lasting
+    }
+
+    /// # Complexity
+    /// O(1); an error costs a look at the free lists.
+    #[inline]
+    pub(super) fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
+        let (key, first) = match self.engine.grant(count.into(), 1, Tag(0)) {
+            Some((key, RegionId(0), offset)) => (key, offset),
+            Some((key, region, offset)) => (key, self.at(region, offset)),
+            None => self.allocate_hard(count)?,
+        };
+        let granted = match &self.engine {
+            Engine::Buddy(_) => count.next_power_of_two(),
+            _ => count,
+        };
+        self.live += granted;
+        self.ranges += 1;
+        Ok(self.open(first, count, key))
+    }
+
+    fn at(&self, region: RegionId, offset: u64) -> u64 {
+        u64::from(region.0) * u64::from(self.block) + offset
+    }
+
+    /// What is not the usual case of the engine.
+    #[cold]
+    fn allocate_hard(&mut self, count: u32) -> Result<(Key, u64), HeapError> {
+        if count == 0 {
+            return Err(HeapError::ZeroCount);
+        }
+        let found = self.engine.allocate(&Request::new(count.into(), 1));
+        let (key, span) = found.map_err(|_| self.full(count))?;
+        Ok((key, self.at(span.region, span.offset)))
+    }
+
+    #[cold]
+    fn full(&self, asked: u32) -> HeapError {
+        HeapError::Full {
+            asked,
+            free: self.lasting - narrow_units(self.engine.usage().used),
+            largest_free: self.largest_free(),
+            retiring: self.retiring,
+        }
+    }
+
+    /// A range of the ring, which waits for its frame from the start.
+    pub(super) fn allocate_transient(
+        &mut self,
+        ticket: Ticket,
+        count: u32,
+    ) -> Result<DescriptorRange, HeapError> {
+        if count == 0 {
+            return Err(HeapError::ZeroCount);
+        }
+        let retiring = self.retiring;
+        let nothing = HeapError::Full { asked: count, free: 0, largest_free: 0, retiring };
+        let ring = self.ring.as_mut().ok_or(nothing)?;
+        let (key, span) = ring.allocate(&Request::new(count.into(), 1)).map_err(|_| {
+            let usage = ring.usage();
+            HeapError::Full {
+                asked: count,
+                free: narrow_units(usage.capacity - usage.used),
+                largest_free: narrow_units(ring.largest_free()),
+                retiring,
+            }
+        })?;
+        let first = u64::from(self.lasting) + span.offset;
+        self.retiring += count;
+        let range = self.open(first, count, key);
+        self.queue.push(ticket, range.first);
+        Ok(range)
+    }
+
+    /// A range is born.
+    #[inline]
+    fn open(&mut self, first: u64, count: u32, key: Key) -> DescriptorRange {
+        self.peak = self.peak.max(self.live + self.retiring);
+        let first = narrow_units(first);
+        let slot = &mut self.slots[index(first)];
+        debug_assert!(!slot.is_live() && slot.key.is_none(), "S1, S2");
+        slot.key = Some(key);
+        slot.generation = slot.generation.wrapping_add(1);
+        DescriptorRange { first, count, generation: slot.generation, heap: self.id }
+    }
+
+    /// Whether the range is alive, and of this heap.
+    #[inline]
+    pub(super) fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
+        if range.heap != self.id {
+            return Err(RangeError::ForeignHeap { range });
+        }
+        match self.slots.get(index(range.first)) {
+            Some(slot) if slot.generation == range.generation && slot.is_live() => Ok(()),
+            _ => Err(RangeError::StaleHandle { range }),
+        }
+    }
+
+    /// Kills a range that is alive, and not a frame's. Its slots as granted.
+    #[inline]
+    fn kill(&mut self, range: DescriptorRange) -> Result<u32, RangeError> {
+        self.check(range)?;
+        if range.first >= self.lasting {
+            return Err(RangeError::Transient { range });
+        }
+        let granted = match &self.engine {
+            Engine::Buddy(_) => range.count.next_power_of_two(),
+            _ => range.count,
+        };
+        let slot = &mut self.slots[index(range.first)];
+        slot.generation = slot.generation.wrapping_add(1);
+        self.live -= granted;
+        self.ranges -= 1;
+        Ok(granted)
+    }
+
+    /// Dead now; free once the ticket is done.
+    #[inline]
+    pub(super) fn retire(&mut self, ticket: Ticket, range: DescriptorRange) -> Result<(), RangeError> {
+        self.retiring += self.kill(range)?;
+        self.queue.push(ticket, range.first);
+        Ok(())
+    }
+
+    /// Dead and free now.
+    pub(super) fn free(&mut self, range: DescriptorRange) -> Result<(), RangeError> {
+        self.kill(range)?;
+        self.books().release(range.first);
+        Ok(())
+    }
+
+    /// Frees what the clock says is done, and says how many slots those are.
+    pub(super) fn collect(&mut self, clock: &Clock) -> u32 {
+        if self.queue.is_empty() {
+            return 0;
+        }
+        let (mut books, queue) = self.split();
+        let mut freed = 0;
+        queue.collect(clock, |first| freed += books.release(first));
+        self.retiring -= freed;
+        freed
+    }
+
+    fn split(&mut self) -> (Books<'_>, &mut Retire<u32>) {
+        let Self { engine, ring, slots, lasting, queue, .. } = self;
+        (Books { engine, ring, slots, lasting: *lasting }, queue)
+    }
+
+    fn books(&mut self) -> Books<'_> {
+        self.split().0
+    }
+
+    /// The largest count that [`Self::allocate`] can grant now.
+    pub(super) fn largest_free(&self) -> u32 {
+        narrow_units(self.engine.largest_free())
+    }
+
+    pub(super) fn statistics(&self) -> HeapStatistics {
+        let capacity = self.capacity();
+        HeapStatistics {
+            capacity,
+            free: capacity - self.live - self.retiring,
+            live: self.live,
+            retiring: self.retiring,
+            ranges: self.ranges,
+            peak: self.peak,
+            transient_capacity: capacity - self.lasting,
+        }
+    }
+
+    /// Takes host memory for so many ranges at once, so that none is asked for later.
+    pub(super) fn reserve(&mut self, ranges: u32) {
+        self.queue.reserve(index(ranges));
+    }
+
+    /// Runs of slots in the order of their indices; they tile the heap.
+    pub(super) fn walk(&self, mut visit: impl FnMut(SlotRun)) {
+        let mut base = 0;
+        for region in 0..self.lasting.checked_div(self.block).unwrap_or(0) {
+            self.engine.walk(RegionId(region), &mut |chunk| {
+                visit(self.run(base + narrow_units(chunk.offset), chunk.size, chunk.used.is_some()));
+            });
+            base += self.block;
+        }
+        if let Some(ring) = &self.ring {
+            ring.walk(RegionId(0), &mut |chunk| {
+                visit(self.run(base + narrow_units(chunk.offset), chunk.size, chunk.used.is_some()));
+            });
+        }
+    }
+
+    fn run(&self, first: u32, count: u64, is_used: bool) -> SlotRun {
+        let state = match (is_used, first >= self.lasting, self.slots[index(first)].is_live()) {
+            (false, _, _) => SlotState::Free,
+            (true, true, _) => SlotState::Transient,
+            (true, false, true) => SlotState::Live,
+            (true, false, false) => SlotState::Retiring,
+        };
+        SlotRun { first, count: narrow_units(count), state }
+    }
+
+    /// Asserts the invariants of the module.
+    #[cfg(test)]
+    pub(super) fn validate(&self) {
+        self.engine.validate();
+        if let Some(ring) = &self.ring {
+            ring.validate();
+        }
+        let (mut next, mut waiting) = (0, 0);
+        let mut sums = [0; 4];
+        self.walk(|run| {
+            assert_eq!(run.first, next, "S3: the runs tile the heap");
+            next += run.count;
+            let (sum, is_dead) = match run.state {
+                SlotState::Free => (0, true),
+                SlotState::Live => (1, false),
+                SlotState::Retiring => (2, true),
+                SlotState::Transient => (3, false),
+            };
+            sums[sum] += run.count;
+            waiting += usize::from(matches!(run.state, SlotState::Retiring | SlotState::Transient));
+            for slot in run.first..next {
+                let Slot { key, generation } = self.slots[index(slot)];
+                let starts = slot == run.first && run.state != SlotState::Free;
+                assert_eq!(key.is_some(), starts, "S2: slot {slot}");
+                assert_eq!(generation % 2 == 1, starts && !is_dead, "S1: slot {slot}");
+            }
+        });
+        assert_eq!(next, self.capacity(), "S3");
+        let [free, live, retiring, transient] = sums;
+        let statistics = self.statistics();
+        assert_eq!(
+            (statistics.free, statistics.live, statistics.retiring),
+            (free, live, retiring + transient),
+            "S3"
+        );
+        assert_eq!(self.queue.len(), waiting, "S4");
+    }
+}
+
+/// What a chunk that goes is taken out of.
+struct Books<'a> {
+    engine: &'a mut Engine,
+    ring: &'a mut Option<Linear>,
+    slots: &'a mut [Slot],
+    lasting: u32,
+}
+
+impl Books<'_> {
+    /// Frees the chunk that starts at this slot, and says how many slots it has.
+    #[inline]
+    fn release(&mut self, first: u32) -> u32 {
+        let slot = &mut self.slots[index(first)];
+        let Some(key) = slot.key.take() else {
+            debug_assert!(false, "S2: nothing starts at slot {first}");
+            return 0;
+        };
+        let freed = match &mut self.ring {
+            Some(ring) if first >= self.lasting => {
+                // A frame's range lives until here.
+                slot.generation = slot.generation.wrapping_add(1);
+                ring.free(key)
+            }
+            _ => self.engine.free(key),
+        };
+        debug_assert!(freed.is_ok(), "S2: the key is of no chunk");
+        freed.map_or(0, |freed| narrow_units(freed.span.size))
+    }
+}
+
+/// Units of engines are slots, of which there are fewer than 2^32.
+#[inline]
+fn narrow_units(units: u64) -> u32 {
+    debug_assert!(u32::try_from(units).is_ok());
+    u32::try_from(units).unwrap_or(u32::MAX)
+}

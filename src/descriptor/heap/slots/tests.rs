@@ -1,0 +1,325 @@
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::retire::LaneId;
+
+/// What a heap is to be: a free list by offset, first-fit asked only whether there is room. It does not say where.
+struct Shadow {
+    /// First slot to count of what is free, joined.
+    free: BTreeMap<u32, u32>,
+    capacity: u32,
+}
+
+impl Shadow {
+    fn new(capacity: u32) -> Self {
+        Self { free: BTreeMap::from([(0, capacity)]), capacity }
+    }
+
+    fn largest(&self) -> u32 {
+        self.free.values().copied().max().unwrap_or(0)
+    }
+
+    fn free_slots(&self) -> u32 {
+        self.free.values().sum()
+    }
+
+    /// Takes a range that must be free.
+    fn take(&mut self, first: u32, count: u32) {
+        let (&start, &size) = self.free.range(..=first).next_back().expect("the slots are free");
+        assert!(first + count <= start + size, "{count} slots at {first} are not all free");
+        self.free.remove(&start);
+        if start < first {
+            self.free.insert(start, first - start);
+        }
+        if first + count < start + size {
+            self.free.insert(first + count, start + size - first - count);
+        }
+    }
+
+    /// Gives one back, joined with what is free before and behind.
+    fn give(&mut self, mut first: u32, mut count: u32) {
+        assert!(first + count <= self.capacity);
+        if let Some((&start, &size)) = self.free.range(..first).next_back() {
+            assert!(start + size <= first, "freed twice");
+            if start + size == first {
+                self.free.remove(&start);
+                (first, count) = (start, count + size);
+            }
+        }
+        if let Some(size) = self.free.remove(&(first + count)) {
+            count += size;
+        }
+        assert!(self.free.insert(first, count).is_none(), "freed twice");
+    }
+}
+
+fn clock() -> (Clock, LaneId) {
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    (clock, lane)
+}
+
+#[test]
+fn random_ranges_agree_with_a_free_list() {
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let capacity = random.u32(1..700);
+        let transient = if seed % 3 == 0 { random.u32(1..100) } else { 0 };
+        let mut slots = Slots::new(1, capacity, transient);
+        let mut shadow = Shadow::new(capacity);
+        let (clock, lane) = clock();
+        let mut live = Vec::<DescriptorRange>::new();
+        let mut dead = Vec::<DescriptorRange>::new();
+        let mut waiting = Vec::<(u64, DescriptorRange)>::new();
+        let mut frames = Vec::<(u64, DescriptorRange)>::new();
+        let mut now = 0;
+        for value in 1..400 {
+            let ticket = clock.open(lane);
+            for _ in 0..random.usize(0..6) {
+                match random.u32(0..10) {
+                    0..5 => {
+                        let most = capacity / random.u32(1..20);
+                        let count = random.u32(0..1 + most);
+                        let (free, largest) = (shadow.free_slots(), shadow.largest());
+                        match slots.allocate(count) {
+                            Ok(range) => {
+                                assert_eq!(range.count(), count);
+                                shadow.take(range.first(), count);
+                                live.push(range);
+                            }
+                            Err(HeapError::ZeroCount) => assert_eq!(count, 0),
+                            Err(HeapError::Full { asked, free: told, largest_free, retiring }) => {
+                                assert_eq!((asked, told, largest_free), (count, free, largest));
+                                assert_eq!(retiring, slots.statistics().retiring);
+                                assert!(count > largest);
+                            }
+                        }
+                    }
+                    5..8 if !live.is_empty() => {
+                        let range = live.swap_remove(random.usize(..live.len()));
+                        slots.retire(ticket, range).unwrap();
+                        waiting.push((value, range));
+                        dead.push(range);
+                    }
+                    8 if !live.is_empty() => {
+                        let range = live.swap_remove(random.usize(..live.len()));
+                        slots.free(range).unwrap();
+                        shadow.give(range.first(), range.count());
+                        dead.push(range);
+                    }
+                    _ => {
+                        let count = random.u32(1..20);
+                        if let Ok(range) = slots.allocate_transient(ticket, count) {
+                            assert!(range.first() >= capacity);
+                            assert!(range.first() + count <= capacity + transient);
+                            for &(_, other) in &frames {
+                                let (a, b) = (range.indices(), other.indices());
+                                assert!(a.end <= b.start || b.end <= a.start, "{range:?} {other:?}");
+                            }
+                            frames.push((value, range));
+                        }
+                    }
+                }
+                slots.validate();
+            }
+            clock.submit(ticket, value).unwrap();
+            if random.u32(0..4) == 0 {
+                now = random.u64(now..=value);
+                clock.completed(lane, now);
+                let before = slots.statistics();
+                let collected = slots.collect(&clock);
+                let mut expected = 0;
+                waiting.retain(|&(value, range)| {
+                    if value <= now {
+                        expected += range.count();
+                        shadow.give(range.first(), range.count());
+                    }
+                    value > now
+                });
+                frames.retain(|&(value, range)| {
+                    if value <= now {
+                        expected += range.count();
+                        dead.push(range);
+                    }
+                    value > now
+                });
+                assert_eq!((collected, before.retiring - slots.statistics().retiring), (expected, expected));
+                slots.validate();
+            }
+            for &range in live.iter().chain(frames.iter().map(|(_, range)| range)) {
+                assert_eq!(slots.check(range), Ok(()));
+            }
+            for &range in &dead {
+                assert_eq!(slots.check(range), Err(RangeError::StaleHandle { range }));
+                assert_eq!(slots.retire(ticket, range), Err(RangeError::StaleHandle { range }));
+            }
+            assert_eq!(slots.largest_free(), shadow.largest());
+        }
+        clock.shutdown();
+        for range in live {
+            slots.retire(clock.open(lane), range).unwrap();
+        }
+        slots.collect(&clock);
+        let HeapStatistics { free, live, retiring, ranges, .. } = slots.statistics();
+        assert_eq!((free, live, retiring, ranges), (capacity + transient, 0, 0, 0));
+        assert_eq!(slots.largest_free(), capacity);
+        slots.validate();
+    }
+}
+
+/// Three ranges in a row; the middle one goes last, with its neighbours free or not.
+#[test]
+fn what_is_freed_is_joined_with_what_is_free_before_and_behind() {
+    for (before, behind) in [(true, false), (false, true), (true, true), (false, false)] {
+        let mut slots = Slots::new(1, 96, 0);
+        let ranges: Vec<_> = (0..3).map(|_| slots.allocate(32).unwrap()).collect();
+        let mut sorted = ranges.clone();
+        sorted.sort_by_key(|range| range.first());
+        assert_eq!(slots.largest_free(), 0);
+        for (goes, range) in [(before, sorted[0]), (behind, sorted[2]), (true, sorted[1])] {
+            if goes {
+                slots.free(range).unwrap();
+                slots.validate();
+            }
+        }
+        let largest = 32 * (1 + u32::from(before) + u32::from(behind));
+        assert_eq!(slots.largest_free(), largest, "before: {before}, behind: {behind}");
+        assert!(slots.allocate(largest).is_ok());
+    }
+}
+
+#[test]
+fn enough_slots_that_are_not_in_a_row_are_told_apart_from_too_few() {
+    let mut slots = Slots::new(1, 1_024, 0);
+    let mut ranges: Vec<_> = (0..32).map(|_| slots.allocate(32).unwrap()).collect();
+    ranges.sort_by_key(|range| range.first());
+    // Runs of 128 at most, and 544 in all: 4 of 4, and one here and there.
+    let mut free = 0;
+    for (at, &range) in ranges.iter().enumerate() {
+        if at % 5 != 4 && at < 20 || at == 22 {
+            slots.free(range).unwrap();
+            free += 32;
+        }
+    }
+    assert_eq!(free, 544);
+    let full = HeapError::Full { asked: 200, free: 544, largest_free: 128, retiring: 0 };
+    assert_eq!(slots.allocate(200), Err(full));
+    assert!(slots.allocate(128).is_ok());
+}
+
+#[test]
+fn a_range_is_dead_as_soon_as_it_is_retired() {
+    let (clock, lane) = clock();
+    let mut slots = Slots::new(1, 8, 0);
+    let range = slots.allocate(8).unwrap();
+    let ticket = clock.open(lane);
+    slots.retire(ticket, range).unwrap();
+    // Nobody has the slots yet, and nobody gets them.
+    let stale = Err(RangeError::StaleHandle { range });
+    assert_eq!((slots.check(range), slots.free(range), slots.retire(ticket, range)), (stale, stale, stale));
+    let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 8 };
+    assert_eq!(slots.allocate(1), Err(full));
+    clock.submit(ticket, 5).unwrap();
+    clock.completed(lane, 4);
+    assert_eq!(slots.collect(&clock), 0);
+    // Done when the counter is at the value, not above it.
+    clock.completed(lane, 5);
+    assert_eq!(slots.collect(&clock), 8);
+    // The same slots, and another range.
+    let again = slots.allocate(8).unwrap();
+    assert_eq!(again.first(), range.first());
+    assert_eq!((slots.check(range), slots.check(again)), (stale, Ok(())));
+    assert_ne!(range, again);
+}
+
+/// A range of another heap that looks just like one of this heap's.
+#[test]
+fn ranges_of_other_heaps_are_found_out() {
+    let (mut one, mut other) = (Slots::new(1, 8, 0), Slots::new(2, 8, 0));
+    let (mine, range) = (one.allocate(4).unwrap(), other.allocate(4).unwrap());
+    assert_eq!((mine.first(), mine.count()), (range.first(), range.count()));
+    let foreign = Err(RangeError::ForeignHeap { range });
+    assert_eq!((one.check(range), one.free(range)), (foreign, foreign));
+    assert_eq!(one.check(mine), Ok(()));
+    one.validate();
+}
+
+/// A dead range that starts in the middle of a living one.
+#[test]
+fn a_dead_range_inside_a_living_one_stays_dead() {
+    let mut slots = Slots::new(1, 8, 0);
+    let (_, inner) = (slots.allocate(4).unwrap(), slots.allocate(4).unwrap());
+    let first = DescriptorRange { first: 0, count: 4, generation: 1, heap: 1 };
+    assert_eq!(inner.first(), 4);
+    slots.free(inner).unwrap();
+    slots.free(first).unwrap();
+    assert_eq!(slots.allocate(8).unwrap().first(), 0);
+    assert_eq!(slots.check(inner), Err(RangeError::StaleHandle { range: inner }));
+    // Nor does a handle that was never given out: the slot's own number is even.
+    let made_up = DescriptorRange { generation: 2, ..inner };
+    assert_eq!(slots.check(made_up), Err(RangeError::StaleHandle { range: made_up }));
+}
+
+#[test]
+fn ranges_of_frames_come_from_above_and_go_with_their_frame() {
+    let (clock, lane) = clock();
+    let mut slots = Slots::new(1, 100, 28);
+    let lasting = slots.allocate(100).unwrap();
+    assert_eq!(lasting.first(), 0);
+    for frame in 1..50 {
+        let ticket = clock.open(lane);
+        for _ in 0..3 {
+            let range = slots.allocate_transient(ticket, 3).unwrap();
+            assert!(range.first() >= 100 && range.indices().end <= 128);
+            assert_eq!(slots.free(range), Err(RangeError::Transient { range }));
+            assert_eq!(slots.retire(ticket, range), Err(RangeError::Transient { range }));
+        }
+        clock.submit(ticket, frame).unwrap();
+        clock.completed(lane, frame - 1);
+        slots.collect(&clock);
+        slots.validate();
+        // Two frames are never more than what was collected.
+        assert_eq!(slots.statistics().retiring, 9);
+    }
+    let ticket = clock.open(lane);
+    assert!(matches!(slots.allocate_transient(ticket, 20), Err(HeapError::Full { asked: 20, .. })));
+    assert_eq!(slots.allocate_transient(ticket, 0), Err(HeapError::ZeroCount));
+}
+
+#[test]
+fn a_heap_without_a_part_for_frames_says_so() {
+    let (clock, lane) = clock();
+    let mut slots = Slots::new(1, 100, 0);
+    let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 0 };
+    assert_eq!(slots.allocate_transient(clock.open(lane), 1), Err(full));
+}
+
+#[test]
+fn blocks_of_buddies_grow_and_one_large_request_makes_no_later_block_larger() {
+    let mut slots = Slots::of_blocks(1, 64);
+    assert!(matches!(slots.allocate(1), Err(HeapError::Full { asked: 1, free: 0, .. })));
+    slots.grow().unwrap();
+    // A block that its first range fills is full at once, and is not looked at as one with room.
+    let all = slots.allocate(64).unwrap();
+    assert!(matches!(slots.allocate(1), Err(HeapError::Full { free: 0, largest_free: 0, .. })));
+    slots.grow().unwrap();
+    assert_eq!(slots.capacity(), 128);
+    let five = slots.allocate(5).unwrap();
+    assert_eq!((five.first(), five.count()), (64, 5));
+    assert_eq!(slots.statistics().live, 64 + 8);
+    slots.validate();
+    slots.free(all).unwrap();
+    slots.free(five).unwrap();
+    slots.validate();
+    assert_eq!((slots.statistics().free, slots.largest_free()), (128, 64));
+}
+
+#[test]
+fn heaps_end_where_indices_of_32_bits_do() {
+    let mut slots = Slots::of_blocks(1, 1 << 31);
+    // Not grown for real: it would take 32 GiB of host memory.
+    slots.lasting = 1 << 31;
+    assert_eq!(slots.grow(), None);
+}
