@@ -109,7 +109,7 @@ impl DescriptorKind {
     }
 
     /// Position in [`Self::ALL`].
-    const fn index(self) -> usize {
+    pub(super) const fn index(self) -> usize {
         match self {
             Self::Sampler => 0,
             Self::CombinedImageSampler => 1,

@@ -21,6 +21,13 @@ use crate::error::MemoryError;
 pub enum HeapError {
     /// A range has one slot at least.
     ZeroCount,
+    /// More slots than a block of the heap has. Ask for less at once, or make the blocks larger.
+    TooMany {
+        /// Slots that were asked for.
+        asked: u32,
+        /// The most that can be in a row, ever.
+        most: u32,
+    },
     /// There is no place for so many slots in a row. If `free` is enough, the heap is fragmented; if `retiring` is, collect once the
     /// GPU is done.
     Full {
@@ -39,6 +46,9 @@ impl fmt::Display for HeapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ZeroCount => f.write_str("a range of no slots"),
+            Self::TooMany { asked, most } => {
+                write!(f, "{asked} slots in a row, in a heap whose blocks have {most}")
+            }
             Self::Full { asked, free, largest_free, retiring } => write!(
                 f,
                 "{asked} slots in a row: {free} are free, {largest_free} of them in a row, and {retiring} wait for the GPU"

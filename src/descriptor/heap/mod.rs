@@ -1,10 +1,27 @@
 //! Descriptor heaps: ranges of indices in one large array of descriptors.
 
+mod arrays;
+mod buffer;
+mod classic;
+mod create_info;
 mod error;
+#[allow(clippy::module_inception, reason = "the heap itself")]
+mod heap;
+mod host;
+mod limits;
 mod range;
+mod set;
 mod slots;
 mod statistics;
+mod store;
 
+pub use buffer::BufferStore;
+pub use classic::ClassicStore;
+pub use create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapKind};
 pub use error::{HeapError, HeapWriteError, OutOfRange, RangeError};
+pub use heap::DescriptorHeap;
+pub use host::{HostHeap, HostHeapCreateInfo};
 pub use range::DescriptorRange;
+pub use set::SetStore;
 pub use statistics::{HeapStatistics, SlotRun, SlotState};
+pub use store::HeapStore;

@@ -95,6 +95,7 @@ fn random_ranges_agree_with_a_free_list() {
                                 assert_eq!(retiring, slots.statistics().retiring);
                                 assert!(count > largest);
                             }
+                            Err(other) => panic!("{other}"),
                         }
                     }
                     5..8 if !live.is_empty() => {

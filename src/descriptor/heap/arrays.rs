@@ -1,0 +1,186 @@
+//! The set layout of a heap: one array for all types, or one for each.
+
+use ash::vk;
+
+use super::super::counts::{DescriptorCounts, DescriptorKind};
+use super::super::device::DescriptorDevice;
+use super::super::features::DescriptorFeatures;
+use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
+use super::limits::{self, Wanted};
+use crate::base::cast::narrow;
+
+/// What the layout is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Purpose {
+    /// A set that is written while it is bound.
+    UpdateAfterBind,
+    /// Sets that are not.
+    Classic,
+    /// A descriptor buffer.
+    Buffer,
+}
+
+/// A live layout. Not destroyed when it is dropped.
+#[derive(Debug)]
+pub(super) struct Arrays {
+    layout: vk::DescriptorSetLayout,
+    types: Box<[DescriptorKind]>,
+    is_one: bool,
+    slots: u32,
+    transient: u32,
+}
+
+impl Arrays {
+    /// Makes the layout, once the limits allow it. Nothing is left on failure.
+    pub(super) fn create(
+        device: &DescriptorDevice,
+        info: &HeapCreateInfo<'_>,
+        purpose: Purpose,
+    ) -> Result<Self, CreateHeapError> {
+        info.check()?;
+        let types = info.actual_types();
+        let has_mutable = device.features().contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE);
+        let is_one = match info.arrays {
+            HeapArrays::Auto => has_mutable && types.len() > 1,
+            HeapArrays::One => types.len() > 1,
+            HeapArrays::PerType => false,
+        };
+        let needed = needed_features(types, is_one, purpose);
+        let missing = needed - device.features();
+        if !missing.is_empty() {
+            return Err(CreateHeapError::Unsupported { missing });
+        }
+        let wanted = Wanted { types, slots: info.slots, is_one };
+        limits::check(device, &wanted, purpose == Purpose::UpdateAfterBind)?;
+        let mut arrays = Self {
+            layout: vk::DescriptorSetLayout::null(),
+            types: types.into(),
+            is_one,
+            slots: info.slots,
+            transient: info.transient,
+        };
+        arrays.layout = arrays.create_layout(device, info.stages, purpose)?;
+        Ok(arrays)
+    }
+
+    fn create_layout(
+        &self,
+        device: &DescriptorDevice,
+        stages: vk::ShaderStageFlags,
+        purpose: Purpose,
+    ) -> Result<vk::DescriptorSetLayout, CreateHeapError> {
+        let kinds = if self.is_one { &[DescriptorKind::Mutable][..] } else { &self.types };
+        let mut bindings = Vec::with_capacity(kinds.len());
+        for (at, kind) in kinds.iter().enumerate() {
+            let binding = vk::DescriptorSetLayoutBinding::default()
+                .binding(narrow(at))
+                .descriptor_type(kind.to_vk())
+                .descriptor_count(self.slots)
+                .stage_flags(stages);
+            bindings.push(binding);
+        }
+        let set_flags = match purpose {
+            Purpose::UpdateAfterBind => vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
+            Purpose::Classic => vk::DescriptorSetLayoutCreateFlags::empty(),
+            Purpose::Buffer => vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT,
+        };
+        let mut info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(set_flags);
+        let each = vk::DescriptorBindingFlags::UPDATE_AFTER_BIND
+            | vk::DescriptorBindingFlags::PARTIALLY_BOUND
+            | vk::DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING;
+        let flags = vec![each; bindings.len()];
+        let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
+        if purpose == Purpose::UpdateAfterBind {
+            info = info.push_next(&mut flags);
+        }
+        let mutable_types = self.vk_types();
+        let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&mutable_types)];
+        let mut mutable =
+            vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
+        if self.is_one {
+            info = info.push_next(&mut mutable);
+        }
+        let descriptors = self.counts().total();
+        if descriptors > device.driver().facts.max_per_set.into() {
+            // SAFETY: the create-info is valid: see below.
+            let support = unsafe { device.driver().set_layout_support(&info) };
+            if support.is_some_and(|(supported, _)| !supported) {
+                return Err(CreateHeapError::Layout { descriptors });
+            }
+        }
+        // SAFETY: bindings have numbers of their own (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279), the flags are those
+        // of enabled features (VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005
+        // and those after it), and so is the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595):
+        // `create` has asked for them; and there is a flag for each binding.
+        Ok(unsafe { device.driver().create_set_layout(&info) }?)
+    }
+
+    /// The types as Vulkan has them.
+    pub(super) fn vk_types(&self) -> Vec<vk::DescriptorType> {
+        self.types.iter().map(|kind| kind.to_vk()).collect()
+    }
+
+    /// What a set of it takes out of a pool.
+    pub(super) fn counts(&self) -> DescriptorCounts {
+        if self.is_one {
+            return DescriptorCounts::new().with(DescriptorKind::Mutable, self.slots);
+        }
+        self.types.iter().fold(DescriptorCounts::new(), |counts, &kind| counts.with(kind, self.slots))
+    }
+
+    /// The binding that a type is written to; `None` if the heap does not hold it.
+    #[inline]
+    pub(super) fn binding(&self, kind: DescriptorKind) -> Option<u32> {
+        let at = self.types.iter().position(|&held| held == kind)?;
+        Some(if self.is_one { 0 } else { narrow(at) })
+    }
+
+    #[inline]
+    pub(super) fn layout(&self) -> vk::DescriptorSetLayout {
+        self.layout
+    }
+
+    pub(super) fn types(&self) -> &[DescriptorKind] {
+        &self.types
+    }
+
+    pub(super) fn is_one(&self) -> bool {
+        self.is_one
+    }
+
+    #[inline]
+    pub(super) fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    pub(super) fn transient(&self) -> u32 {
+        self.transient
+    }
+
+    /// # Safety
+    /// The layout is of this device, and is destroyed once.
+    pub(super) unsafe fn destroy(&self, device: &DescriptorDevice) {
+        // SAFETY: `create` made it; the rest is the caller's promise.
+        unsafe { device.driver().destroy_set_layout(self.layout) };
+    }
+}
+
+fn needed_features(types: &[DescriptorKind], is_one: bool, purpose: Purpose) -> DescriptorFeatures {
+    let mut needed = DescriptorFeatures::empty();
+    if is_one {
+        needed |= DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE;
+    }
+    match purpose {
+        Purpose::UpdateAfterBind => {
+            needed |= DescriptorFeatures::PARTIALLY_BOUND | DescriptorFeatures::UPDATE_UNUSED_WHILE_PENDING;
+            for &kind in types {
+                needed |= DescriptorFeatures::update_after_bind_of(kind).unwrap_or_default();
+            }
+        }
+        Purpose::Classic => {}
+        Purpose::Buffer => {
+            needed |= DescriptorFeatures::DESCRIPTOR_BUFFER | DescriptorFeatures::BUFFER_DEVICE_ADDRESS;
+        }
+    }
+    needed
+}

@@ -1,0 +1,380 @@
+//! The store of programs that bind descriptor buffers: bytes in mapped memory.
+
+use std::ptr::NonNull;
+
+use ash::vk;
+
+use super::super::counts::DescriptorKind;
+use super::super::descriptor::Descriptor;
+use super::super::device::DescriptorDevice;
+use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
+use super::arrays::{Arrays, Purpose};
+use super::create_info::{CreateHeapError, HeapCreateInfo};
+use super::error::HeapWriteError;
+use super::store::HeapStore;
+use crate::allocation::{Allocation, FreeError};
+use crate::allocator::Allocator;
+use crate::base::cast::{host_size, widen};
+use crate::base::sync::Threading;
+use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
+use crate::device::descriptors::BindTarget;
+
+/// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`): a write is a few bytes, and no call that takes a lock.
+///
+/// The buffer comes out of an [`Allocator`], mapped, and in the GPU's own memory where that can be mapped. Its memory is written
+/// and never read: what is mapped is slow to read. It is coherent: there is nothing to flush.
+///
+/// Shaders declare what they declare for a [`SetStore`](super::SetStore). The pipelines are made with
+/// `VK_PIPELINE_CREATE_DESCRIPTOR_BUFFER_BIT_EXT`. Descriptors of buffers want their addresses
+/// ([`BufferDescriptor::address`](super::super::BufferDescriptor::address)).
+///
+/// # Binding
+/// All descriptor buffers of a command buffer are bound in one call, because each call undoes the one before:
+/// [`cmd_bind_all`](Self::cmd_bind_all). Then [`cmd_set_offset`](Self::cmd_set_offset) says which of them a set is in. Sets that are
+/// bound (`vkCmdBindDescriptorSets`) undo both, and the other way round: a program has one way for all.
+///
+/// ```no_run
+/// use sublet::descriptor::*;
+/// use sublet::{Allocator, AllocatorCreateInfo, sim};
+/// # let Some(profile) = sim::Profile::by_name("nvidia-h200") else { return Ok(()) };
+/// let gpu = sim::Gpu::new(profile);
+/// // SAFETY: instance and device are live, and outlive everything that is made from the values.
+/// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// // SAFETY: as above.
+/// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let heap = DescriptorHeap::new(BufferStore::new(&device, &allocator, &HeapCreateInfo::default())?);
+/// let range = heap.allocate(8)?;
+/// // SAFETY: the device uses nothing of it.
+/// unsafe { heap.into_store().destroy(&allocator) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the buffer lives until it is destroyed"]
+pub struct BufferStore {
+    device: DescriptorDevice,
+    arrays: Arrays,
+    places: Box<[Place]>,
+    buffer: vk::Buffer,
+    allocation: Allocation,
+    usage: vk::BufferUsageFlags,
+    /// Of the set: a multiple of `descriptorBufferOffsetAlignment`.
+    address: vk::DeviceAddress,
+    /// Where the set is mapped.
+    mapped: NonNull<u8>,
+}
+
+// SAFETY: the pointer is to memory that is mapped for as long as the value lives, and whichever thread may write it. Who writes
+// which slot is the promise of `HeapStore::write`.
+unsafe impl Send for BufferStore {}
+// SAFETY: as above.
+unsafe impl Sync for BufferStore {}
+
+/// Where the descriptors of a type are, in bytes from the start of the set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    kind: DescriptorKind,
+    first: usize,
+    stride: usize,
+    size: usize,
+}
+
+/// The set's places, and its bytes as far as they are known to be enough.
+struct Plan {
+    places: Box<[Place]>,
+    size: u64,
+}
+
+impl Plan {
+    /// Asks the device where the arrays are, and does not believe what cannot be.
+    fn new(device: &DescriptorDevice, arrays: &Arrays) -> Result<Self, CreateHeapError> {
+        let driver = device.driver();
+        let sizes = DescriptorSizes::of(device);
+        // SAFETY: the layout is live, and was made for descriptor buffers.
+        let size = unsafe { driver.set_layout_size(arrays.layout()) };
+        let size_of = |kind| sizes.get(kind).ok_or(CreateHeapError::NoSize { kind });
+        let mut places = Vec::new();
+        for &kind in arrays.types() {
+            let own = size_of(kind)?;
+            let largest = sizes.largest(arrays.types()).filter(|_| arrays.is_one());
+            let stride = largest.unwrap_or(own);
+            let binding = arrays.binding(kind).unwrap_or(0);
+            // SAFETY: the layout is live, was made for descriptor buffers, and has the binding.
+            let first = unsafe { driver.binding_offset(arrays.layout(), binding) };
+            let needed = stride.checked_mul(arrays.slots().into()).and_then(|all| first.checked_add(all));
+            let absurd = CreateHeapError::Absurd { size, needed: needed.unwrap_or(u64::MAX) };
+            if needed.is_none_or(|needed| needed > size) {
+                return Err(absurd);
+            }
+            let (Some(first), Some(stride), Some(own)) =
+                (host_size(first), host_size(stride), host_size(own))
+            else {
+                return Err(absurd);
+            };
+            places.push(Place { kind, first, stride, size: own });
+        }
+        Ok(Self { places: places.into(), size })
+    }
+}
+
+impl BufferStore {
+    /// Makes the layout and a buffer for it.
+    ///
+    /// # Errors
+    /// [`CreateHeapError`]: features that are missing, limits, no memory, or the driver's answer. Nothing is left.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim, Allocator, AllocatorCreateInfo};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;\n// This driver has no descriptor buffers.\nlet error = BufferStore::new(&device, &allocator, &HeapCreateInfo::default()).unwrap_err();\nassert!(matches!(error, CreateHeapError::Unsupported { .. }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn new<T: Threading>(
+        device: &DescriptorDevice,
+        allocator: &Allocator<T>,
+        info: &HeapCreateInfo<'_>,
+    ) -> Result<Self, CreateHeapError> {
+        let properties = &device.driver().facts.buffer;
+        let has_combined = info.actual_types().contains(&DescriptorKind::CombinedImageSampler);
+        let arrays = Arrays::create(device, info, Purpose::Buffer)?;
+        let is_split = properties.combined_image_sampler_descriptor_single_array == vk::FALSE;
+        let made = if has_combined && is_split {
+            Err(CreateHeapError::SplitArrays)
+        } else {
+            Plan::new(device, &arrays)
+                .and_then(|plan| Self::with_buffer(device, allocator, info, &arrays, plan))
+        };
+        match made {
+            Ok(parts) => {
+                let Parts { places, buffer, allocation, usage, address, mapped } = parts;
+                let device = device.clone();
+                Ok(Self { device, arrays, places, buffer, allocation, usage, address, mapped })
+            }
+            Err(error) => {
+                // SAFETY: nothing was made from it that is left.
+                unsafe { arrays.destroy(device) };
+                Err(error)
+            }
+        }
+    }
+
+    fn with_buffer<T: Threading>(
+        device: &DescriptorDevice,
+        allocator: &Allocator<T>,
+        info: &HeapCreateInfo<'_>,
+        arrays: &Arrays,
+        plan: Plan,
+    ) -> Result<Parts, CreateHeapError> {
+        let properties = &device.driver().facts.buffer;
+        let mut usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+        let is_sampler = |&kind: &DescriptorKind| {
+            matches!(kind, DescriptorKind::Sampler | DescriptorKind::CombinedImageSampler)
+        };
+        let limits = [
+            (
+                arrays.types().iter().any(is_sampler),
+                vk::BufferUsageFlags::SAMPLER_DESCRIPTOR_BUFFER_EXT,
+                "maxSamplerDescriptorBufferRange",
+                properties.max_sampler_descriptor_buffer_range,
+            ),
+            (
+                arrays.types().iter().any(|&kind| kind != DescriptorKind::Sampler),
+                vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT,
+                "maxResourceDescriptorBufferRange",
+                properties.max_resource_descriptor_buffer_range,
+            ),
+        ];
+        for (_, flag, limit, allowed) in limits.into_iter().filter(|&(has, ..)| has) {
+            usage |= flag;
+            if plan.size > allowed {
+                return Err(CreateHeapError::Limit { limit, asked: plan.size, allowed });
+            }
+        }
+        let alignment = properties.descriptor_buffer_offset_alignment.max(1);
+        // Room to start at an aligned address, wherever the buffer is.
+        let absurd = CreateHeapError::Absurd { size: plan.size, needed: u64::MAX };
+        let Some(size) = plan.size.checked_add(alignment - 1) else { return Err(absurd) };
+        let buffer_info = vk::BufferCreateInfo::default().size(size.max(1)).usage(usage);
+        let name = (!info.name.is_empty()).then_some(info.name);
+        let wanted = AllocationCreateInfo {
+            flags: AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE | AllocationCreateFlags::MAPPED,
+            // Every device has such memory for buffers (VkMemoryRequirements): so there is nothing to flush.
+            required_flags: vk::MemoryPropertyFlags::HOST_COHERENT,
+            preferred_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL,
+            name,
+            ..AllocationCreateInfo::new(MemoryUsage::Auto)
+        };
+        // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are enabled.
+        let (buffer, allocation) = unsafe { allocator.create_buffer(&buffer_info, &wanted) }?;
+        // SAFETY: the buffer is live, made for it, and memory is bound to it.
+        let found = unsafe { device.driver().buffer_address(buffer) };
+        let mapped = allocation.mapped_pointer();
+        let (address, mapped) = match (found, mapped) {
+            (Ok(address), Some(mapped)) if address != 0 => (address, mapped.cast::<u8>()),
+            (found, _) => {
+                // SAFETY: the buffer was made just now, by this allocator.
+                let destroyed = unsafe { allocator.destroy_buffer(buffer, allocation) };
+                debug_assert!(destroyed.is_ok());
+                return Err(found.err().map_or(absurd, CreateHeapError::Missing));
+            }
+        };
+        let start = address.checked_next_multiple_of(alignment).unwrap_or(address);
+        // Below the alignment, and so within the room that was added.
+        let skipped = host_size(start - address).unwrap_or(0);
+        // SAFETY: the mapping has `size` bytes, and `skipped` is less.
+        let mapped = unsafe { mapped.add(skipped) };
+        Ok(Parts { places: plan.places, buffer, allocation, usage, address: start, mapped })
+    }
+
+    /// The layout, for pipelines that are made for descriptor buffers.
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::BufferStore;\n# fn layouts(store: &BufferStore) {\nlet layouts = [store.layout()];\nlet info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);\n# }\n```"]
+    #[must_use]
+    pub fn layout(&self) -> vk::DescriptorSetLayout {
+        self.arrays.layout()
+    }
+
+    /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
+    #[doc = "\n```no_run\n# use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore) {\nlet textures = store.binding(DescriptorKind::SampledImage);\n# }\n```"]
+    #[must_use]
+    pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
+        self.arrays.binding(kind)
+    }
+
+    /// Bytes from one slot to the next, among descriptors of a type; `None` if the heap does not hold it.
+    #[doc = "\n```no_run\n# use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore) {\nlet bytes = store.stride(DescriptorKind::StorageBuffer);\n# }\n```"]
+    #[must_use]
+    pub fn stride(&self, kind: DescriptorKind) -> Option<u64> {
+        self.place(kind).map(|place| widen(place.stride))
+    }
+
+    /// Where shaders see a slot's descriptor of a type: for commands that write descriptors on the GPU. `None` if the heap does not hold
+    /// the type, or has no such slot.
+    #[doc = "\n```no_run\n# use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore) {\nlet first = store.address_of(DescriptorKind::StorageBuffer, 0);\n# }\n```"]
+    #[must_use]
+    pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
+        let place = self.place(kind).filter(|_| index < self.arrays.slots())?;
+        Some(self.address + widen(place.first) + widen(place.stride) * u64::from(index))
+    }
+
+    #[inline]
+    fn place(&self, kind: DescriptorKind) -> Option<&Place> {
+        self.places.iter().find(|place| place.kind == kind)
+    }
+
+    /// Address and usage, for programs that bind it with other descriptor buffers. The set starts at the address.
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::BufferStore;\n# fn bind(store: &BufferStore) {\nlet infos: [vk::DescriptorBufferBindingInfoEXT<'_>; 1] = [store.binding_info()];\n# }\n```"]
+    pub fn binding_info(&self) -> vk::DescriptorBufferBindingInfoEXT<'static> {
+        vk::DescriptorBufferBindingInfoEXT::default().address(self.address).usage(self.usage)
+    }
+
+    /// Binds the buffers of several heaps, and nothing else: what was bound before is not bound any more. Once for each command buffer.
+    ///
+    /// # Panics
+    /// If there are more than four: one for resources and one for samplers are what devices are sure to have.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, there is one store at least, all are of one device, and there are not more than it
+    /// allows (`maxDescriptorBufferBindings`, and those of samplers and resources).
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::BufferStore;\n# fn record(resources: &BufferStore, samplers: &BufferStore, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the command buffer is being recorded, and every device allows two buffers.\nunsafe { BufferStore::cmd_bind_all(commands, &[resources, samplers]) };\n# }\n```"]
+    pub unsafe fn cmd_bind_all(commands: vk::CommandBuffer, stores: &[&Self]) {
+        assert!(stores.len() <= 4, "{} descriptor buffers are bound at once", stores.len());
+        let Some(first) = stores.first() else { return };
+        let mut infos = [vk::DescriptorBufferBindingInfoEXT::default(); 4];
+        for (info, store) in infos.iter_mut().zip(stores) {
+            *info = store.binding_info();
+        }
+        // SAFETY: the buffers are live and have the usages; the rest is the caller's promise.
+        unsafe { first.device.driver().cmd_bind_buffers(commands, &infos[..stores.len()]) };
+    }
+
+    /// Says that set number `set` of the layout is in this heap, which is number `buffer` of those that are bound.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, the heap is bound as number `buffer`, and `layout` has
+    /// [`Self::layout`] as its set number `set`.
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::BufferStore;\n# fn record(resources: &BufferStore, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the heap is bound as number 0, and set 1 of the layout is the heap.\nunsafe { resources.cmd_set_offset(commands, vk::PipelineBindPoint::GRAPHICS, layout, 1, 0) };\n# }\n```"]
+    pub unsafe fn cmd_set_offset(
+        &self,
+        commands: vk::CommandBuffer,
+        bind_point: vk::PipelineBindPoint,
+        layout: vk::PipelineLayout,
+        set: u32,
+        buffer: u32,
+    ) {
+        let target = BindTarget { commands, bind_point, layout, set };
+        // SAFETY: the set starts where the buffer is bound; the rest is the caller's promise.
+        unsafe { self.device.driver().cmd_set_offsets(&target, &[buffer], &[0]) };
+    }
+
+    /// Destroys buffer and layout. Without it they are leaked.
+    ///
+    /// # Errors
+    /// [`FreeError`] if the allocator is another one: the buffer is leaked then.
+    ///
+    /// # Safety
+    /// The device is done with all submissions that use the heap.
+    #[doc = "\n```no_run\n# use sublet::{Allocator, descriptor::BufferStore};\n# fn end(store: BufferStore, allocator: &Allocator) -> Result<(), sublet::FreeError> {\n// SAFETY: the device is idle.\nunsafe { store.destroy(allocator) }\n# }\n```"]
+    pub unsafe fn destroy<T: Threading>(self, allocator: &Allocator<T>) -> Result<(), FreeError> {
+        // SAFETY: nothing is recorded with it any more, and the value goes with it: the caller's promise.
+        unsafe { self.arrays.destroy(&self.device) };
+        // SAFETY: the device is done with it, and the value goes with it.
+        unsafe { allocator.destroy_buffer(self.buffer, self.allocation) }
+    }
+
+    /// Puts bytes into a slot.
+    ///
+    /// # Safety
+    /// As for [`HeapStore::write`]: the index is one of the heap's, and nobody else writes the slot.
+    #[inline]
+    unsafe fn put(&self, place: &Place, index: u32, bytes: &[u8]) {
+        debug_assert!(index < self.arrays.slots() && bytes.len() <= place.stride);
+        let at = place.first + place.stride * crate::base::cast::index(index);
+        // SAFETY: `Plan::new` has seen that the arrays lie in the set, which is mapped from `mapped` on.
+        let target = unsafe { self.mapped.add(at) };
+        // SAFETY: as above for all of the slot, which nobody else writes: the caller's promise; and the bytes are not mapped.
+        unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+    }
+}
+
+/// What [`BufferStore::with_buffer`] made.
+struct Parts {
+    places: Box<[Place]>,
+    buffer: vk::Buffer,
+    allocation: Allocation,
+    usage: vk::BufferUsageFlags,
+    address: vk::DeviceAddress,
+    mapped: NonNull<u8>,
+}
+
+impl HeapStore for BufferStore {
+    fn slots(&self) -> u32 {
+        self.arrays.slots()
+    }
+
+    fn transient(&self) -> u32 {
+        self.arrays.transient()
+    }
+
+    unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
+        let kind = descriptor.kind();
+        let place = self.place(kind).ok_or(HeapWriteError::Kind { kind })?;
+        // Made here and copied at once: drivers may write a descriptor in pieces, or read what they wrote.
+        let mut bytes = [0; MAX_DESCRIPTOR_BYTES];
+        let bytes = &mut bytes[..place.size];
+        descriptor.with_get_info(|info| {
+            // SAFETY: what the info names is live: the caller's promise; and there is as much room as the type needs.
+            unsafe { self.device.driver().descriptor_bytes(info, bytes) };
+        })?;
+        // SAFETY: the caller's own promise.
+        unsafe { self.put(place, index, bytes) };
+        Ok(())
+    }
+
+    unsafe fn write_bytes(
+        &self,
+        index: u32,
+        kind: DescriptorKind,
+        bytes: &[u8],
+    ) -> Result<(), HeapWriteError> {
+        let place = self.place(kind).ok_or(HeapWriteError::Kind { kind })?;
+        if bytes.len() != place.size {
+            return Err(HeapWriteError::Unlike { from: widen(bytes.len()), to: widen(place.size) });
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { self.put(place, index, bytes) };
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! The store of devices without descriptor indexing: a copy of the set for each frame in flight.
+
+use std::ops::Range;
+
+use ash::vk;
+use parking_lot::Mutex;
+
+use super::super::counts::DescriptorKind;
+use super::super::descriptor::Descriptor;
+use super::super::device::DescriptorDevice;
+use super::super::features::DescriptorFeatures;
+use super::super::pool::DescriptorPool;
+use super::arrays::{Arrays, Purpose};
+use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
+use super::error::HeapWriteError;
+use super::set::make_sets;
+use super::store::HeapStore;
+use crate::base::cast::{index, narrow};
+use crate::device::descriptors::BindTarget;
+
+/// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use: one copy for each
+/// frame in flight.
+///
+/// [`DescriptorHeap::write`](super::DescriptorHeap::write) notes what was written. [`update`](Self::update), once a frame, writes
+/// what has changed into the frame's copy, which the GPU is done with; [`cmd_bind`](Self::cmd_bind) binds it. What is written after
+/// the update is seen from the next frame on. A slot that changed costs one descriptor write for each copy, and one that did not costs nothing.
+///
+/// Here every slot that a shader's array has must hold a descriptor, whether the shader looks at it or not. So there is a default for
+/// each type, a white texture and a buffer of zeros say, in all slots that nobody has. A slot goes back to it when its range is
+/// retired: what the range described may be destroyed once the ticket is done, as with the other stores.
+///
+/// Shaders declare an array for each type, each with exactly the heap's size:
+/// `layout(set = 0, binding = 0) uniform texture2D textures[64];`. Without `shaderSampledImageArrayDynamicIndexing` and its
+/// kin indices must be constant, and they must not differ within a draw in any case. Devices of this kind allow few descriptors
+/// in a set ([`CreateHeapError::Limit`] says how many): ask for small heaps.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::*;
+/// # use sublet::sim;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// # let sampler = unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
+/// let info = HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Sampler) };
+/// // SAFETY: the sampler is live until the store is destroyed.
+/// let store = unsafe { ClassicStore::new(&device, &info, 2, &[Descriptor::Sampler(sampler)]) }?;
+/// let heap = DescriptorHeap::new(store);
+/// let range = heap.allocate(1)?;
+/// // SAFETY: the sampler is live.
+/// unsafe { heap.write(range, 0, &Descriptor::Sampler(sampler)) }?;
+/// // SAFETY: nothing was submitted.
+/// unsafe { heap.store().update(0) };
+/// // SAFETY: as above.
+/// unsafe { heap.into_store().destroy() };
+/// # unsafe { gpu.device().destroy_sampler(sampler, None) };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the sets live until they are destroyed"]
+pub struct ClassicStore {
+    device: DescriptorDevice,
+    arrays: Arrays,
+    pool: DescriptorPool,
+    copies: Vec<vk::DescriptorSet>,
+    content: Mutex<Content>,
+    /// What one update writes. Held while the driver is called, which `content` is not.
+    writes: Mutex<Vec<(Place, Descriptor)>>,
+}
+
+/// A slot of one of the arrays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Place {
+    binding: u32,
+    index: u32,
+}
+
+/// What the copies are to hold, and where they do not yet.
+///
+/// Invariant: a place is in a copy's list once, exactly if the place has the copy's bit.
+#[derive(Debug)]
+struct Content {
+    slots: u32,
+    /// By binding.
+    defaults: Vec<Descriptor>,
+    /// By binding, then by slot.
+    descriptors: Vec<Descriptor>,
+    /// The same; a bit for each copy that has another descriptor there, or none.
+    stale: Vec<u32>,
+    /// By copy.
+    lists: Vec<Vec<Place>>,
+}
+
+impl Content {
+    /// All slots hold their defaults, and no copy knows.
+    fn new(slots: u32, defaults: Vec<Descriptor>, copies: u32) -> Self {
+        let places: Vec<_> = (0..narrow(defaults.len()))
+            .flat_map(|binding| (0..slots).map(move |index| Place { binding, index }))
+            .collect();
+        let descriptors = defaults.iter().flat_map(|&default| vec![default; index(slots)]).collect();
+        let all = u32::MAX >> (u32::BITS - copies);
+        let stale = vec![all; places.len()];
+        Self { slots, defaults, descriptors, stale, lists: vec![places; index(copies)] }
+    }
+
+    fn at(&self, place: Place) -> usize {
+        index(place.binding) * index(self.slots) + index(place.index)
+    }
+
+    fn set(&mut self, place: Place, descriptor: Descriptor) {
+        let at = self.at(place);
+        self.descriptors[at] = descriptor;
+        for (copy, list) in self.lists.iter_mut().enumerate() {
+            if self.stale[at] & 1 << copy == 0 {
+                list.push(place);
+            }
+        }
+        self.stale[at] = u32::MAX >> (u32::BITS - narrow(self.lists.len()));
+    }
+
+    fn reset(&mut self, index: u32) {
+        for binding in 0..narrow(self.defaults.len()) {
+            let default = self.defaults[crate::base::cast::index(binding)];
+            let place = Place { binding, index };
+            if self.descriptors[self.at(place)] != default {
+                self.set(place, default);
+            }
+        }
+    }
+
+    /// What a copy is to be told, which knows it from then on.
+    fn take(&mut self, copy: usize, writes: &mut Vec<(Place, Descriptor)>) {
+        writes.clear();
+        let mut list = std::mem::take(&mut self.lists[copy]);
+        for place in list.drain(..) {
+            let at = self.at(place);
+            self.stale[at] &= !(1 << copy);
+            writes.push((place, self.descriptors[at]));
+        }
+        self.lists[copy] = list;
+    }
+}
+
+impl ClassicStore {
+    /// Makes layout, pool and `copies` sets, as many as there are frames in flight: 1 to 32.
+    ///
+    /// `defaults` has a descriptor for each type of the heap.
+    ///
+    /// # Errors
+    /// [`CreateHeapError`]: limits, a type without a default, or the driver's answer. Nothing is left. [`HeapArrays::One`] is
+    /// refused: shaders could not declare it.
+    ///
+    /// # Safety
+    /// What the defaults name is live, of this device, and stays so until the store is destroyed.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet info = HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Sampler) };\n// SAFETY: there are no defaults.\nlet error = unsafe { ClassicStore::new(&device, &info, 2, &[]) }.unwrap_err();\nassert_eq!(error, CreateHeapError::NoDefault { kind: DescriptorKind::Sampler });\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    pub unsafe fn new(
+        device: &DescriptorDevice,
+        info: &HeapCreateInfo<'_>,
+        copies: u32,
+        defaults: &[Descriptor],
+    ) -> Result<Self, CreateHeapError> {
+        if !(1..=32).contains(&copies) {
+            return Err(CreateHeapError::Copies { copies });
+        }
+        if info.arrays == HeapArrays::One {
+            let missing = DescriptorFeatures::PARTIALLY_BOUND;
+            return Err(CreateHeapError::Unsupported { missing });
+        }
+        let default_of = |&kind: &DescriptorKind| {
+            let found = defaults.iter().find(|default| default.kind() == kind);
+            found.copied().ok_or(CreateHeapError::NoDefault { kind })
+        };
+        let defaults = info.actual_types().iter().map(default_of).collect::<Result<Vec<_>, _>>()?;
+        let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..*info };
+        let arrays = Arrays::create(device, &info, Purpose::Classic)?;
+        let flags = vk::DescriptorPoolCreateFlags::empty();
+        let (pool, sets) = match make_sets(device, &info, &arrays, flags, copies) {
+            Ok(made) => made,
+            Err(error) => {
+                // SAFETY: nothing was made from it that is left.
+                unsafe { arrays.destroy(device) };
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            device: device.clone(),
+            content: Mutex::new(Content::new(info.slots, defaults, copies)),
+            arrays,
+            pool,
+            copies: sets,
+            writes: Mutex::default(),
+        })
+    }
+
+    /// The layout, for pipelines.
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::ClassicStore;\n# fn layouts(store: &ClassicStore) {\nlet layouts = [store.layout()];\nlet info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);\n# }\n```"]
+    #[must_use]
+    pub fn layout(&self) -> vk::DescriptorSetLayout {
+        self.arrays.layout()
+    }
+
+    /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
+    #[doc = "\n```no_run\n# use sublet::descriptor::{ClassicStore, DescriptorKind};\n# fn look(store: &ClassicStore) {\nlet textures = store.binding(DescriptorKind::SampledImage);\n# }\n```"]
+    #[must_use]
+    pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
+        self.arrays.binding(kind)
+    }
+
+    /// Copies of the set.
+    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn look(store: &ClassicStore) {\nlet frames_in_flight = store.copies();\n# }\n```"]
+    #[must_use]
+    pub fn copies(&self) -> u32 {
+        narrow(self.copies.len())
+    }
+
+    fn copy(&self, frame: u32) -> usize {
+        index(frame) % self.copies.len()
+    }
+
+    /// The copy of a frame, counted on and on or by its slot: the number is taken modulo the number of copies.
+    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn look(store: &ClassicStore) {\nassert_eq!(store.set(0), store.set(store.copies()));\n# }\n```"]
+    #[must_use]
+    pub fn set(&self, frame: u32) -> vk::DescriptorSet {
+        self.copies[self.copy(frame)]
+    }
+
+    /// Writes into the frame's copy what has changed since it was updated last, and says how many descriptors those are. Once a frame,
+    /// before anything is recorded that binds it.
+    ///
+    /// # Safety
+    /// 1. The device is done with all submissions that use the copy, and no command buffer that binds it is still to be submitted.
+    /// 2. What the slots describe is live.
+    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn frame(store: &ClassicStore, frame: u32) {\n// SAFETY: the frame that used the copy last was waited for.\nunsafe { store.update(frame) };\n# }\n```"]
+    pub unsafe fn update(&self, frame: u32) -> u32 {
+        let copy = self.copy(frame);
+        let mut writes = self.writes.lock();
+        self.content.lock().take(copy, &mut writes);
+        for &(Place { binding, index }, descriptor) in writes.iter() {
+            descriptor.with_write(self.copies[copy], binding, index, |write| {
+                // SAFETY: slot and binding are of the layout, and the binding is of the type
+                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what it names is
+                // live, and the device does not use the set: the caller's promise; and nobody else writes it: `writes` is
+                // locked.
+                unsafe { self.device.driver().update_sets(std::slice::from_ref(write), &[]) };
+            });
+        }
+        narrow(writes.len())
+    }
+
+    /// Binds the frame's copy.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame, and `layout`
+    /// has [`Self::layout`] as its set number `set`.
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::ClassicStore;\n# fn record(store: &ClassicStore, frame: u32, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the copy is up to date, the command buffer is being recorded, and set 0 of the layout is the heap.\nunsafe { store.cmd_bind(frame, commands, vk::PipelineBindPoint::GRAPHICS, layout, 0) };\n# }\n```"]
+    pub unsafe fn cmd_bind(
+        &self,
+        frame: u32,
+        commands: vk::CommandBuffer,
+        bind_point: vk::PipelineBindPoint,
+        layout: vk::PipelineLayout,
+        set: u32,
+    ) {
+        let target = BindTarget { commands, bind_point, layout, set };
+        // SAFETY: the set is live, and the rest is the caller's promise.
+        unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set(frame)], &[]) };
+    }
+
+    /// Destroys sets, pool and layout. Without it they are leaked.
+    ///
+    /// # Safety
+    /// The device is done with all submissions that use the sets.
+    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn end(store: ClassicStore) {\n// SAFETY: the device is idle.\nunsafe { store.destroy() };\n# }\n```"]
+    pub unsafe fn destroy(self) {
+        // SAFETY: the caller's own promise; the value goes with it.
+        unsafe { self.pool.destroy(&self.device) };
+        // SAFETY: the sets of the layout are gone, and the value goes with it.
+        unsafe { self.arrays.destroy(&self.device) };
+    }
+}
+
+impl HeapStore for ClassicStore {
+    fn slots(&self) -> u32 {
+        self.arrays.slots()
+    }
+
+    fn transient(&self) -> u32 {
+        self.arrays.transient()
+    }
+
+    /// As [`HeapStore::write`]; that no running shader looks at the slot is not needed here. What the descriptor names stays live until the
+    /// slot is written again or its range is retired, and no longer is looked at.
+    unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
+        let kind = descriptor.kind();
+        let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
+        self.content.lock().set(Place { binding, index }, *descriptor);
+        Ok(())
+    }
+
+    fn retired(&self, indices: Range<u32>) {
+        let mut content = self.content.lock();
+        for index in indices {
+            content.reset(index);
+        }
+    }
+}

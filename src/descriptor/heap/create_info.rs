@@ -1,0 +1,335 @@
+//! How a descriptor heap is to be made, and why it is not.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use super::super::counts::DescriptorKind;
+use super::super::features::DescriptorFeatures;
+use super::super::pool::CreateDescriptorPoolError;
+use crate::device::{DriverError, MissingFunction};
+use crate::error::{CreateError, MapError};
+
+/// What a heap holds: samplers, or everything else. Devices keep samplers apart, and there are few of them.
+///
+/// ```
+/// use sublet::descriptor::{DescriptorKind, HeapKind};
+/// assert!(HeapKind::Resource.default_types().contains(&DescriptorKind::StorageBuffer));
+/// assert_eq!(HeapKind::Sampler.default_types(), [DescriptorKind::Sampler]);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HeapKind {
+    /// Buffers and images.
+    #[default]
+    Resource,
+    /// Samplers alone.
+    Sampler,
+}
+
+impl HeapKind {
+    /// What a heap of this kind holds if nobody says otherwise.
+    ///
+    /// ```
+    /// assert_eq!(sublet::descriptor::HeapKind::Resource.default_types().len(), 4);
+    /// ```
+    #[must_use]
+    pub const fn default_types(self) -> &'static [DescriptorKind] {
+        match self {
+            Self::Resource => &[
+                DescriptorKind::SampledImage,
+                DescriptorKind::StorageImage,
+                DescriptorKind::UniformBuffer,
+                DescriptorKind::StorageBuffer,
+            ],
+            Self::Sampler => &[DescriptorKind::Sampler],
+        }
+    }
+
+    /// Whether a heap of this kind can hold descriptors of a type.
+    ///
+    /// ```
+    /// use sublet::descriptor::{DescriptorKind, HeapKind};
+    /// assert!(HeapKind::Resource.allows(DescriptorKind::UniformTexelBuffer));
+    /// assert!(!HeapKind::Resource.allows(DescriptorKind::Sampler));
+    /// // What has dynamic offsets, or is not in arrays, is in no heap.
+    /// assert!(!HeapKind::Resource.allows(DescriptorKind::StorageBufferDynamic));
+    /// ```
+    #[must_use]
+    pub const fn allows(self, kind: DescriptorKind) -> bool {
+        match kind {
+            DescriptorKind::Sampler => matches!(self, Self::Sampler),
+            DescriptorKind::CombinedImageSampler
+            | DescriptorKind::SampledImage
+            | DescriptorKind::StorageImage
+            | DescriptorKind::UniformTexelBuffer
+            | DescriptorKind::StorageTexelBuffer
+            | DescriptorKind::UniformBuffer
+            | DescriptorKind::StorageBuffer
+            | DescriptorKind::AccelerationStructure => matches!(self, Self::Resource),
+            DescriptorKind::UniformBufferDynamic
+            | DescriptorKind::StorageBufferDynamic
+            | DescriptorKind::InputAttachment
+            | DescriptorKind::InlineUniformBlock
+            | DescriptorKind::Mutable => false,
+        }
+    }
+}
+
+/// How the slots of a heap are laid out for shaders.
+///
+/// ```
+/// assert_eq!(sublet::descriptor::HeapArrays::default(), sublet::descriptor::HeapArrays::Auto);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HeapArrays {
+    /// [`Self::One`] where mutable descriptors are enabled and the heap holds more than one type, else [`Self::PerType`].
+    #[default]
+    Auto,
+    /// One array at binding 0, of descriptors that take any of the heap's types (`VK_EXT_mutable_descriptor_type`). Needs the least
+    /// memory. Shaders declare one array for each type that they use, all at binding 0.
+    One,
+    /// An array for each type, each as long as the heap, at binding 0, 1, 2 ... in the order of
+    /// [`HeapCreateInfo::types`]. A slot has the same index in all of them.
+    PerType,
+}
+
+/// How a store of descriptors is to be made.
+///
+/// ```
+/// use sublet::descriptor::{HeapCreateInfo, HeapKind};
+/// let info = HeapCreateInfo { slots: 4_096, transient: 512, name: "textures", ..HeapCreateInfo::new(HeapKind::Resource) };
+/// assert_eq!(info.kind, HeapKind::Resource);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct HeapCreateInfo<'a> {
+    /// Samplers, or everything else.
+    pub kind: HeapKind,
+    /// Slots, those for frames included: not zero. 32,768 by default, and 1,024 for samplers.
+    pub slots: u32,
+    /// Slots at the upper end that are for frames: see
+    /// [`DescriptorHeap::allocate_transient`](super::DescriptorHeap::allocate_transient). None by default.
+    pub transient: u32,
+    /// The types of descriptors; empty for [`HeapKind::default_types`].
+    pub types: &'a [DescriptorKind],
+    /// How slots are laid out for shaders.
+    pub arrays: HeapArrays,
+    /// The stages that see it: all by default.
+    pub stages: vk::ShaderStageFlags,
+    /// What debuggers show; nothing if it is empty.
+    pub name: &'a str,
+}
+
+impl HeapCreateInfo<'_> {
+    /// A heap of the default size for the default types.
+    ///
+    /// ```
+    /// use sublet::descriptor::{HeapCreateInfo, HeapKind};
+    /// assert_eq!(HeapCreateInfo::new(HeapKind::Sampler).slots, 1_024);
+    /// ```
+    #[must_use]
+    pub const fn new(kind: HeapKind) -> Self {
+        let slots = match kind {
+            HeapKind::Resource => 32_768,
+            HeapKind::Sampler => 1_024,
+        };
+        Self {
+            kind,
+            slots,
+            transient: 0,
+            types: &[],
+            arrays: HeapArrays::Auto,
+            stages: vk::ShaderStageFlags::ALL,
+            name: "",
+        }
+    }
+
+    /// The types, with the default put in.
+    pub(super) fn actual_types(&self) -> &[DescriptorKind] {
+        if self.types.is_empty() { self.kind.default_types() } else { self.types }
+    }
+
+    /// What is wrong with it, whatever the device.
+    pub(super) fn check(&self) -> Result<(), CreateHeapError> {
+        if self.slots == 0 || self.transient > self.slots {
+            return Err(CreateHeapError::Slots { slots: self.slots, transient: self.transient });
+        }
+        check_types(self.kind, self.actual_types())
+    }
+}
+
+impl Default for HeapCreateInfo<'_> {
+    fn default() -> Self {
+        Self::new(HeapKind::Resource)
+    }
+}
+
+/// Each type is one of the kind's, and is there once.
+pub(super) fn check_types(kind: HeapKind, types: &[DescriptorKind]) -> Result<(), CreateHeapError> {
+    for (at, &descriptor) in types.iter().enumerate() {
+        if !kind.allows(descriptor) || types[..at].contains(&descriptor) {
+            return Err(CreateHeapError::Kind { heap: kind, kind: descriptor });
+        }
+    }
+    Ok(())
+}
+
+/// Why a store of descriptors was not made. Nothing is left of it.
+///
+/// ```
+/// use sublet::descriptor::CreateHeapError;
+/// let error = CreateHeapError::Limit { limit: "maxPerStageDescriptorSamplers", asked: 1_024, allowed: 16 };
+/// assert_eq!(error.to_string(), "a heap of 1024 descriptors: maxPerStageDescriptorSamplers of the device is 16");
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum CreateHeapError {
+    /// No slots, or more for frames than there are.
+    Slots {
+        /// Slots in all.
+        slots: u32,
+        /// Those of frames.
+        transient: u32,
+    },
+    /// A type that a heap of this kind cannot hold, or that is there twice.
+    Kind {
+        /// The heap.
+        heap: HeapKind,
+        /// The type.
+        kind: DescriptorKind,
+    },
+    /// Features that such a heap needs and that are not enabled.
+    Unsupported {
+        /// Those features.
+        missing: DescriptorFeatures,
+    },
+    /// More descriptors than the device allows.
+    Limit {
+        /// Vulkan's name of the limit.
+        limit: &'static str,
+        /// How many there would be.
+        asked: u64,
+        /// How many there may be.
+        allowed: u64,
+    },
+    /// The device says that it has no such layout (`vkGetDescriptorSetLayoutSupport`).
+    Layout {
+        /// Descriptors of the layout.
+        descriptors: u64,
+    },
+    /// The device has no size for descriptors of this type, and so no place in a descriptor buffer.
+    NoSize {
+        /// The type.
+        kind: DescriptorKind,
+    },
+    /// A store that needs a default for each type was given none for this one.
+    NoDefault {
+        /// The type.
+        kind: DescriptorKind,
+    },
+    /// A store has 1 to 32 copies of its set.
+    Copies {
+        /// What was asked for.
+        copies: u32,
+    },
+    /// Arrays of combined image samplers are split in this device's descriptor buffers
+    /// (`combinedImageSamplerDescriptorSingleArray`): use images and samplers apart.
+    SplitArrays,
+    /// The device's answers about the layout in a descriptor buffer cannot be: the arrays would not lie in it.
+    Absurd {
+        /// Bytes that the layout is said to have.
+        size: u64,
+        /// Bytes that its arrays need.
+        needed: u64,
+    },
+    /// There is no pool for the set.
+    Pool(CreateDescriptorPoolError),
+    /// There is no buffer for the descriptors.
+    Buffer(CreateError),
+    /// The buffer cannot be written.
+    Map(MapError),
+    /// A function is missing.
+    Missing(MissingFunction),
+    /// The driver's answer.
+    Driver(DriverError),
+}
+
+impl From<CreateDescriptorPoolError> for CreateHeapError {
+    fn from(error: CreateDescriptorPoolError) -> Self {
+        Self::Pool(error)
+    }
+}
+
+impl From<DriverError> for CreateHeapError {
+    fn from(error: DriverError) -> Self {
+        Self::Driver(error)
+    }
+}
+
+impl From<MissingFunction> for CreateHeapError {
+    fn from(error: MissingFunction) -> Self {
+        Self::Missing(error)
+    }
+}
+
+impl From<CreateError> for CreateHeapError {
+    fn from(error: CreateError) -> Self {
+        Self::Buffer(error)
+    }
+}
+
+impl From<MapError> for CreateHeapError {
+    fn from(error: MapError) -> Self {
+        Self::Map(error)
+    }
+}
+
+impl fmt::Display for CreateHeapError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Slots { slots, transient } => {
+                write!(f, "a heap of {slots} slots, {transient} of them for frames")
+            }
+            Self::Kind { heap, kind } => {
+                write!(f, "a {heap:?} heap cannot hold a {kind:?}, or is to hold it twice")
+            }
+            Self::Unsupported { missing } => {
+                write!(f, "the heap needs {missing:?}, which the program has not enabled")
+            }
+            Self::Limit { limit, asked, allowed } => {
+                write!(f, "a heap of {asked} descriptors: {limit} of the device is {allowed}")
+            }
+            Self::Layout { descriptors } => {
+                write!(f, "the device has no layout with {descriptors} descriptors like these")
+            }
+            Self::NoSize { kind } => write!(f, "the device has no size for a {kind:?} in descriptor buffers"),
+            Self::NoDefault { kind } => write!(f, "there is no default for slots of type {kind:?}"),
+            Self::Copies { copies } => write!(f, "{copies} copies of a set, of which there are 1 to 32"),
+            Self::SplitArrays => {
+                f.write_str("arrays of combined image samplers are split in descriptor buffers of the device")
+            }
+            Self::Absurd { size, needed } => {
+                write!(f, "the device says that the layout has {size} bytes, and its arrays need {needed}")
+            }
+            Self::Pool(_) => f.write_str("there is no pool for the heap's set"),
+            Self::Buffer(_) => f.write_str("there is no buffer for the heap's descriptors"),
+            Self::Map(_) => f.write_str("the heap's buffer cannot be written"),
+            Self::Missing(_) => f.write_str("the device does not have what the heap needs"),
+            Self::Driver(_) => f.write_str("the driver did not make the heap"),
+        }
+    }
+}
+
+impl Error for CreateHeapError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Pool(error) => Some(error),
+            Self::Buffer(error) => Some(error),
+            Self::Map(error) => Some(error),
+            Self::Missing(error) => Some(error),
+            Self::Driver(error) => Some(error),
+            _ => None,
+        }
+    }
+}

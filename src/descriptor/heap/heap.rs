@@ -1,0 +1,288 @@
+//! The heap: its slots, and a store for what is in them.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::super::descriptor::Descriptor;
+use super::error::{HeapError, HeapWriteError, RangeError};
+use super::host::{HostHeap, Staged};
+use super::range::DescriptorRange;
+use super::slots::Slots;
+use super::statistics::{HeapStatistics, SlotRun};
+use super::store::HeapStore;
+use crate::base::sync::{CoreMutex, Shared, Threading};
+use crate::retire::{Clock, Ticket};
+
+/// The number of the next heap.
+static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+
+pub(super) fn next_id() -> u32 {
+    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+}
+
+/// One large array of descriptors, let by the range: shaders get at them by index ("bindless").
+///
+/// [`allocate`](Self::allocate) gives out slots in a row, so that a material with five textures is one number in a push constant;
+/// [`write`](Self::write) puts a descriptor into one of them; [`retire`](Self::retire) ends a range, whose slots come back with
+/// [`collect`](Self::collect) once the GPU is done with the recording that used them last. What is bound, and what shaders
+/// declare, is the store's matter: see [`HeapStore`] for which there are. A program has one heap for buffers and images and
+/// one for samplers ([`HeapKind`](super::HeapKind)); both are bound at the start of a command buffer and stay bound.
+///
+/// With [`Shared`] any number of threads use it at once: a short lock, not held while the driver is called. With
+/// [`Local`](crate::Local) there is none.
+///
+/// # Invariant
+/// Free, live and retiring slots are all slots, at any time ([`HeapStatistics`]).
+///
+/// # Complexity
+/// [`allocate`](Self::allocate), [`retire`](Self::retire): O(1). [`collect`](Self::collect): O(what comes back). None takes host
+/// memory once as many ranges were alive. A slot costs 16 bytes of host memory, and a range 40.
+///
+/// # What it does not do
+/// It is not defragmented: indices are in the GPU's memory, where nobody finds them. Samplers are not looked up by what they were
+/// made from: keep them in a table of your own, devices allow as few as 4,000.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::*;
+/// use sublet::retire::Clock;
+/// # use sublet::sim;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// # let buffer_info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+/// # let allocator = unsafe { sublet::Allocator::new(&sublet::AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let memory = sublet::AllocationCreateInfo::new(sublet::MemoryUsage::Auto);
+/// # let (buffer, allocation) = unsafe { allocator.create_buffer(&buffer_info, &memory) }?;
+/// // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let info = HeapCreateInfo { slots: 1_024, ..HeapCreateInfo::new(HeapKind::Resource) };
+/// let heap = DescriptorHeap::new(SetStore::new(&device, &info)?);
+///
+/// let material = heap.allocate(2)?;
+/// let lights = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 0, 256));
+/// // SAFETY: the buffer is live, and no shader looks at the slot.
+/// let index = unsafe { heap.write(material, 1, &lights) }?;
+/// assert_eq!(index, material.first() + 1);
+///
+/// // Its last frame:
+/// let clock = Clock::new();
+/// let lane = clock.add_lane()?;
+/// let frame = clock.open(lane);
+/// heap.retire(frame, material)?;
+/// clock.submit(frame, 1)?;
+/// clock.completed(lane, 1);
+/// assert_eq!(heap.collect(&clock), 2);
+/// // SAFETY: the device uses nothing of it.
+/// unsafe { heap.into_store().destroy() };
+/// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct DescriptorHeap<S, T: Threading = Shared> {
+    slots: CoreMutex<T, Slots>,
+    store: S,
+}
+
+impl<S: HeapStore> DescriptorHeap<S> {
+    /// A heap that any number of threads use.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.statistics().free, 1_024);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn new(store: S) -> Self {
+        Self::new_in(store)
+    }
+}
+
+impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
+    /// A heap in the form that `T` says: `DescriptorHeap::<_, Local>::new_in(store)`.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet store = SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?;\nlet samplers = DescriptorHeap::<_, sublet::Local>::new_in(store);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn new_in(store: S) -> Self {
+        let transient = store.transient().min(store.slots());
+        let slots = Slots::new(next_id(), store.slots() - transient, transient);
+        Self { slots: CoreMutex::new(slots), store }
+    }
+
+    /// Allocates `count` slots in a row, which hold whatever they held.
+    ///
+    /// # Errors
+    /// [`HeapError`]: no slots, or no place for so many. The latter says whether waiting for the GPU or another order of
+    /// things can help.
+    ///
+    /// # Complexity
+    /// O(1).
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.allocate(16)?.count(), 16);\nassert_eq!(samplers.allocate(0), Err(HeapError::ZeroCount));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[inline]
+    pub fn allocate(&self, count: u32) -> Result<DescriptorRange, HeapError> {
+        self.slots.lock().allocate(count)
+    }
+
+    /// Allocates slots for one recording, out of the part that is for frames ([`HeapCreateInfo::transient`](super::HeapCreateInfo::transient)).
+    ///
+    /// They come back by themselves once the ticket is done, with [`collect`](Self::collect), and in no other way. The part is a ring:
+    /// what lasts and what goes with its frame do not fragment each other.
+    ///
+    /// # Errors
+    /// [`HeapError`], as for [`allocate`](Self::allocate), of that part.
+    ///
+    /// # Complexity
+    /// O(1).
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let (clock, slot) = (Clock::new(), 0); let lane = clock.add_lane()?;\nlet info = HeapCreateInfo { slots: 1_000, transient: 100, ..HeapCreateInfo::default() };\nlet heap = DescriptorHeap::new(SetStore::new(&device, &info)?);\nlet frame = clock.begin_frame(lane, slot);\nassert_eq!(heap.allocate_transient(frame, 7)?.first(), 900);\n# unsafe { heap.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn allocate_transient(&self, ticket: Ticket, count: u32) -> Result<DescriptorRange, HeapError> {
+        self.slots.lock().allocate_transient(ticket, count)
+    }
+
+    /// Whether a range is alive, and this heap's.
+    ///
+    /// # Errors
+    /// [`RangeError`] if it is not.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\nassert!(samplers.check(range).is_ok());\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[inline]
+    pub fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
+        self.slots.lock().check(range)
+    }
+
+    /// Writes a descriptor into a slot of a range, counted from its first, and says which index shaders have for it.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]: the slot holds what it held.
+    ///
+    /// # Safety
+    /// 1. What the descriptor names is live and of the store's device, and fits its type; and it stays live until the slot is
+    ///    written again or the range is retired and collected, as long as shaders look at it.
+    /// 2. Nobody else writes the slot at the same time, or retires its range.
+    /// 3. No shader that is running, or was submitted, looks at the slot.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\nlet lights = Descriptor::StorageBuffer(BufferDescriptor::new(ash::vk::Buffer::null(), 0, 256));\n// SAFETY: it is refused.\nlet refused = unsafe { samplers.write(range, 3, &lights) };\nassert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn write(
+        &self,
+        range: DescriptorRange,
+        slot: u32,
+        descriptor: &Descriptor,
+    ) -> Result<u32, HeapWriteError> {
+        let index = range.index(slot)?;
+        self.check(range)?;
+        // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's promise.
+        unsafe { self.store.write(index, descriptor) }?;
+        Ok(index)
+    }
+
+    /// Copies all descriptors of a range in host memory into this heap, to a range's slots from `slot` on.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]. What a range or an unwritten slot is to blame for is found out before anything is written; after
+    /// another error some slots may be written.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), of every descriptor.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet (from, to) = (staging.allocate(2)?, samplers.allocate(2)?);\n// SAFETY: it is refused.\nlet refused = unsafe { samplers.copy_from(to, 0, &staging, from) };\nassert_eq!(refused, Err(HeapWriteError::Unwritten { index: from.first() }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn copy_from(
+        &self,
+        range: DescriptorRange,
+        slot: u32,
+        staging: &HostHeap,
+        from: DescriptorRange,
+    ) -> Result<(), HeapWriteError> {
+        let last = slot.saturating_add(from.count() - 1);
+        range.index(last)?;
+        let first = range.index(slot)?;
+        self.check(range)?;
+        staging.check(from)?;
+        for index in from.indices() {
+            staging.staged(index)?;
+        }
+        for (to, from) in (first..).zip(from.indices()) {
+            match staging.staged(from)? {
+                // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's
+                // promise.
+                Staged::Descriptor(descriptor) => unsafe { self.store.write(to, descriptor) }?,
+                // SAFETY: as above, and the bytes are a device's for this type; that it is the store's device is the caller's
+                // promise.
+                Staged::Bytes(kind, bytes) => unsafe { self.store.write_bytes(to, kind, bytes) }?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a range: its handle is dead at once, and its slots are free once the ticket is done and [`collect`](Self::collect) was called.
+    ///
+    /// `ticket` is that of the last recording that uses the range.
+    ///
+    /// # Errors
+    /// [`RangeError`]: nothing was changed.
+    ///
+    /// # Complexity
+    /// O(1) where tickets come in order: see [`Retire`](crate::retire::Retire).
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\n# let clock = Clock::new(); let ticket = clock.open(clock.add_lane()?);\nlet range = samplers.allocate(16)?;\nsamplers.retire(ticket, range)?;\nassert_eq!(samplers.retire(ticket, range), Err(RangeError::StaleHandle { range }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[inline]
+    pub fn retire(&self, ticket: Ticket, range: DescriptorRange) -> Result<(), RangeError> {
+        // The store is told before the slots can be somebody else's, who may write them at once.
+        let mut slots = self.slots.lock();
+        slots.retire(ticket, range)?;
+        self.store.retired(range.indices());
+        Ok(())
+    }
+
+    /// Ends a range whose slots are free at once.
+    ///
+    /// # Errors
+    /// [`RangeError`]: nothing was changed.
+    ///
+    /// # Safety
+    /// No shader that is running, or was submitted, looks at the range: else it sees what somebody else writes there.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\n// SAFETY: nothing was submitted.\nunsafe { samplers.free_now(range) }?;\nassert_eq!(samplers.largest_free(), 1_024);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn free_now(&self, range: DescriptorRange) -> Result<(), RangeError> {
+        // As in `retire`.
+        let mut slots = self.slots.lock();
+        slots.free(range)?;
+        self.store.retired(range.indices());
+        Ok(())
+    }
+
+    /// Frees the slots of ranges whose tickets are done, and says how many those are. Once a frame, say.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.collect(&Clock::new()), 0);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn collect(&self, clock: &Clock) -> u32 {
+        self.slots.lock().collect(clock)
+    }
+
+    /// The largest count that [`allocate`](Self::allocate) grants now.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.largest_free(), 1_024);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn largest_free(&self) -> u32 {
+        self.slots.lock().largest_free()
+    }
+
+    /// How full it is.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nsamplers.allocate(16)?;\nassert_eq!((samplers.statistics().live, samplers.statistics().free), (16, 1_008));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn statistics(&self) -> HeapStatistics {
+        self.slots.lock().statistics()
+    }
+
+    /// Shows all slots in runs, in the order of their indices: for debugging. The heap is locked meanwhile.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nsamplers.walk(|run| assert_eq!(run, SlotRun { first: 0, count: 1_024, state: SlotState::Free }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn walk(&self, visit: impl FnMut(SlotRun)) {
+        self.slots.lock().walk(visit);
+    }
+
+    /// Takes host memory for so many ranges that wait at once, so that none is asked for later.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nsamplers.reserve(100);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn reserve(&self, ranges: u32) {
+        self.slots.lock().reserve(ranges);
+    }
+
+    /// Where the descriptors are: what is bound.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.store().binding(DescriptorKind::Sampler), Some(0));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[inline]
+    #[must_use]
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The store alone, to be destroyed. What was allocated is forgotten.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\n// SAFETY: the device uses nothing of it.\nunsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn into_store(self) -> S {
+        self.store
+    }
+}
+
+impl<S: fmt::Debug, T: Threading> fmt::Debug for DescriptorHeap<S, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DescriptorHeap").field("store", &self.store).finish_non_exhaustive()
+    }
+}

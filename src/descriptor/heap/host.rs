@@ -1,0 +1,272 @@
+//! Descriptors in host memory: written once, copied into other heaps as often as one likes.
+
+use super::super::counts::DescriptorKind;
+use super::super::descriptor::Descriptor;
+use super::super::device::{BindingModel, DescriptorDevice};
+use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
+use super::create_info::{CreateHeapError, HeapKind, check_types};
+use super::error::{HeapError, HeapWriteError, RangeError};
+use super::heap::next_id;
+use super::range::DescriptorRange;
+use super::slots::Slots;
+use super::statistics::{HeapStatistics, SlotRun};
+use crate::base::cast::{host_size, index, widen};
+
+/// How a [`HostHeap`] is to be made.
+///
+/// ```
+/// use sublet::descriptor::HostHeapCreateInfo;
+/// assert_eq!(HostHeapCreateInfo::default().block, 256);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct HostHeapCreateInfo<'a> {
+    /// Slots of a block, rounded up to a power of two: 256 by default. No range is longer.
+    pub block: u32,
+    /// The most slots that there are to be; 2^20 by default.
+    pub max_slots: u32,
+    /// The types of descriptors; empty for all that any heap takes, samplers included.
+    pub types: &'a [DescriptorKind],
+}
+
+impl Default for HostHeapCreateInfo<'_> {
+    fn default() -> Self {
+        Self { block: 256, max_slots: 1 << 20, types: &[] }
+    }
+}
+
+/// Everything that heaps take.
+const ALL: &[DescriptorKind] = &[
+    DescriptorKind::Sampler,
+    DescriptorKind::CombinedImageSampler,
+    DescriptorKind::SampledImage,
+    DescriptorKind::StorageImage,
+    DescriptorKind::UniformTexelBuffer,
+    DescriptorKind::StorageTexelBuffer,
+    DescriptorKind::UniformBuffer,
+    DescriptorKind::StorageBuffer,
+    DescriptorKind::AccelerationStructure,
+];
+
+/// Descriptors in host memory: made while a level is loaded, by whichever thread, and copied to where shaders see them
+/// ([`DescriptorHeap::copy_from`](super::DescriptorHeap::copy_from)) when they are needed. No shader sees them here.
+///
+/// Where descriptors are bytes ([`BindingModel::Buffer`]) it holds these, so that a copy is a few bytes moved and not a call of the
+/// driver; elsewhere it holds what [`write`](Self::write) was told.
+///
+/// It grows by blocks, which are divided into powers of two. What was asked for last does not change how large the next block
+/// is, and a range is never longer than a block. Blocks stay: `free` makes their slots free, not their memory. Freed slots are
+/// there again at once, because the GPU never sees them; handles are found out when they are stale, as everywhere.
+///
+/// No lock: `&mut self` says that nobody else is at it. Programs with several loading threads have one for each.
+///
+/// # Complexity
+/// [`allocate`](Self::allocate), [`free`](Self::free): a step for each halving of a block. Host memory for a slot: 32 bytes, and 48
+/// for the descriptor, or as many as its bytes need.
+///
+/// ```
+/// use sublet::descriptor::*;
+/// # use sublet::sim;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
+/// let range = staging.allocate(3)?;
+/// let all = BufferDescriptor::null();
+/// // SAFETY: there is nothing that could be dead.
+/// unsafe { staging.write(range, 0, &Descriptor::StorageBuffer(all)) }?;
+/// staging.free(range)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct HostHeap {
+    device: DescriptorDevice,
+    types: Box<[DescriptorKind]>,
+    slots: Slots,
+    max_slots: u32,
+    block: u32,
+    content: Content,
+}
+
+/// By slot.
+#[derive(Debug)]
+enum Content {
+    Descriptors(Vec<Option<Descriptor>>),
+    Bytes { sizes: DescriptorSizes, stride: usize, kinds: Vec<Option<DescriptorKind>>, bytes: Vec<u8> },
+}
+
+/// What is in a slot.
+pub(super) enum Staged<'a> {
+    Descriptor(&'a Descriptor),
+    Bytes(DescriptorKind, &'a [u8]),
+}
+
+impl HostHeap {
+    /// A heap without blocks yet.
+    ///
+    /// # Errors
+    /// [`CreateHeapError`]: a block of no slots or of more than there may be, or a type that no heap takes.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet info = HostHeapCreateInfo { block: 0, ..Default::default() };\nlet error = HostHeap::new(&device, &info).unwrap_err();\nassert!(matches!(error, CreateHeapError::Slots { slots: 0, .. }));\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    pub fn new(device: &DescriptorDevice, info: &HostHeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
+        let &HostHeapCreateInfo { block, max_slots, types } = info;
+        let rounded = if block == 0 { None } else { block.checked_next_power_of_two() };
+        let wrong = CreateHeapError::Slots { slots: block, transient: 0 };
+        let block = rounded.filter(|&block| block <= max_slots).ok_or(wrong)?;
+        let types = if types.is_empty() { ALL } else { types };
+        let of_kind =
+            |kind: HeapKind| types.iter().copied().filter(|&held| kind.allows(held)).collect::<Vec<_>>();
+        let (samplers, resources) = (of_kind(HeapKind::Sampler), of_kind(HeapKind::Resource));
+        check_types(HeapKind::Sampler, &samplers)?;
+        check_types(HeapKind::Resource, &resources)?;
+        let is_foreign =
+            |&&held: &&DescriptorKind| !HeapKind::Sampler.allows(held) && !HeapKind::Resource.allows(held);
+        if let Some(&kind) = types.iter().find(is_foreign) {
+            return Err(CreateHeapError::Kind { heap: HeapKind::Resource, kind });
+        }
+        let content = if device.model() == BindingModel::Buffer {
+            let sizes = DescriptorSizes::of(device);
+            // A type without a size is refused when it is written.
+            let stride = types.iter().filter_map(|&kind| sizes.get(kind)).max().unwrap_or(1);
+            let stride = host_size(stride).unwrap_or(MAX_DESCRIPTOR_BYTES);
+            Content::Bytes { sizes, stride, kinds: Vec::new(), bytes: Vec::new() }
+        } else {
+            Content::Descriptors(Vec::new())
+        };
+        Ok(Self {
+            device: device.clone(),
+            types: types.into(),
+            slots: Slots::of_blocks(next_id(), block),
+            max_slots,
+            block,
+            content,
+        })
+    }
+
+    /// Allocates `count` slots in a row. A block is added if there is no room.
+    ///
+    /// # Errors
+    /// [`HeapError`]: no slots, more than a block has, or more than there may be.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(256)?.count(), 256);\nassert_eq!(staging.allocate(257), Err(HeapError::TooMany { asked: 257, most: 256 }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
+        if count > self.block {
+            return Err(HeapError::TooMany { asked: count, most: self.block });
+        }
+        let range = match self.slots.allocate(count) {
+            Err(HeapError::Full { .. }) if self.has_room_for_block() => {
+                // A refusal leaves the heap as it was, and the second try says how full that is.
+                let _ = self.slots.grow();
+                self.slots.allocate(count)?
+            }
+            other => other?,
+        };
+        let capacity = index(self.slots.capacity());
+        match &mut self.content {
+            Content::Descriptors(descriptors) => {
+                descriptors.resize(capacity, None);
+                descriptors[index(range.first)..][..index(count)].fill(None);
+            }
+            Content::Bytes { stride, kinds, bytes, .. } => {
+                kinds.resize(capacity, None);
+                bytes.resize(capacity * *stride, 0);
+                kinds[index(range.first)..][..index(count)].fill(None);
+            }
+        }
+        Ok(range)
+    }
+
+    fn has_room_for_block(&self) -> bool {
+        self.slots.lasting().checked_add(self.block).is_some_and(|slots| slots <= self.max_slots)
+    }
+
+    /// Whether a range is alive, and this heap's.
+    ///
+    /// # Errors
+    /// [`RangeError`] if it is not.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet range = staging.allocate(1)?;\nassert!(staging.check(range).is_ok());\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
+        self.slots.check(range)
+    }
+
+    /// Writes a descriptor into a slot of a range.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]: the slot holds what it held.
+    ///
+    /// # Safety
+    /// What the descriptor names is live and of this heap's device, and fits its type.
+    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet range = staging.allocate(3)?;\nlet dynamic = Descriptor::UniformBufferDynamic(BufferDescriptor::null());\n// SAFETY: it is refused.\nlet refused = unsafe { staging.write(range, 2, &dynamic) };\nassert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::UniformBufferDynamic }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn write(
+        &mut self,
+        range: DescriptorRange,
+        slot: u32,
+        descriptor: &Descriptor,
+    ) -> Result<(), HeapWriteError> {
+        let at = index(range.index(slot)?);
+        self.slots.check(range)?;
+        let kind = descriptor.kind();
+        if !self.types.contains(&kind) {
+            return Err(HeapWriteError::Kind { kind });
+        }
+        match &mut self.content {
+            Content::Descriptors(descriptors) => descriptors[at] = Some(*descriptor),
+            Content::Bytes { sizes, stride, kinds, bytes } => {
+                let size = sizes.get(kind).and_then(host_size).ok_or(HeapWriteError::Kind { kind })?;
+                let place = &mut bytes[at * *stride..][..size];
+                let driver = self.device.driver();
+                descriptor.with_get_info(|info| {
+                    // SAFETY: what the info names is live: the caller's promise; and the place has the size of the type.
+                    unsafe { driver.descriptor_bytes(info, place) };
+                })?;
+                kinds[at] = Some(kind);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was written into a slot of a living range.
+    pub(super) fn staged(&self, at: u32) -> Result<Staged<'_>, HeapWriteError> {
+        let unwritten = HeapWriteError::Unwritten { index: at };
+        let at = index(at);
+        match &self.content {
+            Content::Descriptors(descriptors) => {
+                descriptors.get(at).and_then(Option::as_ref).map(Staged::Descriptor).ok_or(unwritten)
+            }
+            Content::Bytes { sizes, stride, kinds, bytes } => {
+                let kind = kinds.get(at).copied().flatten().ok_or(unwritten)?;
+                let size = sizes.get(kind).and_then(host_size).ok_or(HeapWriteError::Kind { kind })?;
+                Ok(Staged::Bytes(kind, &bytes[at * stride..][..size]))
+            }
+        }
+    }
+
+    /// Gives a range back.
+    ///
+    /// # Errors
+    /// [`RangeError`]: nothing was changed.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet range = staging.allocate(3)?;\nstaging.free(range)?;\nassert_eq!(staging.free(range), Err(RangeError::StaleHandle { range }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn free(&mut self, range: DescriptorRange) -> Result<(), RangeError> {
+        self.slots.free(range)
+    }
+
+    /// Bytes from one slot to the next; `None` where descriptors are not bytes.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.stride(), None);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn stride(&self) -> Option<u64> {
+        match &self.content {
+            Content::Descriptors(_) => None,
+            Content::Bytes { stride, .. } => Some(widen(*stride)),
+        }
+    }
+
+    /// How full it is. Slots are counted as granted: powers of two.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nstaging.allocate(3)?;\nassert_eq!((staging.statistics().live, staging.statistics().capacity), (4, 256));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn statistics(&self) -> HeapStatistics {
+        self.slots.statistics()
+    }
+
+    /// Shows all slots in runs, in the order of their indices: for debugging.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nstaging.walk(|run| unreachable!(\"there is no block yet: {run:?}\"));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn walk(&self, visit: impl FnMut(SlotRun)) {
+        self.slots.walk(visit);
+    }
+}

@@ -1,0 +1,215 @@
+//! The store of devices with descriptor indexing: one set that is written while it is bound.
+
+use ash::vk;
+
+use super::super::counts::DescriptorKind;
+use super::super::descriptor::Descriptor;
+use super::super::device::DescriptorDevice;
+use super::super::features::DescriptorFeatures;
+use super::super::pool::{DescriptorPool, DescriptorPoolInfo};
+use super::arrays::{Arrays, Purpose};
+use super::create_info::{CreateHeapError, HeapCreateInfo};
+use super::error::HeapWriteError;
+use super::store::HeapStore;
+use crate::device::descriptors::BindTarget;
+
+/// One descriptor set with large arrays, bound once for each command buffer and written at any time (`VK_EXT_descriptor_indexing`).
+///
+/// It makes its own layout, pool and set. Slots need no descriptor as long as no shader looks at them, and may be written while
+/// submissions are running that do not look at them.
+///
+/// # What shaders declare
+/// Index and set number are the program's to choose; here set 0, and the first index of a material in push constants. With
+/// [`HeapArrays::One`](super::HeapArrays::One) everything is at binding 0:
+///
+/// ```glsl
+/// #extension GL_EXT_nonuniform_qualifier : require
+/// layout(set = 0, binding = 0) uniform texture2D textures[];
+/// layout(set = 0, binding = 0) buffer Lights { vec4 light[]; } buffers[];
+/// layout(set = 1, binding = 0) uniform sampler samplers[];       // a heap of samplers
+/// layout(push_constant) uniform Push { uint material; uint sampler_index; };
+/// // texture(sampler2D(textures[nonuniformEXT(material + 2)], samplers[sampler_index]), uv)
+/// ```
+///
+/// With [`HeapArrays::PerType`](super::HeapArrays::PerType) the second line has `binding = 3`: the place of storage buffers among
+/// the types of the heap. [`binding`](Self::binding) says it. In HLSL:
+///
+/// ```hlsl
+/// [[vk::binding(0, 0)]] Texture2D textures[];
+/// [[vk::binding(3, 0)]] StructuredBuffer<float4> buffers[];
+/// // textures[NonUniformResourceIndex(material + 2)].Sample(samplers[sampler_index], uv)
+/// ```
+///
+/// and in WGSL, as far as it has arrays of bindings: `@group(0) @binding(0) var textures: binding_array<texture_2d<f32>>;`.
+///
+/// # Needs
+/// [`DescriptorFeatures::PARTIALLY_BOUND`], [`DescriptorFeatures::UPDATE_UNUSED_WHILE_PENDING`], and the update-after-bind
+/// feature of each type; shaders that index with what differs within a draw need the `...NonUniformIndexing` features as well.
+/// Devices without have [`ClassicStore`](super::ClassicStore).
+///
+/// ```
+/// use sublet::descriptor::*;
+/// # use sublet::sim;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..HeapCreateInfo::new(HeapKind::Resource) };
+/// let store = SetStore::new(&device, &info)?;
+/// assert_eq!(store.binding(DescriptorKind::StorageBuffer), Some(3));
+/// let heap = DescriptorHeap::new(store);
+/// // SAFETY: the device uses nothing of it.
+/// unsafe { heap.into_store().destroy() };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the set lives until it is destroyed"]
+pub struct SetStore {
+    device: DescriptorDevice,
+    arrays: Arrays,
+    pool: DescriptorPool,
+    set: vk::DescriptorSet,
+}
+
+impl SetStore {
+    /// Makes layout, pool and set.
+    ///
+    /// # Errors
+    /// [`CreateHeapError`]: features that are missing, limits, or the driver's answer. Nothing is left.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n// This driver has no descriptor indexing.\nlet error = SetStore::new(&device, &HeapCreateInfo::default()).unwrap_err();\nassert!(matches!(error, CreateHeapError::Unsupported { .. }));\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    pub fn new(device: &DescriptorDevice, info: &HeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
+        let arrays = Arrays::create(device, info, Purpose::UpdateAfterBind)?;
+        let made = Self::pool_and_set(device, info, &arrays);
+        match made {
+            Ok((pool, set)) => {
+                if device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
+                    if let Ok(name) = std::ffi::CString::new(info.name) {
+                        // SAFETY: the set is live and known to nobody else; the program has enabled VK_EXT_debug_utils, as it
+                        // said.
+                        unsafe { device.driver().set_name(set, &name) };
+                    }
+                }
+                Ok(Self { device: device.clone(), arrays, pool, set })
+            }
+            Err(error) => {
+                // SAFETY: nothing was made from it that is left.
+                unsafe { arrays.destroy(device) };
+                Err(error)
+            }
+        }
+    }
+
+    fn pool_and_set(
+        device: &DescriptorDevice,
+        info: &HeapCreateInfo<'_>,
+        arrays: &Arrays,
+    ) -> Result<(DescriptorPool, vk::DescriptorSet), CreateHeapError> {
+        let flags = vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND;
+        let (pool, set) = make_sets(device, info, arrays, flags, 1)?;
+        Ok((pool, set[0]))
+    }
+
+    /// The layout, for pipelines: compatible with any that was made in the same way.
+    #[doc = "\n```\n# use ash::vk::{self, Handle};\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let store = SetStore::new(&device, &HeapCreateInfo::default())?;\nlet layouts = [store.layout()];\nlet info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);\n# unsafe { store.destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn layout(&self) -> vk::DescriptorSetLayout {
+        self.arrays.layout()
+    }
+
+    /// The set, for programs that bind it with others.
+    #[doc = "\n```\n# use ash::vk::{self, Handle};\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let store = SetStore::new(&device, &HeapCreateInfo::default())?;\nassert!(!store.set().is_null());\n# unsafe { store.destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn set(&self) -> vk::DescriptorSet {
+        self.set
+    }
+
+    /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
+    #[doc = "\n```\n# use ash::vk::{self, Handle};\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let store = SetStore::new(&device, &HeapCreateInfo::default())?;\nassert_eq!(store.binding(DescriptorKind::Sampler), None);\n# unsafe { store.destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
+        self.arrays.binding(kind)
+    }
+
+    /// Binds the set. Once for each command buffer, as long as nothing is bound that is not compatible with its layout.
+    ///
+    /// # Safety
+    /// The command buffer is being recorded by this thread alone, and `layout` has [`Self::layout`] as its set number `set`.
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::SetStore;\n# fn record(store: &SetStore, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.\nunsafe { store.cmd_bind(commands, vk::PipelineBindPoint::GRAPHICS, layout, 0) };\n# }\n```"]
+    pub unsafe fn cmd_bind(
+        &self,
+        commands: vk::CommandBuffer,
+        bind_point: vk::PipelineBindPoint,
+        layout: vk::PipelineLayout,
+        set: u32,
+    ) {
+        let target = BindTarget { commands, bind_point, layout, set };
+        // SAFETY: the set is live, and the rest is the caller's promise.
+        unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set], &[]) };
+    }
+
+    /// Destroys set, pool and layout. Without it they are leaked.
+    ///
+    /// # Safety
+    /// The device is done with all submissions that use the set.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet store = SetStore::new(&device, &HeapCreateInfo::default())?;\n// SAFETY: nothing was submitted.\nunsafe { store.destroy() };\nassert_eq!(device.update_after_bind_used(), 0);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn destroy(self) {
+        // SAFETY: the caller's own promise; the value goes with it.
+        unsafe { self.pool.destroy(&self.device) };
+        // SAFETY: the sets of the layout are gone, and the value goes with it.
+        unsafe { self.arrays.destroy(&self.device) };
+    }
+}
+
+/// A pool with so many sets of the heap's layout. Nothing is left on failure.
+pub(super) fn make_sets(
+    device: &DescriptorDevice,
+    info: &HeapCreateInfo<'_>,
+    arrays: &Arrays,
+    flags: vk::DescriptorPoolCreateFlags,
+    copies: u32,
+) -> Result<(DescriptorPool, Vec<vk::DescriptorSet>), CreateHeapError> {
+    let mutable_types = if arrays.is_one() { arrays.vk_types() } else { Vec::new() };
+    let pool_info = DescriptorPoolInfo {
+        max_sets: copies,
+        counts: arrays.counts().times(copies),
+        flags,
+        mutable_types: &mutable_types,
+        name: info.name,
+        ordinal: 0,
+    };
+    let pool = DescriptorPool::create(device, &pool_info)?;
+    let mut sets = Vec::new();
+    for _ in 0..copies {
+        // SAFETY: both are live; the pool was made for layouts like this one, and is nobody else's.
+        match unsafe { device.driver().allocate_set(pool.handle(), arrays.layout()) } {
+            Ok(set) => sets.push(set),
+            Err(error) => {
+                // SAFETY: no set of it was ever bound.
+                unsafe { pool.destroy(device) };
+                return Err(error.into());
+            }
+        }
+    }
+    Ok((pool, sets))
+}
+
+impl HeapStore for SetStore {
+    fn slots(&self) -> u32 {
+        self.arrays.slots()
+    }
+
+    fn transient(&self) -> u32 {
+        self.arrays.transient()
+    }
+
+    unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
+        let kind = descriptor.kind();
+        let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
+        descriptor.with_write(self.set, binding, index, |write| {
+            // SAFETY: the slot is in the array, and the binding takes the type (VUID-VkWriteDescriptorSet-dstBinding-00315,
+            // -dstArrayElement-00321, -descriptorType-00319); no running shader looks at it, and what it names is live: the
+            // caller's promise. Bindings that are updated after they are bound need no lock for different slots.
+            unsafe { self.device.driver().update_sets(std::slice::from_ref(write), &[]) };
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,85 @@
+//! What a descriptor heap is made of.
+
+use std::ops::Range;
+
+use super::super::counts::DescriptorKind;
+use super::super::descriptor::Descriptor;
+use super::error::HeapWriteError;
+
+/// Where the descriptors of a heap are. The heap says which slots are whose, its store writes them.
+///
+/// | store | for | shaders see |
+/// |---|---|---|
+/// | [`SetStore`](super::SetStore) | devices with descriptor indexing: nearly all | a set, bound once |
+/// | [`BufferStore`](super::BufferStore) | devices with `VK_EXT_descriptor_buffer`, if the program binds nothing but descriptor buffers | the same arrays, in a buffer |
+/// | [`ClassicStore`](super::ClassicStore) | everything else | a set for each frame in flight |
+///
+/// A program may have one of its own, over an extension that the library does not know:
+///
+/// ```
+/// use std::cell::RefCell;
+/// use sublet::descriptor::{Descriptor, DescriptorHeap, HeapStore, HeapWriteError};
+/// use sublet::Local;
+///
+/// struct Written(RefCell<Vec<u32>>);
+///
+/// impl HeapStore for Written {
+///     fn slots(&self) -> u32 {
+///         16
+///     }
+///     unsafe fn write(&self, index: u32, _: &Descriptor) -> Result<(), HeapWriteError> {
+///         self.0.borrow_mut().push(index);
+///         Ok(())
+///     }
+/// }
+///
+/// let heap = DescriptorHeap::<_, Local>::new_in(Written(RefCell::default()));
+/// let range = heap.allocate(4)?;
+/// let sampler = Descriptor::Sampler(ash::vk::Sampler::null());
+/// // SAFETY: this store looks at nothing.
+/// unsafe { heap.write(range, 3, &sampler) }?;
+/// assert_eq!(*heap.store().0.borrow(), [3]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait HeapStore {
+    /// Slots that there are. Always the same.
+    fn slots(&self) -> u32;
+
+    /// Slots of those, at the upper end, that are for frames. Always the same, and not above [`Self::slots`].
+    fn transient(&self) -> u32 {
+        0
+    }
+
+    /// Writes a descriptor into a slot.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]: the slot holds what it held.
+    ///
+    /// # Safety
+    /// 1. `index` is below [`Self::slots`].
+    /// 2. What the descriptor names is live and of the store's device, and fits its type.
+    /// 3. Nobody else writes the slot at the same time, and no shader that may look at it is running.
+    unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError>;
+
+    /// Writes the bytes of a descriptor, as this device makes them, into a slot. Stores that take no bytes say so.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]: the slot holds what it held.
+    ///
+    /// # Safety
+    /// As for [`Self::write`]; the bytes were made by this device for a descriptor of this type.
+    unsafe fn write_bytes(
+        &self,
+        index: u32,
+        kind: DescriptorKind,
+        bytes: &[u8],
+    ) -> Result<(), HeapWriteError> {
+        let _ = (index, kind);
+        Err(HeapWriteError::Unlike { from: crate::base::cast::widen(bytes.len()), to: 0 })
+    }
+
+    /// The slots belong to nobody from now on: no submission that is made later uses them. Must not call the heap, which is locked.
+    fn retired(&self, indices: Range<u32>) {
+        let _ = indices;
+    }
+}

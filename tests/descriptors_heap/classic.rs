@@ -1,0 +1,178 @@
+//! A copy of the set for each frame in flight.
+
+use ash::vk;
+use sublet::descriptor::{
+    ClassicStore, CreateHeapError, DescriptorHeap, DescriptorKind, HeapArrays, HeapCreateInfo, HeapKind,
+};
+use sublet::sim::{self, profiles};
+
+use crate::common::Rig;
+
+const TYPES: &[DescriptorKind] = &[DescriptorKind::StorageBuffer, DescriptorKind::UniformBuffer];
+
+fn small() -> HeapCreateInfo<'static> {
+    HeapCreateInfo { slots: 8, transient: 2, types: TYPES, ..HeapCreateInfo::new(HeapKind::Resource) }
+}
+
+/// Slots that nobody has show bytes 1,024 and on.
+fn heap(rig: &Rig, copies: u32) -> DescriptorHeap<ClassicStore> {
+    let defaults = [rig.storage(4), rig.uniform(4)];
+    // SAFETY: the rig's buffer outlives the heap.
+    DescriptorHeap::new(unsafe { ClassicStore::new(&rig.device, &small(), copies, &defaults) }.unwrap())
+}
+
+/// Offsets of the storage buffers in a copy, in steps of 256 bytes.
+fn shown(rig: &Rig, heap: &DescriptorHeap<ClassicStore>, frame: u32) -> Vec<Option<u64>> {
+    let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
+    let of = |index| match rig.gpu.descriptor(heap.store().set(frame), binding, index)? {
+        sim::Descriptor::Buffer { offset, .. } => Some(offset / 256),
+        other => panic!("{other:?}"),
+    };
+    (0..8).map(of).collect()
+}
+
+fn update(heap: &DescriptorHeap<ClassicStore>, frame: u32) -> u32 {
+    // SAFETY: nothing that was submitted uses the copy, and the buffer is live.
+    unsafe { heap.store().update(frame) }
+}
+
+fn somes(offsets: [u64; 8]) -> Vec<Option<u64>> {
+    offsets.into_iter().map(Some).collect()
+}
+
+#[test]
+fn every_copy_learns_what_was_written_when_its_frame_comes() {
+    for &profile in profiles::ALL {
+        let rig = Rig::new(profile.name);
+        let heap = heap(&rig, 2);
+        let range = heap.allocate(3).unwrap();
+        assert_eq!(shown(&rig, &heap, 0), [None; 8]);
+        // Both arrays of the first copy.
+        assert_eq!(update(&heap, 0), 16);
+        assert_eq!(shown(&rig, &heap, 0), somes([4; 8]), "{}", profile.name);
+        // SAFETY: the buffer is live.
+        let index = unsafe { heap.write(range, 1, &rig.storage(2)) }.unwrap();
+        assert_eq!(index, 1);
+        // The first copy is in use: it is not touched before it is its turn.
+        assert_eq!(shown(&rig, &heap, 0), somes([4; 8]));
+        assert_eq!(update(&heap, 1), 16);
+        assert_eq!(shown(&rig, &heap, 1), somes([4, 2, 4, 4, 4, 4, 4, 4]));
+        assert_eq!((update(&heap, 2), update(&heap, 3)), (1, 0));
+        assert_eq!(shown(&rig, &heap, 0), shown(&rig, &heap, 1));
+        // What is written twice is told once.
+        for at in [3, 5] {
+            // SAFETY: the buffer is live.
+            unsafe { heap.write(range, 1, &rig.storage(at)) }.unwrap();
+        }
+        assert_eq!((update(&heap, 0), update(&heap, 0)), (1, 0));
+        assert_eq!(shown(&rig, &heap, 0), somes([4, 5, 4, 4, 4, 4, 4, 4]));
+        // SAFETY: nothing was submitted.
+        unsafe { heap.into_store().destroy() };
+        rig.finish();
+    }
+}
+
+#[test]
+fn what_was_retired_is_in_no_copy_that_is_bound_afterwards() {
+    let rig = Rig::new("lavapipe");
+    let heap = heap(&rig, 2);
+    let range = heap.allocate(2).unwrap();
+    for slot in 0..2 {
+        // SAFETY: the buffer is live.
+        unsafe { heap.write(range, slot, &rig.storage(slot.into())) }.unwrap();
+    }
+    assert_eq!((update(&heap, 0), update(&heap, 1)), (16, 16));
+    let frame = rig.clock.open(rig.lane);
+    heap.retire(frame, range).unwrap();
+    // Two slots; the other array's have their defaults already.
+    assert_eq!((update(&heap, 0), update(&heap, 1)), (2, 2));
+    assert_eq!(shown(&rig, &heap, 0), somes([4; 8]));
+    assert_eq!(shown(&rig, &heap, 1), somes([4; 8]));
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+    rig.finish();
+}
+
+#[test]
+fn copies_are_written_while_other_frames_are_running() {
+    let rig = Rig::new("lavapipe");
+    let heap = heap(&rig, 3);
+    let device = rig.gpu.device();
+    let layouts = [heap.store().layout()];
+    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
+    // SAFETY: the create-info is valid.
+    let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
+    // SAFETY: the create-info is valid.
+    let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
+    let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(9);
+    // SAFETY: the pool is live.
+    let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
+    let point = vk::PipelineBindPoint::COMPUTE;
+    let range = heap.allocate(4).unwrap();
+    rig.gpu.hold_submissions(true);
+    for (frame, &commands) in (0..).zip(&commands) {
+        if frame >= 3 {
+            // The frame that had the copy before, which ran longest ago.
+            while rig.gpu.pending_submissions() > 2 {
+                rig.gpu.run_pending();
+            }
+        }
+        // SAFETY: the buffer is live.
+        unsafe { heap.write(range, frame % 4, &rig.storage(frame.into())) }.unwrap();
+        assert!(update(&heap, frame) >= 1);
+        // SAFETY: the command buffer is new.
+        unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();
+        // SAFETY: the copy is up to date, the command buffer is being recorded, and set 0 of the layout is the heap.
+        unsafe { heap.store().cmd_bind(frame, commands, point, layout, 0) };
+        let bound = rig.gpu.bound_set(commands, point, layout, 0);
+        assert_eq!(bound, Some((heap.store().set(frame), vec![])));
+        // SAFETY: it is being recorded.
+        unsafe { device.end_command_buffer(commands) }.unwrap();
+        let buffers = [commands];
+        let submits = [vk::SubmitInfo::default().command_buffers(&buffers)];
+        // SAFETY: all of it is live until the queue is idle.
+        unsafe { device.queue_submit(rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
+        rig.gpu.assert_silent();
+    }
+    // SAFETY: the queue is the device's.
+    unsafe { device.queue_wait_idle(rig.gpu.queue()) }.unwrap();
+    // SAFETY: the queue is idle, and so for what follows.
+    unsafe { device.destroy_command_pool(pool, None) };
+    // SAFETY: as above.
+    unsafe { device.destroy_pipeline_layout(layout, None) };
+    // SAFETY: as above.
+    unsafe { heap.into_store().destroy() };
+    rig.finish();
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_leaves_nothing() {
+    let rig = Rig::new("lavapipe");
+    let make = |info: &HeapCreateInfo<'_>, copies| {
+        // SAFETY: the rig's buffer outlives the heap.
+        unsafe { ClassicStore::new(&rig.device, info, copies, &[rig.storage(4), rig.uniform(4)]) }
+    };
+    for copies in [0, 33] {
+        assert_eq!(make(&small(), copies).unwrap_err(), CreateHeapError::Copies { copies });
+    }
+    let images = HeapCreateInfo { types: &[DescriptorKind::SampledImage], ..small() };
+    let kind = DescriptorKind::SampledImage;
+    assert_eq!(make(&images, 2).unwrap_err(), CreateHeapError::NoDefault { kind });
+    let one = HeapCreateInfo { arrays: HeapArrays::One, ..small() };
+    assert!(matches!(make(&one, 2), Err(CreateHeapError::Unsupported { .. })));
+    let many = HeapCreateInfo { slots: 1 << 30, ..small() };
+    let Err(CreateHeapError::Limit { limit, asked, allowed }) = make(&many, 2) else {
+        panic!("no device has sets of that size");
+    };
+    assert_eq!((limit, asked), ("maxDescriptorSetUniformBuffers", 1 << 30));
+    assert!(allowed < 1 << 30);
+    for call in ["vkCreateDescriptorSetLayout", "vkCreateDescriptorPool", "vkAllocateDescriptorSets"] {
+        let before = rig.gpu.live();
+        // The last set of three.
+        let nth = if call == "vkAllocateDescriptorSets" { 2 } else { 0 };
+        rig.gpu.faults().fail_nth(call, nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        assert!(make(&small(), 3).is_err(), "{call}");
+        assert_eq!(rig.gpu.live(), before, "{call}");
+    }
+    rig.finish();
+}

@@ -1,0 +1,104 @@
+//! A simulated GPU with a buffer and a few samplers to describe.
+
+use ash::vk;
+use sublet::descriptor::{
+    BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures,
+};
+use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::sim::{Gpu, Profile};
+use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
+
+pub const BUFFER_BYTES: u64 = 4_096;
+
+pub struct Rig {
+    pub device: DescriptorDevice,
+    pub allocator: Allocator,
+    pub buffer: vk::Buffer,
+    pub samplers: Vec<vk::Sampler>,
+    memory: Option<Allocation>,
+    pub clock: Clock,
+    pub lane: LaneId,
+    pub gpu: Gpu,
+}
+
+impl Rig {
+    pub fn new(profile: &str) -> Self {
+        Self::with(Gpu::new(Profile::by_name(profile).unwrap()), |features| features)
+    }
+
+    /// With some features that the program has enabled, or has not.
+    pub fn with(gpu: Gpu, features: impl Fn(DescriptorFeatures) -> DescriptorFeatures) -> Self {
+        let mut info = DescriptorDeviceCreateInfo::for_gpu(&gpu);
+        info.features = features(info.features);
+        // SAFETY: the rig keeps the GPU for longer than what is made from it.
+        let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
+        // SAFETY: as above.
+        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+        let mut usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::UNIFORM_BUFFER;
+        if device.features().contains(DescriptorFeatures::BUFFER_DEVICE_ADDRESS) {
+            usage |= vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+        }
+        let buffer_info = vk::BufferCreateInfo::default().size(BUFFER_BYTES).usage(usage);
+        let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+        // SAFETY: the create-info is valid.
+        let (buffer, memory) = unsafe { allocator.create_buffer(&buffer_info, &auto) }.unwrap();
+        let sampler = |_| {
+            // SAFETY: the create-info is valid.
+            unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap()
+        };
+        let samplers = (0..4).map(sampler).collect();
+        let clock = Clock::new();
+        let lane = clock.add_lane().unwrap();
+        Self { device, allocator, buffer, samplers, memory: Some(memory), clock, lane, gpu }
+    }
+
+    /// 256 bytes of the buffer, from 256 times `at` on.
+    pub fn storage(&self, at: u64) -> Descriptor {
+        Descriptor::StorageBuffer(self.range(at))
+    }
+
+    /// The same as uniforms.
+    pub fn uniform(&self, at: u64) -> Descriptor {
+        Descriptor::UniformBuffer(self.range(at))
+    }
+
+    fn range(&self, at: u64) -> BufferDescriptor {
+        let mut range = BufferDescriptor::new(self.buffer, 256 * at, 256);
+        if self.device.features().contains(DescriptorFeatures::BUFFER_DEVICE_ADDRESS) {
+            let info = vk::BufferDeviceAddressInfo::default().buffer(self.buffer);
+            // SAFETY: the buffer is live, and made for it.
+            let address = unsafe { self.gpu.device().get_buffer_device_address(&info) };
+            range = range.with_buffer_address(address);
+        }
+        range
+    }
+
+    pub fn sampler(&self, at: usize) -> Descriptor {
+        Descriptor::Sampler(self.samplers[at])
+    }
+
+    /// A recording that is over already.
+    pub fn done(&self) -> Ticket {
+        let ticket = self.clock.open(self.lane);
+        self.clock.discard(ticket).unwrap();
+        ticket
+    }
+
+    /// Destroys what the rig made, after the test has destroyed what it made: nothing is left, and nothing was wrong.
+    pub fn finish(mut self) {
+        for sampler in self.samplers.drain(..) {
+            // SAFETY: nothing uses it any more.
+            unsafe { self.gpu.device().destroy_sampler(sampler, None) };
+        }
+        if let Some(memory) = self.memory.take() {
+            // SAFETY: nothing uses it any more.
+            unsafe { self.allocator.destroy_buffer(self.buffer, memory) }.unwrap();
+        }
+        let leaks = self.allocator.destroy();
+        assert!(leaks.is_empty(), "{leaks:?}");
+        drop(self.device);
+        assert!(self.gpu.live().is_empty(), "{:?}", self.gpu.live());
+        self.gpu.assert_silent();
+        assert!(self.gpu.finish().is_empty());
+    }
+}

@@ -1,0 +1,88 @@
+//! Descriptors in host memory.
+
+use sublet::descriptor::{
+    CreateHeapError, Descriptor, DescriptorKind, HeapError, HeapStatistics, HeapWriteError, HostHeap,
+    HostHeapCreateInfo, OutOfRange, RangeError, SlotState,
+};
+
+use crate::common::Rig;
+
+fn info(block: u32, max_slots: u32) -> HostHeapCreateInfo<'static> {
+    HostHeapCreateInfo { block, max_slots, ..Default::default() }
+}
+
+#[test]
+fn it_grows_by_blocks_and_a_large_request_makes_no_block_larger() {
+    let rig = Rig::new("lavapipe");
+    let mut heap = HostHeap::new(&rig.device, &info(60, 256)).unwrap();
+    let capacity = |heap: &HostHeap| heap.statistics().capacity;
+    assert_eq!(capacity(&heap), 0);
+    let all = heap.allocate(64).unwrap();
+    assert_eq!(capacity(&heap), 64);
+    // The first request filled the block; the next one goes to a second block, of the usual size.
+    let small = heap.allocate(1).unwrap();
+    assert_eq!((capacity(&heap), small.first()), (128, 64));
+    assert_eq!(heap.allocate(65), Err(HeapError::TooMany { asked: 65, most: 64 }));
+    assert_eq!(heap.allocate(0), Err(HeapError::ZeroCount));
+    heap.free(all).unwrap();
+    // Room that was freed is used before a block is added.
+    assert_eq!(heap.allocate(33).unwrap().first(), 0);
+    assert_eq!(capacity(&heap), 128);
+    for _ in 0..2 {
+        heap.allocate(64).unwrap();
+    }
+    let error = heap.allocate(64).unwrap_err();
+    assert_eq!(error, HeapError::Full { asked: 64, free: 63, largest_free: 32, retiring: 0 });
+    assert_eq!(capacity(&heap), 256);
+    let HeapStatistics { free, live, ranges, peak, .. } = heap.statistics();
+    assert_eq!((free, live, ranges, peak), (63, 193, 4, 193));
+    drop(heap);
+    rig.finish();
+}
+
+#[test]
+fn what_a_heap_cannot_be_made_of_is_said() {
+    let rig = Rig::new("lavapipe");
+    for (block, max_slots) in [(0, 64), (65, 100), (u32::MAX, u32::MAX)] {
+        let error = HostHeap::new(&rig.device, &info(block, max_slots)).unwrap_err();
+        assert_eq!(error, CreateHeapError::Slots { slots: block, transient: 0 });
+    }
+    for types in [
+        &[DescriptorKind::UniformBufferDynamic][..],
+        &[DescriptorKind::Sampler, DescriptorKind::Sampler],
+        &[DescriptorKind::StorageBuffer, DescriptorKind::StorageBuffer],
+    ] {
+        let info = HostHeapCreateInfo { types, ..Default::default() };
+        assert!(matches!(HostHeap::new(&rig.device, &info), Err(CreateHeapError::Kind { .. })));
+    }
+    rig.finish();
+}
+
+#[test]
+fn stale_foreign_and_missing_slots_are_found_out() {
+    let rig = Rig::new("lavapipe");
+    let mut heap = HostHeap::new(&rig.device, &info(16, 64)).unwrap();
+    let mut other = HostHeap::new(&rig.device, &info(16, 64)).unwrap();
+    let (range, foreign) = (heap.allocate(2).unwrap(), other.allocate(2).unwrap());
+    let mut write = |range, slot, descriptor: &Descriptor| {
+        // SAFETY: buffer and samplers are live.
+        unsafe { heap.write(range, slot, descriptor) }
+    };
+    assert_eq!(write(range, 1, &rig.sampler(0)), Ok(()));
+    assert_eq!(
+        write(range, 2, &rig.sampler(0)),
+        Err(HeapWriteError::OutOfRange(OutOfRange { slot: 2, count: 2 }))
+    );
+    assert_eq!(
+        write(foreign, 0, &rig.sampler(0)),
+        Err(HeapWriteError::Range(RangeError::ForeignHeap { range: foreign }))
+    );
+    assert_eq!(heap.free(foreign), Err(RangeError::ForeignHeap { range: foreign }));
+    heap.free(range).unwrap();
+    assert_eq!(heap.free(range), Err(RangeError::StaleHandle { range }));
+    let mut states = Vec::new();
+    heap.walk(|run| states.push((run.first, run.count, run.state)));
+    assert_eq!(states, [(0, 16, SlotState::Free)]);
+    drop((heap, other));
+    rig.finish();
+}

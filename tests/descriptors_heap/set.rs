@@ -1,0 +1,369 @@
+//! One set that is written while it is bound.
+
+use std::error::Error;
+
+use ash::vk;
+use sublet::descriptor::{
+    CreateDescriptorPoolError, CreateHeapError, DescriptorFeatures, DescriptorHeap, DescriptorKind,
+    HeapArrays, HeapCreateInfo, HeapKind, HeapWriteError, OutOfRange, RangeError, SetStore,
+};
+use sublet::sim::{self, Gpu, Profile, profiles};
+
+use crate::common::Rig;
+
+const NVIDIA: &str = "nvidia-h200";
+
+fn has_indexing(profile: &Profile) -> bool {
+    profile.features.descriptor_indexing
+}
+
+fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
+    HeapCreateInfo { slots: 64, arrays, name: "heap", ..HeapCreateInfo::new(HeapKind::Resource) }
+}
+
+/// The buffer's offset that is in a slot.
+fn offset_in(rig: &Rig, store: &SetStore, index: u32) -> Option<u64> {
+    let binding = store.binding(DescriptorKind::StorageBuffer).unwrap();
+    match rig.gpu.descriptor(store.set(), binding, index)? {
+        sim::Descriptor::Buffer { buffer, offset, .. } if buffer == rig.buffer => Some(offset),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_written_is_at_the_index_that_shaders_have() {
+    let mut tried = 0;
+    for &profile in profiles::ALL.iter().filter(|profile| has_indexing(profile)) {
+        for arrays in [HeapArrays::Auto, HeapArrays::PerType] {
+            let rig = Rig::new(profile.name);
+            let store = match SetStore::new(&rig.device, &small(arrays)) {
+                Ok(store) => store,
+                Err(error) => panic!("{}: {error}", profile.name),
+            };
+            let mutable = rig.device.features().contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE);
+            let expected = if mutable && arrays == HeapArrays::Auto { 0 } else { 3 };
+            assert_eq!(store.binding(DescriptorKind::StorageBuffer), Some(expected), "{}", profile.name);
+            let heap = DescriptorHeap::new(store);
+            let (_, range) = (heap.allocate(3).unwrap(), heap.allocate(5).unwrap());
+            for slot in 0..5 {
+                // SAFETY: the buffer is live, and nothing was submitted.
+                let index = unsafe { heap.write(range, slot, &rig.storage(slot.into())) }.unwrap();
+                assert_eq!(index, range.index(slot).unwrap());
+                assert_eq!(offset_in(&rig, heap.store(), index), Some(256 * u64::from(slot)));
+            }
+            assert_eq!(offset_in(&rig, heap.store(), range.indices().end), None);
+            // SAFETY: nothing was submitted.
+            unsafe { heap.into_store().destroy() };
+            assert_eq!(rig.device.update_after_bind_used(), 0);
+            rig.finish();
+            tried += 1;
+        }
+    }
+    assert!(tried > 4, "only {tried} heaps were made");
+}
+
+#[test]
+fn slots_are_written_while_a_submission_that_does_not_look_at_them_is_running() {
+    let rig = Rig::new(NVIDIA);
+    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap());
+    let device = rig.gpu.device();
+    let layouts = [heap.store().layout()];
+    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
+    // SAFETY: the create-info is valid.
+    let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
+    // SAFETY: the create-info is valid.
+    let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
+    let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+    // SAFETY: the pool is live.
+    let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
+    // SAFETY: the command buffer is new.
+    unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
+    let point = vk::PipelineBindPoint::COMPUTE;
+    // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+    unsafe { heap.store().cmd_bind(commands[0], point, layout, 0) };
+    assert_eq!(rig.gpu.bound_set(commands[0], point, layout, 0), Some((heap.store().set(), vec![])));
+    // SAFETY: it is being recorded.
+    unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+
+    rig.gpu.hold_submissions(true);
+    let old = heap.allocate(8).unwrap();
+    let frame = rig.clock.open(rig.lane);
+    let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
+    // SAFETY: all of it is live until the queue is idle.
+    unsafe { device.queue_submit(rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
+    rig.clock.submit(frame, 1).unwrap();
+    heap.retire(frame, old).unwrap();
+    assert_eq!(heap.collect(&rig.clock), 0);
+    // The submission is running, and other slots are written.
+    let new = heap.allocate(8).unwrap();
+    assert!(new.first() >= old.indices().end);
+    // SAFETY: the buffer is live, and no shader looks at the slot.
+    unsafe { heap.write(new, 0, &rig.storage(1)) }.unwrap();
+    rig.gpu.assert_silent();
+    assert_eq!(rig.gpu.pending_submissions(), 1);
+    // SAFETY: the queue is the device's.
+    unsafe { device.queue_wait_idle(rig.gpu.queue()) }.unwrap();
+    rig.clock.completed(rig.lane, 1);
+    assert_eq!(heap.collect(&rig.clock), 8);
+
+    // SAFETY: the queue is idle, and so for what follows.
+    unsafe { device.destroy_command_pool(pool, None) };
+    // SAFETY: as above.
+    unsafe { device.destroy_pipeline_layout(layout, None) };
+    // SAFETY: as above.
+    unsafe { heap.into_store().destroy() };
+    rig.finish();
+}
+
+#[test]
+fn a_dead_range_is_not_written_and_nobody_elses_slot_is_either() {
+    let rig = Rig::new(NVIDIA);
+    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap());
+    let other = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap());
+    let range = heap.allocate(2).unwrap();
+    let foreign = other.allocate(2).unwrap();
+    let write = |range, slot| {
+        // SAFETY: the buffer is live, and nothing was submitted.
+        unsafe { heap.write(range, slot, &rig.storage(0)) }
+    };
+    let stale = Err(HeapWriteError::Range(RangeError::StaleHandle { range }));
+    let foreign_heap = Err(HeapWriteError::Range(RangeError::ForeignHeap { range: foreign }));
+    let calls = || rig.gpu.calls("vkUpdateDescriptorSets");
+    assert_eq!(write(foreign, 0), foreign_heap);
+    assert_eq!(write(range, 2), Err(HeapWriteError::OutOfRange(OutOfRange { slot: 2, count: 2 })));
+    assert_eq!(calls(), 0);
+    assert!(write(range, 1).is_ok());
+    heap.retire(rig.done(), range).unwrap();
+    // Dead at once, although nobody else has the slots yet.
+    assert_eq!(write(range, 1), stale);
+    heap.collect(&rig.clock);
+    let again = heap.allocate(2).unwrap();
+    assert_eq!(again.first(), range.first());
+    assert_eq!(write(range, 1), stale);
+    assert_eq!(calls(), 1);
+    // SAFETY: nothing was submitted.
+    unsafe { heap.free_now(again) }.unwrap();
+    // SAFETY: nothing was submitted.
+    let freed_again = unsafe { heap.free_now(again) };
+    assert_eq!(freed_again, Err(RangeError::StaleHandle { range: again }));
+    for heap in [heap, other] {
+        // SAFETY: nothing was submitted.
+        unsafe { heap.into_store().destroy() };
+    }
+    rig.finish();
+}
+
+#[test]
+fn samplers_and_resources_are_in_heaps_of_their_own() {
+    let rig = Rig::new(NVIDIA);
+    let info = HeapCreateInfo { slots: 16, ..HeapCreateInfo::new(HeapKind::Sampler) };
+    let samplers = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+    let range = samplers.allocate(2).unwrap();
+    // SAFETY: the sampler is live.
+    unsafe { samplers.write(range, 1, &rig.sampler(3)) }.unwrap();
+    let found = rig.gpu.descriptor(samplers.store().set(), 0, range.index(1).unwrap());
+    assert!(matches!(found, Some(sim::Descriptor::Image { sampler, .. }) if sampler == rig.samplers[3]));
+    // SAFETY: it is refused.
+    let refused = unsafe { samplers.write(range, 0, &rig.storage(0)) };
+    assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));
+    let wrong = HeapCreateInfo { types: &[DescriptorKind::Sampler], ..HeapCreateInfo::default() };
+    let error = SetStore::new(&rig.device, &wrong).unwrap_err();
+    assert_eq!(error, CreateHeapError::Kind { heap: HeapKind::Resource, kind: DescriptorKind::Sampler });
+    // SAFETY: nothing was submitted.
+    unsafe { samplers.into_store().destroy() };
+    rig.finish();
+}
+
+#[test]
+fn heaps_that_cannot_be_are_refused_before_the_driver_is_asked() {
+    let rig = Rig::new(NVIDIA);
+    let cases = [
+        (HeapCreateInfo { slots: 0, ..HeapCreateInfo::default() }, (0, 0)),
+        (HeapCreateInfo { slots: 8, transient: 9, ..HeapCreateInfo::default() }, (8, 9)),
+    ];
+    for (info, (slots, transient)) in cases {
+        assert_eq!(
+            SetStore::new(&rig.device, &info).unwrap_err(),
+            CreateHeapError::Slots { slots, transient }
+        );
+    }
+    for kind in
+        [DescriptorKind::UniformBufferDynamic, DescriptorKind::InlineUniformBlock, DescriptorKind::Mutable]
+    {
+        let info = HeapCreateInfo { types: &[kind], ..HeapCreateInfo::default() };
+        let error = SetStore::new(&rig.device, &info).unwrap_err();
+        assert_eq!(error, CreateHeapError::Kind { heap: HeapKind::Resource, kind });
+    }
+    let twice = [DescriptorKind::StorageBuffer, DescriptorKind::StorageBuffer];
+    let info = HeapCreateInfo { types: &twice, ..HeapCreateInfo::default() };
+    assert!(matches!(SetStore::new(&rig.device, &info), Err(CreateHeapError::Kind { .. })));
+    assert_eq!(rig.gpu.calls("vkCreateDescriptorSetLayout"), 0);
+    rig.finish();
+}
+
+#[test]
+fn a_device_without_descriptor_indexing_says_which_features_are_missing() {
+    let rig = Rig::new("lavapipe");
+    let CreateHeapError::Unsupported { missing } =
+        SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap_err()
+    else {
+        panic!("it has no descriptor indexing");
+    };
+    assert!(missing.contains(DescriptorFeatures::PARTIALLY_BOUND));
+    assert!(missing.contains(DescriptorFeatures::STORAGE_BUFFER_UPDATE_AFTER_BIND));
+    assert!(!missing.contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE));
+    rig.finish();
+    // One feature that the program did not enable is enough, and no other is named.
+    let gpu = Gpu::new(Profile::by_name(NVIDIA).unwrap());
+    let left_out = DescriptorFeatures::STORAGE_IMAGE_UPDATE_AFTER_BIND;
+    let rig = Rig::with(gpu, |features| features - left_out);
+    let error = SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap_err();
+    assert_eq!(error, CreateHeapError::Unsupported { missing: left_out });
+    rig.finish();
+}
+
+#[test]
+fn limits_are_named_with_what_was_asked_and_what_is_allowed() {
+    let profile = Profile::by_name(NVIDIA).unwrap();
+    let mut limits = profile.limits.descriptors;
+    limits.per_stage_update_after_bind.storage_buffers = 100;
+    let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
+    for arrays in [HeapArrays::One, HeapArrays::PerType] {
+        let info = HeapCreateInfo { slots: 101, ..small(arrays) };
+        let error = SetStore::new(&rig.device, &info).unwrap_err();
+        let limit = "maxPerStageDescriptorUpdateAfterBindStorageBuffers";
+        assert_eq!(error, CreateHeapError::Limit { limit, asked: 101, allowed: 100 });
+    }
+    let info = HeapCreateInfo { slots: 100, ..small(HeapArrays::Auto) };
+    // SAFETY: nothing was submitted.
+    unsafe { SetStore::new(&rig.device, &info).unwrap().destroy() };
+    rig.finish();
+
+    // Four arrays count four times together, one array of everything once.
+    let mut limits = profile.limits.descriptors;
+    limits.per_stage_update_after_bind.resources = 399;
+    let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
+    let info = HeapCreateInfo { slots: 100, ..small(HeapArrays::PerType) };
+    let error = SetStore::new(&rig.device, &info).unwrap_err();
+    let limit = "maxPerStageUpdateAfterBindResources";
+    assert_eq!(error, CreateHeapError::Limit { limit, asked: 400, allowed: 399 });
+    let info = HeapCreateInfo { slots: 100, ..small(HeapArrays::One) };
+    // SAFETY: nothing was submitted.
+    unsafe { SetStore::new(&rig.device, &info).unwrap().destroy() };
+    rig.finish();
+}
+
+#[test]
+fn heaps_share_the_limit_of_all_pools() {
+    let profile = Profile::by_name(NVIDIA).unwrap();
+    let mut limits = profile.limits.descriptors;
+    limits.max_update_after_bind_descriptors_in_all_pools = 100;
+    let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
+    let first = SetStore::new(&rig.device, &small(HeapArrays::One)).unwrap();
+    assert_eq!(rig.device.update_after_bind_used(), 64);
+    let error = SetStore::new(&rig.device, &small(HeapArrays::One)).unwrap_err();
+    let expected = CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 64, left: 36 };
+    assert_eq!(error, CreateHeapError::Pool(expected));
+    assert!(error.source().is_some());
+    // SAFETY: nothing was submitted.
+    unsafe { first.destroy() };
+    // SAFETY: nothing was submitted.
+    unsafe { SetStore::new(&rig.device, &small(HeapArrays::One)).unwrap().destroy() };
+    rig.finish();
+}
+
+#[test]
+fn whatever_call_of_the_driver_fails_nothing_is_left() {
+    let calls = ["vkCreateDescriptorSetLayout", "vkCreateDescriptorPool", "vkAllocateDescriptorSets"];
+    for call in calls {
+        let rig = Rig::new(NVIDIA);
+        let before = rig.gpu.live();
+        rig.gpu.faults().fail_nth(call, 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        let error = SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap_err();
+        let mut cause: &dyn Error = &error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        assert_eq!(cause.downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY), "{call}");
+        assert_eq!(rig.gpu.live(), before, "{call}");
+        assert_eq!(rig.device.update_after_bind_used(), 0);
+        // The next one is made.
+        let store = SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap();
+        // SAFETY: nothing was submitted.
+        unsafe { store.destroy() };
+        rig.finish();
+    }
+}
+
+#[test]
+fn frames_have_a_part_of_their_own() {
+    let rig = Rig::new(NVIDIA);
+    let info = HeapCreateInfo { transient: 16, ..small(HeapArrays::Auto) };
+    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+    assert_eq!((heap.statistics().transient_capacity, heap.largest_free()), (16, 48));
+    let mut last = None;
+    for frame in 1..20 {
+        let ticket = rig.clock.begin_frame(rig.lane, frame % 2);
+        heap.collect(&rig.clock);
+        let range = heap.allocate_transient(ticket, 5).unwrap();
+        assert!(range.first() >= 48);
+        // SAFETY: the buffer is live, and no shader looks at the slot.
+        unsafe { heap.write(range, 4, &rig.storage(0)) }.unwrap();
+        assert_eq!(heap.retire(ticket, range), Err(RangeError::Transient { range }));
+        rig.clock.end_frame(ticket);
+        last = Some(range);
+    }
+    rig.clock.shutdown();
+    heap.collect(&rig.clock);
+    let range = last.unwrap();
+    assert_eq!(heap.check(range), Err(RangeError::StaleHandle { range }));
+    assert_eq!(heap.statistics().free, 64);
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+    rig.finish();
+}
+
+#[test]
+fn descriptors_are_copied_from_host_memory() {
+    let rig = Rig::new("nvidia-h200");
+    // As sets, whatever the device can do.
+    let mut info = sublet::descriptor::DescriptorDeviceCreateInfo::for_gpu(&rig.gpu);
+    info.model = sublet::descriptor::BindingModel::Sets;
+    // SAFETY: the rig keeps the GPU for longer.
+    let device = unsafe { sublet::descriptor::DescriptorDevice::new(&info) }.unwrap();
+    let mut staging = sublet::descriptor::HostHeap::new(&device, &Default::default()).unwrap();
+    let heap = DescriptorHeap::new(SetStore::new(&device, &small(HeapArrays::Auto)).unwrap());
+    let (from, to) = (staging.allocate(3).unwrap(), heap.allocate(5).unwrap());
+    for slot in 0..3 {
+        // SAFETY: the buffer is live.
+        unsafe { staging.write(from, slot, &rig.storage(u64::from(slot) + 1)) }.unwrap();
+    }
+    let copy = |slot, from| {
+        // SAFETY: the buffer is live, and nothing was submitted.
+        unsafe { heap.copy_from(to, slot, &staging, from) }
+    };
+    // The last would be one too many: nothing is written.
+    assert_eq!(copy(3, from), Err(HeapWriteError::OutOfRange(OutOfRange { slot: 5, count: 5 })));
+    assert_eq!(rig.gpu.calls("vkUpdateDescriptorSets"), 0);
+    assert_eq!(copy(2, from), Ok(()));
+    for slot in 0..5 {
+        let expected = if slot < 2 { None } else { Some(256 * (u64::from(slot) - 1)) };
+        assert_eq!(offset_in(&rig, heap.store(), to.index(slot).unwrap()), expected);
+    }
+    // A range that is not the staging heap's.
+    assert!(matches!(copy(0, to), Err(HeapWriteError::Range(RangeError::ForeignHeap { .. }))));
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+    drop((staging, device));
+    rig.finish();
+}
+
+#[test]
+fn the_names_of_heaps_are_shown_to_debuggers() {
+    let rig = Rig::new(NVIDIA);
+    let store = SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap();
+    assert!(rig.gpu.calls("vkSetDebugUtilsObjectNameEXT") >= 1);
+    // SAFETY: nothing was submitted.
+    unsafe { store.destroy() };
+    rig.finish();
+}
