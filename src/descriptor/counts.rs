@@ -5,6 +5,8 @@ use std::fmt;
 
 use ash::vk;
 
+use crate::metadata::Counts;
+
 /// The types of descriptors that are counted, in the order of [`DescriptorKind::ALL`].
 ///
 /// ```
@@ -323,6 +325,29 @@ impl DescriptorCounts {
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = (DescriptorKind, u32)> + '_ {
         DescriptorKind::ALL.into_iter().map(|kind| (kind, self.get(kind))).filter(|&(_, count)| count != 0)
+    }
+}
+
+impl Counts for DescriptorCounts {
+    const ZERO: Self = Self::new();
+
+    #[inline]
+    fn fits(&self, room: &Self) -> bool {
+        self.fits(room)
+    }
+
+    /// Without the stop at zero: the engine has asked whether they fit.
+    #[inline]
+    fn take(&mut self, counts: &Self) {
+        for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
+            debug_assert!(*have >= *take, "more is taken than there is");
+            *have = have.wrapping_sub(*take);
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, counts: &Self) {
+        self.put(counts);
     }
 }
 

@@ -12,6 +12,8 @@
 //! | [`Linear`] | lifetimes that nest, follow one another, or end together | O(1) | O(1) |
 //! | [`Buddy`] | power-of-two sizes | O(1) | O(log n) merges |
 //!
+//! [`Counted`] divides no ranges: its regions hold so many of each kind, as descriptor pools do, and it is no [`Metadata`].
+//!
 //! Each engine has two ways in. The methods of [`Metadata`] are the whole contract. What a vector of blocks does all day, one
 //! usual request and one free, has a shorter one that answers in registers, and leaves to the other what it does not know.
 //!
@@ -21,6 +23,7 @@
 
 mod buddy;
 mod chunks;
+mod counted;
 mod engine;
 mod linear;
 mod tlsf;
@@ -29,6 +32,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 
 pub use buddy::Buddy;
+pub use counted::{BadGrant, Counted, CountedCapacity, CountedUsage, Counts};
 pub use engine::Algorithm;
 pub(crate) use engine::Engine;
 pub use linear::{Linear, Regions};

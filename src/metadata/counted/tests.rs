@@ -1,0 +1,157 @@
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use super::*;
+
+type Kinds = [u32; 3];
+
+fn capacity(grants: u32, counts: Kinds) -> CountedCapacity<Kinds> {
+    CountedCapacity { grants, counts }
+}
+
+#[test]
+fn grants_and_kinds_end_each_for_itself() {
+    let mut engine = Counted::new();
+    let region = engine.add_region(&capacity(2, [9, 3, 0]));
+    assert!(!engine.allocate_in(region, &[0, 0, 1]), "none of that kind");
+    assert!(engine.allocate_in(region, &[1, 3, 0]));
+    assert!(!engine.allocate_in(region, &[1, 1, 0]), "the second kind has ended");
+    assert!(engine.allocate_in(region, &[0, 0, 0]), "an empty grant is one, too");
+    assert!(!engine.allocate_in(region, &[0, 0, 0]), "grants have ended");
+    engine.validate();
+}
+
+#[test]
+fn what_was_not_granted_is_not_taken_back() {
+    let mut engine = Counted::new();
+    let region = engine.add_region(&capacity(4, [4, 4, 4]));
+    assert_eq!(engine.free(region, &[0, 0, 0]), Err(BadGrant));
+    assert!(engine.allocate_in(region, &[1, 0, 0]));
+    assert!(engine.allocate_in(region, &[2, 2, 0]));
+    assert_eq!(engine.free(region, &[0, 3, 0]), Err(BadGrant), "more than was granted of a kind");
+    assert_eq!(engine.free(region, &[1, 0, 0]), Ok(false));
+    assert_eq!(
+        engine.free(region, &[1, 0, 0]),
+        Err(BadGrant),
+        "the last grant cannot leave anything granted"
+    );
+    engine.validate();
+    assert_eq!(engine.free(region, &[2, 2, 0]), Ok(true));
+    engine.validate();
+}
+
+#[test]
+fn a_sealed_region_grants_nothing_until_it_is_reset() {
+    let mut engine = Counted::new();
+    let region = engine.add_region(&capacity(4, [4, 4, 4]));
+    assert!(engine.allocate_in(region, &[1, 0, 0]));
+    engine.seal(region);
+    assert!(!engine.allocate_in(region, &[1, 0, 0]));
+    assert_eq!(engine.free(region, &[1, 0, 0]), Ok(true));
+    assert!(!engine.allocate_in(region, &[1, 0, 0]), "freeing does not take the seal off");
+    engine.reset(region);
+    assert!(engine.allocate_in(region, &[1, 0, 0]));
+    engine.validate();
+}
+
+#[test]
+#[should_panic(expected = "there is no region 0")]
+fn a_removed_region_is_gone() {
+    let mut engine = Counted::new();
+    let region = engine.add_region(&capacity(4, [4, 4, 4]));
+    engine.remove_region(region).unwrap();
+    assert!(!engine.fits(region, &[0, 0, 0]));
+    engine.validate();
+    engine.reset(region);
+}
+
+/// A region as a list of what it granted.
+struct Shadow {
+    capacity: CountedCapacity<Kinds>,
+    sealed: bool,
+    grants: Vec<Kinds>,
+}
+
+impl Shadow {
+    fn fits(&self, need: &Kinds) -> bool {
+        let used = |kind: usize| self.grants.iter().map(|grant| u64::from(grant[kind])).sum::<u64>();
+        let fits = |kind: usize| used(kind) + u64::from(need[kind]) <= u64::from(self.capacity.counts[kind]);
+        !self.sealed && self.grants.len() < index(self.capacity.grants) && (0..3).all(fits)
+    }
+}
+
+#[test]
+fn the_engine_does_as_a_list_of_grants_does() {
+    for seed in 0..60 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut engine = Counted::new();
+        let mut shadow: Vec<Option<Shadow>> = Vec::new();
+        for _ in 0..300 {
+            let live: Vec<usize> = (0..shadow.len()).filter(|&at| shadow[at].is_some()).collect();
+            if live.is_empty() || random.u32(..20) == 0 {
+                let most = if random.u32(..10) == 0 { u32::MAX } else { 40 };
+                let of = capacity(random.u32(..12), [(); 3].map(|()| random.u32(..most)));
+                let id = engine.add_region(&of);
+                let at = index(id.0);
+                if at == shadow.len() {
+                    shadow.push(None);
+                }
+                assert!(shadow[at].is_none(), "the slot was free");
+                shadow[at] = Some(Shadow { capacity: of, sealed: false, grants: Vec::new() });
+                continue;
+            }
+            let at = live[random.usize(..live.len())];
+            let id = RegionId(narrow(at));
+            let region = shadow[at].as_mut().unwrap();
+            match random.u32(..16) {
+                0 => {
+                    engine.reset(id);
+                    region.grants.clear();
+                    region.sealed = false;
+                }
+                1 => {
+                    engine.seal(id);
+                    region.sealed = true;
+                }
+                2 => {
+                    let removed = engine.remove_region(id);
+                    assert_eq!(removed.is_ok(), region.grants.is_empty());
+                    if removed.is_ok() {
+                        shadow[at] = None;
+                    }
+                }
+                3..=6 if !region.grants.is_empty() => {
+                    let grant = region.grants.swap_remove(random.usize(..region.grants.len()));
+                    assert_eq!(engine.free(id, &grant), Ok(region.grants.is_empty()));
+                }
+                7 => {
+                    let need = [(); 3].map(|()| random.u32(..20));
+                    let expected = shadow.iter().position(|it| it.as_ref().is_some_and(|it| it.fits(&need)));
+                    let got = engine.allocate(&need);
+                    assert_eq!(got, expected.map(|at| RegionId(narrow(at))));
+                    if let Some(at) = expected {
+                        shadow[at].as_mut().unwrap().grants.push(need);
+                    }
+                }
+                _ => {
+                    let need = [(); 3].map(|()| random.u32(..12));
+                    let fits = region.fits(&need);
+                    assert_eq!(engine.fits(id, &need), fits);
+                    assert_eq!(engine.allocate_in(id, &need), fits);
+                    if fits {
+                        region.grants.push(need);
+                    }
+                }
+            }
+            engine.validate();
+            for (at, region) in shadow.iter().enumerate() {
+                let Some(region) = region else { continue };
+                let usage = engine.region_usage(RegionId(narrow(at)));
+                assert_eq!(index(usage.grants), region.grants.len());
+                assert_eq!(usage.sealed, region.sealed);
+                let mut room = region.capacity.counts;
+                region.grants.iter().for_each(|grant| room.take(grant));
+                assert_eq!(usage.room.counts, room);
+            }
+        }
+    }
+}
