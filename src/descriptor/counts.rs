@@ -301,6 +301,24 @@ impl DescriptorCounts {
         self
     }
 
+    /// What is left of each kind without `counts`; none where there is less.
+    #[must_use]
+    pub(crate) fn minus(mut self, counts: &Self) -> Self {
+        for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
+            *have = have.saturating_sub(*take);
+        }
+        self
+    }
+
+    /// For each kind what `choose` makes of the two counts.
+    #[must_use]
+    pub(crate) fn zip(mut self, other: &Self, choose: impl Fn(u32, u32) -> u32) -> Self {
+        for (slot, other) in self.slots.iter_mut().zip(&other.slots) {
+            *slot = choose(*slot, *other);
+        }
+        self
+    }
+
     /// The larger count of each kind.
     ///
     /// ```

@@ -45,6 +45,17 @@ pub struct SetLayoutBinding {
 /// Tells layouts apart: handles come again once a layout is destroyed.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
+/// Where sets of a layout come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SetSource {
+    /// Any pool.
+    Plain,
+    /// A pool whose sets are updated after they are bound.
+    AfterBind,
+    /// There is more to look at: a variable count, mutable types, pools of the host's, or no sets at all.
+    Special,
+}
+
 #[derive(Debug)]
 struct Inner {
     id: u64,
@@ -53,6 +64,9 @@ struct Inner {
     flags: vk::DescriptorSetLayoutCreateFlags,
     /// Without the binding whose count is variable.
     fixed: DescriptorCounts,
+    /// With the most that there can be in it.
+    most: DescriptorCounts,
+    source: SetSource,
     variable: Option<(DescriptorKind, u32)>,
     /// By number of the binding.
     bindings: Box<[SetLayoutBinding]>,
@@ -133,9 +147,17 @@ impl SetLayout {
                 fixed = fixed.with_inline_uniform_bindings(1);
             }
         }
+        let most = variable.map_or(fixed, |(kind, count)| fixed.with(kind, count));
+        let source = match info.flags {
+            _ if variable.is_some() || most.get(DescriptorKind::Mutable) != 0 => SetSource::Special,
+            vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL => SetSource::AfterBind,
+            flags if flags.is_empty() => SetSource::Plain,
+            _ => SetSource::Special,
+        };
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
         let hint = AtomicU64::new(0);
-        let inner = Inner { id, hint, flags: info.flags, fixed, variable, bindings: bindings.into() };
+        let inner =
+            Inner { id, hint, flags: info.flags, fixed, most, source, variable, bindings: bindings.into() };
         Ok(Self { handle: layout, inner: Arc::new(inner) })
     }
 
@@ -174,10 +196,18 @@ impl SetLayout {
     #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.counts().is_zero());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn counts(&self) -> DescriptorCounts {
-        match self.inner.variable {
-            None => self.inner.fixed,
-            Some((kind, most)) => self.inner.fixed.with(kind, most),
-        }
+        self.inner.most
+    }
+
+    /// [`Self::counts`] where they are.
+    #[inline]
+    pub(crate) fn most(&self) -> &DescriptorCounts {
+        &self.inner.most
+    }
+
+    #[inline]
+    pub(crate) fn source(&self) -> SetSource {
+        self.inner.source
     }
 
     /// What a set of it takes with `count` descriptors in the binding whose count is variable. Without such a binding

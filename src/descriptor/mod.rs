@@ -10,11 +10,11 @@ mod device;
 mod features;
 mod heap;
 mod layout;
-#[allow(dead_code, reason = "for what gives sets out")]
 mod pool;
 mod quirks;
 mod sets;
 mod sizes;
+mod transient;
 
 pub use counts::{DescriptorCounts, DescriptorKind};
 pub use descriptor::{
@@ -33,3 +33,7 @@ pub use sets::{
     LocalDescriptorAllocator, StaleDescriptorSet,
 };
 pub use sizes::DescriptorSizes;
+pub use transient::{
+    CollectError, CreateTransientSetsError, LargeSets, PoolSizing, PoolTemplateError, TransientError,
+    TransientSets, TransientSetsCreateInfo, TransientSetsStatistics,
+};

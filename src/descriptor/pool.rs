@@ -71,7 +71,12 @@ impl DescriptorPool {
             mutable_types: if has_lists { &lists[..used] } else { &[] },
         };
         let after_bind = flags.contains(vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND);
-        let reserved = if after_bind { counts.total() } else { 0 };
+        // As Vulkan counts sizes: inline uniform blocks by their bytes.
+        let reserved = if after_bind {
+            sizes[..used].iter().map(|size| u64::from(size.descriptor_count)).sum()
+        } else {
+            0
+        };
         device
             .reserve_update_after_bind(reserved)
             .map_err(|left| CreateDescriptorPoolError::UpdateAfterBindLimit { needed: reserved, left })?;

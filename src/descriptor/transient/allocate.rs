@@ -1,0 +1,364 @@
+//! One set: from the current pool, or from the next one.
+
+use ash::vk;
+
+use super::list::Open;
+use super::{AFTER_BIND, LargeSets, PoolSizing, TransientError, TransientSets};
+use crate::descriptor::layout::SetSource;
+use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, SetLayout};
+use crate::device::DriverError;
+use crate::metadata::RegionId;
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+struct Want<'a> {
+    layout: vk::DescriptorSetLayout,
+    /// The count of the variable binding, where there is one.
+    variable: Option<u32>,
+    need: &'a DescriptorCounts,
+}
+
+/// What came of asking a pool.
+enum Attempt {
+    Set(vk::DescriptorSet),
+    /// By our counts. The driver was not asked.
+    NoRoom,
+    /// By the driver's.
+    Refused(DriverError),
+    Failed(DriverError),
+}
+
+/// Whether the driver means that the pool is full.
+fn means_full(error: DriverError) -> bool {
+    matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
+}
+
+impl TransientSets {
+    /// Allocates a set. A binding with a variable count gets as many descriptors as the layout allows.
+    ///
+    /// # Errors
+    /// See [`TransientError`].
+    ///
+    /// # Safety
+    /// 1. The layout's handle is live.
+    /// 2. The set is used only by recordings that the ticket of the next [`flush`](Self::flush) stands for: the device does not use it
+    ///    after that ticket is done according to the clock of any later [`collect`](Self::collect)
+    ///    (VUID-vkResetDescriptorPool-descriptorPool-00313). Nobody uses it after this value is destroyed.
+    ///
+    /// ```
+    /// # use sublet::{descriptor::*, sim}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::DescriptorSetLayoutCreateInfo::default();
+    /// # let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }?;
+    /// # let layout = unsafe { SetLayout::new(handle, &info) }?;
+    /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
+    /// // SAFETY: the layout is live, and nothing uses the set.
+    /// let set = unsafe { sets.allocate(&layout) }?;
+    /// assert_ne!(set, vk::DescriptorSet::null());
+    /// # unsafe { sets.destroy() };
+    /// # unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    pub unsafe fn allocate(&mut self, layout: &SetLayout) -> Result<vk::DescriptorSet, TransientError> {
+        let which = match layout.source() {
+            SetSource::Plain => self.plain,
+            SetSource::AfterBind => AFTER_BIND,
+            SetSource::Special => {
+                // SAFETY: the caller's own promise.
+                return unsafe { self.allocate_special(layout, layout.max_variable_count()) };
+            }
+        };
+        let list = &mut self.lists[which];
+        let (open, need) = (list.current, layout.most());
+        let mut failed = None;
+        if list.engine.allocate_in(open.region, need) {
+            // SAFETY: the pool is live and this value's alone, and it is for update after bind if the layout is
+            // (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044). The layout is live: the caller's promise; and it is not one
+            // without sets, which would be `Special`.
+            match unsafe { self.device.driver().allocate_set(open.handle, layout.handle()) } {
+                Ok(set) => return Ok(set),
+                Err(error) => failed = Some(self.undo(which, open.region, need, error)),
+            }
+        }
+        let want = Want { layout: layout.handle(), variable: None, need };
+        // SAFETY: the caller's own promise.
+        unsafe { self.allocate_slow(which, want, failed) }
+    }
+
+    /// Allocates a set whose binding with a variable count gets `count` descriptors. No more than these are taken from the pool.
+    ///
+    /// # Errors
+    /// [`TransientError::VariableCount`] if the layout does not allow so many; for the rest see [`TransientError`].
+    ///
+    /// # Safety
+    /// As for [`Self::allocate`].
+    ///
+    /// ```
+    /// # use sublet::{descriptor::*, sim}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::DescriptorSetLayoutCreateInfo::default();
+    /// # let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;
+    /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
+    /// // SAFETY: it is refused before Vulkan is called: the layout has no such binding.
+    /// let error = unsafe { sets.allocate_variable(&layout, 10) }.unwrap_err();
+    /// assert_eq!(error, TransientError::VariableCount { count: 10, max: 0 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn allocate_variable(
+        &mut self,
+        layout: &SetLayout,
+        count: u32,
+    ) -> Result<vk::DescriptorSet, TransientError> {
+        let max = layout.max_variable_count().unwrap_or(0);
+        if count > max || layout.max_variable_count().is_none() {
+            return Err(TransientError::VariableCount { count, max });
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { self.allocate_special(layout, Some(count)) }
+    }
+
+    /// A layout that there is more to look at.
+    ///
+    /// # Safety
+    /// As for [`Self::allocate`]; `variable` is there if the layout has a variable count, which allows so many.
+    #[inline(never)]
+    unsafe fn allocate_special(
+        &mut self,
+        layout: &SetLayout,
+        variable: Option<u32>,
+    ) -> Result<vk::DescriptorSet, TransientError> {
+        self.check_layout(layout)?;
+        let which = if layout.is_update_after_bind() { AFTER_BIND } else { self.plain };
+        let need = variable.map_or(*layout.most(), |count| layout.counts_with(count));
+        let want = Want { layout: layout.handle(), variable, need: &need };
+        let open = self.lists[which].current;
+        // SAFETY: the caller's own promise; the layout was looked at.
+        let failed = match unsafe { self.attempt(which, open.region, want) } {
+            Attempt::Set(set) => return Ok(set),
+            Attempt::NoRoom => None,
+            Attempt::Refused(error) | Attempt::Failed(error) => Some(error),
+        };
+        // SAFETY: the caller's own promise.
+        unsafe { self.allocate_slow(which, want, failed) }
+    }
+
+    /// Whether there are sets of a layout in these pools.
+    fn check_layout(&self, layout: &SetLayout) -> Result<(), TransientError> {
+        use vk::DescriptorSetLayoutCreateFlags as Flags;
+        let flags = layout.flags();
+        let host_only = flags.contains(Flags::HOST_ONLY_POOL_EXT)
+            && !self.info.flags.contains(vk::DescriptorPoolCreateFlags::HOST_ONLY_EXT);
+        if flags.intersects(Flags::PUSH_DESCRIPTOR_KHR | Flags::DESCRIPTOR_BUFFER_EXT) || host_only {
+            return Err(TransientError::NoSetsOfLayout { flags });
+        }
+        if self.info.mutable_types.is_empty() {
+            return Ok(());
+        }
+        let types = layout.bindings().iter().flat_map(|binding| &*binding.mutable_types);
+        match types.into_iter().find(|kind| !self.info.mutable_types.contains(kind)) {
+            Some(&descriptor_type) => Err(TransientError::MutableType { descriptor_type }),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes back what was taken for a set that did not come.
+    #[cold]
+    fn undo(
+        &mut self,
+        which: usize,
+        region: RegionId,
+        need: &DescriptorCounts,
+        error: DriverError,
+    ) -> DriverError {
+        let undone = self.lists[which].engine.free(region, need);
+        debug_assert!(undone.is_ok(), "it was taken just before");
+        error
+    }
+
+    /// Asks one pool.
+    ///
+    /// # Safety
+    /// As for [`Self::allocate`]; the region is of this list, and the layout has sets in pools of this list.
+    unsafe fn attempt(&mut self, which: usize, region: RegionId, want: Want<'_>) -> Attempt {
+        let list = &mut self.lists[which];
+        if !list.engine.allocate_in(region, want.need) {
+            return Attempt::NoRoom;
+        }
+        let Some(slot) = list.slot(region) else { return Attempt::NoRoom };
+        let (driver, pool) = (self.device.driver(), slot.pool.handle());
+        let result = match want.variable {
+            // SAFETY: as in `allocate`.
+            None => unsafe { driver.allocate_set(pool, want.layout) },
+            // SAFETY: as in `allocate`; the count is one that the layout allows
+            // (VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046).
+            Some(count) => unsafe { driver.allocate_variable_set(pool, want.layout, count) },
+        };
+        match result {
+            Ok(set) => Attempt::Set(set),
+            Err(error) => {
+                let error = self.undo(which, region, want.need, error);
+                if means_full(error) { Attempt::Refused(error) } else { Attempt::Failed(error) }
+            }
+        }
+    }
+
+    /// The current pool has no room, or the driver did not give a set from it.
+    ///
+    /// Pools are asked in this order: the second one that is open, a free one, a new one. Whatever the driver says, that is the end
+    /// of it: a driver that refuses new pools gets no more of them.
+    ///
+    /// # Safety
+    /// As for [`Self::attempt`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn allocate_slow(
+        &mut self,
+        which: usize,
+        want: Want<'_>,
+        failed: Option<DriverError>,
+    ) -> Result<vk::DescriptorSet, TransientError> {
+        let Open { region: current, .. } = self.lists[which].current;
+        match failed {
+            Some(source) if !means_full(source) => return Err(TransientError::Driver { source }),
+            Some(_) => {
+                self.refusals += 1;
+                self.lists[which].shut(current);
+            }
+            None => {}
+        }
+        let capacity = &self.info.counts;
+        if self.info.large_sets == LargeSets::Refuse && !capacity.is_zero() && !want.need.fits(capacity) {
+            let (need, capacity) = (Box::new(*want.need), Box::new(*capacity));
+            return Err(TransientError::TooLarge { need, capacity });
+        }
+        // After a refusal the second pool is the current one.
+        let Open { region: current, .. } = self.lists[which].current;
+        let Open { region: second, .. } = self.lists[which].second;
+        let second = if failed.is_some() { current } else { second };
+        // SAFETY: the caller's own promise.
+        match unsafe { self.attempt(which, second, want) } {
+            Attempt::Set(set) => {
+                if failed.is_none() {
+                    self.lists[which].swap();
+                }
+                return Ok(set);
+            }
+            Attempt::NoRoom => {}
+            Attempt::Refused(_) => {
+                self.refusals += 1;
+                self.lists[which].shut(second);
+            }
+            Attempt::Failed(source) => return Err(TransientError::Driver { source }),
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { self.allocate_in_next(which, want) }
+    }
+
+    /// From a pool without sets: a free one, or a new one.
+    ///
+    /// # Safety
+    /// As for [`Self::attempt`].
+    unsafe fn allocate_in_next(
+        &mut self,
+        which: usize,
+        want: Want<'_>,
+    ) -> Result<vk::DescriptorSet, TransientError> {
+        let free = self.lists[which].take_free(want.need);
+        let mut worn = None;
+        if let Some(region) = free {
+            // SAFETY: the caller's own promise.
+            match unsafe { self.attempt(which, region, want) } {
+                Attempt::Set(set) => {
+                    self.lists[which].open(region);
+                    return Ok(set);
+                }
+                // It had sets before: perhaps this driver's resets do not give everything back. A new pool will tell.
+                Attempt::Refused(_) if self.lists[which].slot(region).is_some_and(|slot| !slot.fresh) => {
+                    self.refusals += 1;
+                    worn = Some(region);
+                }
+                attempt => return Err(self.put_aside(which, region, want, &attempt)),
+            }
+        }
+        let region = match self.make_pool(which, want.need, &mut worn) {
+            Ok(region) => region,
+            Err(error) => {
+                self.lists[which].free.extend(worn);
+                return Err(error);
+            }
+        };
+        // SAFETY: the caller's own promise.
+        match unsafe { self.attempt(which, region, want) } {
+            Attempt::Set(set) => {
+                self.lists[which].open(region);
+                if let Some(worn) = worn {
+                    self.destroy_free(which, worn);
+                }
+                Ok(set)
+            }
+            attempt => {
+                self.lists[which].free.extend(worn);
+                Err(self.put_aside(which, region, want, &attempt))
+            }
+        }
+    }
+
+    /// A pool without sets gave none: it is free for other layouts.
+    fn put_aside(
+        &mut self,
+        which: usize,
+        region: RegionId,
+        want: Want<'_>,
+        attempt: &Attempt,
+    ) -> TransientError {
+        let capacity = self.lists[which].engine.region_usage(region).capacity.counts;
+        self.lists[which].free.push(region);
+        let (need, capacity) = (Box::new(*want.need), Box::new(capacity));
+        match *attempt {
+            Attempt::Refused(source) => {
+                self.refusals += 1;
+                TransientError::Refused { need, capacity, source }
+            }
+            Attempt::Failed(source) => TransientError::Driver { source },
+            // A pool is made for what it is to hold: this is not reached.
+            Attempt::Set(_) | Attempt::NoRoom => TransientError::TooLarge { need, capacity },
+        }
+    }
+
+    /// A new pool with room for `need`. Where there may not be more, a free one goes for it, the worn one first.
+    fn make_pool(
+        &mut self,
+        which: usize,
+        need: &DescriptorCounts,
+        worn: &mut Option<RegionId>,
+    ) -> Result<RegionId, TransientError> {
+        let max_pools = self.info.max_pools;
+        if self.pools() >= max_pools {
+            if let Some(worn) = worn.take() {
+                self.destroy_free(which, worn);
+            } else if let Some(list) = (0..self.lists.len()).find(|&list| !self.lists[list].free.is_empty()) {
+                let oldest = self.lists[list].free.remove(0);
+                self.destroy_free(list, oldest);
+            } else {
+                return Err(TransientError::PoolLimit { max_pools });
+            }
+        }
+        let mut size = self.next_size(which, need);
+        let mut made = self.create_pool(which, &size);
+        if matches!(made, Err(CreateDescriptorPoolError::UpdateAfterBindLimit { .. })) {
+            // The limit is the device's: what is free here, or was only to be spared later growth, is not worth a failure.
+            while let Some(region) = self.lists[which].free.pop() {
+                self.destroy_free(which, region);
+            }
+            if self.info.sizing == PoolSizing::Learned {
+                size.grants = 1;
+                size.counts = *need;
+            }
+            made = self.create_pool(which, &size);
+        }
+        made.map_err(|source| TransientError::Pool { source })
+    }
+}

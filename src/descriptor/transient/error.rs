@@ -1,0 +1,209 @@
+//! Why there is no set, and why there are no transient sets at all.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, DescriptorFeatures};
+use crate::device::DriverError;
+
+/// Why a set was not allocated. Nothing that was allocated before is touched.
+///
+/// ```
+/// # use sublet::{descriptor::*, sim}; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let size = vk::DescriptorPoolSize::default().ty(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(2);
+/// let info = TransientSetsCreateInfo::from_sizes(8, &[size], vk::DescriptorPoolCreateFlags::empty())?;
+/// let mut sets = TransientSets::new(&device, &info)?;
+/// let binding = vk::DescriptorSetLayoutBinding::default()
+///     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(3);
+/// let layout_info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
+/// // SAFETY: the create-info is valid. No set comes of it.
+/// let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &layout_info) }?;
+/// // SAFETY: it is refused before Vulkan is called.
+/// let error = unsafe { sets.allocate(&layout) }.unwrap_err();
+/// assert_eq!(error.to_string(), "a set of 3 UniformBuffer, and pools are of 2 UniformBuffer");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TransientError {
+    /// The set needs more than the create-info's pools hold, and [`LargeSets::Refuse`](super::LargeSets::Refuse) was chosen. Vulkan was
+    /// not called.
+    TooLarge {
+        /// What the set needs.
+        need: Box<DescriptorCounts>,
+        /// What a pool holds.
+        capacity: Box<DescriptorCounts>,
+    },
+    /// There are no sets of such a layout, or not from these pools: its descriptors are pushed, or are in a descriptor buffer, or are
+    /// the host's only.
+    NoSetsOfLayout {
+        /// The layout's flags.
+        flags: vk::DescriptorSetLayoutCreateFlags,
+    },
+    /// A variable count above what the layout allows.
+    VariableCount {
+        /// What was asked for.
+        count: u32,
+        /// The most that there can be; 0 for a layout without such a binding.
+        max: u32,
+    },
+    /// The layout has mutable descriptors of a type that the create-info does not name.
+    MutableType {
+        /// The type.
+        descriptor_type: vk::DescriptorType,
+    },
+    /// All pools are in use, and there may not be more ([`max_pools`](super::TransientSetsCreateInfo::max_pools)). `collect` helps once
+    /// recordings are done.
+    PoolLimit {
+        /// The most that there may be.
+        max_pools: usize,
+    },
+    /// There was no pool for it, and none could be made.
+    Pool {
+        /// Why.
+        source: CreateDescriptorPoolError,
+    },
+    /// A pool that has room for the set, and no other set in it, refused. It is kept, for other layouts.
+    Refused {
+        /// What the set needs.
+        need: Box<DescriptorCounts>,
+        /// What the pool holds.
+        capacity: Box<DescriptorCounts>,
+        /// What the driver said.
+        source: DriverError,
+    },
+    /// The driver failed for another reason than that a pool is full.
+    Driver {
+        /// What it said.
+        source: DriverError,
+    },
+}
+
+impl fmt::Display for TransientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLarge { need, capacity } => write!(f, "a set of {need}, and pools are of {capacity}"),
+            Self::NoSetsOfLayout { flags } => write!(f, "a layout with {flags:?} has no sets in these pools"),
+            Self::VariableCount { count, max } => {
+                write!(f, "a variable count of {count}, and the layout allows {max}")
+            }
+            Self::MutableType { descriptor_type } => {
+                write!(f, "mutable descriptors of type {descriptor_type:?}, which the pools are not made for")
+            }
+            Self::PoolLimit { max_pools } => write!(f, "all {max_pools} descriptor pools are in use"),
+            Self::Pool { .. } => f.write_str("there was no room for a set, and no pool could be made"),
+            Self::Refused { need, capacity, .. } => {
+                write!(f, "an empty pool of {capacity} refused a set of {need}")
+            }
+            Self::Driver { .. } => f.write_str("the driver did not allocate a descriptor set"),
+        }
+    }
+}
+
+impl Error for TransientError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Pool { source } => Some(source),
+            Self::Refused { source, .. } | Self::Driver { source } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Why there are no [`TransientSets`](super::TransientSets). Nothing was made.
+///
+/// ```
+/// # use sublet::{descriptor::*, sim};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let info = TransientSetsCreateInfo { sets_per_pool: 0, ..Default::default() };
+/// assert_eq!(TransientSets::new(&device, &info).unwrap_err(), CreateTransientSetsError::NoSets);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum CreateTransientSetsError {
+    /// Without Vulkan 1.1 or `VK_KHR_maintenance1` a pool that is full may not say so, and asking it is invalid.
+    Unsupported {
+        /// What is not enabled.
+        missing: DescriptorFeatures,
+    },
+    /// [`sets_per_pool`](super::TransientSetsCreateInfo::sets_per_pool) or
+    /// [`max_sets_per_pool`](super::TransientSetsCreateInfo::max_sets_per_pool) is zero.
+    NoSets,
+    /// More pools at the start than there may be.
+    MinPools {
+        /// Pools at the start.
+        min_pools: usize,
+        /// The most that there may be.
+        max_pools: usize,
+    },
+    /// The pools for the start could not be made.
+    Pool {
+        /// Why.
+        source: CreateDescriptorPoolError,
+    },
+}
+
+impl fmt::Display for CreateTransientSetsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported { missing } => {
+                write!(
+                    f,
+                    "descriptor pools need Vulkan 1.1 or {missing:?}, which the program has not enabled"
+                )
+            }
+            Self::NoSets => f.write_str("pools of no sets"),
+            Self::MinPools { min_pools, max_pools } => {
+                write!(f, "{min_pools} pools at the start, and there may be {max_pools}")
+            }
+            Self::Pool { .. } => f.write_str("the pools for the start could not be made"),
+        }
+    }
+}
+
+impl Error for CreateTransientSetsError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Pool { source } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The driver did not reset some pools. They are kept as they are, for the next
+/// [`collect`](super::TransientSets::collect); all others that were done were reset.
+///
+/// ```
+/// # use ash::vk; use std::error::Error; use sublet::{descriptor::CollectError, device::DriverError};
+/// let source = DriverError { call: "vkResetDescriptorPool", result: vk::Result::ERROR_OUT_OF_HOST_MEMORY };
+/// let error = CollectError { collected: 3, left: 1, source };
+/// assert!(error.source().is_some());
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CollectError {
+    /// Pools that are free again.
+    pub collected: usize,
+    /// Pools that are done, and not reset.
+    pub left: usize,
+    /// The first answer that was an error.
+    pub source: DriverError,
+}
+
+impl fmt::Display for CollectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the driver did not reset {} of {} descriptor pools", self.left, self.left + self.collected)
+    }
+}
+
+impl Error for CollectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&self.source)
+    }
+}

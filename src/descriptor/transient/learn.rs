@@ -1,0 +1,225 @@
+//! How large the next pool is to be: what recent recordings took says it.
+//!
+//! A pool that is made is for what the recording still wants, if it is like those before it. So all kinds are as many as were used
+//! together, and none runs out long before the others.
+#![forbid(unsafe_code)]
+
+use crate::descriptor::DescriptorCounts;
+use crate::metadata::CountedCapacity;
+
+/// Sets and descriptors.
+pub(super) type Size = CountedCapacity<DescriptorCounts>;
+
+/// Recordings that are remembered.
+const REMEMBERED: usize = 8;
+/// Before anything was learned a pool holds so many descriptors of a layout, or one set if that has more.
+const FIRST_DESCRIPTORS: u64 = 4096;
+/// A pool is larger than what was learned by this part, so that a little more than before still fits.
+const MARGIN: u32 = 8;
+
+/// The limits of what is learned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Of a pool before anything was learned.
+    pub(super) sets: u32,
+    pub(super) max_sets: u32,
+    /// Before anything was learned; `None`: by the layouts.
+    pub(super) template: Option<DescriptorCounts>,
+    /// Pools outlive recordings: one recording's use is not what they are for.
+    pub(super) shared: bool,
+}
+
+/// What was learned.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Learned {
+    /// What recordings took, the oldest of them at `next` once there are as many as are remembered.
+    history: [Size; REMEMBERED],
+    known: usize,
+    next: usize,
+    /// For the layouts that were seen.
+    guess: DescriptorCounts,
+    /// Of what found no room in this recording: the largest of each kind.
+    largest: DescriptorCounts,
+}
+
+impl Learned {
+    /// A recording took `used`, and is over.
+    pub(super) fn remember(&mut self, used: &Size) {
+        self.largest = DescriptorCounts::new();
+        if used.grants == 0 {
+            return;
+        }
+        self.history[self.next] = *used;
+        self.next = (self.next + 1) % REMEMBERED;
+        self.known = (self.known + 1).min(REMEMBERED);
+    }
+
+    /// What a recording takes: for each kind the second of the remembered, so that a single one that was large says nothing.
+    fn expected(&self) -> Option<Size> {
+        let mut most = self.history[..self.known].first().copied()?;
+        let mut second = most;
+        for (at, size) in self.history[..self.known].iter().enumerate().skip(1) {
+            // The second of two is the smaller one.
+            let lower = most.counts.zip(&size.counts, u32::min);
+            second.counts = if at == 1 { lower } else { second.counts.max(&lower) };
+            most.counts = most.counts.max(&size.counts);
+            let lower = most.grants.min(size.grants);
+            second.grants = if at == 1 { lower } else { second.grants.max(lower) };
+            most.grants = most.grants.max(size.grants);
+        }
+        Some(second)
+    }
+
+    /// What a pool is to hold that is made for `need`, in a recording that took `used` so far.
+    pub(super) fn pool_size(&mut self, bounds: &Bounds, used: &Size, need: &DescriptorCounts) -> Size {
+        // Without its largest: what was asked for once is no reason to think that it will be again.
+        let again = Size {
+            grants: used.grants.saturating_sub(1),
+            counts: used.counts.minus(&self.largest.zip(&used.counts, u32::min)),
+        };
+        self.largest = self.largest.max(need);
+        let expected = self.expected();
+        let (wanted, round_up) = match expected {
+            Some(expected) if bounds.shared => (stretched(&expected, bounds.sets), true),
+            Some(expected) => {
+                let grants = expected.grants.saturating_sub(used.grants);
+                (Size { grants, counts: expected.counts.minus(&used.counts) }, true)
+            }
+            None => (Size { grants: bounds.sets, counts: self.first(bounds, need) }, false),
+        };
+        let mut size =
+            Size { grants: wanted.grants.max(again.grants), counts: wanted.counts.max(&again.counts) };
+        if round_up {
+            size.grants = size.grants.saturating_add(1);
+            size.counts.put(need);
+            let more = |count: u32| count.saturating_add(count.div_ceil(MARGIN));
+            size.grants = more(size.grants);
+            size.counts = size.counts.zip(&size.counts, |count, _| more(count));
+        }
+        let most = bounds.max_sets.max(1);
+        if size.grants > most {
+            size.counts = scaled(&size.counts, most, size.grants);
+            size.grants = most;
+        }
+        size.grants = size.grants.max(1);
+        size.counts = size.counts.max(need);
+        size
+    }
+
+    /// Before anything was learned.
+    fn first(&mut self, bounds: &Bounds, need: &DescriptorCounts) -> DescriptorCounts {
+        if let Some(template) = bounds.template {
+            return template;
+        }
+        let fit = FIRST_DESCRIPTORS / need.total().max(1);
+        let sets = u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, bounds.sets.max(1));
+        self.guess = self.guess.max(&need.times(sets));
+        self.guess
+    }
+}
+
+/// The same mix for at least so many sets, where that does not make it large.
+fn stretched(size: &Size, sets: u32) -> Size {
+    let by_sets = sets.div_ceil(size.grants.max(1));
+    let by_descriptors = u32::try_from(FIRST_DESCRIPTORS / size.counts.total().max(1)).unwrap_or(u32::MAX);
+    let factor = by_sets.min(by_descriptors).max(1);
+    Size { grants: size.grants.saturating_mul(factor), counts: size.counts.times(factor) }
+}
+
+/// Each count times `part / whole`, rounded up.
+fn scaled(counts: &DescriptorCounts, part: u32, whole: u32) -> DescriptorCounts {
+    let of = |count: u32, _| {
+        let exact = (u64::from(count) * u64::from(part)).div_ceil(u64::from(whole.max(1)));
+        u32::try_from(exact).unwrap_or(u32::MAX)
+    };
+    counts.zip(counts, of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::descriptor::DescriptorKind;
+
+    const BOUNDS: Bounds = Bounds { sets: 64, max_sets: 1024, template: None, shared: false };
+    const NOTHING: Size = Size { grants: 0, counts: DescriptorCounts::new() };
+
+    fn images(count: u32) -> DescriptorCounts {
+        DescriptorCounts::new().with(DescriptorKind::SampledImage, count)
+    }
+
+    fn of(sets: u32, count: u32) -> Size {
+        Size { grants: sets, counts: images(count) }
+    }
+
+    fn images_of(size: &Size) -> u32 {
+        size.counts.get(DescriptorKind::SampledImage)
+    }
+
+    #[test]
+    fn a_pool_is_for_what_a_recording_takes() {
+        let mut learned = Learned::default();
+        (0..4).for_each(|_| learned.remember(&of(300, 600)));
+        let size = learned.pool_size(&BOUNDS, &NOTHING, &images(2));
+        assert!((300..=340).contains(&size.grants), "{size:?}");
+        assert!((600..=680).contains(&images_of(&size)), "{size:?}");
+        // Half of it is there already.
+        let size = learned.pool_size(&BOUNDS, &of(280, 560), &images(2));
+        assert!((279..=320).contains(&size.grants), "what was used may be used again: {size:?}");
+    }
+
+    #[test]
+    fn one_large_recording_says_nothing() {
+        let mut learned = Learned::default();
+        learned.remember(&of(10, 20));
+        learned.remember(&of(10, 50_000));
+        learned.remember(&of(10, 20));
+        assert!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(2))) < 40);
+        learned.remember(&of(10, 50_000));
+        assert!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(2))) >= 50_000, "twice is a habit");
+        (0..REMEMBERED).for_each(|_| learned.remember(&of(10, 20)));
+        assert!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(2))) < 40, "habits are forgotten");
+    }
+
+    #[test]
+    fn one_large_request_does_not_make_the_next_pool_large() {
+        let mut learned = Learned::default();
+        (0..4).for_each(|_| learned.remember(&of(10, 20)));
+        let large = learned.pool_size(&BOUNDS, &NOTHING, &images(10_000));
+        assert!(images_of(&large) >= 10_000);
+        let next = learned.pool_size(&BOUNDS, &of(1, 10_000), &images(2));
+        assert!(images_of(&next) < 40, "{next:?}");
+    }
+
+    #[test]
+    fn large_requests_that_go_on_double_the_pools() {
+        let mut learned = Learned::default();
+        (0..4).for_each(|_| learned.remember(&of(10, 20)));
+        let (mut used, mut pools, mut room) = (NOTHING, 0, 0);
+        for _ in 0..1000 {
+            if room == 0 {
+                let size = learned.pool_size(&BOUNDS, &used, &images(100));
+                room = (images_of(&size) / 100).min(size.grants);
+                pools += 1;
+            }
+            room -= 1;
+            used = of(used.grants + 1, images_of(&used) + 100);
+        }
+        assert!(pools <= 14, "{pools} pools");
+    }
+
+    #[test]
+    fn a_large_first_layout_is_for_one_set() {
+        let mut learned = Learned::default();
+        assert_eq!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(10_000))), 10_000);
+        assert_eq!(images_of(&Learned::default().pool_size(&BOUNDS, &NOTHING, &images(4))), 4 * 64);
+    }
+
+    #[test]
+    fn a_pool_never_holds_more_sets_than_it_may() {
+        let mut learned = Learned::default();
+        (0..4).for_each(|_| learned.remember(&of(10_000, 20_000)));
+        let size = learned.pool_size(&BOUNDS, &NOTHING, &images(2));
+        assert_eq!(size.grants, 1024);
+        assert!((2048..2060).contains(&images_of(&size)), "the mix stays: {size:?}");
+    }
+}

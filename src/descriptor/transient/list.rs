@@ -1,0 +1,359 @@
+//! The pools of one kind: which one sets come from, which wait for the device, which are free. No calls of the driver.
+//!
+//! ```text
+//!              take            no room, or flush            its tickets are done          reset
+//!   free ---------------> open ----------------> closed, waiting ---------------> ready ---------> free
+//!    ^                      |                                                                       last in, first out
+//!    +---- unused ----------+
+//! ```
+//!
+//! Invariants:
+//! - T1: a pool is in one place: open (`current` or `second`), closed, waiting, ready or free.
+//! - T2: a pool that is open, ready or free waits for no ticket, except that an open one may where pools are shared.
+//! - T3: a free pool has no sets. A pool that is not open and is not free is sealed.
+//! - T4: a waiting pool has as many `pending` as there are entries of it in `retired`.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::learn::{Learned, Size};
+use crate::base::cast::index;
+use crate::descriptor::DescriptorCounts;
+use crate::descriptor::pool::DescriptorPool;
+use crate::metadata::{Counted, CountedCapacity, RegionId};
+use crate::retire::{Clock, Retire, Ticket};
+
+/// No pool.
+pub(super) const NONE: RegionId = RegionId(u32::MAX);
+
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) pool: DescriptorPool,
+    /// Tickets that it waits for.
+    pending: u32,
+    /// What was granted at the last flush.
+    flushed: Size,
+    /// It was never reset: if it refuses, that is not because of what was in it before.
+    pub(super) fresh: bool,
+}
+
+/// A pool that sets come from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Open {
+    pub(super) region: RegionId,
+    pub(super) handle: vk::DescriptorPool,
+}
+
+const CLOSED: Open = Open { region: NONE, handle: vk::DescriptorPool::null() };
+
+/// Sums for statistics.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Sums {
+    /// Sets of pools that were reset or destroyed since.
+    pub(super) recycled_sets: u64,
+    pub(super) sealed: u64,
+    pub(super) wasted_sets: u64,
+    pub(super) wasted_descriptors: u64,
+    pub(super) resets: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) engine: Counted<DescriptorCounts>,
+    pub(super) slots: Vec<Option<Slot>>,
+    /// Asked first.
+    pub(super) current: Open,
+    /// Had room when another was opened. Asked when the current one has none.
+    pub(super) second: Open,
+    closed: Vec<RegionId>,
+    retired: Retire<RegionId>,
+    pub(super) ready: Vec<RegionId>,
+    pub(super) free: Vec<RegionId>,
+    /// Of closed pools, in this recording.
+    used: Size,
+    pub(super) learned: Learned,
+    pub(super) sums: Sums,
+    pub(super) len: usize,
+}
+
+impl List {
+    pub(super) const fn new(learned: Learned) -> Self {
+        Self {
+            engine: Counted::new(),
+            slots: Vec::new(),
+            current: CLOSED,
+            second: CLOSED,
+            closed: Vec::new(),
+            retired: Retire::new(),
+            ready: Vec::new(),
+            free: Vec::new(),
+            used: NOTHING,
+            learned,
+            sums: Sums { recycled_sets: 0, sealed: 0, wasted_sets: 0, wasted_descriptors: 0, resets: 0 },
+            len: 0,
+        }
+    }
+
+    /// Adds a new pool, which is in no place yet.
+    pub(super) fn insert(&mut self, pool: DescriptorPool) -> RegionId {
+        let capacity = CountedCapacity { grants: pool.max_sets(), counts: *pool.counts() };
+        let region = self.engine.add_region(&capacity);
+        let at = index(region.0);
+        if at == self.slots.len() {
+            self.slots.push(None);
+            // So that nothing has to grow when pools only change places.
+            let slots = self.slots.len();
+            for places in [&mut self.closed, &mut self.ready, &mut self.free] {
+                places.reserve(slots - places.len());
+            }
+        }
+        self.slots[at] = Some(Slot { pool, pending: 0, flushed: NOTHING, fresh: true });
+        self.len += 1;
+        region
+    }
+
+    /// Takes a pool out that is in no place any more. Its sets are forgotten.
+    pub(super) fn remove(&mut self, region: RegionId) -> Option<DescriptorPool> {
+        let slot = self.slots.get_mut(index(region.0))?.take()?;
+        self.sums.recycled_sets += u64::from(self.engine.region_grants(region));
+        self.engine.reset(region);
+        let removed = self.engine.remove_region(region);
+        debug_assert!(removed.is_ok(), "it was reset");
+        self.len -= 1;
+        Some(slot.pool)
+    }
+
+    pub(super) fn slot(&self, region: RegionId) -> Option<&Slot> {
+        self.slots.get(index(region.0))?.as_ref()
+    }
+
+    pub(super) fn slot_mut(&mut self, region: RegionId) -> Option<&mut Slot> {
+        self.slots.get_mut(index(region.0))?.as_mut()
+    }
+
+    #[cfg(test)]
+    fn is_open(&self, region: RegionId) -> bool {
+        self.current.region == region || self.second.region == region
+    }
+
+    fn granted(&self, region: RegionId) -> Size {
+        let usage = self.engine.region_usage(region);
+        Size { grants: usage.grants, counts: usage.capacity.counts.minus(&usage.room.counts) }
+    }
+
+    /// What was granted since the last flush.
+    fn granted_since(&self, region: RegionId) -> Size {
+        let (now, then) = (self.granted(region), self.slot(region).map_or(NOTHING, |slot| slot.flushed));
+        Size { grants: now.grants - then.grants, counts: now.counts.minus(&then.counts) }
+    }
+
+    /// What this recording took so far.
+    pub(super) fn used(&self) -> Size {
+        let mut used = self.used;
+        for open in [self.current, self.second] {
+            if open.region != NONE {
+                add(&mut used, &self.granted_since(open.region));
+            }
+        }
+        used
+    }
+
+    /// The last free pool that has room for `need`, if one has: it is in no place then.
+    pub(super) fn take_free(&mut self, need: &DescriptorCounts) -> Option<RegionId> {
+        let at = self.free.iter().rposition(|&region| self.engine.fits(region, need))?;
+        Some(self.free.remove(at))
+    }
+
+    /// Opens a pool that is in no place. Of those that were open the one with more sets left stays so.
+    pub(super) fn open(&mut self, region: RegionId) {
+        let Some(slot) = self.slot(region) else { return };
+        let new = Open { region, handle: slot.pool.handle() };
+        let left = |open: Open| match open.region {
+            NONE => 0,
+            region => self.engine.region_usage(region).room.grants,
+        };
+        let (mut kept, mut gone) = (self.current, self.second);
+        if left(gone) > left(kept) {
+            std::mem::swap(&mut kept, &mut gone);
+        }
+        let (kept_left, new_left) = (left(kept), left(new));
+        self.current = new;
+        self.second = CLOSED;
+        self.close(gone.region);
+        if kept_left == 0 {
+            self.close(kept.region);
+        } else if kept_left > new_left {
+            (self.current, self.second) = (kept, new);
+        } else {
+            self.second = kept;
+        }
+    }
+
+    /// Asks the second pool first from now on.
+    pub(super) fn swap(&mut self) {
+        std::mem::swap(&mut self.current, &mut self.second);
+    }
+
+    /// No more sets come from an open pool.
+    pub(super) fn shut(&mut self, region: RegionId) {
+        if self.current.region == region {
+            self.current = std::mem::replace(&mut self.second, CLOSED);
+        } else if self.second.region == region {
+            self.second = CLOSED;
+        } else {
+            return;
+        }
+        self.close(region);
+    }
+
+    /// Finds the place of a pool that is no longer open.
+    fn close(&mut self, region: RegionId) {
+        let Some(slot) = self.slot(region) else { return };
+        let pending = slot.pending;
+        let usage = self.engine.region_usage(region);
+        if usage.grants == 0 {
+            self.free.push(region);
+            return;
+        }
+        self.sums.sealed += 1;
+        self.sums.wasted_sets += u64::from(usage.room.grants);
+        self.sums.wasted_descriptors += usage.room.counts.total();
+        self.engine.seal(region);
+        let since = self.granted_since(region);
+        if since.grants != 0 {
+            add(&mut self.used, &since);
+            self.closed.push(region);
+        } else if pending == 0 {
+            self.ready.push(region);
+        }
+    }
+
+    /// Everything that was granted since the last flush is `ticket`'s. Unless pools are shared, the open ones are closed.
+    pub(super) fn flush(&mut self, ticket: Ticket, shared: bool) {
+        let used = self.used();
+        if used.grants == 0 {
+            return;
+        }
+        self.learned.remember(&used);
+        for open in [self.current, self.second] {
+            if open.region == NONE || self.granted_since(open.region).grants == 0 {
+                continue;
+            }
+            if shared {
+                self.retire(open.region, ticket);
+            } else {
+                self.shut(open.region);
+            }
+        }
+        // In the order in which they were closed: later ones were made when more was known of the recording, and come back last, to
+        // be used first.
+        for at in 0..self.closed.len() {
+            self.retire(self.closed[at], ticket);
+        }
+        self.closed.clear();
+        self.used = NOTHING;
+    }
+
+    fn retire(&mut self, region: RegionId, ticket: Ticket) {
+        let granted = self.granted(region);
+        if let Some(slot) = self.slot_mut(region) {
+            slot.pending += 1;
+            slot.flushed = granted;
+            self.retired.push(ticket, region);
+        }
+    }
+
+    /// Moves what the device is done with to those that are ready to be reset.
+    pub(super) fn collect(&mut self, clock: &Clock) {
+        let Self { engine, slots, current, second, ready, retired, .. } = self;
+        retired.collect(clock, |region| {
+            let Some(slot) = slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return };
+            slot.pending = slot.pending.saturating_sub(1);
+            let is_open = current.region == region || second.region == region;
+            // Where pools are shared it may have been closed with sets that no ticket is told of yet.
+            let flushed = engine.region_grants(region) == slot.flushed.grants;
+            if slot.pending == 0 && !is_open && flushed {
+                ready.push(region);
+            }
+        });
+    }
+
+    /// The driver has reset a pool, which is in no place: it is free.
+    pub(super) fn recycle(&mut self, region: RegionId) {
+        self.sums.resets += 1;
+        self.sums.recycled_sets += u64::from(self.engine.region_grants(region));
+        self.engine.reset(region);
+        if let Some(slot) = self.slot_mut(region) {
+            slot.flushed = NOTHING;
+            slot.fresh = false;
+        }
+        self.free.push(region);
+    }
+
+    /// Closes the open pools that nothing was taken from since the last flush.
+    pub(super) fn close_idle(&mut self) {
+        for open in [self.current, self.second] {
+            if open.region != NONE && self.granted_since(open.region).grants == 0 {
+                self.shut(open.region);
+            }
+        }
+    }
+
+    /// All pools, wherever they are; none is left.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = DescriptorPool> {
+        self.leave_places();
+        (0..self.slots.len()).filter_map(|at| self.remove(RegionId(crate::base::cast::narrow(at))))
+    }
+
+    fn leave_places(&mut self) {
+        self.retired.drain().for_each(drop);
+        for places in [&mut self.closed, &mut self.ready, &mut self.free] {
+            places.clear();
+        }
+        (self.current, self.second) = (CLOSED, CLOSED);
+        self.used = NOTHING;
+    }
+
+    /// Pools that no ticket and no recording of the program keeps.
+    pub(super) fn is_idle(&self, region: RegionId) -> bool {
+        self.slot(region).is_some_and(|slot| slot.pending == 0) && self.granted_since(region).grants == 0
+    }
+
+    /// Pools that wait for the device.
+    pub(super) fn waiting(&self) -> usize {
+        self.slots.iter().flatten().filter(|slot| slot.pending != 0).count()
+    }
+
+    pub(super) fn regions(&self) -> impl Iterator<Item = RegionId> + '_ {
+        let live = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+        live.map(|(at, _)| RegionId(crate::base::cast::narrow(at)))
+    }
+
+    /// Holds the invariants to the letter.
+    #[cfg(test)]
+    pub(super) fn validate(&self) {
+        self.engine.validate();
+        assert_eq!(self.regions().count(), self.len);
+        for region in self.regions() {
+            let Some(slot) = self.slot(region) else { continue };
+            let count = |places: &[RegionId]| places.iter().filter(|&&it| it == region).count();
+            let open = usize::from(self.is_open(region));
+            let (closed, ready, free) = (count(&self.closed), count(&self.ready), count(&self.free));
+            let waits = slot.pending != 0 && open + closed == 0;
+            assert_eq!(open + closed + ready + free + usize::from(waits), 1, "T1: {region:?}");
+            assert!(ready + free == 0 || slot.pending == 0, "T2: {region:?}");
+            let usage = self.engine.region_usage(region);
+            assert!(free == 0 || usage.grants == 0, "T3: {region:?}");
+            assert_eq!(open + free == 0, usage.sealed, "T3: {region:?}");
+        }
+        let pending: u32 = self.slots.iter().flatten().map(|slot| slot.pending).sum();
+        assert_eq!(index(pending), self.retired.len(), "T4");
+    }
+}
+
+pub(super) const NOTHING: Size = Size { grants: 0, counts: DescriptorCounts::new() };
+
+fn add(sum: &mut Size, more: &Size) {
+    sum.grants = sum.grants.saturating_add(more.grants);
+    sum.counts.put(&more.counts);
+}

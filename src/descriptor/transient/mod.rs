@@ -1,0 +1,242 @@
+//! Descriptor sets that live for one recording: allocated one by one, taken back by the pool.
+//!
+//! [`TransientSets`] shows many `VkDescriptorPool`s as one. Sets come from the current pool until it has no room; then the next
+//! one is opened. [`flush`](TransientSets::flush) says which recording uses what was allocated, and
+//! [`collect`](TransientSets::collect) resets, with one call each, the pools whose recordings the device is done with.
+//!
+//! - `learn.rs`: how large the next pool is to be.
+//! - `list.rs`: where each pool is in its life. Safe code, no calls.
+//! - `allocate.rs`, `recycle.rs`: the calls.
+
+mod allocate;
+mod create_info;
+mod error;
+mod learn;
+mod list;
+mod recycle;
+mod statistics;
+#[cfg(test)]
+mod tests;
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+use ash::vk;
+
+use super::counts::DescriptorCounts;
+use super::device::DescriptorDevice;
+use super::features::DescriptorFeatures;
+use super::pool::{CreateDescriptorPoolError, DescriptorPool, DescriptorPoolInfo};
+use crate::metadata::RegionId;
+
+pub use create_info::{LargeSets, PoolSizing, PoolTemplateError, TransientSetsCreateInfo};
+pub use error::{CollectError, CreateTransientSetsError, TransientError};
+pub use statistics::TransientSetsStatistics;
+
+use learn::{Bounds, Learned, Size};
+use list::List;
+
+/// Pools for sets of any layout that is not for update after bind.
+const PLAIN: usize = 0;
+const AFTER_BIND: usize = 1;
+
+/// Descriptor sets that live for one recording. One value for each thread that records: it is [`Send`], not [`Sync`], and has no lock.
+///
+/// A set is not freed: it goes when its pool is reset, after the recording is done. For sets that live longer there are other
+/// allocators.
+///
+/// The library counts for itself what a pool has left, of sets and of every type, and never waits for a driver to say that a pool
+/// is full: many do not, and grow the pool instead. If a driver says so earlier than the counts do, another pool is taken.
+///
+/// Pools are made until there are enough for what is recorded at once, and no more after that.
+///
+/// # Complexity
+/// [`allocate`](Self::allocate) is O(1) while the pool has room: one comparison of counts, and the driver's call. It takes no memory from
+/// the host. Where the pool has no room it is O(free pools).
+///
+/// ```
+/// use ash::vk;
+/// use sublet::{descriptor::*, retire::Clock, sim};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// // SAFETY: instance and device are live, and outlive everything that is made from the value.
+/// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let binding = vk::DescriptorSetLayoutBinding::default()
+///     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(1).stage_flags(vk::ShaderStageFlags::COMPUTE);
+/// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
+/// // SAFETY: the create-info is valid.
+/// let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }?;
+/// // SAFETY: the layout was made from it.
+/// let layout = unsafe { SetLayout::new(handle, &info) }?;
+///
+/// let clock = Clock::new();
+/// let lane = clock.add_lane()?;
+/// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
+/// for frame in 0..4 {
+///     // Here wait for the fence of this slot: the frame before last.
+///     let ticket = clock.begin_frame(lane, frame % 2);
+///     sets.collect(&clock)?;
+///     for _draw in 0..100 {
+///         // SAFETY: the layout is live; the set is used in this frame only.
+///         let _set = unsafe { sets.allocate(&layout) }?;
+///     }
+///     sets.flush(ticket);
+///     clock.end_frame(ticket); // and vkQueueSubmit
+/// }
+/// assert_eq!(sets.statistics().sets_allocated, 400);
+///
+/// // SAFETY: the device is idle.
+/// unsafe { sets.destroy() };
+/// # unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
+/// # gpu.assert_silent();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Threads do not share one:
+///
+/// ```compile_fail
+/// fn shared<T: Sync>() {}
+/// shared::<sublet::descriptor::TransientSets>();
+/// ```
+#[derive(Debug)]
+pub struct TransientSets {
+    device: DescriptorDevice,
+    info: TransientSetsCreateInfo,
+    bounds: Bounds,
+    /// [`PLAIN`] and [`AFTER_BIND`].
+    lists: [List; 2],
+    /// Where layouts without needs of their own go: the other one, if all pools are to be for update after bind.
+    plain: usize,
+    pools_created: u64,
+    peak_pools: usize,
+    refusals: u64,
+    /// What has no lock is not shared.
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl TransientSets {
+    /// Makes the pools for the start, if the create-info has counts; else there is none before the first set.
+    ///
+    /// # Errors
+    /// [`CreateTransientSetsError`] if the device has neither Vulkan 1.1 nor `VK_KHR_maintenance1`, the create-info contradicts itself,
+    /// or the driver does not make the pools. Nothing is left behind.
+    ///
+    /// ```
+    /// # use sublet::{descriptor::*, sim};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// let counts = DescriptorCounts::new().with(DescriptorKind::UniformBuffer, 256);
+    /// let info = TransientSetsCreateInfo { counts, ..Default::default() };
+    /// assert_eq!(TransientSets::new(&device, &info)?.statistics().pools, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(
+        device: &DescriptorDevice,
+        info: &TransientSetsCreateInfo,
+    ) -> Result<Self, CreateTransientSetsError> {
+        let missing = DescriptorFeatures::MAINTENANCE1 - device.features();
+        if !missing.is_empty() {
+            return Err(CreateTransientSetsError::Unsupported { missing });
+        }
+        if info.sets_per_pool == 0 || info.max_sets_per_pool == 0 {
+            return Err(CreateTransientSetsError::NoSets);
+        }
+        let (min_pools, max_pools) = (info.min_pools, info.max_pools);
+        if min_pools > max_pools || max_pools == 0 {
+            return Err(CreateTransientSetsError::MinPools { min_pools, max_pools });
+        }
+        let bounds = Bounds {
+            sets: info.sets_per_pool,
+            max_sets: info.max_sets_per_pool.max(info.sets_per_pool),
+            template: Some(info.counts).filter(|counts| !counts.is_zero()),
+            shared: info.share_pools,
+        };
+        let after_bind = info.flags.contains(vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND);
+        let mut sets = Self {
+            device: device.clone(),
+            info: info.clone(),
+            bounds,
+            lists: [List::new(Learned::default()), List::new(Learned::default())],
+            plain: if after_bind { AFTER_BIND } else { PLAIN },
+            pools_created: 0,
+            peak_pools: 0,
+            refusals: 0,
+            not_sync: PhantomData,
+        };
+        // What fails on the way drops the value, and with it the pools, which nobody has used.
+        sets.reserve(min_pools).map_err(|source| CreateTransientSetsError::Pool { source })?;
+        Ok(sets)
+    }
+
+    /// Sees to it that there are so many free pools, if it is known how large they have to be: from the create-info, or from what was
+    /// recorded. Not more than [`max_pools`](TransientSetsCreateInfo::max_pools) in all.
+    ///
+    /// # Errors
+    /// [`CreateDescriptorPoolError`]. Pools that were made before the failure stay.
+    ///
+    /// ```
+    /// # use sublet::{descriptor::*, sim};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// let counts = DescriptorCounts::new().with(DescriptorKind::UniformBuffer, 256);
+    /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo { counts, ..Default::default() })?;
+    /// sets.reserve(6)?;
+    /// assert_eq!(sets.statistics().free_pools, 6);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn reserve(&mut self, free_pools: usize) -> Result<(), CreateDescriptorPoolError> {
+        let which = self.plain;
+        while self.lists[which].free.len() < free_pools && self.pools() < self.info.max_pools {
+            let size = self.next_size(which, &DescriptorCounts::new());
+            if size.counts.is_zero() {
+                break;
+            }
+            let region = self.create_pool(which, &size)?;
+            self.lists[which].free.push(region);
+        }
+        Ok(())
+    }
+
+    /// What the next pool of a list is to hold.
+    fn next_size(&mut self, which: usize, need: &DescriptorCounts) -> Size {
+        let list = &mut self.lists[which];
+        match self.bounds.template {
+            Some(counts) if self.info.sizing == PoolSizing::Fixed => {
+                Size { grants: self.info.sets_per_pool, counts: counts.max(need) }
+            }
+            _ => {
+                let used = list.used();
+                list.learned.pool_size(&self.bounds, &used, need)
+            }
+        }
+    }
+
+    /// Makes a pool, which is in no place of its list yet.
+    fn create_pool(&mut self, which: usize, size: &Size) -> Result<RegionId, CreateDescriptorPoolError> {
+        let mut flags = self.info.flags;
+        if which == AFTER_BIND {
+            flags |= vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND;
+        }
+        let info = DescriptorPoolInfo {
+            max_sets: size.grants,
+            counts: size.counts,
+            flags,
+            mutable_types: &self.info.mutable_types,
+            name: &self.info.name,
+            ordinal: self.pools_created + 1,
+        };
+        let pool = DescriptorPool::create(&self.device, &info)?;
+        self.pools_created += 1;
+        let region = self.lists[which].insert(pool);
+        self.peak_pools = self.peak_pools.max(self.pools());
+        Ok(region)
+    }
+
+    fn pools(&self) -> usize {
+        self.lists.iter().map(|list| list.len).sum()
+    }
+
+    #[cfg(test)]
+    fn validate(&self) {
+        self.lists.iter().for_each(List::validate);
+    }
+}

@@ -1,0 +1,190 @@
+//! What becomes of pools: they wait for the device, are reset, and go at the end.
+
+use super::{CollectError, TransientSets};
+use crate::descriptor::DescriptorQuirks;
+use crate::metadata::RegionId;
+use crate::retire::{Clock, Ticket};
+
+impl TransientSets {
+    /// All sets that were allocated since the last call are of the recording that `ticket` stands for.
+    ///
+    /// Call it when a recording is complete, before or after it is submitted: once for each command buffer, or once a frame. Without
+    /// sets since the last call it does nothing.
+    ///
+    /// ```
+    /// # use sublet::{descriptor::*, retire::Clock, sim}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// # let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
+    /// let ticket = clock.open(lane);
+    /// // Here sets are allocated and recorded.
+    /// sets.flush(ticket);
+    /// clock.submit(ticket, 1)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn flush(&mut self, ticket: Ticket) {
+        for list in &mut self.lists {
+            list.flush(ticket, self.info.share_pools);
+        }
+    }
+
+    /// Resets the pools whose recordings are done, and returns how many that were. Their sets are gone.
+    ///
+    /// # Errors
+    /// [`CollectError`] if the driver did not reset some. They are tried again next time; all others are free.
+    ///
+    /// ```
+    /// # use sublet::{descriptor::*, retire::Clock, sim}; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = vk::DescriptorSetLayoutCreateInfo::default();
+    /// # let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }?;
+    /// # let layout = unsafe { SetLayout::new(handle, &info) }?;
+    /// # let clock = Clock::new();
+    /// # let lane = clock.add_lane()?;
+    /// # let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
+    /// let ticket = clock.open(lane);
+    /// // SAFETY: the layout is live, and nothing uses the set.
+    /// unsafe { sets.allocate(&layout) }?;
+    /// sets.flush(ticket);
+    /// assert_eq!(sets.collect(&clock)?, 0);
+    /// clock.discard(ticket)?; // it is not submitted after all
+    /// assert_eq!(sets.collect(&clock)?, 1);
+    /// # drop(sets);
+    /// # unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
+        let leaks = self.device.quirks().contains(DescriptorQuirks::RESET_LEAKS);
+        let (mut collected, mut left, mut first) = (0, 0, None);
+        for which in 0..self.lists.len() {
+            self.lists[which].collect(clock);
+            let mut kept = 0;
+            for at in 0..self.lists[which].ready.len() {
+                let region = self.lists[which].ready[at];
+                if leaks {
+                    self.destroy_free(which, region);
+                    collected += 1;
+                    continue;
+                }
+                let list = &mut self.lists[which];
+                let Some(slot) = list.slot_mut(region) else { continue };
+                // SAFETY: the pool is this value's alone. The device is done with its sets: all tickets that they were flushed with
+                // are done, which is what callers of `allocate` promised.
+                match unsafe { slot.pool.reset(&self.device) } {
+                    Ok(()) => {
+                        list.recycle(region);
+                        collected += 1;
+                    }
+                    Err(error) => {
+                        list.ready[kept] = region;
+                        kept += 1;
+                        first = first.or(Some(error));
+                    }
+                }
+            }
+            self.lists[which].ready.truncate(kept);
+            left += kept;
+        }
+        match first {
+            Some(source) => Err(CollectError { collected, left, source }),
+            None => Ok(collected),
+        }
+    }
+
+    /// Destroys free pools, the longest unused first, until [`min_pools`](super::TransientSetsCreateInfo::min_pools) are left or none
+    /// is free. Returns how many went.
+    ///
+    /// Pools that stay free over many frames are more than is needed: call this when a level is over, or memory is short.
+    ///
+    /// ```
+    /// # use sublet::{descriptor::*, sim};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// let counts = DescriptorCounts::new().with(DescriptorKind::UniformBuffer, 256);
+    /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo { counts, ..Default::default() })?;
+    /// sets.reserve(6)?;
+    /// assert_eq!(sets.trim(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn trim(&mut self) -> usize {
+        let before = self.pools();
+        for which in 0..self.lists.len() {
+            self.lists[which].close_idle();
+            while self.pools() > self.info.min_pools {
+                let list = &mut self.lists[which];
+                let region = if list.ready.is_empty() {
+                    if list.free.is_empty() {
+                        break;
+                    }
+                    list.free.remove(0)
+                } else {
+                    list.ready.remove(0)
+                };
+                self.destroy_free(which, region);
+            }
+        }
+        before - self.pools()
+    }
+
+    /// Destroys a pool that is in no place, and that the device does not use: it has no sets, or the tickets of all of them are done.
+    pub(super) fn destroy_free(&mut self, which: usize, region: RegionId) {
+        debug_assert!(self.lists[which].is_idle(region), "the device may use it");
+        if let Some(pool) = self.lists[which].remove(region) {
+            // SAFETY: the device is done with its sets, as callers of `allocate` promised: see above.
+            unsafe { pool.destroy(&self.device) };
+        }
+    }
+
+    /// Destroys all pools, and all sets with them. Nothing needs to be flushed or collected before.
+    ///
+    /// A value that is dropped instead destroys the pools that the device is known to be done with. Others would be destroyed under
+    /// the device's hands: they are left alone, and a `tracing` warning says so.
+    ///
+    /// # Safety
+    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after `vkDeviceWaitIdle`.
+    ///
+    /// ```
+    /// # use sublet::{descriptor::*, sim};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+    /// let sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
+    /// // SAFETY: the device is idle.
+    /// unsafe { sets.destroy() };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub unsafe fn destroy(mut self) {
+        for list in &mut self.lists {
+            for pool in list.take_all() {
+                // SAFETY: the caller's own promise.
+                unsafe { pool.destroy(&self.device) };
+            }
+        }
+    }
+}
+
+impl Drop for TransientSets {
+    fn drop(&mut self) {
+        let mut left = 0_usize;
+        for list in &mut self.lists {
+            let busy: Vec<RegionId> = list.regions().filter(|&region| !list.is_idle(region)).collect();
+            for region in busy {
+                // The handle is forgotten, not the pool destroyed.
+                left += usize::from(list.remove(region).is_some());
+            }
+            for pool in list.take_all() {
+                // SAFETY: the device is done with its sets: it has none, or the tickets of all of them are done, as callers of
+                // `allocate` promised.
+                unsafe { pool.destroy(&self.device) };
+            }
+        }
+        if left != 0 {
+            tracing::warn!(
+                target: "sublet::descriptor", pools = left, name = %self.info.name,
+                "transient sets were dropped while the device may use some: their pools are not destroyed"
+            );
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Every call that can fail does so in turn: what was asked for fails whole, or comes another way, and nothing is left behind.
+
+use std::error::Error;
+
+use ash::vk;
+use sublet::descriptor::{
+    CreateDescriptorPoolError, CreateTransientSetsError, TransientError, TransientSets,
+    TransientSetsCreateInfo,
+};
+
+use crate::rig::*;
+
+const RESULTS: [vk::Result; 6] = [
+    vk::Result::ERROR_OUT_OF_HOST_MEMORY,
+    vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+    vk::Result::ERROR_DEVICE_LOST,
+    vk::Result::ERROR_FRAGMENTATION,
+    vk::Result::ERROR_OUT_OF_POOL_MEMORY,
+    vk::Result::ERROR_UNKNOWN,
+];
+
+/// The driver's own words are at the end of the sources.
+fn ends_with(error: &(dyn Error + 'static), result: vk::Result) {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    assert_eq!(error.downcast_ref::<vk::Result>(), Some(&result), "{error}");
+}
+
+#[test]
+fn pools_for_the_start_are_all_made_or_none() {
+    let rig = Rig::new();
+    for result in RESULTS {
+        for nth in 0..5 {
+            let info = TransientSetsCreateInfo { min_pools: 5, ..fixed(4, &[size(UNIFORM, 4)]) };
+            rig.gpu.faults().fail_nth("vkCreateDescriptorPool", nth, result);
+            let before = rig.gpu.calls("vkDestroyDescriptorPool");
+            match TransientSets::new(&rig.device, &info) {
+                Err(error @ CreateTransientSetsError::Pool { .. }) => ends_with(&error, result),
+                other => panic!("{other:?}"),
+            }
+            assert_eq!(rig.gpu.calls("vkDestroyDescriptorPool") - before, nth);
+        }
+    }
+    rig.end();
+}
+
+/// Three frames of 20 sets out of pools of eight, each reset once; errors are passed on.
+fn work(rig: &Rig, sets: &mut TransientSets, layout: &sublet::descriptor::SetLayout) -> Vec<vk::Result> {
+    let mut failed = Vec::new();
+    for _ in 0..3 {
+        for _ in 0..20 {
+            if let Err(error) = allocate(sets, layout) {
+                match error {
+                    TransientError::Driver { source } | TransientError::Refused { source, .. } => {
+                        failed.push(source.result);
+                    }
+                    TransientError::Pool { source: CreateDescriptorPoolError::Driver { source } } => {
+                        failed.push(source.result);
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        let ticket = rig.open();
+        sets.flush(ticket);
+        rig.discard(ticket);
+        if let Err(error) = sets.collect(&rig.clock) {
+            failed.push(error.source.result);
+            assert_eq!(error.left, 1);
+        }
+    }
+    failed
+}
+
+#[test]
+fn each_call_fails_in_turn_and_everything_goes_on() {
+    for call in ["vkCreateDescriptorPool", "vkAllocateDescriptorSets", "vkResetDescriptorPool"] {
+        for result in RESULTS {
+            for nth in 0..60 {
+                let mut rig = Rig::new();
+                let layout = rig.layout(&[(UNIFORM, 1)]);
+                let info = TransientSetsCreateInfo { min_pools: 0, ..fixed(8, &[size(UNIFORM, 8)]) };
+                let mut sets = rig.sets(&info);
+                rig.gpu.faults().fail_nth(call, nth, result);
+                let failed = work(&rig, &mut sets, &layout);
+                rig.gpu.faults().clear();
+                let statistics = sets.statistics();
+                let refused = u64::from(result == vk::Result::ERROR_OUT_OF_POOL_MEMORY);
+                assert!(failed.len() <= 1, "{failed:?}");
+                assert_eq!(
+                    statistics.sets_allocated
+                        + u64::from(failed.len() == 1 && call != "vkResetDescriptorPool"),
+                    60
+                );
+                assert!(statistics.pools <= 4, "{statistics:?}");
+                assert!(statistics.refusals <= refused);
+                // What the reset missed is reset by the next collect.
+                sets.collect(&rig.clock).unwrap();
+                let statistics = sets.statistics();
+                assert_eq!((statistics.live_sets, statistics.free_pools), (0, statistics.pools));
+                let live = rig.live_pools();
+                assert_eq!(live, u64::try_from(statistics.pools).unwrap(), "{call} {nth} {result:?}");
+                drop(sets);
+                assert_eq!(rig.live_pools(), 0);
+                rig.gpu.assert_silent();
+                if rig.gpu.calls(call) <= nth {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_pool_that_was_not_reset_is_not_used_and_is_tried_again() {
+    let mut rig = Rig::new();
+    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    many(&mut sets, &layout, 24);
+    let ticket = rig.open();
+    sets.flush(ticket);
+    rig.discard(ticket);
+    rig.gpu.faults().fail_nth("vkResetDescriptorPool", 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let error = sets.collect(&rig.clock).unwrap_err();
+    assert_eq!((error.collected, error.left), (2, 1));
+    ends_with(&error, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    assert_eq!(sets.statistics().free_pools, 2);
+    many(&mut sets, &layout, 16);
+    assert_eq!(sets.statistics().pools, 3);
+    assert_eq!(sets.collect(&rig.clock), Ok(1));
+    destroy(sets);
+    rig.end();
+}
+
+#[test]
+fn a_driver_that_resets_nothing_any_more_loses_nothing() {
+    let mut rig = Rig::new();
+    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    rig.gpu.faults().fail_always("vkResetDescriptorPool", vk::Result::ERROR_DEVICE_LOST);
+    for frame in 1..=4 {
+        many(&mut sets, &layout, 24);
+        let ticket = rig.open();
+        sets.flush(ticket);
+        rig.discard(ticket);
+        assert_eq!(sets.collect(&rig.clock).unwrap_err().left, 3 * frame);
+    }
+    assert_eq!(sets.trim(), 10, "destroying does what resetting would");
+    drop(sets);
+    rig.end();
+}
+
+#[test]
+fn dropped_with_sets_that_the_device_may_use_pools_are_left_alone() {
+    let mut rig = Rig::new();
+    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    let set = allocate(&mut sets, &layout).unwrap();
+    rig.gpu.hold_submissions(true);
+    rig.submit(&layout, &[set]);
+    sets.flush(rig.open());
+    drop(sets);
+    rig.gpu.assert_silent();
+    assert_eq!(rig.live_pools(), 1, "the spare had no sets");
+    rig.gpu.hold_submissions(false);
+}

@@ -1,0 +1,211 @@
+//! Layouts of all kinds: what each takes from a pool, and from which.
+
+use ash::vk;
+use sublet::descriptor::{
+    CreateDescriptorPoolError, DescriptorCounts, DescriptorKind, PoolSizing, SetLayout, TransientError,
+    TransientSets, TransientSetsCreateInfo,
+};
+use sublet::sim::DescriptorPoolPolicy;
+
+use crate::rig::*;
+
+type LayoutFlags = vk::DescriptorSetLayoutCreateFlags;
+const INLINE: vk::DescriptorType = vk::DescriptorType::INLINE_UNIFORM_BLOCK;
+
+/// A last binding of at most so many images.
+fn variable_layout(rig: &mut Rig, most: u32) -> SetLayout {
+    let bindings = bindings(&[(UNIFORM, 1), (IMAGE, most)]);
+    let flags = [vk::DescriptorBindingFlags::empty(), vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT];
+    let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
+    rig.layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut flags))
+}
+
+fn allocate_variable(
+    sets: &mut TransientSets,
+    layout: &SetLayout,
+    count: u32,
+) -> Result<vk::DescriptorSet, TransientError> {
+    // SAFETY: as for `allocate`.
+    unsafe { sets.allocate_variable(layout, count) }
+}
+
+#[test]
+fn a_variable_count_takes_what_is_asked_and_not_the_maximum() {
+    for policy in POLICIES {
+        let mut rig = Rig::with_policy(policy);
+        let layout = variable_layout(&mut rig, 1000);
+        let mut sets = rig.sets(&fixed(64, &[size(UNIFORM, 64), size(IMAGE, 1000)]));
+        for _ in 0..50 {
+            allocate_variable(&mut sets, &layout, 20).unwrap();
+        }
+        assert_eq!(sets.statistics().sealed, 0, "{policy:?}");
+        allocate_variable(&mut sets, &layout, 1).unwrap();
+        assert_eq!(sets.statistics().free_pools, 0, "the second pool is open");
+        let error = TransientError::VariableCount { count: 1001, max: 1000 };
+        assert_eq!(allocate_variable(&mut sets, &layout, 1001), Err(error));
+        let pools = sets.statistics().pools;
+        allocate(&mut sets, &layout).unwrap();
+        assert_eq!(sets.statistics().pools, pools + 1, "without a count it is the maximum");
+        allocate_variable(&mut sets, &layout, 0).unwrap();
+        destroy(sets);
+        rig.end();
+    }
+}
+
+#[test]
+fn inline_uniform_blocks_are_counted_in_bytes_and_in_bindings() {
+    for policy in POLICIES {
+        let mut rig = Rig::with_policy(policy);
+        let layout = rig.layout(&[(INLINE, 64), (INLINE, 32)]);
+        let small = rig.layout(&[(INLINE, 4)]);
+        let info = TransientSetsCreateInfo {
+            counts: DescriptorCounts::new()
+                .with(DescriptorKind::InlineUniformBlock, 96 * 5)
+                .with_inline_uniform_bindings(20),
+            sizing: PoolSizing::Fixed,
+            ..Default::default()
+        };
+        let mut sets = rig.sets(&info);
+        // Bytes end first,
+        many(&mut sets, &layout, 6);
+        assert_eq!(sets.statistics().free_pools, 0);
+        let ticket = rig.open();
+        sets.flush(ticket);
+        rig.discard(ticket);
+        sets.collect(&rig.clock).unwrap();
+        // and here bindings do.
+        many(&mut sets, &small, 20);
+        assert_eq!(sets.statistics().free_pools, 1);
+        allocate(&mut sets, &small).unwrap();
+        assert_eq!(sets.statistics().free_pools, 0);
+        destroy(sets);
+        // Learned from the layouts alone.
+        let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+        for at in 0..300 {
+            allocate(&mut sets, if at % 3 == 0 { &layout } else { &small }).unwrap();
+        }
+        destroy(sets);
+        rig.end();
+    }
+}
+
+#[test]
+fn a_layout_without_descriptors_has_sets() {
+    let mut rig = Rig::with_policy(DescriptorPoolPolicy::Strict);
+    let layout = rig.layout(&[]);
+    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    many(&mut sets, &layout, 200);
+    destroy(sets);
+    rig.end();
+}
+
+#[test]
+fn sets_that_are_updated_after_they_are_bound_have_pools_of_their_own() {
+    let mut rig = Rig::with_policy(DescriptorPoolPolicy::Strict);
+    let plain = rig.layout(&[(UNIFORM, 1)]);
+    let after_bind = rig.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
+    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    allocate(&mut sets, &plain).unwrap();
+    assert_eq!(rig.device.update_after_bind_used(), 0);
+    allocate(&mut sets, &after_bind).unwrap();
+    assert_eq!(rig.device.update_after_bind_used(), 64);
+    assert_eq!(sets.statistics().pools, 2);
+    many(&mut sets, &plain, 63);
+    many(&mut sets, &after_bind, 63);
+    assert_eq!(sets.statistics().pools, 2, "each counts for itself");
+    let ticket = rig.open();
+    sets.flush(ticket);
+    rig.discard(ticket);
+    assert_eq!(sets.collect(&rig.clock), Ok(2));
+    destroy(sets);
+    // All pools for update after bind: then one will do for both.
+    let info = TransientSetsCreateInfo {
+        flags: vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,
+        ..Default::default()
+    };
+    let mut sets = rig.sets(&info);
+    allocate(&mut sets, &plain).unwrap();
+    allocate(&mut sets, &after_bind).unwrap();
+    assert_eq!(sets.statistics().pools, 1);
+    destroy(sets);
+    rig.end();
+}
+
+#[test]
+fn the_devices_limit_for_update_after_bind_is_kept() {
+    let limits = sublet::sim::profiles::DescriptorLimits {
+        max_update_after_bind_descriptors_in_all_pools: 100,
+        ..sublet::sim::profiles::Profile::by_name("nvidia-h200").unwrap().limits.descriptors
+    };
+    let mut rig = Rig::with(|builder| {
+        builder.descriptor_limits(limits).descriptor_pools(DescriptorPoolPolicy::NeverRefuses)
+    });
+    let layout = rig.layout_with(&[(UNIFORM, 1)], LayoutFlags::UPDATE_AFTER_BIND_POOL);
+    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    let mut got = 0;
+    let error = loop {
+        match allocate(&mut sets, &layout) {
+            Ok(_) => got += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(got, 100, "smaller pools use up what is left");
+    let source = CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1, left: 0 };
+    assert_eq!(error, TransientError::Pool { source });
+    destroy(sets);
+    rig.end();
+}
+
+#[test]
+fn layouts_that_have_no_sets_are_refused_before_any_vulkan_call() {
+    let rig = Rig::new();
+    for flags in [
+        LayoutFlags::PUSH_DESCRIPTOR_KHR,
+        LayoutFlags::DESCRIPTOR_BUFFER_EXT,
+        LayoutFlags::HOST_ONLY_POOL_EXT,
+    ] {
+        let bindings = bindings(&[(UNIFORM, 1)]);
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(flags);
+        // SAFETY: the create-info is valid, and the layout only looked at.
+        let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
+        let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+        let calls = rig.gpu.call_counts();
+        assert_eq!(allocate(&mut sets, &layout), Err(TransientError::NoSetsOfLayout { flags }));
+        assert_eq!(rig.gpu.call_counts(), calls);
+    }
+    rig.end();
+}
+
+/// A binding of mutable descriptors.
+fn mutable_layout(rig: &mut Rig, count: u32, types: &[vk::DescriptorType]) -> SetLayout {
+    let bindings = bindings(&[(vk::DescriptorType::MUTABLE_EXT, count)]);
+    let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(types)];
+    let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
+    rig.layout_of(&vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut mutable))
+}
+
+#[test]
+fn mutable_descriptors_come_from_pools_that_take_the_types_of_all_layouts() {
+    for mutable_types in [vec![], vec![UNIFORM, STORAGE, IMAGE]] {
+        let mut rig = Rig::with(|builder| {
+            builder.extension("VK_EXT_mutable_descriptor_type").descriptor_pools(DescriptorPoolPolicy::Strict)
+        });
+        let buffers = mutable_layout(&mut rig, 3, &[UNIFORM, STORAGE]);
+        let images = mutable_layout(&mut rig, 2, &[IMAGE]);
+        let info = TransientSetsCreateInfo { mutable_types: mutable_types.clone(), ..Default::default() };
+        let mut sets = rig.sets(&info);
+        for _ in 0..100 {
+            allocate(&mut sets, &buffers).unwrap();
+            allocate(&mut sets, &images).unwrap();
+        }
+        let texels = mutable_layout(&mut rig, 1, &[UNIFORM, vk::DescriptorType::STORAGE_TEXEL_BUFFER]);
+        let got = allocate(&mut sets, &texels);
+        let descriptor_type = vk::DescriptorType::STORAGE_TEXEL_BUFFER;
+        match got {
+            Ok(_) => assert!(mutable_types.is_empty()),
+            Err(error) => assert_eq!(error, TransientError::MutableType { descriptor_type }),
+        }
+        destroy(sets);
+        rig.end();
+    }
+}

@@ -1,0 +1,12 @@
+//! Transient descriptor sets as a program uses them, on simulated drivers that end pools in all the ways that real ones do.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
+
+mod creation;
+mod exhaustion;
+mod faults;
+mod growth;
+mod kinds;
+mod quirks;
+mod random;
+mod recycling;
+mod rig;

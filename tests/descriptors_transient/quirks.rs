@@ -1,0 +1,78 @@
+//! Faults of drivers, known to the library and unknown.
+
+use sublet::descriptor::{DescriptorQuirks, TransientSets};
+use sublet::sim::DescriptorQuirk;
+
+use crate::rig::*;
+
+/// Frames of 20 sets out of pools of eight, and what was used at the end.
+fn work(rig: &mut Rig, frames: u32) -> TransientSets {
+    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    for _ in 0..frames {
+        many(&mut sets, &layout, 20);
+        let ticket = rig.open();
+        sets.flush(ticket);
+        rig.discard(ticket);
+        assert_eq!(sets.collect(&rig.clock), Ok(3));
+    }
+    sets
+}
+
+#[test]
+fn a_reset_that_keeps_the_count_of_sets_gives_all_of_the_pool_back() {
+    let mut rig =
+        Rig::with_quirk(DescriptorQuirk::SET_COUNT_SURVIVES_RESET, DescriptorQuirks::RESET_KEEPS_SET_COUNT);
+    let sets = work(&mut rig, 30);
+    let statistics = sets.statistics();
+    assert_eq!((statistics.pools_created, statistics.refusals), (3, 0));
+    destroy(sets);
+    rig.end();
+}
+
+#[test]
+fn a_driver_that_is_not_known_to_keep_the_count_gets_new_pools_instead_of_errors() {
+    let mut rig = Rig::with_quirk(DescriptorQuirk::SET_COUNT_SURVIVES_RESET, DescriptorQuirks::empty());
+    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    for _ in 0..30 {
+        many(&mut sets, &layout, 20);
+        let ticket = rig.open();
+        sets.flush(ticket);
+        rig.discard(ticket);
+        sets.collect(&rig.clock).unwrap();
+    }
+    let statistics = sets.statistics();
+    assert!(statistics.pools <= 6, "worn pools are destroyed: {statistics:?}");
+    assert_eq!(rig.live_pools(), u64::try_from(statistics.pools).unwrap());
+    destroy(sets);
+    rig.end();
+}
+
+#[test]
+fn where_a_reset_leaks_pools_are_made_anew() {
+    let mut rig = Rig::with_quirk(DescriptorQuirk::RESET_LEAKS, DescriptorQuirks::RESET_LEAKS);
+    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    for _ in 0..30 {
+        many(&mut sets, &layout, 20);
+        let ticket = rig.open();
+        sets.flush(ticket);
+        rig.discard(ticket);
+        assert_eq!(sets.collect(&rig.clock), Ok(3));
+        assert_eq!(rig.gpu.leaked_descriptor_sets(), 0);
+    }
+    assert_eq!(rig.gpu.calls("vkResetDescriptorPool"), 0);
+    destroy(sets);
+    rig.end();
+}
+
+#[test]
+fn fragmentation_does_not_come_where_nothing_is_freed() {
+    let mut rig = Rig::with_quirk(DescriptorQuirk::FRAGMENTS, DescriptorQuirks::FRAGMENTS);
+    let sets = work(&mut rig, 100);
+    let statistics = sets.statistics();
+    assert_eq!((statistics.refusals, statistics.pools_created), (0, 3));
+    destroy(sets);
+    rig.end();
+}
