@@ -139,7 +139,9 @@ struct Region<C> {
     live: bool,
 }
 
-/// Divides vectors of counts among grants. See the [module](self).
+/// Divides vectors of counts among grants: regions that hold so many of each kind, as descriptor pools do.
+///
+/// Grants have no offsets and no keys: one is like the other, and who frees one says what was in it.
 ///
 /// # Complexity
 /// O(1) in the number of regions for everything with a region; [`allocate`](Self::allocate) looks at them in turn. Each comparison
