@@ -27,6 +27,10 @@
 //!   | `SUBLET-vkFreeMemory-callbacks` | memory was allocated with allocation callbacks and is freed without, or the other way round |
 //!   | `SUBLET-not-sparse`, `SUBLET-sparse-page`, `SUBLET-sparse-image` | `vkQueueBindSparse` for what is no sparse buffer, or for less than whole pages |
 //!   | `SUBLET-update-while-pending` | a descriptor with `UPDATE_AFTER_BIND` and without `UPDATE_UNUSED_WHILE_PENDING` is updated after a submission that still uses its set |
+//!   | `SUBLET-no-kernel`, `SUBLET-kernel-panicked` | a dispatch for which there is no closure, or whose closure panicked |
+//!   | `SUBLET-descriptor-binding`, and others that [`Kernel`] lists | a shader looks at a descriptor that is not there, or not what it should be |
+//!   | `SUBLET-descriptor-too-many` | `vkGetDescriptorEXT` was asked for more than 2^24 different descriptors |
+//!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
 //!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
@@ -36,6 +40,12 @@
 //!   driver lets through is counted, [`Gpu::descriptor_pool_overruns`], and known faults of drivers can be switched on,
 //!   [`DescriptorQuirk`]. What sets hold and command buffers have bound can be looked at: [`Gpu::descriptor`],
 //!   [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
+//! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of a set
+//!   are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes are
+//!   known again, so that one that was overwritten or never written is not taken for another.
+//! - **Compute shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch runs it in its place
+//!   in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants, device addresses. What a
+//!   shader finds is checked when it looks, see [`Kernel`].
 //! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]: what they
 //!   use must not be destroyed before. There may be several queues, each with its own order, see [`GpuBuilder::queues`].
 //! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the device.
@@ -90,8 +100,8 @@
 //!
 //! # What it does not simulate
 //!
-//! - Drawing and shaders, and every function that has nothing to do with memory or descriptors: they are not offered, and
-//!   `vkGetDeviceProcAddr` says so.
+//! - Drawing, and every function that has nothing to do with memory, descriptors or dispatches: they are not offered, and
+//!   `vkGetDeviceProcAddr` says so. Of a shader module only the first word is read.
 //! - Samplers and views beyond their lives: what a sampler does to texels, and which part of an image a view shows.
 //! - Null descriptors, acceleration structures in descriptors, pools that allocate more than they were made for
 //!   (`VK_NV_descriptor_pool_overallocation`), and embedded or YCbCr samplers.

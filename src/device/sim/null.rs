@@ -13,12 +13,12 @@ use ash::vk::Handle as _;
 use parking_lot::Mutex;
 
 use super::chain;
-use super::descriptors;
 use super::entry::{EntryPoint, entries};
 use super::extensions;
 use super::gpu::Gpu;
-use super::profiles::Profile;
+use super::profiles::{DescriptorBufferLimits, Profile};
 use super::state::Hub;
+use super::{descriptor_buffer, descriptors};
 use crate::base::cast::{host_size, widen};
 
 /// A GPU whose device does nothing: see the [module](super) for the one that does something.
@@ -26,8 +26,8 @@ use crate::base::cast::{host_size, widen};
 /// The objects are ash's own. Memory types, heaps and limits are the profile's. Memory is a number and holds no bytes;
 /// **what `vkMapMemory` returns points nowhere and must not be read or written**. Buffers and images have simple
 /// requirements: the size of what was asked for, the profile's alignment, every memory type. Descriptor pools never refuse,
-/// and their sets are handles and nothing else. Nothing is checked, nothing is
-/// counted, nothing leaks. Functions that have nothing to do with memory, such as those of queues, are the simulated device's.
+/// and their sets are handles and nothing else; descriptors in memory have the profile's sizes, and no bytes are written.
+/// Nothing is checked, nothing is counted, nothing leaks. Functions that have nothing to do with memory, such as those of queues, are the simulated device's.
 ///
 /// # Complexity
 ///
@@ -160,6 +160,7 @@ struct Header {
     /// Alignments as powers of two.
     buffer_alignment: u32,
     image_alignment: u32,
+    descriptors: DescriptorBufferLimits,
 }
 
 /// What the handles of null devices point to. It is never freed, so that a stale handle stays harmless; this list keeps
@@ -174,6 +175,7 @@ pub(super) fn handle(profile: &Profile) -> vk::Device {
         type_bits: profile.all_types(),
         buffer_alignment: profile.buffers.alignment.max(1).trailing_zeros(),
         image_alignment: image.max(1).trailing_zeros(),
+        descriptors: profile.limits.descriptor_buffer.unwrap_or_default(),
     };
     let header: &Header = Box::leak(Box::new(header));
     HEADERS.lock().push(header);
@@ -191,10 +193,21 @@ unsafe fn header(device: vk::Device) -> &'static Header {
     unsafe { &*header }
 }
 
+/// The sizes of a null device's descriptors: all 0, if its profile has no descriptor buffers.
+///
+/// # Safety
+///
+/// `device` is a null device.
+pub(super) unsafe fn descriptor_limits(device: vk::Device) -> DescriptorBufferLimits {
+    // SAFETY: the caller's promise: its handle came from `handle`.
+    unsafe { header(device) }.descriptors
+}
+
 /// The null device's entry point of a name, where it has one of its own.
 pub(super) fn function(name: &str) -> vk::PFN_vkVoidFunction {
     let found = |entry: &&EntryPoint| entry.offers.iter().any(|offer| offer.name == name);
-    ENTRIES.iter().chain(descriptors::NULL_ENTRIES).find(found).map(|entry| entry.function)
+    let descriptors = descriptors::NULL_ENTRIES.iter().chain(descriptor_buffer::NULL_ENTRIES);
+    ENTRIES.iter().chain(descriptors).find(found).map(|entry| entry.function)
 }
 
 entries! {

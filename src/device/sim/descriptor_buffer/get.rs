@@ -146,18 +146,20 @@ fn write_image(
     image: &vk::DescriptorImageInfo,
     to: &mut [u8],
 ) -> bool {
-    let view = image.image_view;
+    let (view, layout) = (image.image_view, image.image_layout);
     if kind != Type::COMBINED_IMAGE_SAMPLER {
         return state
             .descriptor_bytes
-            .encode(Meaning::Image { kind, view, sampler: vk::Sampler::null() }, to);
+            .encode(Meaning::Image { kind, view, sampler: vk::Sampler::null(), layout }, to);
     }
     if limits.single_array {
-        return state.descriptor_bytes.encode(Meaning::Image { kind, view, sampler: image.sampler }, to);
+        return state
+            .descriptor_bytes
+            .encode(Meaning::Image { kind, view, sampler: image.sampler, layout }, to);
     }
     // The program moves the two parts into two arrays: each is a descriptor of its own.
     let Some((first, second)) = to.split_at_mut_checked(limits.sampled_image) else { return false };
-    state.descriptor_bytes.encode(Meaning::Image { kind, view, sampler: vk::Sampler::null() }, first)
+    state.descriptor_bytes.encode(Meaning::Image { kind, view, sampler: vk::Sampler::null(), layout }, first)
         && state.descriptor_bytes.encode(Meaning::Sampler(image.sampler), second)
 }
 

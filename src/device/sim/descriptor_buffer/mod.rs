@@ -8,8 +8,10 @@
 //! Every driver has its own sizes, see [`DescriptorBufferLimits`].
 
 mod bind;
+mod find;
 mod get;
 mod layout;
+mod null;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -22,8 +24,10 @@ use super::entry::{call, entries, on_device};
 use super::profiles::DescriptorBufferLimits;
 use super::state::{Device, Hub};
 
-pub(super) use layout::{BindingShape, SetPlaces};
-pub(super) use table::{DescriptorTable, Meaning};
+pub(super) use find::{descriptor, parts};
+use layout::SetPlaces;
+pub(super) use null::ENTRIES as NULL_ENTRIES;
+pub(super) use table::DescriptorTable;
 
 entries! {
     Device void vk::PFN_vkGetDescriptorSetLayoutSizeEXT = layout_size:

@@ -25,6 +25,7 @@ pub(in crate::device::sim) enum Meaning {
         kind: vk::DescriptorType,
         view: vk::ImageView,
         sampler: vk::Sampler,
+        layout: vk::ImageLayout,
     },
     Sampler(vk::Sampler),
     AccelerationStructure(u64),
@@ -144,8 +145,12 @@ mod tests {
         let (mut one, mut other) = ([0; 4], [0; 4]);
         let sampler = vk::Sampler::from_raw(7);
         let view = vk::ImageView::from_raw(7);
-        let image =
-            Meaning::Image { kind: vk::DescriptorType::SAMPLED_IMAGE, view, sampler: vk::Sampler::null() };
+        let image = Meaning::Image {
+            kind: vk::DescriptorType::SAMPLED_IMAGE,
+            view,
+            sampler: vk::Sampler::null(),
+            layout: vk::ImageLayout::GENERAL,
+        };
         assert!(table.encode(Meaning::Sampler(sampler), &mut one));
         assert!(table.encode(image, &mut other));
         assert_ne!(one, other);

@@ -9,6 +9,7 @@ use super::contents::Descriptor;
 use super::pipeline_layout::PipelineLayout;
 use crate::device::sim::Gpu;
 use crate::device::sim::commands::{Bindings, Bound};
+use crate::device::sim::descriptor_buffer;
 use crate::device::sim::state::DeviceState;
 
 impl Gpu {
@@ -83,8 +84,8 @@ impl Gpu {
         })
     }
 
-    /// The descriptor that a shader finds at a set's number, a binding and an array element, of a set or of push descriptors,
-    /// where a command buffer ends now; and the dynamic offset that is added to its own, in bytes. See
+    /// The descriptor that a shader finds at a set's number, a binding and an array element, of a set, of push descriptors or in
+    /// a descriptor buffer, where a command buffer ends now; and the dynamic offset that is added to its own, in bytes. See
     /// [`bound_set`](Self::bound_set) for what is bound.
     ///
     /// ```
@@ -102,8 +103,19 @@ impl Gpu {
         layout: vk::PipelineLayout,
         (set, binding, element): (u32, u32, u32),
     ) -> Option<(Descriptor, u64)> {
+        let limits = self.profile().limits.descriptor_buffer.unwrap_or_default();
         self.look_at(commands, layout, |state, bindings, layout| {
-            bindings.descriptor(state, point, layout, (set, binding, element))
+            match bindings.bound(point, layout, set)? {
+                Bound::At(address) => {
+                    let own = layout.set(set)?;
+                    let at = (binding, own.bindings.get(&binding)?, element);
+                    let found = descriptor_buffer::descriptor(&limits, state, *address, own, at).ok()?;
+                    Some((found, 0))
+                }
+                Bound::Set { .. } | Bound::Pushed(_) => {
+                    bindings.descriptor(state, point, layout, (set, binding, element))
+                }
+            }
         })
     }
 

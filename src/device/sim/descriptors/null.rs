@@ -1,6 +1,7 @@
 //! The null device's descriptor functions: they do nothing, and never refuse.
 //!
-//! Handles are counted on, so that all are different. What the device is told is not kept.
+//! Handles are counted on, so that all are different. What the device is told is not kept. Layouts are those of
+//! `descriptor_buffer`, whose handles know their sizes.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +13,6 @@ use crate::device::sim::chain;
 use crate::device::sim::entry::entries;
 
 entries! {
-    Device result vk::PFN_vkCreateDescriptorSetLayout = layout::create: core 0 "vkCreateDescriptorSetLayout";
-    Device void vk::PFN_vkDestroyDescriptorSetLayout = layout::destroy: core 0 "vkDestroyDescriptorSetLayout";
     Device result vk::PFN_vkCreateSampler = sampler::create: core 0 "vkCreateSampler";
     Device void vk::PFN_vkDestroySampler = sampler::destroy: core 0 "vkDestroySampler";
     Device result vk::PFN_vkCreatePipelineLayout = pipeline::create: core 0 "vkCreatePipelineLayout";
@@ -74,7 +73,6 @@ macro_rules! objects {
 }
 
 objects! {
-    layout: DescriptorSetLayoutCreateInfo, DescriptorSetLayout;
     sampler: SamplerCreateInfo, Sampler;
     pipeline: PipelineLayoutCreateInfo, PipelineLayout;
     pool: DescriptorPoolCreateInfo, DescriptorPool;

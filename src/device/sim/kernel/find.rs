@@ -10,8 +10,8 @@ use super::buffer::Source;
 use crate::base::cast::{index, widen};
 use crate::device::sim::commands::Bound;
 use crate::device::sim::describe::Broken;
-use crate::device::sim::descriptor_buffer::{self, BindingShape, Meaning, SetPlaces};
-use crate::device::sim::descriptors::{Binding, Descriptor, SetLayout};
+use crate::device::sim::descriptor_buffer;
+use crate::device::sim::descriptors::{Binding, Descriptor};
 use crate::device::sim::state::{Device, DeviceState};
 
 /// What a descriptor describes.
@@ -56,7 +56,14 @@ pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32)) -> Result<Found, Br
             return Err(("VUID-vkCmdDispatch-None-08117", text.to_owned()));
         }
         Some(&Bound::At(address)) => {
-            return in_memory(kernel.device, &state, address, layout, (binding, shape, element));
+            let limits = descriptor_buffer::limits(kernel.device);
+            let at = (binding, shape, element);
+            if shape.kind == Type::INLINE_UNIFORM_BLOCK {
+                let mut parts = descriptor_buffer::parts(&limits, &state, address, layout, at)?;
+                let (bytes, size) = parts.pop().ok_or_else(unwritten)?;
+                return Ok(Found::Buffer(Source::Bytes { bytes, len: widen(size), writable: false }));
+            }
+            (descriptor_buffer::descriptor(&limits, &state, address, layout, at)?, 0)
         }
         Some(Bound::Set { .. } | Bound::Pushed(_)) if shape.kind == Type::INLINE_UNIFORM_BLOCK => {
             let written = bindings.inline(&state, POINT, &program.layout, (number, binding));
@@ -148,100 +155,4 @@ fn image(
         }
     }
     Ok(Found::Image { view, sampler })
-}
-
-/// What a set at an address in a descriptor buffer has.
-fn in_memory(
-    device: &Device,
-    state: &DeviceState,
-    address: u64,
-    layout: &SetLayout,
-    (binding, shape, element): (u32, &Binding, u32),
-) -> Result<Found, Broken> {
-    let limits = descriptor_buffer::limits(device);
-    let places = SetPlaces::of(&limits, layout);
-    let bytes_of = BindingShape::new(&limits, binding, shape);
-    let parts = places.element(&limits, &bytes_of, element).ok_or_else(unwritten)?;
-    let mut meanings = Vec::new();
-    for (offset, size) in parts {
-        let from = address.saturating_add(offset);
-        let Some(found) = state.locate(from, vk::BufferUsageFlags::empty()) else {
-            let text = format!("no descriptor buffer lies at the address {from:#x} any more");
-            return Err(("SUBLET-descriptor-destroyed", text));
-        };
-        if found.left < widen(size) {
-            let text = format!("the {size} bytes at {from:#x} are not all in {}", state.name(found.buffer));
-            return Err(("SUBLET-descriptor-range", text));
-        }
-        if shape.kind == Type::INLINE_UNIFORM_BLOCK {
-            let source = Source::Bytes { bytes: found.bytes, len: widen(size), writable: false };
-            return Ok(Found::Buffer(source));
-        }
-        let mut bytes = vec![0; size];
-        if !found.bytes.store.read(found.bytes.offset, &mut bytes) {
-            return Err((
-                "SUBLET-transfer-failed",
-                "the descriptor buffer has no bytes behind it".to_owned(),
-            ));
-        }
-        meanings.push(decode(state, shape, &limits, &bytes, from)?);
-    }
-    match meanings.as_slice() {
-        [Meaning::Image { kind, view, .. }, Meaning::Sampler(sampler)] => {
-            check_type(shape, *kind)?;
-            image(device, state, *view, *sampler)
-        }
-        [Meaning::Image { kind, view, sampler }] => {
-            check_type(shape, *kind)?;
-            image(device, state, *view, *sampler)
-        }
-        [Meaning::Sampler(sampler)] => {
-            check_type(shape, Type::SAMPLER)?;
-            image(device, state, vk::ImageView::null(), *sampler)
-        }
-        [Meaning::Buffer { kind, address, range }] => {
-            check_type(shape, *kind)?;
-            at_address(state, *kind, *address, *range).map(Found::Buffer)
-        }
-        _ => {
-            let text = "it holds what no shader of the simulated device can use".to_owned();
-            Err(("SUBLET-descriptor-type", text))
-        }
-    }
-}
-
-/// What the bytes of a descriptor mean.
-fn decode(
-    state: &DeviceState,
-    shape: &Binding,
-    limits: &crate::device::sim::profiles::DescriptorBufferLimits,
-    bytes: &[u8],
-    from: u64,
-) -> Result<Meaning, Broken> {
-    if bytes.iter().all(|&byte| byte == 0) {
-        return Err(unwritten());
-    }
-    // Where a binding may have several types, a descriptor may be shorter than the room that it has.
-    let mut sizes: Vec<_> = shape.mutable.iter().filter_map(|&kind| limits.size(kind)).collect();
-    sizes.push(bytes.len());
-    let found = sizes.into_iter().find_map(|size| state.descriptor_bytes.decode(bytes.get(..size)?));
-    found.ok_or_else(|| {
-        let text = format!("the {} bytes at {from:#x} are no descriptor: {bytes:02x?}", bytes.len());
-        ("SUBLET-descriptor-garbage", text)
-    })
-}
-
-/// The bytes that a buffer's descriptor in memory describes.
-fn at_address(state: &DeviceState, kind: Type, address: u64, range: u64) -> Result<Source, Broken> {
-    let gone = |text| Err(("SUBLET-descriptor-destroyed", text));
-    let Some(found) = state.locate(address, vk::BufferUsageFlags::empty()) else {
-        return gone(format!("the buffer at {address:#x}, which it describes, is destroyed"));
-    };
-    if found.left < range {
-        let name = state.name(found.buffer);
-        let text =
-            format!("it describes {range} bytes at {address:#x}, and of {name} {} are left", found.left);
-        return gone(text);
-    }
-    Ok(Source::Bytes { bytes: found.bytes, len: range, writable: is_writable(kind) })
 }

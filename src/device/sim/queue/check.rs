@@ -145,8 +145,12 @@ fn semaphore_kind(
     if let Some(&kind) = kinds.get(&semaphore) {
         return Ok(kind);
     }
-    match state.sync.semaphores.get(&semaphore) {
-        Some(semaphore) => Ok(semaphore.kind),
+    match state.sync.semaphores.get(&semaphore).map(|found| found.kind) {
+        // Another queue may get to a larger value later: only its execution shows.
+        Some(Kind::Timeline { value, .. }) if device.queues.len() > 1 => {
+            Ok(Kind::Timeline { value, scheduled: value })
+        }
+        Some(kind) => Ok(kind),
         None => Err((unknown, format!("{} {}", state.name(semaphore), device.hub.fate(semaphore)))),
     }
 }

@@ -111,9 +111,48 @@ fn descriptor_pools_never_refuse_and_sets_are_all_different() {
 }
 
 #[test]
+fn bindings_of_layouts_have_room_in_descriptor_buffers() {
+    for profile in ALL.iter().filter(|profile| profile.features.descriptor_buffer) {
+        let limits = profile.limits.descriptor_buffer.unwrap();
+        let gpu = NullGpu::new(profile);
+        let functions = ash::ext::descriptor_buffer::Device::new(gpu.instance(), gpu.device());
+        let counts = [(vk::DescriptorType::SAMPLER, 3), (vk::DescriptorType::STORAGE_BUFFER, 1000)];
+        let binding = |(number, (kind, count)): (u32, (vk::DescriptorType, u32))| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(number)
+                .descriptor_type(kind)
+                .descriptor_count(count)
+        };
+        let bindings: Vec<_> = (0..).zip(counts).map(binding).collect();
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        let layouts =
+            [0; 2].map(|_| unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap());
+        assert_ne!(layouts[0], layouts[1]);
+        let size = unsafe { functions.get_descriptor_set_layout_size(layouts[0]) };
+        let offsets = [0, 1].map(|binding| unsafe {
+            functions.get_descriptor_set_layout_binding_offset(layouts[0], binding)
+        });
+        let wide = crate::base::cast::widen;
+        assert!(offsets[1] - offsets[0] >= 3 * wide(limits.sampler));
+        assert!(
+            size - offsets[1] >= 1000 * wide(limits.storage_buffer) && size % limits.offset_alignment == 0
+        );
+        assert!(offsets.iter().all(|offset| offset % 256 == 0));
+        let mut bytes = [7; 96];
+        unsafe { functions.get_descriptor(&vk::DescriptorGetInfoEXT::default(), &mut bytes) };
+        assert_eq!(bytes, [7; 96]);
+        unsafe { gpu.device().destroy_descriptor_set_layout(layouts[0], None) };
+    }
+}
+
+#[test]
 fn what_it_replaces_exists() {
     use super::super::{entry, null};
-    for it in null::ENTRIES.iter().chain(super::super::descriptors::NULL_ENTRIES) {
+    for it in null::ENTRIES
+        .iter()
+        .chain(super::super::descriptors::NULL_ENTRIES)
+        .chain(super::super::descriptor_buffer::NULL_ENTRIES)
+    {
         for offer in it.offers {
             let (_, known) = entry::Call::find(offer.name).unwrap();
             assert!(known.offers.iter().any(|other| other.name == offer.name && other.when == offer.when));

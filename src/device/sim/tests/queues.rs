@@ -103,6 +103,26 @@ fn a_timeline_goes_from_queue_to_queue() {
 }
 
 #[test]
+fn queues_may_be_given_a_timelines_values_in_any_order() {
+    let gpu = two_queues();
+    let (time, gate) = (timeline(&gpu), timeline(&gpu));
+    submit(&gpu, 0, &[(gate, 1)], &[(time, 2)], vk::Fence::null()).unwrap();
+    submit(&gpu, 1, &[], &[(time, 1)], vk::Fence::null()).unwrap();
+    assert_eq!(value(&gpu, time), 1);
+    unsafe { gpu.device().signal_semaphore(&vk::SemaphoreSignalInfo::default().semaphore(gate).value(1)) }
+        .unwrap();
+    assert_eq!(value(&gpu, time), 2);
+    gpu.assert_silent();
+    // Backwards is still wrong, on whichever queue.
+    assert_eq!(submit(&gpu, 1, &[], &[(time, 2)], vk::Fence::null()), Err(WRONG));
+    assert_eq!(reports(&gpu), ["VUID-VkSubmitInfo2-semaphore-03882"]);
+    for semaphore in [time, gate] {
+        unsafe { gpu.device().destroy_semaphore(semaphore, None) };
+    }
+    gpu.assert_silent();
+}
+
+#[test]
 fn a_wait_runs_held_work_of_one_queue_after_the_other_until_it_is_over() {
     let gpu = Gpu::builder(profile("lavapipe")).queues(3).build();
     let times = [timeline(&gpu), timeline(&gpu), timeline(&gpu)];

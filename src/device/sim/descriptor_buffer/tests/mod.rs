@@ -14,6 +14,7 @@ use ash::vk::DescriptorType as Type;
 
 use crate::base::align::align_up;
 use crate::base::cast::{host_size, widen};
+use crate::device::sim::descriptors::Descriptor;
 use crate::device::sim::kernel::tests::bench::{Bench, Buffer, POINT};
 use crate::device::sim::profiles::{ALL, DescriptorBufferLimits};
 
@@ -324,6 +325,28 @@ fn descriptors_that_the_queue_writes_are_there_for_what_follows() {
         unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
     });
     assert_eq!(first(&bench, target), 9);
+    bench.end();
+}
+
+#[test]
+fn what_lies_in_memory_can_be_looked_at_as_what_is_bound() {
+    let bench = Bench::new("amd-rx-6700-xt");
+    let extension = Extension::of(&bench);
+    let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 2)]);
+    let layout = bench.layout(&[set_layout]);
+    let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
+    let target = bench.buffer(256, STORAGE);
+    let bytes = extension.buffer(Type::STORAGE_BUFFER, target.address + 64, 32);
+    bench.write(descriptors, extension.offset(set_layout, 0) + widen(bytes.len()), &bytes);
+    let commands = bench.record(|commands| {
+        extension.bind(commands, &[(descriptors.address, RESOURCES)]);
+        extension.set(commands, layout, 0, (0, 0));
+    });
+    let look = |element| bench.gpu.bound_descriptor(commands, POINT, layout, (0, 0, element));
+    let (kind, buffer) = (Type::STORAGE_BUFFER, target.handle);
+    assert_eq!(look(1), Some((Descriptor::Buffer { kind, buffer, offset: 64, range: 32 }, 0)));
+    assert_eq!(look(0), None);
+    assert_eq!(bench.gpu.bound_set(commands, POINT, layout, 0), None);
     bench.end();
 }
 
