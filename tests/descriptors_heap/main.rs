@@ -1,9 +1,11 @@
 //! Descriptor heaps on simulated GPUs: what is bound is what was written, nothing leaks, and what a device lacks is said.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
+mod buffer;
 mod classic;
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod common;
 mod host;
 mod set;
+mod shader;
 mod threads;

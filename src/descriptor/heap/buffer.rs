@@ -33,11 +33,10 @@ use crate::device::descriptors::BindTarget;
 /// [`cmd_bind_all`](Self::cmd_bind_all). Then [`cmd_set_offset`](Self::cmd_set_offset) says which of them a set is in. Sets that are
 /// bound (`vkCmdBindDescriptorSets`) undo both, and the other way round: a program has one way for all.
 ///
-/// ```no_run
+/// ```
 /// use sublet::descriptor::*;
 /// use sublet::{Allocator, AllocatorCreateInfo, sim};
-/// # let Some(profile) = sim::Profile::by_name("nvidia-h200") else { return Ok(()) };
-/// let gpu = sim::Gpu::new(profile);
+/// let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
 /// // SAFETY: instance and device are live, and outlive everything that is made from the values.
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
 /// // SAFETY: as above.

@@ -1,0 +1,216 @@
+//! Descriptors as bytes in a mapped buffer.
+
+use ash::vk;
+use sublet::descriptor::{
+    BindingModel, BufferDescriptor, BufferStore, CreateHeapError, Descriptor, DescriptorDataError,
+    DescriptorFeatures, DescriptorHeap, DescriptorKind, DescriptorSizes, HeapArrays, HeapCreateInfo,
+    HeapError, HeapKind, HeapWriteError, HostHeap, HostHeapCreateInfo,
+};
+use sublet::sim::{Gpu, Profile, profiles};
+
+use crate::common::Rig;
+
+const NVIDIA: &str = "nvidia-h200";
+
+fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
+    HeapCreateInfo { slots: 64, arrays, ..HeapCreateInfo::new(HeapKind::Resource) }
+}
+
+fn make(rig: &Rig, info: &HeapCreateInfo<'_>) -> DescriptorHeap<BufferStore> {
+    DescriptorHeap::new(BufferStore::new(&rig.device, &rig.allocator, info).unwrap())
+}
+
+fn destroy(rig: &Rig, heap: DescriptorHeap<BufferStore>) {
+    // SAFETY: nothing is running.
+    unsafe { heap.into_store().destroy(&rig.allocator) }.unwrap();
+}
+
+#[test]
+fn slots_are_as_far_apart_as_the_device_says_by_type() {
+    for &profile in profiles::ALL.iter().filter(|profile| profile.limits.descriptor_buffer.is_some()) {
+        let rig = Rig::new(profile.name);
+        let limits = profile.limits.descriptor_buffer.unwrap();
+        let sizes = DescriptorSizes::of(&rig.device);
+        let per_type = make(&rig, &small(HeapArrays::PerType));
+        for &kind in HeapKind::Resource.default_types() {
+            let size = limits.size(kind.to_vk()).map(|size| u64::try_from(size).unwrap());
+            assert_eq!((sizes.get(kind), per_type.store().stride(kind)), (size, size), "{}", profile.name);
+        }
+        let address = |index| per_type.store().address_of(DescriptorKind::StorageBuffer, index);
+        let stride = per_type.store().stride(DescriptorKind::StorageBuffer).unwrap();
+        assert_eq!(address(63).unwrap() - address(0).unwrap(), 63 * stride);
+        assert_eq!(address(64), None);
+        assert_eq!(per_type.store().stride(DescriptorKind::Sampler), None);
+        assert_eq!(per_type.store().binding_info().address % limits.offset_alignment, 0);
+        // One array for all: as far apart as the largest of them.
+        if rig.device.features().contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE) {
+            let one = make(&rig, &small(HeapArrays::One));
+            let largest = sizes.largest(HeapKind::Resource.default_types());
+            for &kind in HeapKind::Resource.default_types() {
+                assert_eq!(one.store().stride(kind), largest, "{}", profile.name);
+            }
+            destroy(&rig, one);
+        }
+        destroy(&rig, per_type);
+        rig.finish();
+    }
+}
+
+#[test]
+fn what_has_no_address_is_refused_and_the_slot_is_as_it_was() {
+    let rig = Rig::new(NVIDIA);
+    let heap = make(&rig, &small(HeapArrays::Auto));
+    let range = heap.allocate(1).unwrap();
+    let write = |descriptor| {
+        // SAFETY: it is refused.
+        unsafe { heap.write(range, 0, &descriptor) }
+    };
+    let kind = DescriptorKind::StorageBuffer;
+    let without = BufferDescriptor::new(rig.buffer, 0, 256);
+    let whole = BufferDescriptor { range: vk::WHOLE_SIZE, ..without.with_buffer_address(1 << 20) };
+    let range = vk::WHOLE_SIZE;
+    assert_eq!(
+        write(Descriptor::StorageBuffer(without)),
+        Err(HeapWriteError::Data(DescriptorDataError::NoAddress { kind }))
+    );
+    assert_eq!(
+        write(Descriptor::StorageBuffer(whole)),
+        Err(HeapWriteError::Data(DescriptorDataError::Range { kind, range }))
+    );
+    assert_eq!(write(rig.sampler(0)), Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
+    assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 0);
+    destroy(&rig, heap);
+    rig.finish();
+}
+
+#[test]
+fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
+    let rig = Rig::new(NVIDIA);
+    assert_eq!(rig.device.model(), BindingModel::Buffer);
+    let heap = make(&rig, &small(HeapArrays::Auto));
+    let samplers = make(&rig, &HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Sampler) });
+    let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
+    assert!(staging.stride().is_some());
+    let (from, direct, copied) =
+        (staging.allocate(1).unwrap(), heap.allocate(1).unwrap(), heap.allocate(2).unwrap());
+    let descriptor = rig.storage(3);
+    // SAFETY: the buffer is live, here and below, and no shader looks at the slots.
+    unsafe { staging.write(from, 0, &descriptor) }.unwrap();
+    // SAFETY: as above.
+    unsafe { heap.write(direct, 0, &descriptor) }.unwrap();
+    let calls = rig.gpu.calls("vkGetDescriptorEXT");
+    assert_eq!(calls, 2);
+    // SAFETY: as above.
+    unsafe { heap.copy_from(copied, 1, &staging, from) }.unwrap();
+    assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), calls);
+    // A heap that does not hold the type.
+    let to = samplers.allocate(1).unwrap();
+    // SAFETY: it is refused.
+    let refused = unsafe { samplers.copy_from(to, 0, &staging, from) };
+    assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));
+    destroy(&rig, heap);
+    destroy(&rig, samplers);
+    drop(staging);
+    rig.finish();
+}
+
+#[test]
+fn descriptors_are_no_bytes_for_a_set_and_bytes_are_no_descriptors() {
+    let rig = Rig::new(NVIDIA);
+    let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
+    let from = staging.allocate(1).unwrap();
+    // SAFETY: the buffer is live.
+    unsafe { staging.write(from, 0, &rig.storage(0)) }.unwrap();
+    let info = small(HeapArrays::Auto);
+    let sets = DescriptorHeap::new(sublet::descriptor::SetStore::new(&rig.device, &info).unwrap());
+    let to = sets.allocate(1).unwrap();
+    // SAFETY: it is refused.
+    let refused = unsafe { sets.copy_from(to, 0, &staging, from) };
+    assert_eq!(refused, Err(HeapWriteError::Unlike { from: 16, to: 0 }));
+    // SAFETY: nothing was submitted.
+    unsafe { sets.into_store().destroy() };
+    drop(staging);
+    rig.finish();
+}
+
+#[test]
+fn a_device_without_descriptor_buffers_says_so() {
+    let rig = Rig::new("lavapipe");
+    let error = BufferStore::new(&rig.device, &rig.allocator, &small(HeapArrays::Auto)).unwrap_err();
+    assert!(matches!(
+        error,
+        CreateHeapError::Unsupported { missing } if missing.contains(DescriptorFeatures::DESCRIPTOR_BUFFER)
+    ));
+    rig.finish();
+}
+
+#[test]
+fn arrays_that_the_device_splits_are_refused() {
+    let kinds = [DescriptorKind::CombinedImageSampler];
+    let info = HeapCreateInfo { types: &kinds, ..small(HeapArrays::Auto) };
+    let mut seen = [0; 2];
+    for &profile in profiles::ALL {
+        let Some(limits) = profile.limits.descriptor_buffer else { continue };
+        let rig = Rig::new(profile.name);
+        seen[usize::from(limits.single_array)] += 1;
+        match BufferStore::new(&rig.device, &rig.allocator, &info) {
+            Ok(store) => {
+                assert!(limits.single_array, "{}", profile.name);
+                // SAFETY: nothing was submitted.
+                unsafe { store.destroy(&rig.allocator) }.unwrap();
+            }
+            Err(error) => {
+                assert!(!limits.single_array, "{}", profile.name);
+                assert_eq!(error, CreateHeapError::SplitArrays);
+            }
+        }
+        rig.finish();
+    }
+    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
+}
+
+#[test]
+fn whatever_call_of_the_driver_fails_nothing_is_left() {
+    let calls = [
+        "vkCreateDescriptorSetLayout",
+        "vkCreateBuffer",
+        "vkAllocateMemory",
+        "vkMapMemory",
+        "vkBindBufferMemory",
+    ];
+    for call in calls {
+        let rig = Rig::new(NVIDIA);
+        let before = rig.gpu.live();
+        rig.gpu.reset_calls();
+        rig.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+        // Large enough for memory of its own.
+        let info = HeapCreateInfo { slots: 1 << 20, ..small(HeapArrays::PerType) };
+        let made = BufferStore::new(&rig.device, &rig.allocator, &info);
+        let counted: u64 = rig
+            .gpu
+            .call_counts()
+            .iter()
+            .filter(|(name, _)| name.starts_with(call))
+            .map(|count| count.1)
+            .sum();
+        assert!(counted >= 1, "{call} was not called");
+        assert!(made.is_err(), "{call}");
+        rig.gpu.faults().clear();
+        rig.allocator.trim();
+        assert_eq!(rig.gpu.live(), before, "{call}");
+        rig.finish();
+    }
+}
+
+#[test]
+fn a_full_heap_is_full() {
+    let rig = Rig::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features);
+    let heap = make(&rig, &small(HeapArrays::Auto));
+    let all = heap.allocate(64).unwrap();
+    let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 0 };
+    assert_eq!(heap.allocate(1), Err(full));
+    heap.retire(rig.done(), all).unwrap();
+    assert_eq!(heap.collect(&rig.clock), 64);
+    destroy(&rig, heap);
+    rig.finish();
+}

@@ -1,0 +1,260 @@
+//! What a shader finds at an index, whatever the heap is made of.
+
+use ash::vk;
+use sublet::descriptor::{
+    BufferStore, ClassicStore, DescriptorHeap, DescriptorKind, DescriptorRange, HeapArrays, HeapCreateInfo,
+    HeapKind, HeapStore, HostHeap, HostHeapCreateInfo, SetStore,
+};
+use sublet::sim::{Kernel, Profile, profiles};
+
+use crate::common::Rig;
+
+const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
+const TYPES: &[DescriptorKind] = &[DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer];
+
+/// `buffers[push.to] = uniforms[push.from] + 1`, with the bindings of both arrays.
+fn kernel(kernel: &mut Kernel<'_>) {
+    let word = |at: u32| {
+        let mut bytes = [0; 4];
+        kernel.read_push_constants(4 * at, &mut bytes);
+        u32::from_le_bytes(bytes)
+    };
+    let value = kernel.buffer(0, word(1), word(0)).read_u32(0);
+    kernel.buffer(0, word(3), word(2)).write_u32(0, value + 1);
+}
+
+/// A pipeline for a heap at set 0, and a command buffer at a time.
+struct Shader<'a> {
+    rig: &'a Rig,
+    module: vk::ShaderModule,
+    layout: vk::PipelineLayout,
+    pipeline: vk::Pipeline,
+    pool: vk::CommandPool,
+}
+
+impl<'a> Shader<'a> {
+    fn new(rig: &'a Rig, heap: vk::DescriptorSetLayout, flags: vk::PipelineCreateFlags) -> Self {
+        let device = rig.gpu.device();
+        rig.gpu.set_kernel("increment", kernel);
+        let code = [0x0723_0203];
+        let info = vk::ShaderModuleCreateInfo::default().code(&code);
+        // SAFETY: any SPIR-V serves for a simulated module.
+        let module = unsafe { device.create_shader_module(&info, None) }.unwrap();
+        let layouts = [heap];
+        let ranges =
+            [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 16 }];
+        let info =
+            vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(&ranges);
+        // SAFETY: the create-info is valid.
+        let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(c"increment");
+        let infos = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout).flags(flags)];
+        // SAFETY: the create-info is valid.
+        let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &infos, None) };
+        let pipeline = made.unwrap()[0];
+        // SAFETY: the create-info is valid.
+        let pool =
+            unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
+        Self { rig, module, layout, pipeline, pool }
+    }
+
+    /// Submits one dispatch. `bind` binds the heap.
+    fn run(&self, words: [u32; 4], bind: impl FnOnce(vk::CommandBuffer, vk::PipelineLayout)) {
+        let device = self.rig.gpu.device();
+        let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
+        // SAFETY: the pool is live.
+        let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
+        // SAFETY: the command buffer is new.
+        unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
+        bind(commands[0], self.layout);
+        // SAFETY: it is being recorded, and the pipeline is live.
+        unsafe { device.cmd_bind_pipeline(commands[0], POINT, self.pipeline) };
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let stage = vk::ShaderStageFlags::COMPUTE;
+        // SAFETY: it is being recorded, and the layout has the range.
+        unsafe { device.cmd_push_constants(commands[0], self.layout, stage, 0, &bytes) };
+        // SAFETY: it is being recorded.
+        unsafe { device.cmd_dispatch(commands[0], 1, 1, 1) };
+        // SAFETY: it is being recorded.
+        unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+        let submits = [vk::SubmitInfo::default().command_buffers(&commands)];
+        // SAFETY: all of it is live until the queue is idle.
+        unsafe { device.queue_submit(self.rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
+    }
+
+    fn destroy(self) {
+        let device = self.rig.gpu.device();
+        // SAFETY: the queue is the device's.
+        unsafe { device.queue_wait_idle(self.rig.gpu.queue()) }.unwrap();
+        // SAFETY: the queue is idle, and so for what follows.
+        unsafe { device.destroy_command_pool(self.pool, None) };
+        // SAFETY: as above.
+        unsafe { device.destroy_pipeline(self.pipeline, None) };
+        // SAFETY: as above.
+        unsafe { device.destroy_pipeline_layout(self.layout, None) };
+        // SAFETY: as above.
+        unsafe { device.destroy_shader_module(self.module, None) };
+    }
+}
+
+fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
+    HeapCreateInfo { slots: 8, types: TYPES, arrays, ..HeapCreateInfo::new(HeapKind::Resource) }
+}
+
+/// Writes 256 bytes from 256 times `at` on into two slots, the first as uniforms.
+fn fill<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
+    let range = heap.allocate(2).unwrap();
+    // SAFETY: the buffer is live, and no shader looks at the slot.
+    unsafe { heap.write(range, 0, &rig.uniform(from)) }.unwrap();
+    // SAFETY: as above.
+    unsafe { heap.write(range, 1, &rig.storage(to)) }.unwrap();
+    range
+}
+
+/// Two materials, one after the other in the same slots.
+fn play<S: HeapStore>(
+    rig: &Rig,
+    shader: &Shader<'_>,
+    heap: &DescriptorHeap<S>,
+    binding: impl Fn(DescriptorKind) -> u32,
+    bind: impl Fn(vk::CommandBuffer, vk::PipelineLayout),
+) {
+    let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer].map(binding);
+    for (at, value) in [(0, 7), (1, 10), (2, 20), (3, 30)] {
+        rig.put(at, value);
+    }
+    let words =
+        |range: DescriptorRange| [range.index(0).unwrap(), uniforms, range.index(1).unwrap(), buffers];
+    // Slots before, so that the indices are not all zero.
+    let others = heap.allocate(3).unwrap();
+    let range = fill(rig, heap, 0, 1);
+    shader.run(words(range), &bind);
+    assert_eq!([0, 1, 2, 3].map(|at| rig.get(at)), [7, 8, 20, 30]);
+    heap.retire(rig.done(), range).unwrap();
+    heap.collect(&rig.clock);
+    let again = fill(rig, heap, 3, 2);
+    assert_eq!(again.first(), range.first());
+    shader.run(words(again), &bind);
+    assert_eq!([0, 1, 2, 3].map(|at| rig.get(at)), [7, 8, 31, 30]);
+    // SAFETY: nothing that was submitted looks at it.
+    unsafe { heap.free_now(others) }.unwrap();
+    rig.gpu.assert_silent();
+}
+
+fn profiles(which: impl Fn(&Profile) -> bool) -> Vec<&'static str> {
+    let found: Vec<_> =
+        profiles::ALL.iter().filter(|profile| which(profile)).map(|profile| profile.name).collect();
+    assert!(!found.is_empty(), "no profile is left to test on");
+    found
+}
+
+#[test]
+fn a_set_store_shows_shaders_what_was_written() {
+    for name in profiles(|profile| profile.features.descriptor_indexing) {
+        for arrays in [HeapArrays::Auto, HeapArrays::PerType] {
+            let rig = Rig::new(name);
+            let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(arrays)).unwrap());
+            let shader = Shader::new(&rig, heap.store().layout(), vk::PipelineCreateFlags::empty());
+            let binding = |kind| heap.store().binding(kind).unwrap();
+            play(&rig, &shader, &heap, binding, |commands, layout| {
+                // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+                unsafe { heap.store().cmd_bind(commands, POINT, layout, 0) };
+            });
+            shader.destroy();
+            // SAFETY: the device is idle.
+            unsafe { heap.into_store().destroy() };
+            rig.finish();
+        }
+    }
+}
+
+#[test]
+fn a_classic_store_shows_shaders_what_was_written() {
+    for name in profiles(|_| true) {
+        let rig = Rig::new(name);
+        let defaults = [rig.storage(5), rig.uniform(5)];
+        let info = small(HeapArrays::Auto);
+        // SAFETY: the rig's buffer outlives the heap.
+        let store = unsafe { ClassicStore::new(&rig.device, &info, 2, &defaults) }.unwrap();
+        let heap = DescriptorHeap::new(store);
+        let shader = Shader::new(&rig, heap.store().layout(), vk::PipelineCreateFlags::empty());
+        let binding = |kind| heap.store().binding(kind).unwrap();
+        let frame = std::cell::Cell::new(0);
+        play(&rig, &shader, &heap, binding, |commands, layout| {
+            let now = frame.replace(frame.get() + 1);
+            // SAFETY: what is submitted runs at once, and the buffer is live.
+            unsafe { heap.store().update(now) };
+            // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+            unsafe { heap.store().cmd_bind(now, commands, POINT, layout, 0) };
+        });
+        shader.destroy();
+        // SAFETY: the device is idle.
+        unsafe { heap.into_store().destroy() };
+        rig.finish();
+    }
+}
+
+#[test]
+fn a_buffer_store_shows_shaders_what_was_written() {
+    for name in profiles(|profile| profile.limits.descriptor_buffer.is_some()) {
+        for arrays in [HeapArrays::Auto, HeapArrays::PerType] {
+            let rig = Rig::new(name);
+            let store = BufferStore::new(&rig.device, &rig.allocator, &small(arrays)).unwrap();
+            let heap = DescriptorHeap::new(store);
+            let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
+            let shader = Shader::new(&rig, heap.store().layout(), flags);
+            let binding = |kind| heap.store().binding(kind).unwrap();
+            play(&rig, &shader, &heap, binding, |commands, layout| {
+                // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
+                unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
+                // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
+                unsafe { heap.store().cmd_set_offset(commands, POINT, layout, 0, 0) };
+            });
+            shader.destroy();
+            // SAFETY: the device is idle.
+            unsafe { heap.into_store().destroy(&rig.allocator) }.unwrap();
+            rig.finish();
+        }
+    }
+}
+
+#[test]
+fn shaders_see_what_was_copied_from_host_memory() {
+    let rig = Rig::new("nvidia-h200");
+    let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
+    assert!(staging.stride().is_some(), "they are bytes");
+    let from = staging.allocate(2).unwrap();
+    // SAFETY: the buffer is live.
+    unsafe { staging.write(from, 0, &rig.uniform(2)) }.unwrap();
+    // SAFETY: as above.
+    unsafe { staging.write(from, 1, &rig.storage(3)) }.unwrap();
+    for arrays in [HeapArrays::One, HeapArrays::PerType] {
+        rig.put(2, 40);
+        rig.put(3, 0);
+        let heap =
+            DescriptorHeap::new(BufferStore::new(&rig.device, &rig.allocator, &small(arrays)).unwrap());
+        let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
+        let shader = Shader::new(&rig, heap.store().layout(), flags);
+        let to = heap.allocate(5).unwrap();
+        // SAFETY: the buffer is live, and no shader looks at the slots.
+        unsafe { heap.copy_from(to, 3, &staging, from) }.unwrap();
+        let binding = |kind| heap.store().binding(kind).unwrap();
+        let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer].map(binding);
+        let words = [to.index(3).unwrap(), uniforms, to.index(4).unwrap(), buffers];
+        shader.run(words, |commands, layout| {
+            // SAFETY: the command buffer is being recorded, and one buffer is what every device allows.
+            unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
+            // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
+            unsafe { heap.store().cmd_set_offset(commands, POINT, layout, 0, 0) };
+        });
+        assert_eq!((rig.get(2), rig.get(3)), (40, 41), "{arrays:?}");
+        shader.destroy();
+        // SAFETY: the device is idle.
+        unsafe { heap.into_store().destroy(&rig.allocator) }.unwrap();
+    }
+    drop(staging);
+    rig.finish();
+}
