@@ -246,6 +246,11 @@ impl DescriptorDevice {
         self.inner.update_after_bind.fetch_sub(descriptors, Ordering::Relaxed);
     }
 
+    /// Whether it is a clone of the other.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// The calls.
     #[allow(dead_code, reason = "for pools and heaps")]
     #[inline]

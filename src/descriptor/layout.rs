@@ -161,6 +161,18 @@ impl SetLayout {
         Ok(Self { handle: layout, inner: Arc::new(inner) })
     }
 
+    /// Whether both are defined the same way, so that sets of the one fit where the other is wanted ("Pipeline Layout
+    /// Compatibility"). Samplers that are in a layout cannot be compared: with such, only clones of one value are.
+    pub(crate) fn is_identical(&self, other: &Self) -> bool {
+        if Arc::ptr_eq(&self.inner, &other.inner) && self.handle == other.handle {
+            return true;
+        }
+        let (one, two) = (&self.inner, &other.inner);
+        one.flags == two.flags
+            && one.bindings == two.bindings
+            && !one.bindings.iter().any(|binding| binding.immutable_samplers)
+    }
+
     /// The layout itself.
     #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.handle(), vk::DescriptorSetLayout::null());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[inline]

@@ -3,6 +3,7 @@
 //! Everything here starts from a [`DescriptorDevice`]: what the device can do with descriptors, asked once, and shared by all
 //! that is made from it.
 
+mod binder;
 mod counts;
 #[allow(clippy::module_inception, reason = "one descriptor")]
 mod descriptor;
@@ -16,6 +17,10 @@ mod sets;
 mod sizes;
 mod transient;
 
+pub use binder::{
+    BindPoint, Binder, BinderCreateInfo, CommitError, CreateBinderError, PipelineLayoutError,
+    PipelineLayoutInfo, StageError, Unstaged, UseLayoutError,
+};
 pub use counts::{DescriptorCounts, DescriptorKind};
 pub use descriptor::{
     AccelerationStructureDescriptor, BufferDescriptor, Descriptor, DescriptorDataError, ImageDescriptor,

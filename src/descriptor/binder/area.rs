@@ -1,0 +1,295 @@
+//! What is staged for one set, and what was last made of it.
+//!
+//! Invariants, by number, held by `validate`:
+//! - A1: `missing` is how many elements of the layout are not in `staged`; both are empty before anything is staged.
+//! - A2: `made` stands for `words_made` (or `bytes_made`), which were all that was staged when they were committed.
+//! - A3: in a descriptor buffer, an element that is not in `dirty` has its bytes in `bytes`.
+#![forbid(unsafe_code)]
+
+use ash::vk::{self, Handle};
+
+use super::mask::Mask;
+use super::plan::{BindingPlan, SetPlan, Way};
+use crate::base::cast::{index, narrow};
+use crate::descriptor::counts::DescriptorKind;
+use crate::descriptor::descriptor::{Descriptor, DescriptorWrite};
+
+/// What a commit has made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Made {
+    Set(vk::DescriptorSet),
+    /// Bytes at this offset of a descriptor buffer.
+    Bytes {
+        buffer: vk::Buffer,
+        offset: u64,
+    },
+    /// Pushed: it is where it is bound, and nowhere else.
+    Pushed,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Area {
+    /// There is room for what the layout has. Not before something is staged: layouts of large arrays are for sets that the
+    /// program writes itself.
+    ready: bool,
+    staged: Mask,
+    /// Elements that are not staged.
+    pub(super) missing: u32,
+    /// For sets and push descriptors.
+    pub(super) words: Vec<u64>,
+    words_made: Vec<u64>,
+    /// The types of mutable descriptors, by element; empty for layouts without.
+    pub(super) kinds: Vec<DescriptorKind>,
+    /// For descriptor buffers, by element.
+    pub(super) descriptors: Vec<Descriptor>,
+    pub(super) bytes: Vec<u8>,
+    bytes_made: Vec<u8>,
+    pub(super) dirty: Mask,
+    /// Dynamic offsets, in the order in which they are bound.
+    pub(super) offsets: Vec<u32>,
+    /// A set of the program's, or null.
+    pub(super) given: vk::DescriptorSet,
+    pub(super) made: Option<Made>,
+}
+
+/// What stands where nothing is staged.
+const NOTHING: Descriptor = Descriptor::Sampler(vk::Sampler::null());
+
+/// The words that a template reads of a descriptor: as Vulkan's structures have them in memory.
+#[inline]
+fn words(descriptor: &Descriptor) -> ([u64; 3], usize) {
+    match descriptor.write_data() {
+        DescriptorWrite::Image(image) => {
+            // The layout has four bytes, and four more are padding.
+            let mut layout = [0; 8];
+            layout[..4].copy_from_slice(&image.image_layout.as_raw().to_ne_bytes());
+            ([image.sampler.as_raw(), image.image_view.as_raw(), u64::from_ne_bytes(layout)], 3)
+        }
+        DescriptorWrite::Buffer(buffer) => ([buffer.buffer.as_raw(), buffer.offset, buffer.range], 3),
+        DescriptorWrite::Texels(view) => ([view.as_raw(), 0, 0], 1),
+        DescriptorWrite::AccelerationStructure(handle) => ([handle.as_raw(), 0, 0], 1),
+    }
+}
+
+impl Area {
+    /// Forgets everything, and is for another layout from now on.
+    pub(super) fn replace(&mut self, plan: Option<&SetPlan>) {
+        self.ready = false;
+        self.missing = 0;
+        self.given = vk::DescriptorSet::null();
+        self.made = None;
+        self.offsets.clear();
+        self.offsets.resize(plan.map_or(0, |plan| plan.dynamics), 0);
+    }
+
+    /// Makes room, once there is something to stage.
+    #[inline]
+    fn make_ready(&mut self, plan: &SetPlan) {
+        if !self.ready {
+            self.make_room(plan);
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, plan: &SetPlan) {
+        self.staged.reset(plan.elements);
+        self.missing = plan.elements;
+        self.made = None;
+        // Of the other way, there is nothing.
+        for words in [&mut self.words, &mut self.words_made] {
+            words.clear();
+        }
+        for bytes in [&mut self.bytes, &mut self.bytes_made] {
+            bytes.clear();
+        }
+        self.descriptors.clear();
+        self.kinds.clear();
+        if plan.way == Way::Buffer {
+            self.dirty.reset(plan.elements);
+            self.descriptors.resize(index(plan.elements), NOTHING);
+            for bytes in [&mut self.bytes, &mut self.bytes_made] {
+                bytes.resize(plan.bytes, 0);
+            }
+        } else {
+            for words in [&mut self.words, &mut self.words_made] {
+                words.resize(plan.words, 0);
+            }
+            self.kinds
+                .resize(if plan.is_mutable { index(plan.elements) } else { 0 }, DescriptorKind::Mutable);
+        }
+        self.ready = true;
+    }
+
+    /// What the program gave counts no more: from now on it is what is staged.
+    #[inline]
+    fn drop_given(&mut self) -> bool {
+        let had = !self.given.is_null();
+        if had {
+            self.given = vk::DescriptorSet::null();
+            self.ready = false;
+        }
+        had
+    }
+
+    #[inline]
+    fn insert(&mut self, element: u32) -> bool {
+        let is_new = self.staged.insert(element);
+        if is_new {
+            self.missing -= 1;
+            // A2: what was made does not have it.
+            self.made = None;
+        }
+        is_new
+    }
+
+    /// Stages descriptors that fit the binding from `first` on. Whether that changes anything.
+    #[inline]
+    pub(super) fn stage(
+        &mut self,
+        plan: &SetPlan,
+        binding: &BindingPlan,
+        first: u32,
+        descriptors: &[Descriptor],
+    ) -> bool {
+        let mut changed = self.drop_given();
+        self.make_ready(plan);
+        for (element, descriptor) in (first..).zip(descriptors) {
+            let at = binding.first_element + element;
+            let differs = if plan.way == Way::Buffer {
+                self.put_descriptor(at, descriptor)
+            } else {
+                self.put_words(binding, element, descriptor)
+            };
+            changed |= self.insert(at) | differs;
+        }
+        changed
+    }
+
+    #[inline]
+    fn put_words(&mut self, binding: &BindingPlan, element: u32, descriptor: &Descriptor) -> bool {
+        let (words, count) = words(descriptor);
+        let at = binding.first_word + index(element) * binding.stride;
+        let mut differs = self.words[at..at + count] != words[..count];
+        self.words[at..at + count].copy_from_slice(&words[..count]);
+        if let Some(kind) = self.kinds.get_mut(index(binding.first_element + element)) {
+            // What has the same words is not the same thing if its type is another one.
+            if std::mem::replace(kind, descriptor.kind()) != descriptor.kind() {
+                differs = true;
+                self.made = None;
+            }
+        }
+        differs
+    }
+
+    #[inline]
+    fn put_descriptor(&mut self, at: u32, descriptor: &Descriptor) -> bool {
+        let before = std::mem::replace(&mut self.descriptors[index(at)], *descriptor);
+        let differs = before != *descriptor || !self.staged.contains(at);
+        if differs {
+            self.dirty.insert(at);
+        }
+        differs
+    }
+
+    /// Stages bytes of an inline uniform block, which are inside of it. Whether that changes anything.
+    pub(super) fn stage_inline(
+        &mut self,
+        plan: &SetPlan,
+        binding: &BindingPlan,
+        offset: u32,
+        bytes: &[u8],
+    ) -> bool {
+        let mut changed = self.drop_given();
+        self.make_ready(plan);
+        changed |= self.insert(binding.first_element);
+        let offset = index(offset);
+        if plan.way == Way::Buffer {
+            let at = binding.bytes.offset + offset;
+            let target = &mut self.bytes[at..at + bytes.len()];
+            changed |= target != bytes;
+            target.copy_from_slice(bytes);
+            return changed;
+        }
+        for (at, &byte) in (offset..).zip(bytes) {
+            let word = &mut self.words[binding.first_word + at / size_of::<u64>()];
+            let mut in_word = word.to_ne_bytes();
+            in_word[at % size_of::<u64>()] = byte;
+            let with = u64::from_ne_bytes(in_word);
+            changed |= *word != with;
+            *word = with;
+        }
+        changed
+    }
+
+    /// Takes a set of the program's in place of what is staged. Whether that changes anything.
+    pub(super) fn stage_set(&mut self, set: vk::DescriptorSet) -> bool {
+        let changed = self.given != set;
+        self.given = set;
+        self.made = None;
+        changed
+    }
+
+    /// Whether anything is staged element by element.
+    pub(super) fn is_ready(&self) -> bool {
+        self.ready
+    }
+
+    #[inline]
+    pub(super) fn is_staged(&self, element: u32) -> bool {
+        self.ready && self.staged.contains(element)
+    }
+
+    /// How many of the descriptors of a binding from `first` on follow one another in a set, are staged and of one type.
+    pub(super) fn run(&self, binding: &BindingPlan, first: u32) -> u32 {
+        let kind_at = |element: u32| self.kinds.get(index(element)).copied();
+        let begin = binding.first_element + first;
+        let end = binding.first_element + binding.elements;
+        let same = |&element: &u32| self.is_staged(element) && kind_at(element) == kind_at(begin);
+        narrow((begin..end).take_while(same).count())
+    }
+
+    /// What was made still stands for what is staged.
+    #[inline]
+    pub(super) fn is_as_made(&self) -> bool {
+        self.made.is_some() && self.words == self.words_made && self.bytes == self.bytes_made
+    }
+
+    /// What is staged was made into something.
+    #[inline]
+    pub(super) fn set_made(&mut self, made: Made) {
+        self.words_made.copy_from_slice(&self.words);
+        self.bytes_made.copy_from_slice(&self.bytes);
+        self.made = Some(made);
+    }
+
+    /// What was made before may be gone, or may name objects that are gone: everything is made anew.
+    pub(super) fn forget_made(&mut self) {
+        self.made = None;
+        if self.ready && !self.descriptors.is_empty() {
+            self.dirty.copy_from(&self.staged);
+        }
+    }
+
+    pub(super) fn is_given(&self) -> bool {
+        !self.given.is_null()
+    }
+
+    /// See the invariants in the [module](self).
+    pub(super) fn validate(&self, plan: &SetPlan) {
+        if !self.ready {
+            return;
+        }
+        let staged = (0..plan.elements).filter(|&element| self.staged.contains(element)).count();
+        assert_eq!(narrow(staged) + self.missing, plan.elements, "A1");
+        assert_eq!(
+            (self.words.len(), self.bytes.len()),
+            (self.words_made.len(), self.bytes_made.len()),
+            "A2"
+        );
+        if plan.way == Way::Buffer {
+            assert_eq!((self.bytes.len(), self.descriptors.len()), (plan.bytes, index(plan.elements)), "A3");
+        } else {
+            assert_eq!(self.words.len(), plan.words, "A2");
+        }
+    }
+}

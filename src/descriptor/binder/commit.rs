@@ -1,0 +1,169 @@
+//! Committing: what is stale is made and bound. What may fail comes first.
+
+use ash::vk;
+
+use super::area::{Area, Made};
+use super::mask::{bits, runs};
+use super::plan::{SetPlan, Way};
+use super::point::Point;
+use super::source::Source;
+use super::writes::for_writes;
+use super::{BindPoint, Binder, CommitError, PipelineLayoutInfo};
+use crate::device::descriptors::{BindTarget, DescriptorDriver};
+use crate::upload::AllocatorRef;
+
+/// Where a commit records to.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub(super) commands: vk::CommandBuffer,
+    pub(super) point: BindPoint,
+}
+
+impl Target {
+    pub(super) fn of(&self, layout: &PipelineLayoutInfo, set: usize) -> BindTarget {
+        BindTarget {
+            commands: self.commands,
+            bind_point: self.point.to_vk(),
+            layout: layout.handle(),
+            set: crate::base::cast::narrow(set),
+        }
+    }
+}
+
+impl<A: AllocatorRef> Binder<A> {
+    /// Binds what is stale at a bind point, right before a draw or a dispatch.
+    ///
+    /// Nothing is stale, nothing is done. Else every set that was staged and differs from what is bound is made anew and bound; one that is
+    /// as it was last made is bound again as it is. Sets of the layout that were never staged are left alone, and so are descriptors of
+    /// a staged set that were not: shaders may not use either (see [`first_unstaged`](Self::first_unstaged)).
+    ///
+    /// # Errors
+    /// [`CommitError`] if there is no room. Nothing was recorded, and all that was stale still is: the call may be made again.
+    ///
+    /// # Safety
+    /// 1. `commands` is in the recording state, nobody else uses it meanwhile, and it is the one that [`begin`](Self::begin) was called for
+    ///    (VUID-vkCmdBindDescriptorSets-commandBuffer-recording). It supports the bind point.
+    /// 2. What is staged is live and fits its binding as Vulkan has it (VUID-vkUpdateDescriptorSets-pDescriptorWrites-06493,
+    ///    VUID-VkDescriptorGetInfoEXT-type-parameter), and stays so until the device is done with the recording. So do the pipeline
+    ///    layout and its set layouts.
+    /// 3. Nobody else has bound sets or descriptor buffers at this bind point in the command buffer since then, or `begin` was called
+    ///    after that.
+    ///
+    /// # Complexity
+    /// O(descriptors of stale sets). It takes no host memory once it has seen as much, and no lock.
+    #[doc = super::example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nassert_eq!(gpu.calls(\"vkCmdBindDescriptorSets\"), 1);\n// Nothing is stale.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nassert_eq!(gpu.calls(\"vkCmdBindDescriptorSets\"), 1);")]
+    #[inline]
+    pub unsafe fn commit(
+        &mut self,
+        commands: vk::CommandBuffer,
+        point: BindPoint,
+    ) -> Result<(), CommitError> {
+        if self.points[point.at()].stale() == 0 {
+            return Ok(());
+        }
+        let target = Target { commands, point };
+        match self.source {
+            // SAFETY: the caller's own promise.
+            Source::Sets(_) => unsafe { self.commit_sets(target) },
+            // SAFETY: the caller's own promise.
+            Source::Pages(_) => unsafe { self.commit_bytes(target) },
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::commit`].
+    unsafe fn commit_sets(&mut self, target: Target) -> Result<(), CommitError> {
+        let Self { device, points, source, offsets, .. } = self;
+        let (driver, point) = (device.driver(), &mut points[target.point.at()]);
+        let Source::Sets(transient) = source else { return Ok(()) };
+        let stale = point.refresh(u32::MAX);
+        let Some(layout) = &point.layout else { return Ok(()) };
+        let push = layout.push_mask();
+        let fresh = point.changed & !push;
+        let plans = layout.plans();
+
+        let mut sets = [vk::DescriptorSet::null(); MAX_SETS];
+        for set in bits(fresh) {
+            // One that is not used after all goes with the others of the recording.
+            // SAFETY: the layout is live, and the recording is the one of the next flush: the caller's promises, here and in `new`.
+            let made = unsafe { transient.allocate(&plans[set].layout) };
+            sets[set] = made.map_err(CommitError::Sets)?;
+        }
+        for set in bits(fresh) {
+            let area = &mut point.areas[set];
+            // SAFETY: the set was made just now for this layout, and nothing uses it yet; what is staged is live: the caller's promise.
+            unsafe { write_set(driver, sets[set], &plans[set], area) };
+            area.set_made(Made::Set(sets[set]));
+        }
+        for set in bits(stale & !push & !fresh) {
+            let area = &point.areas[set];
+            sets[set] = match area.made {
+                Some(Made::Set(made)) if !area.is_given() => made,
+                _ => area.given,
+            };
+        }
+        for (first, count) in runs(stale & !push) {
+            offsets.clear();
+            for area in &point.areas[first..first + count] {
+                offsets.extend_from_slice(&area.offsets);
+            }
+            // SAFETY: the command buffer is being recorded, and sets of the program's own fit: the caller's promise. The others were made for
+            // these layouts, and there is an offset for each dynamic descriptor of each.
+            unsafe { driver.cmd_bind_sets(&target.of(layout, first), &sets[first..first + count], offsets) };
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { push_stale(driver, target, point, stale) };
+        (point.changed, point.rebind) = (0, 0);
+        Ok(())
+    }
+}
+
+const MAX_SETS: usize = crate::base::cast::index(super::layout::MAX_SETS);
+
+/// Writes all that is staged into a set.
+///
+/// # Safety
+/// The set is of this layout, and nothing uses it. What is staged is live.
+unsafe fn write_set(driver: &DescriptorDriver, set: vk::DescriptorSet, plan: &SetPlan, area: &Area) {
+    if !area.is_ready() {
+        // Its samplers are all in the layout.
+        return;
+    }
+    if let (Some(template), 0) = (plan.template, area.missing) {
+        // SAFETY: the template was made for this set layout, and reads the words of an area that is whole; what they name is live: the
+        // caller's promise.
+        unsafe { driver.update_with_template(set, template, area.words.as_ptr().cast()) };
+        return;
+    }
+    for_writes(set, plan, area, |writes| {
+        // SAFETY: the writes are of descriptors that are staged, of the types that their bindings have; the rest is the caller's promise.
+        unsafe { driver.update_sets(writes, &[]) };
+    });
+}
+
+/// Pushes the descriptors of a set of push descriptors that is stale.
+///
+/// # Safety
+/// As [`Binder::commit`].
+pub(super) unsafe fn push_stale(driver: &DescriptorDriver, target: Target, point: &mut Point, stale: u32) {
+    let Some(layout) = &point.layout else { return };
+    for set in bits(stale & layout.push_mask()) {
+        let (plan, area) = (&layout.plans()[set], &mut point.areas[set]);
+        debug_assert!(plan.way == Way::Push);
+        let target_of_set = target.of(layout, set);
+        let template = plan.push_templates.get(target.point.at()).copied().flatten();
+        if let (Some(template), 0) = (template, area.missing) {
+            let words = area.words.as_ptr().cast();
+            // SAFETY: the template was made for this set of the pipeline layout and this bind point, and reads the words of an area that is
+            // whole; the rest is the caller's promise.
+            unsafe { driver.cmd_push_with_template(&target_of_set, template, words) };
+        } else {
+            for_writes(vk::DescriptorSet::null(), plan, area, |writes| {
+                // SAFETY: the writes are of descriptors that are staged, of the types that their bindings have; the rest is the
+                // caller's promise.
+                unsafe { driver.cmd_push(&target_of_set, writes) };
+            });
+        }
+        area.set_made(Made::Pushed);
+    }
+}

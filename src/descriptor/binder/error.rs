@@ -1,0 +1,377 @@
+//! Why a pipeline layout, a descriptor or a commit is refused.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use crate::descriptor::counts::DescriptorKind;
+use crate::descriptor::descriptor::DescriptorDataError;
+use crate::descriptor::device::BindingModel;
+use crate::descriptor::transient::{CreateTransientSetsError, TransientError};
+use crate::device::DriverError;
+use crate::upload::{CreateUploadError, UploadError};
+
+/// Why there is no [`PipelineLayoutInfo`](super::PipelineLayoutInfo).
+///
+/// ```
+/// use sublet::descriptor::PipelineLayoutError;
+/// let error = PipelineLayoutError::TooManySets { asked: 40, most: 32 };
+/// assert_eq!(error.to_string(), "40 sets, and at most 32 can be bound");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum PipelineLayoutError {
+    /// More sets than `maxBoundDescriptorSets`, or than the 32 that the binder tells apart.
+    TooManySets {
+        /// Sets of the layout.
+        asked: u64,
+        /// The most that there can be.
+        most: u32,
+    },
+    /// A pipeline layout has one set of push descriptors at most.
+    TwoPushSets {
+        /// The number of the first one.
+        first: u32,
+        /// The number of another one.
+        second: u32,
+    },
+    /// Push descriptors are not enabled, or not together with descriptor buffers.
+    PushNotEnabled {
+        /// The number of the set.
+        set: u32,
+    },
+    /// More descriptors than `maxPushDescriptors`.
+    TooManyPushDescriptors {
+        /// The number of the set.
+        set: u32,
+        /// Its descriptors.
+        asked: u64,
+        /// The limit.
+        most: u32,
+    },
+    /// More descriptors of a type, or of types that share a limit, than the device takes in one pipeline layout.
+    TooManyDescriptors {
+        /// The type, or the first of those that share the limit.
+        kind: DescriptorKind,
+        /// Descriptors in all sets.
+        asked: u64,
+        /// The limit.
+        most: u32,
+    },
+    /// The set layout is for descriptor buffers and the device's model is sets, or the other way round.
+    WrongModel {
+        /// The number of the set.
+        set: u32,
+        /// How the device's descriptors are bound.
+        model: BindingModel,
+    },
+    /// There are no descriptors of this type in descriptor buffers, or the device does not say how large they are.
+    NotInBuffers {
+        /// The number of the set.
+        set: u32,
+        /// The number of the binding.
+        binding: u32,
+        /// Its type.
+        kind: DescriptorKind,
+    },
+    /// The driver says of a set in a descriptor buffer that it has so many bytes, which cannot be.
+    SetSize {
+        /// The number of the set.
+        set: u32,
+        /// What the driver says.
+        bytes: u64,
+    },
+    /// The driver says of a binding that its bytes are not inside of the set.
+    BindingOffset {
+        /// The number of the set.
+        set: u32,
+        /// The number of the binding.
+        binding: u32,
+        /// Where the driver says that they begin.
+        offset: u64,
+        /// Bytes of the set.
+        bytes: u64,
+    },
+    /// An update template could not be made.
+    Template(DriverError),
+}
+
+impl fmt::Display for PipelineLayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManySets { asked, most } => write!(f, "{asked} sets, and at most {most} can be bound"),
+            Self::TwoPushSets { first, second } => {
+                write!(f, "sets {first} and {second} are both of push descriptors, and one can be")
+            }
+            Self::PushNotEnabled { set } => {
+                write!(
+                    f,
+                    "set {set} is of push descriptors, which are not enabled for how descriptors are bound"
+                )
+            }
+            Self::TooManyPushDescriptors { set, asked, most } => {
+                write!(f, "set {set} has {asked} push descriptors, and at most {most} can be pushed")
+            }
+            Self::TooManyDescriptors { kind, asked, most } => {
+                write!(
+                    f,
+                    "{asked} descriptors of {kind:?} and its like, and a pipeline layout has at most {most}"
+                )
+            }
+            Self::WrongModel { set, model } => {
+                write!(f, "the layout of set {set} was not made for the device's way to bind, {model:?}")
+            }
+            Self::NotInBuffers { set, binding, kind } => {
+                write!(f, "binding {binding} of set {set}: no {kind:?} can be in a descriptor buffer")
+            }
+            Self::SetSize { set, bytes } => write!(f, "the driver says that set {set} has {bytes} bytes"),
+            Self::BindingOffset { set, binding, offset, bytes } => write!(
+                f,
+                "the driver says that binding {binding} of set {set} is at byte {offset}, and not all of it is in the set's {bytes}"
+            ),
+            Self::Template(_) => f.write_str("an update template could not be made"),
+        }
+    }
+}
+
+impl Error for PipelineLayoutError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Template(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why something was not staged. Nothing was changed.
+///
+/// ```
+/// use sublet::descriptor::StageError;
+/// let error = StageError::NoSuchSet { set: 3, sets: 2 };
+/// assert_eq!(error.to_string(), "there is no set 3: the pipeline layout has 2");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum StageError {
+    /// The pipeline layout does not have the set; without one there is none.
+    NoSuchSet {
+        /// The number that was given.
+        set: u32,
+        /// How many there are.
+        sets: u32,
+    },
+    /// The set does not have the binding, or the binding has no descriptors.
+    NoSuchBinding {
+        /// The number of the set.
+        set: u32,
+        /// The number that was given.
+        binding: u32,
+    },
+    /// Not all of it is in the binding. For inline uniform blocks in bytes.
+    OutOfRange {
+        /// The number of the binding.
+        binding: u32,
+        /// The first that was given.
+        first: u32,
+        /// How many were given.
+        asked: u64,
+        /// How many the binding has.
+        count: u32,
+    },
+    /// The binding is of another type.
+    WrongType {
+        /// The number of the binding.
+        binding: u32,
+        /// Its type.
+        expected: DescriptorKind,
+        /// What was given.
+        given: DescriptorKind,
+    },
+    /// The descriptor does not say what descriptor buffers want.
+    Data {
+        /// The number of the binding.
+        binding: u32,
+        /// The descriptor.
+        element: u32,
+        /// What is missing.
+        source: DescriptorDataError,
+    },
+    /// The binding's samplers are in its layout.
+    Immutable {
+        /// The number of the binding.
+        binding: u32,
+    },
+    /// The binding's descriptors take no offsets when they are bound.
+    NotDynamic {
+        /// The number of the binding.
+        binding: u32,
+        /// Its type.
+        kind: DescriptorKind,
+    },
+    /// An offset, or a number of bytes, is not a multiple of what it has to be.
+    Misaligned {
+        /// The number of the binding.
+        binding: u32,
+        /// What was given, in bytes.
+        given: u64,
+        /// What it has to be a multiple of.
+        alignment: u64,
+    },
+    /// There are no `VkDescriptorSet`s of this set's layout: its descriptors are pushed, or in a descriptor buffer.
+    NoSets {
+        /// The number of the set.
+        set: u32,
+    },
+    /// A set that is null.
+    NullSet {
+        /// The number of the set.
+        set: u32,
+    },
+}
+
+impl fmt::Display for StageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchSet { set, sets } => {
+                write!(f, "there is no set {set}: the pipeline layout has {sets}")
+            }
+            Self::NoSuchBinding { set, binding } => write!(f, "set {set} has no binding {binding}"),
+            Self::OutOfRange { binding, first, asked, count } => {
+                write!(f, "{asked} from {first} on, and binding {binding} has {count}")
+            }
+            Self::WrongType { binding, expected, given } => {
+                write!(f, "binding {binding} is of type {expected:?}, and not {given:?}")
+            }
+            Self::Data { binding, element, .. } => {
+                write!(f, "element {element} of binding {binding} cannot be in a descriptor buffer")
+            }
+            Self::Immutable { binding } => write!(f, "the samplers of binding {binding} are in its layout"),
+            Self::NotDynamic { binding, kind } => {
+                write!(f, "binding {binding} is of type {kind:?}, which has no dynamic offsets")
+            }
+            Self::Misaligned { binding, given, alignment } => {
+                write!(f, "{given} for binding {binding} is not a multiple of {alignment}")
+            }
+            Self::NoSets { set } => write!(f, "there are no descriptor sets of the layout of set {set}"),
+            Self::NullSet { set } => write!(f, "what was given for set {set} is null"),
+        }
+    }
+}
+
+impl Error for StageError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Data { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Why the binder does not take a pipeline layout. Nothing was changed.
+///
+/// ```
+/// use sublet::descriptor::UseLayoutError;
+/// let error = UseLayoutError::LargerThanPage { bytes: 8192, page_size: 4096 };
+/// assert_eq!(error.to_string(), "the sets have 8192 bytes, and a page of descriptors has 4096");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum UseLayoutError {
+    /// Its sets together are larger than one page, and one page is bound at a time.
+    LargerThanPage {
+        /// Bytes of all sets in a descriptor buffer.
+        bytes: u64,
+        /// Bytes of a page.
+        page_size: u64,
+    },
+    /// It was made for another [`DescriptorDevice`](crate::descriptor::DescriptorDevice).
+    Foreign {
+        /// The pipeline layout.
+        layout: vk::PipelineLayout,
+    },
+}
+
+impl fmt::Display for UseLayoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LargerThanPage { bytes, page_size } => {
+                write!(f, "the sets have {bytes} bytes, and a page of descriptors has {page_size}")
+            }
+            Self::Foreign { layout } => write!(f, "{layout:?} was made for another device"),
+        }
+    }
+}
+
+impl Error for UseLayoutError {}
+
+/// Why there is no [`Binder`](super::Binder). Nothing is left behind.
+///
+/// ```
+/// use sublet::descriptor::CreateBinderError;
+/// use std::error::Error;
+/// let error = CreateBinderError::Pages(sublet::upload::CreateUploadError::NoUsage);
+/// assert!(error.source().is_some());
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum CreateBinderError {
+    /// There can be no sets.
+    Sets(CreateTransientSetsError),
+    /// There can be no pages for descriptors.
+    Pages(CreateUploadError),
+}
+
+impl fmt::Display for CreateBinderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sets(_) => "there can be no descriptor sets",
+            Self::Pages(_) => "there can be no pages for descriptors",
+        })
+    }
+}
+
+impl Error for CreateBinderError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Sets(error) => Some(error),
+            Self::Pages(error) => Some(error),
+        }
+    }
+}
+
+/// Why a commit did not happen: nothing was recorded, and it may be tried again.
+///
+/// ```
+/// use sublet::descriptor::CommitError;
+/// use sublet::upload::UploadError;
+/// let error = CommitError::Pages(UploadError::Alignment { alignment: 3 });
+/// assert_eq!(error.to_string(), "there is no room for the bytes of descriptors");
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub enum CommitError {
+    /// There is no set.
+    Sets(TransientError),
+    /// There is no room in a page for descriptors, and there can be no further page.
+    Pages(UploadError),
+}
+
+impl fmt::Display for CommitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Sets(_) => "there is no descriptor set",
+            Self::Pages(_) => "there is no room for the bytes of descriptors",
+        })
+    }
+}
+
+impl Error for CommitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Sets(error) => Some(error),
+            Self::Pages(error) => Some(error),
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The binder: descriptors are staged by set and binding, and what is stale is bound at a draw or a dispatch. See [`Binder`].
+
+mod area;
+mod bytes;
+mod commit;
+mod error;
+mod layout;
+mod mask;
+mod plan;
+mod point;
+mod source;
+mod stage;
+#[cfg(test)]
+mod tests;
+mod writes;
+
+pub use error::{CommitError, CreateBinderError, PipelineLayoutError, StageError, UseLayoutError};
+pub use layout::PipelineLayoutInfo;
+pub use stage::Unstaged;
+
+use std::fmt;
+
+use ash::vk;
+
+use self::point::Point;
+use self::source::Source;
+use super::device::DescriptorDevice;
+use super::sizes::DescriptorSizes;
+use super::transient::{CollectError, TransientSetsCreateInfo};
+use crate::device::DriverError;
+use crate::retire::{Clock, Ticket};
+use crate::upload::AllocatorRef;
+
+/// What pages of descriptors are used for.
+const PAGE_USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
+    vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT.as_raw()
+        | vk::BufferUsageFlags::SAMPLER_DESCRIPTOR_BUFFER_EXT.as_raw(),
+);
+
+/// An example with a binder, a pipeline layout of one set with two storage buffers at binding 0, a buffer and a command buffer.
+macro_rules! example {
+    ($fence:literal $body:literal) => {
+        concat!(
+            "\n", $fence, "\n",
+            "# use ash::vk; use sublet::{*, descriptor::*, retire::Clock};\n",
+            "# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n",
+            "# let vulkan = gpu.device();\n",
+            "# let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;\n",
+            "# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n",
+            "# let bindings = [vk::DescriptorSetLayoutBinding::default().descriptor_type(vk::DescriptorType::STORAGE_BUFFER)\n",
+            "#     .descriptor_count(2).stage_flags(vk::ShaderStageFlags::COMPUTE)];\n",
+            "# let set_info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);\n",
+            "# let set_handles = [unsafe { vulkan.create_descriptor_set_layout(&set_info, None) }?];\n",
+            "# let pipeline_info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_handles);\n",
+            "# let pipeline_layout = unsafe { vulkan.create_pipeline_layout(&pipeline_info, None) }?;\n",
+            "# let sets = [unsafe { SetLayout::new(set_handles[0], &set_info) }?];\n",
+            "# let layout = unsafe { PipelineLayoutInfo::new(&device, pipeline_layout, &sets, &[]) }?;\n",
+            "# let buffer_info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::STORAGE_BUFFER);\n",
+            "# let (buffer, memory) = unsafe { allocator.create_buffer(&buffer_info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;\n",
+            "# let input = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 0, 256));\n",
+            "# let output = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 256, 256));\n",
+            "# let pool = unsafe { vulkan.create_command_pool(&Default::default(), None) }?;\n",
+            "# let commands_info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);\n",
+            "# let commands = unsafe { vulkan.allocate_command_buffers(&commands_info) }?[0];\n",
+            "# unsafe { vulkan.begin_command_buffer(commands, &Default::default()) }?;\n",
+            "# let mut binder = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;\n",
+            "# binder.set_layout(BindPoint::Compute, &layout)?;\n",
+            $body,
+            "\n",
+            "# unsafe { vulkan.destroy_command_pool(pool, None) };\n",
+            "# unsafe { binder.destroy() };\n",
+            "# drop(layout);\n",
+            "# unsafe { allocator.destroy_buffer(buffer, memory) }?;\n",
+            "# unsafe { vulkan.destroy_pipeline_layout(pipeline_layout, None) };\n",
+            "# unsafe { vulkan.destroy_descriptor_set_layout(set_handles[0], None) };\n",
+            "# Ok::<(), Box<dyn std::error::Error>>(())\n",
+            $fence
+        )
+    };
+}
+use example;
+
+/// Where pipelines are bound in a command buffer: each place has its own sets.
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::BindPoint;
+/// assert_eq!(BindPoint::Compute.to_vk(), vk::PipelineBindPoint::COMPUTE);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BindPoint {
+    /// For draws.
+    Graphics,
+    /// For dispatches.
+    Compute,
+    /// For tracing rays.
+    RayTracing,
+}
+
+/// How many bind points there are.
+const POINTS: usize = 3;
+
+impl BindPoint {
+    /// Vulkan's name for it.
+    ///
+    /// ```
+    /// # use ash::vk; use sublet::descriptor::BindPoint;
+    /// assert_eq!(BindPoint::Graphics.to_vk(), vk::PipelineBindPoint::GRAPHICS);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub const fn to_vk(self) -> vk::PipelineBindPoint {
+        match self {
+            Self::Graphics => vk::PipelineBindPoint::GRAPHICS,
+            Self::Compute => vk::PipelineBindPoint::COMPUTE,
+            Self::RayTracing => vk::PipelineBindPoint::RAY_TRACING_KHR,
+        }
+    }
+}
+
+/// How a [`Binder`] is to be made.
+///
+/// ```
+/// use sublet::descriptor::BinderCreateInfo;
+/// let info = BinderCreateInfo { page_size: 1 << 20, ..Default::default() };
+/// assert_eq!(info.name, None);
+/// ```
+#[derive(Clone, Debug)]
+pub struct BinderCreateInfo<'a> {
+    /// Where sets come from, for devices that bind sets.
+    pub sets: TransientSetsCreateInfo,
+    /// Bytes of a page of descriptors, for descriptor buffers: what one command buffer binds should fit, since another page is another
+    /// buffer to bind. Less if the device does not reach as far.
+    pub page_size: u64,
+    /// Bytes that all pages of descriptors together may have.
+    pub memory_limit: Option<u64>,
+    /// Shown in maps and leak reports.
+    pub name: Option<&'a str>,
+}
+
+impl Default for BinderCreateInfo<'_> {
+    /// Pages of 256 KiB: some thousands of sets.
+    fn default() -> Self {
+        Self {
+            sets: TransientSetsCreateInfo::default(),
+            page_size: 256 << 10,
+            memory_limit: None,
+            name: None,
+        }
+    }
+}
+
+/// Binds descriptors: they are staged by set and binding, and what is stale is bound at a draw or a dispatch. Made for one recording
+/// thread: it is [`Send`], not [`Sync`], and has no lock.
+///
+/// ```text
+///   stage(set, binding, ..)      values are noted; nothing is called
+///   commit(commands, point)      of each set that is stale:
+///       push descriptors         are pushed                                      vkCmdPushDescriptorSet[WithTemplate]
+///       sets                     one for the recording is made, written, bound   vkUpdateDescriptorSetWithTemplate, vkCmdBindDescriptorSets
+///       descriptor buffers       bytes are copied into the bound page            vkGetDescriptorEXT, vkCmdSetDescriptorBufferOffsetsEXT
+/// ```
+///
+/// Which of the last two it is, is the [`DescriptorDevice`]'s model. The code that stages is the same for both, if descriptors of
+/// buffers say their addresses.
+///
+/// - **Nothing stale, nothing done.** A set is stale when something else was staged than what is bound. Only such sets are made anew;
+///   consecutive ones are bound by one call. What is staged as it was last made makes nothing new.
+/// - **Each bind point has its own** layout, staged descriptors and bound sets, as in Vulkan: a dispatch between two draws costs the
+///   draws nothing.
+/// - **A change of the pipeline layout** keeps what Vulkan keeps, and what is staged of sets with the same layout:
+///   [`set_layout`](Self::set_layout).
+/// - **Sets of the program's own**, persistent or bindless, take the place of staged ones: [`stage_set`](Self::stage_set).
+/// - **One page of descriptors is bound** at a time. Where it is full another one is, and all that is staged goes there; what never was
+///   staged does not.
+/// - What is not staged is left alone: shaders may not use it. [`first_unstaged`](Self::first_unstaged) finds it.
+///
+/// What it makes lives for one recording: [`flush`](Self::flush) and [`collect`](Self::collect), as of [`TransientSets`](super::TransientSets).
+///
+/// Constants of a draw are not descriptors of their own: a dynamic uniform buffer of an [`UploadArena`](crate::upload::UploadArena)'s page,
+/// and an offset for each draw. The set is made once for each page:
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::{BindPoint, Binder, BinderCreateInfo, BufferDescriptor, Descriptor, DescriptorDevice};
+/// use sublet::descriptor::{DescriptorDeviceCreateInfo, PipelineLayoutInfo, SetLayout};
+/// use sublet::retire::Clock;
+/// use sublet::upload::{UploadArena, UploadArenaCreateInfo};
+/// use sublet::{Allocator, AllocatorCreateInfo, sim};
+///
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let vulkan = gpu.device();
+/// # let bindings = [vk::DescriptorSetLayoutBinding::default().descriptor_type(vk::DescriptorType::UNIFORM_BUFFER_DYNAMIC)
+/// #     .descriptor_count(1).stage_flags(vk::ShaderStageFlags::VERTEX)];
+/// # let set_info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+/// # let set_handles = [unsafe { vulkan.create_descriptor_set_layout(&set_info, None) }?];
+/// # let pipeline_info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_handles);
+/// # let pipeline_layout = unsafe { vulkan.create_pipeline_layout(&pipeline_info, None) }?;
+/// # let pool = unsafe { vulkan.create_command_pool(&Default::default(), None) }?;
+/// # let commands_info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+/// # let commands = unsafe { vulkan.allocate_command_buffers(&commands_info) }?[0];
+/// # unsafe { vulkan.begin_command_buffer(commands, &Default::default()) }?;
+/// // SAFETY, here and below: the objects are live, belong together and outlive what is made from them.
+/// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// // Once, beside the pipeline layout: what Vulkan does not tell of it.
+/// let sets = [unsafe { SetLayout::new(set_handles[0], &set_info) }?];
+/// let layout = unsafe { PipelineLayoutInfo::new(&device, pipeline_layout, &sets, &[]) }?;
+///
+/// // For each thread that records.
+/// let mut binder = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;
+/// let mut uploads = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+/// let clock = Clock::new();
+/// let lane = clock.add_lane()?;
+///
+/// let ticket = clock.open(lane);
+/// binder.begin(); // a new command buffer
+/// binder.set_layout(BindPoint::Graphics, &layout)?;
+/// for draw in 0..1000_u32 {
+///     let matrix = [[draw as f32; 4]; 4];
+///     let constants = uploads.write_value(&matrix, uploads.alignments().uniform)?;
+///     let page = BufferDescriptor::new(constants.buffer, 0, 64);
+///     binder.stage(BindPoint::Graphics, 0, 0, 0, &[Descriptor::UniformBufferDynamic(page)])?;
+///     binder.stage_dynamic_offset(BindPoint::Graphics, 0, 0, 0, u32::try_from(constants.offset)?)?;
+///     unsafe { binder.commit(commands, BindPoint::Graphics) }?;
+///     // vkCmdDraw goes here.
+/// }
+/// // One set for all draws, bound with another offset for each.
+/// assert_eq!(gpu.calls("vkAllocateDescriptorSets"), 1);
+/// assert_eq!(gpu.calls("vkCmdBindDescriptorSets"), 1000);
+///
+/// binder.flush(ticket)?;
+/// uploads.flush(ticket)?;
+/// // vkQueueSubmit goes here, and signals 1.
+/// clock.submit(ticket, 1)?;
+/// # unsafe { vulkan.destroy_command_pool(pool, None) };
+/// clock.completed(lane, 1); // as vkGetSemaphoreCounterValue says
+/// binder.collect(&clock)?;
+/// uploads.collect(&clock);
+/// # drop((binder, uploads, layout));
+/// # unsafe { vulkan.destroy_pipeline_layout(pipeline_layout, None) };
+/// # unsafe { vulkan.destroy_descriptor_set_layout(set_handles[0], None) };
+/// # drop((device, allocator));
+/// # gpu.assert_silent();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Threads do not share one:
+///
+/// ```compile_fail
+/// fn shared<B: Sync>() {}
+/// shared::<sublet::descriptor::Binder<&sublet::Allocator>>();
+/// ```
+pub struct Binder<A: AllocatorRef> {
+    device: DescriptorDevice,
+    points: [Point; POINTS],
+    source: Source<A>,
+    sizes: DescriptorSizes,
+    /// The page of descriptors that is bound in the command buffer, or null.
+    page: vk::Buffer,
+    /// What pages were made for.
+    usage: vk::BufferUsageFlags,
+    /// Dynamic offsets that are being bound: kept for its capacity.
+    offsets: Vec<u32>,
+}
+
+impl<A: AllocatorRef> Binder<A> {
+    /// Makes a binder without sets and pages.
+    ///
+    /// # Errors
+    /// [`CreateBinderError`] if there can be no sets, or no pages for descriptors: the allocator was made without device addresses, for
+    /// example.
+    ///
+    /// # Safety
+    /// 1. The allocator is of the same device.
+    /// 2. What commits use is used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that
+    ///    is given to the binder says that a ticket is done only when the device is done with its recording, or never gets it.
+    #[doc = example!("```" "// SAFETY: the allocator is of the device, and nothing is submitted here.\nlet other = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;\n# drop(other);")]
+    pub unsafe fn new(
+        device: &DescriptorDevice,
+        allocator: A,
+        info: &BinderCreateInfo<'_>,
+    ) -> Result<Self, CreateBinderError> {
+        Ok(Self {
+            device: device.clone(),
+            points: std::array::from_fn(|_| Point::default()),
+            // SAFETY: the caller's own promise.
+            source: unsafe { Source::new(device, allocator, info) }?,
+            sizes: DescriptorSizes::of(device),
+            page: vk::Buffer::null(),
+            usage: source::page_usage(device),
+            offsets: Vec::new(),
+        })
+    }
+
+    /// What is staged and bound at this bind point is for `layout` from now on.
+    ///
+    /// As Vulkan has it: sets before the first incompatible one stay bound. Of the others, what is staged of a set with the same layout
+    /// stays staged and is bound again; what is staged of another layout is dropped.
+    ///
+    /// # Errors
+    /// [`UseLayoutError`]: nothing was changed.
+    ///
+    /// # Complexity
+    /// O(1) for the layout that there is already, else O(sets) and a comparison of the sets' layouts.
+    #[doc = example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\nbinder.set_layout(BindPoint::Compute, &layout)?;\n// It is the same layout: all is staged as it was.\nassert_eq!(binder.first_unstaged(BindPoint::Compute), None);")]
+    #[inline]
+    pub fn set_layout(
+        &mut self,
+        point: BindPoint,
+        layout: &PipelineLayoutInfo,
+    ) -> Result<(), UseLayoutError> {
+        if self.points[point.at()].layout.as_ref().is_some_and(|current| current.is_same(layout)) {
+            return Ok(());
+        }
+        if !layout.is_of(&self.device) {
+            return Err(UseLayoutError::Foreign { layout: layout.handle() });
+        }
+        if let Source::Pages(pages) = &self.source {
+            let (bytes, page_size) = (layout.buffer_bytes(), pages.page_size());
+            if bytes > page_size {
+                return Err(UseLayoutError::LargerThanPage { bytes, page_size });
+            }
+        }
+        self.offsets.clear();
+        self.offsets.reserve(layout.dynamics());
+        self.points[point.at()].set_layout(layout);
+        Ok(())
+    }
+
+    /// A command buffer begins, or goes on after somebody else has bound sets in it: nothing is bound. What is staged stays staged, is made
+    /// anew and bound at the next commit.
+    ///
+    /// # Complexity
+    /// O(staged sets).
+    #[doc = example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\nbinder.begin();\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.begin();\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nassert_eq!(gpu.calls(\"vkCmdBindDescriptorSets\"), 2);")]
+    pub fn begin(&mut self) {
+        self.page = vk::Buffer::null();
+        for point in &mut self.points {
+            point.begin();
+        }
+    }
+
+    /// Nothing is bound, nothing is staged, and there is no layout at any bind point.
+    ///
+    /// # Complexity
+    /// O(sets).
+    #[doc = example!("```" "binder.forget();\nlet error = binder.stage(BindPoint::Compute, 0, 0, 0, &[input]).unwrap_err();\nassert_eq!(error, StageError::NoSuchSet { set: 0, sets: 0 });")]
+    pub fn forget(&mut self) {
+        self.page = vk::Buffer::null();
+        for point in &mut self.points {
+            point.forget();
+        }
+    }
+
+    /// Ends a recording: what commits have made since the last time stays until `ticket` is done. To be called before the recording is
+    /// submitted. Implies [`begin`](Self::begin).
+    ///
+    /// # Errors
+    /// What the driver answers if the bytes of descriptors are in memory that has to be flushed. Nothing was changed: the call may be made again.
+    #[doc = example!("```" "let clock = Clock::new();\nlet lane = clock.add_lane()?;\nlet ticket = clock.open(lane);\nbinder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.flush(ticket)?;\n// vkQueueSubmit goes here, and signals 1.\nclock.submit(ticket, 1)?;")]
+    pub fn flush(&mut self, ticket: Ticket) -> Result<(), DriverError> {
+        self.source.flush(ticket)?;
+        self.begin();
+        Ok(())
+    }
+
+    /// Takes back what recordings used that are done. Returns how many pools or pages became free. To be called once for each frame.
+    ///
+    /// # Errors
+    /// [`CollectError`] if the driver did not reset a pool, which is tried again at the next call.
+    #[doc = example!("```" "let clock = Clock::new();\nlet lane = clock.add_lane()?;\nlet ticket = clock.open(lane);\nbinder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.flush(ticket)?;\nclock.submit(ticket, 1)?;\nassert_eq!(binder.collect(&clock)?, 0);\n# unsafe { vulkan.reset_command_pool(pool, vk::CommandPoolResetFlags::empty()) }?;\nclock.completed(lane, 1); // as vkGetSemaphoreCounterValue says\nassert_eq!(binder.collect(&clock)?, 1);")]
+    pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
+        self.source.collect(clock)
+    }
+
+    /// Destroys all that the binder has made.
+    ///
+    /// # Safety
+    /// The device uses nothing of it any more (VUID-vkDestroyDescriptorPool-descriptorPool-00303, VUID-vkDestroyBuffer-buffer-00922).
+    #[doc = example!("```" "let other = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;\n// SAFETY: nothing was submitted.\nunsafe { other.destroy() };")]
+    pub unsafe fn destroy(self) {
+        // SAFETY: the caller's own promise.
+        unsafe { self.source.destroy() };
+    }
+
+    /// Checks all books against one another. For tests and debugging: O(descriptors).
+    ///
+    /// # Panics
+    /// Names what does not agree.
+    #[doc = example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input])?;\nbinder.validate();")]
+    pub fn validate(&self) {
+        for point in &self.points {
+            point.validate();
+        }
+        if let Source::Pages(pages) = &self.source {
+            pages.validate();
+        }
+    }
+}
+
+impl<A: AllocatorRef> fmt::Debug for Binder<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stale = self.points.each_ref().map(Point::stale);
+        f.debug_struct("Binder").field("stale", &stale).finish_non_exhaustive()
+    }
+}

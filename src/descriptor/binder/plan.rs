@@ -1,0 +1,305 @@
+//! What the binder has to know of a set layout: where each descriptor is staged, and how it is written.
+//!
+//! ```text
+//!   elements   one for each descriptor, and one for each inline uniform block          bits of masks
+//!   words      what a template reads: 3 for images and buffers, 1 for views,           sets, push descriptors
+//!              an inline uniform block's bytes
+//!   bytes      as the driver lays them out                                             descriptor buffers
+//! ```
+
+use ash::vk;
+
+use super::error::PipelineLayoutError;
+use crate::base::align::align_up;
+use crate::base::cast::{host_size, index};
+use crate::descriptor::counts::DescriptorKind;
+use crate::descriptor::device::{BindingModel, DescriptorDevice};
+use crate::descriptor::layout::{SetLayout, SetLayoutBinding};
+use crate::descriptor::sizes::DescriptorSizes;
+
+/// How descriptors of a set get to the device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    /// A `VkDescriptorSet` that is written and bound.
+    Set,
+    /// They are pushed.
+    Push,
+    /// Bytes in a descriptor buffer, whose offset is set.
+    Buffer,
+    /// By the program: there is nothing to stage.
+    Elsewhere,
+}
+
+/// Where the bytes of a binding's descriptors are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct BindingBytes {
+    /// Of the first descriptor, from the start of the set.
+    pub(super) offset: usize,
+    /// From one descriptor to the next.
+    pub(super) stride: usize,
+    /// Combined image samplers of which all images come first, and then all samplers: bytes of an image and of a sampler.
+    pub(super) split: Option<(usize, usize)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct BindingPlan {
+    pub(super) number: u32,
+    pub(super) kind: DescriptorKind,
+    /// Descriptors; bytes of an inline uniform block.
+    pub(super) count: u32,
+    pub(super) first_element: u32,
+    /// How many elements it has: none if its samplers are in the layout.
+    pub(super) elements: u32,
+    pub(super) first_word: usize,
+    /// Words of a descriptor.
+    pub(super) stride: usize,
+    /// The number of its first dynamic offset.
+    pub(super) first_dynamic: usize,
+    pub(super) bytes: BindingBytes,
+}
+
+impl BindingPlan {
+    pub(super) fn is_inline(&self) -> bool {
+        self.kind == DescriptorKind::InlineUniformBlock
+    }
+
+    pub(super) fn is_dynamic(&self) -> bool {
+        is_dynamic(self.kind)
+    }
+}
+
+/// A set of a pipeline layout.
+#[derive(Debug)]
+pub(super) struct SetPlan {
+    pub(super) layout: SetLayout,
+    pub(super) way: Way,
+    pub(super) bindings: Box<[BindingPlan]>,
+    pub(super) elements: u32,
+    pub(super) words: usize,
+    pub(super) dynamics: usize,
+    /// Bytes in a descriptor buffer, a multiple of the alignment of offsets.
+    pub(super) bytes: usize,
+    /// There are mutable descriptors, of which each has a type of its own.
+    pub(super) is_mutable: bool,
+    /// Writes a set whose elements are all staged; owned by the pipeline layout.
+    pub(super) template: Option<vk::DescriptorUpdateTemplate>,
+    /// The same for push descriptors, by bind point.
+    pub(super) push_templates: [Option<vk::DescriptorUpdateTemplate>; 2],
+}
+
+fn is_dynamic(kind: DescriptorKind) -> bool {
+    matches!(kind, DescriptorKind::UniformBufferDynamic | DescriptorKind::StorageBufferDynamic)
+}
+
+/// Words of what a template reads for a descriptor: a `VkDescriptorImageInfo`, a `VkDescriptorBufferInfo`, or a handle.
+fn words_of(kind: DescriptorKind) -> usize {
+    match kind {
+        DescriptorKind::UniformTexelBuffer
+        | DescriptorKind::StorageTexelBuffer
+        | DescriptorKind::AccelerationStructure => 1,
+        _ => 3,
+    }
+}
+const _: () =
+    assert!(size_of::<vk::DescriptorImageInfo>() == 24 && size_of::<vk::DescriptorBufferInfo>() == 24);
+const _: () = assert!(size_of::<vk::BufferView>() == 8 && size_of::<vk::AccelerationStructureKHR>() == 8);
+
+fn way_of(device: &DescriptorDevice, layout: &SetLayout) -> Way {
+    let embedded = vk::DescriptorSetLayoutCreateFlags::EMBEDDED_IMMUTABLE_SAMPLERS_EXT;
+    if layout.flags().contains(embedded) {
+        Way::Elsewhere
+    } else if layout.is_push_descriptor() {
+        Way::Push
+    } else if device.model() == BindingModel::Buffer {
+        Way::Buffer
+    } else {
+        Way::Set
+    }
+}
+
+impl SetPlan {
+    /// Without templates.
+    ///
+    /// # Safety
+    /// The layout's handle is live.
+    pub(super) unsafe fn new(
+        device: &DescriptorDevice,
+        set: u32,
+        layout: &SetLayout,
+    ) -> Result<Self, PipelineLayoutError> {
+        let way = way_of(device, layout);
+        let mut plan = Self {
+            layout: layout.clone(),
+            way,
+            bindings: Box::default(),
+            elements: 0,
+            words: 0,
+            dynamics: 0,
+            bytes: 0,
+            is_mutable: false,
+            template: None,
+            push_templates: [None; 2],
+        };
+        if way == Way::Elsewhere {
+            return Ok(plan);
+        }
+        let used = || layout.bindings().iter().filter(|binding| binding.count != 0);
+        let mut bindings = Vec::with_capacity(used().count());
+        for binding in used() {
+            bindings.push(plan.add(binding));
+        }
+        if way == Way::Buffer {
+            // SAFETY: the caller's own promise; the model is that of descriptor buffers, and `check` in `layout` has seen that the layout is.
+            unsafe { plan.lay_out(device, set, &mut bindings) }?;
+        }
+        plan.bindings = bindings.into();
+        Ok(plan)
+    }
+
+    /// Makes room for a binding, and counts it.
+    fn add(&mut self, binding: &SetLayoutBinding) -> BindingPlan {
+        let kind = binding.kind;
+        let is_inline = kind == DescriptorKind::InlineUniformBlock;
+        let in_layout = binding.immutable_samplers
+            && kind == DescriptorKind::Sampler
+            // The driver does not write them into a buffer: the program has to.
+            && self.way != Way::Buffer;
+        let elements = match () {
+            () if in_layout => 0,
+            () if is_inline => 1,
+            () => binding.count,
+        };
+        let stride = words_of(kind);
+        let words = match () {
+            () if self.way == Way::Buffer || in_layout => 0,
+            () if is_inline => index(binding.count).div_ceil(size_of::<u64>()),
+            () => index(binding.count).saturating_mul(stride),
+        };
+        let plan = BindingPlan {
+            number: binding.binding,
+            kind,
+            count: binding.count,
+            first_element: self.elements,
+            elements,
+            first_word: self.words,
+            stride,
+            first_dynamic: self.dynamics,
+            bytes: BindingBytes::default(),
+        };
+        self.elements = self.elements.saturating_add(elements);
+        self.words = self.words.saturating_add(words);
+        if is_dynamic(kind) {
+            self.dynamics += index(binding.count);
+        }
+        self.is_mutable |= kind == DescriptorKind::Mutable;
+        plan
+    }
+
+    /// Asks the driver where descriptors are in a descriptor buffer.
+    ///
+    /// # Safety
+    /// The layout is live, and was made for descriptor buffers.
+    unsafe fn lay_out(
+        &mut self,
+        device: &DescriptorDevice,
+        set: u32,
+        bindings: &mut [BindingPlan],
+    ) -> Result<(), PipelineLayoutError> {
+        let handle = self.layout.handle();
+        // SAFETY: the caller's own promise.
+        let size = unsafe { device.driver().set_layout_size(handle) };
+        let aligned = align_up(size, offset_alignment(device)).and_then(host_size);
+        // One that no address space has room for is no answer.
+        let too_large = |size: &usize| isize::try_from(*size).is_err();
+        let Some(bytes) = aligned.filter(|size| !too_large(size)) else {
+            return Err(PipelineLayoutError::SetSize { set, bytes: size });
+        };
+        let sizes = DescriptorSizes::of(device);
+        let properties = &device.driver().facts.buffer;
+        for binding in bindings {
+            let kind = binding.kind;
+            // SAFETY: the caller's own promise; the layout has the binding.
+            let offset = unsafe { device.driver().binding_offset(handle, binding.number) };
+            let stride = match kind {
+                DescriptorKind::InlineUniformBlock => Some(1),
+                DescriptorKind::Mutable => {
+                    let types = self.layout.binding(binding.number).map(|binding| &binding.mutable_types);
+                    let kinds = types.map(|types| types.iter().copied().filter_map(DescriptorKind::from_vk));
+                    let each = kinds.into_iter().flatten().map(|kind| sizes.get(kind));
+                    each.reduce(|largest, size| Some(largest?.max(size?))).flatten()
+                }
+                kind => sizes.get(kind),
+            };
+            let Some(stride) = stride else {
+                return Err(PipelineLayoutError::NotInBuffers { set, binding: binding.number, kind });
+            };
+            let split = kind == DescriptorKind::CombinedImageSampler
+                && properties.combined_image_sampler_descriptor_single_array == vk::FALSE;
+            let parts =
+                || Some((sizes.get(DescriptorKind::SampledImage)?, sizes.get(DescriptorKind::Sampler)?));
+            let split = parts().filter(|_| split);
+            let each = split.map_or(stride, |(image, sampler)| (image + sampler).max(stride));
+            let end = each.checked_mul(u64::from(binding.count)).and_then(|bytes| bytes.checked_add(offset));
+            if end.is_none_or(|end| end > size) {
+                return Err(PipelineLayoutError::BindingOffset {
+                    set,
+                    binding: binding.number,
+                    offset,
+                    bytes: size,
+                });
+            }
+            // All are below the size of the set, which is a size of the host's.
+            let host = |value: u64| host_size(value).unwrap_or(0);
+            binding.bytes = BindingBytes {
+                offset: host(offset),
+                stride: host(stride),
+                split: split.map(|(image, sampler)| (host(image), host(sampler))),
+            };
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// The binding of this number, with what the layout says of it. O(log n).
+    #[inline]
+    pub(super) fn binding(&self, number: u32) -> Option<&BindingPlan> {
+        // Most layouts count their bindings from 0 without a gap.
+        if let Some(binding) = self.bindings.get(index(number)).filter(|binding| binding.number == number) {
+            return Some(binding);
+        }
+        let at = self.bindings.binary_search_by_key(&number, |binding| binding.number).ok()?;
+        self.bindings.get(at)
+    }
+
+    /// There is nothing that the program would stage, and still a set that shaders may use: its samplers are in the layout.
+    pub(super) fn is_staged_by_itself(&self) -> bool {
+        self.way == Way::Set && self.elements == 0 && !self.bindings.is_empty()
+    }
+
+    /// What a template writes: every binding that has something to be staged, whole.
+    pub(super) fn template_entries(&self) -> Vec<vk::DescriptorUpdateTemplateEntry> {
+        let staged = self.bindings.iter().filter(|binding| binding.elements != 0);
+        staged
+            .map(|binding| {
+                vk::DescriptorUpdateTemplateEntry::default()
+                    .dst_binding(binding.number)
+                    .dst_array_element(0)
+                    .descriptor_count(binding.count)
+                    .descriptor_type(binding.kind.to_vk())
+                    .offset(binding.first_word * size_of::<u64>())
+                    .stride(binding.stride * size_of::<u64>())
+            })
+            .collect()
+    }
+
+    /// Templates can write it: they know one type for each binding.
+    pub(super) fn may_have_template(&self) -> bool {
+        !self.is_mutable && self.elements != 0 && matches!(self.way, Way::Set | Way::Push)
+    }
+}
+
+/// What offsets in descriptor buffers are multiples of: a power of two, whatever the driver says.
+pub(super) fn offset_alignment(device: &DescriptorDevice) -> u64 {
+    let alignment = device.driver().facts.buffer.descriptor_buffer_offset_alignment;
+    alignment.max(1).checked_next_power_of_two().unwrap_or(1 << 63)
+}

@@ -1,0 +1,155 @@
+//! What is staged and bound at one bind point.
+//!
+//! Invariants, by number, held by `validate`:
+//! - P1: `staged` has bits of sets of the layout only, and so do `changed`, `rebind` and `given`, which are parts of it.
+//! - P2: a set with neither bit is bound in the command buffer as it is staged, with a pipeline layout that is compatible.
+//! - P3: the bits of `given` are those of areas with a set of the program's.
+#![forbid(unsafe_code)]
+
+use super::area::Area;
+use super::layout::PipelineLayoutInfo;
+use super::mask::{bits, lowest};
+
+#[derive(Debug, Default)]
+pub(super) struct Point {
+    pub(super) layout: Option<PipelineLayoutInfo>,
+    /// One for each set of the layout, and what is left of layouts with more.
+    pub(super) areas: Vec<Area>,
+    /// Sets of which anything is staged.
+    pub(super) staged: u32,
+    /// Sets that differ from what was last made of them, or may do so.
+    pub(super) changed: u32,
+    /// Sets that are not bound, or not with these offsets.
+    pub(super) rebind: u32,
+    /// Sets of the program's own.
+    pub(super) given: u32,
+}
+
+impl Point {
+    /// Sets that a commit has to look at.
+    #[inline]
+    pub(super) fn stale(&self) -> u32 {
+        self.changed | self.rebind
+    }
+
+    /// The layout's sets; 0 without a layout.
+    pub(super) fn sets(&self) -> u32 {
+        self.layout.as_ref().map_or(0, PipelineLayoutInfo::set_count)
+    }
+
+    /// What follows is for `new`.
+    pub(super) fn set_layout(&mut self, new: &PipelineLayoutInfo) {
+        let old = match self.layout.take() {
+            Some(old) if old.is_same(new) => {
+                self.layout = Some(old);
+                return;
+            }
+            old => old,
+        };
+        let compatible = old.as_ref().map_or(0, |old| old.compatible_sets(new));
+        let old_plans = old.as_ref().map_or(&[][..], PipelineLayoutInfo::plans);
+        let plans = new.plans();
+        if self.areas.len() < plans.len() {
+            self.areas.resize_with(plans.len(), Area::default);
+        }
+        let mut kept = 0;
+        for (set, area) in self.areas.iter_mut().enumerate() {
+            let plan = plans.get(set);
+            let same = |(old, new): (&super::plan::SetPlan, &super::plan::SetPlan)| {
+                old.layout.is_identical(&new.layout)
+            };
+            if old_plans.get(set).zip(plan).is_some_and(same) {
+                kept |= 1 << set;
+            } else {
+                area.replace(plan);
+            }
+        }
+        self.staged &= kept;
+        self.given &= kept;
+        self.changed &= kept;
+        // Those before the first incompatible one stay bound. The others are staged as they were, and bound again.
+        self.rebind = (self.rebind & kept) | (self.staged & !lowest(crate::base::cast::index(compatible)));
+        for (set, plan) in plans.iter().enumerate() {
+            let bit = 1 << set;
+            if plan.is_staged_by_itself() && self.staged & bit == 0 {
+                self.staged |= bit;
+                self.changed |= bit;
+                self.rebind |= bit;
+            }
+        }
+        self.layout = Some(new.clone());
+    }
+
+    /// Nothing is bound any more; what is staged is made anew when it is bound.
+    pub(super) fn begin(&mut self) {
+        self.rebind = self.staged;
+        self.changed = self.staged & !self.given;
+        for set in bits(self.staged) {
+            self.areas[set].forget_made();
+        }
+    }
+
+    /// Nothing is staged, and there is no layout.
+    pub(super) fn forget(&mut self) {
+        self.layout = None;
+        (self.staged, self.changed, self.rebind, self.given) = (0, 0, 0, 0);
+        for area in &mut self.areas {
+            area.replace(None);
+        }
+    }
+
+    /// Nothing in descriptor buffers is bound any more.
+    pub(super) fn unbind_all(&mut self) {
+        self.rebind = self.staged;
+    }
+
+    /// Something of a set was staged.
+    #[inline]
+    pub(super) fn touch(&mut self, set: usize) {
+        let bit = 1 << set;
+        // What was a set of the program's is bound no more once another one is.
+        let mask = if self.given & bit == 0 { 0 } else { bit };
+        self.given &= !bit;
+        self.rebind |= mask | (bit & !self.staged);
+        self.staged |= bit;
+        self.changed |= bit;
+    }
+
+    /// A set of the program's was staged.
+    pub(super) fn touch_given(&mut self, set: usize) {
+        let bit = 1 << set;
+        self.staged |= bit;
+        self.given |= bit;
+        self.rebind |= bit;
+        self.changed &= !bit;
+    }
+
+    /// Drops from `changed` what was staged as it had been made. Returns what is stale.
+    #[inline]
+    pub(super) fn refresh(&mut self, candidates: u32) -> u32 {
+        for set in bits(self.changed & candidates) {
+            if self.areas[set].is_as_made() {
+                self.changed &= !(1 << set);
+            }
+        }
+        self.stale()
+    }
+
+    /// See the invariants in the [module](self).
+    pub(super) fn validate(&self) {
+        let sets = self.layout.as_ref().map_or(0, |layout| layout.plans().len());
+        assert_eq!(self.staged & !lowest(sets), 0, "P1");
+        for part in [self.changed, self.rebind, self.given] {
+            assert_eq!(part & !self.staged, 0, "P1");
+        }
+        let plans = self.layout.as_ref().map_or(&[][..], PipelineLayoutInfo::plans);
+        for (set, (plan, area)) in plans.iter().zip(&self.areas).enumerate() {
+            let is_given = self.given & (1 << set) != 0;
+            assert_eq!(is_given, area.is_given(), "P3: set {set}");
+            assert_eq!(area.offsets.len(), plan.dynamics, "P3: set {set}");
+            area.validate(plan);
+            let made_now = self.changed & (1 << set) == 0 && !is_given && self.staged & (1 << set) != 0;
+            assert!(!made_now || area.made.is_some(), "P2: set {set}");
+        }
+    }
+}

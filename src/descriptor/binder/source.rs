@@ -1,0 +1,100 @@
+//! Where what a commit makes comes from: sets that live for one recording, or bytes in pages of descriptors.
+
+use ash::vk;
+
+use super::{BinderCreateInfo, CreateBinderError, PAGE_USAGE};
+use crate::descriptor::device::{BindingModel, DescriptorDevice};
+use crate::descriptor::features::DescriptorFeatures;
+use crate::descriptor::transient::{CollectError, TransientSets};
+use crate::device::DriverError;
+use crate::retire::{Clock, Ticket};
+use crate::upload::{AllocatorRef, Oversize, UploadArena, UploadArenaCreateInfo};
+
+pub(super) enum Source<A: AllocatorRef> {
+    Sets(Box<TransientSets>),
+    Pages(Box<UploadArena<A>>),
+}
+
+/// What pages are used for. Push descriptors are in them where the device wants that.
+pub(super) fn page_usage(device: &DescriptorDevice) -> vk::BufferUsageFlags {
+    let push = DescriptorFeatures::PUSH_DESCRIPTOR | DescriptorFeatures::DESCRIPTOR_BUFFER_PUSH_DESCRIPTORS;
+    let needs_buffer = device.driver().facts.buffer.bufferless_push_descriptors == vk::FALSE;
+    if device.features().contains(push) && needs_buffer {
+        PAGE_USAGE | vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT
+    } else {
+        PAGE_USAGE
+    }
+}
+
+/// The most bytes that are in reach of one bound buffer.
+fn reach(device: &DescriptorDevice) -> u64 {
+    let properties = &device.driver().facts.buffer;
+    let all = [
+        properties.max_resource_descriptor_buffer_range,
+        properties.max_sampler_descriptor_buffer_range,
+        properties.resource_descriptor_buffer_address_space_size,
+        properties.sampler_descriptor_buffer_address_space_size,
+        properties.descriptor_buffer_address_space_size,
+    ];
+    // 0 is no limit that a driver may have.
+    all.into_iter().filter(|&limit| limit != 0).min().unwrap_or(u64::MAX)
+}
+
+impl<A: AllocatorRef> Source<A> {
+    /// # Safety
+    /// As [`Binder::new`](super::Binder::new).
+    pub(super) unsafe fn new(
+        device: &DescriptorDevice,
+        allocator: A,
+        info: &BinderCreateInfo<'_>,
+    ) -> Result<Self, CreateBinderError> {
+        if device.model() != BindingModel::Buffer {
+            return TransientSets::new(device, &info.sets)
+                .map(Box::new)
+                .map(Self::Sets)
+                .map_err(CreateBinderError::Sets);
+        }
+        let pages = UploadArenaCreateInfo {
+            page_size: info.page_size.min(reach(device)),
+            usage: page_usage(device),
+            device_address: true,
+            // One page is bound, and all sets are in it.
+            oversize: Oversize::Error,
+            memory_limit: info.memory_limit,
+            share_pages: true,
+            name: info.name,
+            ..UploadArenaCreateInfo::default()
+        };
+        // SAFETY: descriptor buffers are enabled, and so are their usages; the rest is the caller's promise.
+        let pages = unsafe { UploadArena::new(allocator, &pages) };
+        pages.map(Box::new).map(Self::Pages).map_err(CreateBinderError::Pages)
+    }
+
+    pub(super) fn flush(&mut self, ticket: Ticket) -> Result<(), DriverError> {
+        match self {
+            Self::Sets(sets) => {
+                sets.flush(ticket);
+                Ok(())
+            }
+            Self::Pages(pages) => pages.flush(ticket),
+        }
+    }
+
+    pub(super) fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
+        match self {
+            Self::Sets(sets) => sets.collect(clock),
+            Self::Pages(pages) => Ok(pages.collect(clock)),
+        }
+    }
+
+    /// # Safety
+    /// The device uses nothing of it any more.
+    pub(super) unsafe fn destroy(self) {
+        match self {
+            // SAFETY: the caller's own promise.
+            Self::Sets(sets) => unsafe { sets.destroy() },
+            // SAFETY: the caller's own promise.
+            Self::Pages(pages) => unsafe { pages.destroy() },
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Staging: what is wanted is checked whole, and noted. The driver is not called.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::area::Area;
+use super::plan::{BindingPlan, SetPlan, Way};
+use super::point::Point;
+use super::{BindPoint, Binder, StageError};
+use crate::base::cast::{index, widen};
+use crate::descriptor::counts::DescriptorKind;
+use crate::descriptor::descriptor::Descriptor;
+use crate::upload::AllocatorRef;
+
+/// The plan of a set, and its area.
+fn set_of(point: &mut Point, set: u32) -> Result<(&SetPlan, &mut Area), StageError> {
+    let missing = StageError::NoSuchSet { set, sets: point.sets() };
+    let plans = point.layout.as_ref().map_or(&[][..], |layout| layout.plans());
+    plans.get(index(set)).zip(point.areas.get_mut(index(set))).ok_or(missing)
+}
+
+fn binding_of(plan: &SetPlan, set: u32, binding: u32) -> Result<&BindingPlan, StageError> {
+    plan.binding(binding).ok_or(StageError::NoSuchBinding { set, binding })
+}
+
+/// Whether so many from `first` on are in the binding.
+fn check_range(binding: &BindingPlan, first: u32, asked: usize) -> Result<(), StageError> {
+    let end = u64::from(first).saturating_add(widen(asked));
+    if end <= u64::from(binding.count) {
+        return Ok(());
+    }
+    Err(StageError::OutOfRange { binding: binding.number, first, asked: widen(asked), count: binding.count })
+}
+
+/// Whether a descriptor may be in the binding.
+fn check_descriptor(
+    plan: &SetPlan,
+    binding: &BindingPlan,
+    element: u32,
+    descriptor: &Descriptor,
+) -> Result<(), StageError> {
+    let given = descriptor.kind();
+    let takes_it = match binding.kind {
+        DescriptorKind::Mutable => plan
+            .layout
+            .binding(binding.number)
+            .is_some_and(|binding| binding.mutable_types.contains(&given.to_vk())),
+        kind => kind == given,
+    };
+    if !takes_it {
+        return Err(StageError::WrongType { binding: binding.number, expected: binding.kind, given });
+    }
+    if plan.way == Way::Buffer {
+        descriptor.with_get_info(|_| ()).map_err(|source| StageError::Data {
+            binding: binding.number,
+            element,
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+impl<A: AllocatorRef> Binder<A> {
+    /// Wants `descriptors` in a binding, from `first` on. Nothing is called; the next [`commit`](Self::commit) for this bind point binds them.
+    ///
+    /// Descriptors are values: nothing that holds them has to stay. What they name has to be live when they are committed.
+    /// What is as it was staged before costs nothing at the commit.
+    ///
+    /// # Errors
+    /// [`StageError`]: nothing was changed, also if all descriptors but one fit.
+    ///
+    /// # Complexity
+    /// O(descriptors).
+    #[doc = super::example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\nassert!(binder.stage(BindPoint::Compute, 0, 0, 1, &[input, output]).is_err()); // there are two")]
+    #[inline]
+    pub fn stage(
+        &mut self,
+        point: BindPoint,
+        set: u32,
+        binding: u32,
+        first: u32,
+        descriptors: &[Descriptor],
+    ) -> Result<(), StageError> {
+        let point = &mut self.points[point.at()];
+        let (plan, area) = set_of(point, set)?;
+        let binding = binding_of(plan, set, binding)?;
+        check_range(binding, first, descriptors.len())?;
+        for (element, descriptor) in (first..).zip(descriptors) {
+            check_descriptor(plan, binding, element, descriptor)?;
+        }
+        if binding.elements == 0 {
+            return Err(StageError::Immutable { binding: binding.number });
+        }
+        if !descriptors.is_empty() && area.stage(plan, binding, first, descriptors) {
+            point.touch(index(set));
+        }
+        Ok(())
+    }
+
+    /// Wants `bytes` in an inline uniform block, from byte `offset` on. What was never staged of the block is zero.
+    ///
+    /// # Errors
+    /// [`StageError`]: nothing was changed. Offset and length are multiples of 4 (VUID-VkWriteDescriptorSet-descriptorType-02219, -02220).
+    ///
+    /// # Complexity
+    /// O(bytes).
+    #[doc = super::example!("```" "let error = binder.stage_inline(BindPoint::Compute, 0, 0, 0, &[1, 2, 3, 4]).unwrap_err();\nassert!(matches!(error, StageError::WrongType { given: DescriptorKind::InlineUniformBlock, .. }));")]
+    pub fn stage_inline(
+        &mut self,
+        point: BindPoint,
+        set: u32,
+        binding: u32,
+        offset: u32,
+        bytes: &[u8],
+    ) -> Result<(), StageError> {
+        const ALIGNMENT: u64 = 4;
+        let point = &mut self.points[point.at()];
+        let (plan, area) = set_of(point, set)?;
+        let binding = binding_of(plan, set, binding)?;
+        if !binding.is_inline() {
+            return Err(StageError::WrongType {
+                binding: binding.number,
+                expected: binding.kind,
+                given: DescriptorKind::InlineUniformBlock,
+            });
+        }
+        check_range(binding, offset, bytes.len())?;
+        for given in [u64::from(offset), widen(bytes.len())] {
+            if given % ALIGNMENT != 0 {
+                let binding = binding.number;
+                return Err(StageError::Misaligned { binding, given, alignment: ALIGNMENT });
+            }
+        }
+        if !bytes.is_empty() && area.stage_inline(plan, binding, offset, bytes) {
+            point.touch(index(set));
+        }
+        Ok(())
+    }
+
+    /// Wants the offset that is added to a dynamic buffer when its set is bound. It is 0 before, and stays what it is when other descriptors
+    /// are staged. A changed offset makes no set anew: the same one is bound again.
+    ///
+    /// # Errors
+    /// [`StageError`]: nothing was changed. The offset is a multiple of `minUniformBufferOffsetAlignment` or
+    /// `minStorageBufferOffsetAlignment` (VUID-vkCmdBindDescriptorSets-pDynamicOffsets-01971, -01972).
+    ///
+    /// # Complexity
+    /// O(1).
+    #[doc = super::example!("```" "let error = binder.stage_dynamic_offset(BindPoint::Compute, 0, 0, 0, 256).unwrap_err();\nassert_eq!(error, StageError::NotDynamic { binding: 0, kind: DescriptorKind::StorageBuffer });")]
+    pub fn stage_dynamic_offset(
+        &mut self,
+        point: BindPoint,
+        set: u32,
+        binding: u32,
+        element: u32,
+        offset: u32,
+    ) -> Result<(), StageError> {
+        let limits = self.device.limits();
+        let (uniform, storage) =
+            (limits.min_uniform_buffer_offset_alignment, limits.min_storage_buffer_offset_alignment);
+        let point = &mut self.points[point.at()];
+        let (plan, area) = set_of(point, set)?;
+        let binding = binding_of(plan, set, binding)?;
+        if !binding.is_dynamic() {
+            return Err(StageError::NotDynamic { binding: binding.number, kind: binding.kind });
+        }
+        check_range(binding, element, 1)?;
+        let is_uniform = binding.kind == DescriptorKind::UniformBufferDynamic;
+        let alignment = if is_uniform { uniform } else { storage }.max(1);
+        if u64::from(offset) % alignment != 0 {
+            let (binding, given) = (binding.number, offset.into());
+            return Err(StageError::Misaligned { binding, given, alignment });
+        }
+        let at = binding.first_dynamic + index(element);
+        if std::mem::replace(&mut area.offsets[at], offset) != offset {
+            point.rebind |= point.staged & (1 << set);
+        }
+        Ok(())
+    }
+
+    /// Wants a set of the program's in place of what is staged for its number: one that is persistent, or of a heap. Descriptors that are
+    /// staged later take its place again, beginning with none.
+    ///
+    /// # Errors
+    /// [`StageError`]: nothing was changed.
+    ///
+    /// # Complexity
+    /// O(1).
+    #[doc = super::example!("```" "let error = binder.stage_set(BindPoint::Compute, 0, vk::DescriptorSet::null()).unwrap_err();\nassert_eq!(error, StageError::NullSet { set: 0 });")]
+    pub fn stage_set(
+        &mut self,
+        point: BindPoint,
+        set: u32,
+        handle: vk::DescriptorSet,
+    ) -> Result<(), StageError> {
+        let point = &mut self.points[point.at()];
+        let (plan, area) = set_of(point, set)?;
+        if plan.way != Way::Set {
+            return Err(StageError::NoSets { set });
+        }
+        if handle == vk::DescriptorSet::null() {
+            return Err(StageError::NullSet { set });
+        }
+        if area.stage_set(handle) {
+            point.touch_given(index(set));
+        }
+        Ok(())
+    }
+
+    /// The first descriptor of the pipeline layout that is not staged; `None` if all are. For debugging: it is no fault unless a
+    /// shader uses it.
+    ///
+    /// # Complexity
+    /// O(descriptors of the layout).
+    #[doc = super::example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input])?;\nlet missing = binder.first_unstaged(BindPoint::Compute).unwrap();\nassert_eq!((missing.set, missing.binding, missing.element), (0, 0, 1));")]
+    #[must_use]
+    pub fn first_unstaged(&self, point: BindPoint) -> Option<Unstaged> {
+        let point = &self.points[point.at()];
+        let plans = point.layout.as_ref().map_or(&[][..], |layout| layout.plans());
+        for (set, (plan, area)) in (0..).zip(plans.iter().zip(&point.areas)) {
+            if area.is_given() {
+                continue;
+            }
+            for binding in &plan.bindings {
+                let element =
+                    (0..binding.elements).find(|element| !area.is_staged(binding.first_element + element));
+                if let Some(element) = element {
+                    return Some(Unstaged { set, binding: binding.number, element });
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A descriptor that is not staged.
+///
+/// ```
+/// let missing = sublet::descriptor::Unstaged { set: 0, binding: 3, element: 1 };
+/// assert_eq!(missing.binding, 3);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Unstaged {
+    /// The number of the set.
+    pub set: u32,
+    /// The number of the binding.
+    pub binding: u32,
+    /// Which of the binding's; 0 for an inline uniform block.
+    pub element: u32,
+}

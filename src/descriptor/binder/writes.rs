@@ -1,0 +1,131 @@
+//! The `VkWriteDescriptorSet`s of what is staged, for sets that no template writes.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::area::Area;
+use super::plan::{BindingPlan, SetPlan};
+use crate::base::cast::index;
+use crate::descriptor::counts::DescriptorKind;
+
+/// Writes that are handed on at once.
+const BATCH: usize = 16;
+
+/// Shows the writes of everything that is staged in `area` to `then`, some at a time.
+pub(super) fn for_writes(
+    set: vk::DescriptorSet,
+    plan: &SetPlan,
+    area: &Area,
+    mut then: impl FnMut(&[vk::WriteDescriptorSet<'_>]),
+) {
+    let mut batch = [vk::WriteDescriptorSet::default(); BATCH];
+    let mut used = 0;
+    for binding in plan.bindings.iter().filter(|binding| binding.elements != 0) {
+        if binding.is_inline() {
+            if area.is_staged(binding.first_element) {
+                inline(set, binding, area, &mut then);
+            }
+            continue;
+        }
+        let mut element = 0;
+        while element < binding.elements {
+            let staged = area.run(binding, element);
+            if staged == 0 {
+                element += 1;
+                continue;
+            }
+            let (write, count) = write(set, binding, area, element, staged);
+            if write.descriptor_type == vk::DescriptorType::ACCELERATION_STRUCTURE_KHR {
+                structures(write, binding, area, element, &mut then);
+            } else {
+                batch[used] = write;
+                used += 1;
+                if used == BATCH {
+                    then(&batch);
+                    used = 0;
+                }
+            }
+            element += count;
+        }
+    }
+    if used != 0 {
+        then(&batch[..used]);
+    }
+}
+
+/// Where the words of a descriptor begin.
+fn words_at(binding: &BindingPlan, area: &Area, element: u32) -> *const u64 {
+    let at = binding.first_word + index(element) * binding.stride;
+    area.words.get(at).map_or(std::ptr::null(), std::ptr::from_ref)
+}
+
+/// A write of descriptors from `element` on, of which `staged` are; how many of them it writes.
+fn write<'a>(
+    set: vk::DescriptorSet,
+    binding: &BindingPlan,
+    area: &Area,
+    element: u32,
+    staged: u32,
+) -> (vk::WriteDescriptorSet<'a>, u32) {
+    let kind = area.kinds.get(index(binding.first_element + element)).copied().unwrap_or(binding.kind);
+    let words = words_at(binding, area, element);
+    let write = vk::WriteDescriptorSet::default()
+        .dst_set(set)
+        .dst_binding(binding.number)
+        .dst_array_element(element)
+        .descriptor_type(kind.to_vk());
+    // Mutable descriptors stand three words apart, and handles one.
+    let apart = binding.kind == DescriptorKind::Mutable;
+    let (mut write, count) = match kind {
+        DescriptorKind::UniformTexelBuffer | DescriptorKind::StorageTexelBuffer => {
+            let count = if apart { 1 } else { staged };
+            (vk::WriteDescriptorSet { p_texel_buffer_view: words.cast(), ..write }, count)
+        }
+        DescriptorKind::AccelerationStructure => (write, if apart { 1 } else { staged }),
+        DescriptorKind::UniformBuffer
+        | DescriptorKind::StorageBuffer
+        | DescriptorKind::UniformBufferDynamic
+        | DescriptorKind::StorageBufferDynamic => {
+            (vk::WriteDescriptorSet { p_buffer_info: words.cast(), ..write }, staged)
+        }
+        _ => (vk::WriteDescriptorSet { p_image_info: words.cast(), ..write }, staged),
+    };
+    write.descriptor_count = count;
+    (write, count)
+}
+
+/// A write of acceleration structures, which are in its chain.
+fn structures(
+    write: vk::WriteDescriptorSet<'_>,
+    binding: &BindingPlan,
+    area: &Area,
+    element: u32,
+    then: &mut impl FnMut(&[vk::WriteDescriptorSet<'_>]),
+) {
+    let mut handles = vk::WriteDescriptorSetAccelerationStructureKHR {
+        acceleration_structure_count: write.descriptor_count,
+        p_acceleration_structures: words_at(binding, area, element).cast(),
+        ..Default::default()
+    };
+    then(&[write.push_next(&mut handles)]);
+}
+
+/// A write of all bytes of an inline uniform block.
+fn inline(
+    set: vk::DescriptorSet,
+    binding: &BindingPlan,
+    area: &Area,
+    then: &mut impl FnMut(&[vk::WriteDescriptorSet<'_>]),
+) {
+    let mut bytes = vk::WriteDescriptorSetInlineUniformBlock {
+        data_size: binding.count,
+        p_data: words_at(binding, area, 0).cast(),
+        ..Default::default()
+    };
+    let write = vk::WriteDescriptorSet::default()
+        .dst_set(set)
+        .dst_binding(binding.number)
+        .descriptor_type(vk::DescriptorType::INLINE_UNIFORM_BLOCK)
+        .push_next(&mut bytes);
+    then(&[vk::WriteDescriptorSet { descriptor_count: binding.count, ..write }]);
+}

@@ -1,0 +1,387 @@
+//! Descriptor buffers: bytes in the bound page, and offsets. Every dispatch looks at what it finds.
+
+use ash::vk;
+use sublet::descriptor::{
+    BindPoint, BinderCreateInfo, BindingModel, BufferDescriptor, CommitError, Descriptor,
+    DescriptorDataError, DescriptorKind as K, ImageDescriptor, PipelineLayoutError, StageError,
+    UseLayoutError,
+};
+
+use super::kit::{Kit, POINT, Place, commit, sets};
+
+/// Two ways to lay descriptors out, and a driver that wants arrays of images and samplers apart and a buffer for what is pushed.
+const GPUS: [&str; 3] = ["nvidia-h200", "amd-rx-6700-xt", "amd-rx-6800-windows"];
+
+const BIND: &str = "vkCmdBindDescriptorBuffersEXT";
+const OFFSETS: &str = "vkCmdSetDescriptorBufferOffsetsEXT";
+const GET: &str = "vkGetDescriptorEXT";
+
+#[test]
+fn descriptors_are_bytes_in_one_bound_buffer() {
+    for name in GPUS {
+        let kit = Kit::with_buffers(name);
+        let mut binder = kit.binder();
+        let set = kit.set_layout(&[
+            (0, K::UniformBuffer, 1),
+            (1, K::StorageBuffer, 3),
+            (4, K::InlineUniformBlock, 16),
+        ]);
+        let layout = kit.pipeline(&[set.clone(), set]);
+        let [a, b] = kit.buffers();
+        let commands = kit.commands();
+        binder.set_layout(POINT, &layout).unwrap();
+        for set in [0, 1] {
+            let offset = u64::from(set) * 256;
+            binder.stage(POINT, set, 0, 0, &[kit.uniform(a, offset)]).unwrap();
+            let three = [kit.storage(b, offset), kit.storage(a, 512), kit.storage(b, 768)];
+            binder.stage(POINT, set, 1, 0, &three).unwrap();
+            binder.stage_inline(POINT, set, 4, 0, &[7, 0, 0, 0]).unwrap();
+        }
+        assert_eq!(kit.gpu.calls(GET), 0, "staging calls nothing");
+        commit(&kit, &mut binder, commands, POINT);
+        assert_eq!(kit.calls([BIND, OFFSETS, GET]), [1, 1, 8]);
+        let expected = |second: vk::Buffer| {
+            [0, 1].into_iter().flat_map(move |set| {
+                let offset = u64::from(set) * 256;
+                let second = if set == 1 { second } else { a };
+                [
+                    ((set, 0, 0), (a, offset)),
+                    ((set, 1, 0), (b, offset)),
+                    ((set, 1, 1), (second, 512)),
+                    ((set, 1, 2), (b, 768)),
+                ]
+            })
+        };
+        let read = |second| -> Vec<(Place, u32)> {
+            let inline = [((0, 4, 0), 7), ((1, 4, 0), 7)];
+            expected(second)
+                .map(|(place, (buffer, offset))| (place, kit.content(buffer, offset)))
+                .chain(inline)
+                .collect()
+        };
+        kit.dispatch(commands, &layout, read(a));
+        // One descriptor of one set: the bytes of that set, anew at another offset, and one descriptor asked for.
+        binder.stage(POINT, 1, 1, 1, &[kit.storage(b, 512)]).unwrap();
+        commit(&kit, &mut binder, commands, POINT);
+        assert_eq!(kit.calls([BIND, OFFSETS, GET]), [1, 2, 9]);
+        kit.dispatch(commands, &layout, read(b));
+        // The same again.
+        binder.stage(POINT, 1, 1, 1, &[kit.storage(a, 512)]).unwrap();
+        binder.stage(POINT, 1, 1, 1, &[kit.storage(b, 512)]).unwrap();
+        commit(&kit, &mut binder, commands, POINT);
+        assert_eq!(kit.calls([BIND, OFFSETS]), [1, 2]);
+        kit.dispatch(commands, &layout, read(b));
+        kit.finish(&mut binder, commands);
+        kit.close(binder, vec![layout]);
+    }
+}
+
+/// In the document a switch of heaps marks every table of the root signature stale, and copies handles that were never staged.
+#[test]
+fn another_page_takes_all_that_is_staged_and_nothing_that_never_was() {
+    for name in GPUS {
+        let kit = Kit::with_buffers(name);
+        let shapes = [(0, K::StorageBuffer, 4)];
+        let set = kit.set_layout(&shapes);
+        let never = kit.set_layout(&[(0, K::StorageBuffer, 4), (1, K::UniformBuffer, 1)]);
+        let layout = kit.pipeline(&[set.clone(), never, set]);
+        // As many bytes as a few commits take.
+        let mut binder = kit.binder_with(&BinderCreateInfo { page_size: 4096, ..Default::default() });
+        let [a, b] = kit.buffers();
+        let commands = kit.commands();
+        binder.set_layout(POINT, &layout).unwrap();
+        binder.stage(POINT, 0, 0, 0, &[kit.storage(a, 0), kit.storage(a, 256)]).unwrap();
+        let mut switches = 0;
+        for draw in 0..200_u64 {
+            let buffer = if draw % 2 == 0 { a } else { b };
+            let offset = draw % 16 * 256;
+            binder.stage(POINT, 2, 0, 3, &[kit.storage(buffer, offset)]).unwrap();
+            let before = kit.calls([BIND, GET]);
+            commit(&kit, &mut binder, commands, POINT);
+            let after = kit.calls([BIND, GET]);
+            switches += after[0] - before[0];
+            // Bytes that are there are copied; the driver is asked for what was staged, and never for what was not.
+            assert!(after[1] - before[1] <= if draw == 0 { 3 } else { 1 }, "{name}: draw {draw}");
+            kit.dispatch(
+                commands,
+                &layout,
+                [
+                    ((0, 0, 0), kit.content(a, 0)),
+                    ((0, 0, 1), kit.content(a, 256)),
+                    ((2, 0, 3), kit.content(buffer, offset)),
+                ],
+            );
+        }
+        assert!(switches > 3, "{name}: {switches} pages");
+        kit.finish(&mut binder, commands);
+        kit.close(binder, vec![layout]);
+    }
+}
+
+#[test]
+fn set_1_that_was_never_staged_has_no_offset() {
+    let kit = Kit::with_buffers("nvidia-h200");
+    let set = kit.set_layout(&[(0, K::StorageBuffer, 1)]);
+    let layout = kit.pipeline(&[set.clone(), set.clone(), set]);
+    let mut binder = kit.binder();
+    let buffer = kit.buffer();
+    let commands = kit.commands();
+    binder.set_layout(POINT, &layout).unwrap();
+    for set in [0, 2] {
+        binder.stage(POINT, set, 0, 0, &[kit.storage(buffer, 0)]).unwrap();
+    }
+    commit(&kit, &mut binder, commands, POINT);
+    // Two calls, because nothing is said of the set between them.
+    assert_eq!(kit.calls([BIND, OFFSETS, GET]), [1, 2, 2]);
+    kit.dispatch(commands, &layout, [((0, 0, 0), 0), ((2, 0, 0), 0)]);
+    kit.finish(&mut binder, commands);
+    kit.close(binder, vec![layout]);
+}
+
+#[test]
+fn one_page_is_bound_for_a_command_buffer_and_for_both_bind_points() {
+    let kit = Kit::with_buffers("nvidia-h200");
+    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 1)])]);
+    let mut binder = kit.binder();
+    let buffer = kit.buffer();
+    for _ in 0..3 {
+        let commands = kit.commands();
+        kit.gpu.reset_calls();
+        for draw in 0..50_u64 {
+            for point in [BindPoint::Graphics, POINT] {
+                binder.set_layout(point, &layout).unwrap();
+                binder.stage(point, 0, 0, 0, &[kit.storage(buffer, draw % 16 * 256)]).unwrap();
+                commit(&kit, &mut binder, commands, point);
+            }
+            kit.dispatch(commands, &layout, [((0, 0, 0), kit.content(buffer, draw % 16 * 256))]);
+        }
+        assert_eq!(kit.calls([BIND, OFFSETS]), [1, 100]);
+        kit.finish(&mut binder, commands);
+    }
+    kit.close(binder, vec![layout]);
+}
+
+#[test]
+fn a_page_that_is_bound_for_draws_unbinds_what_dispatches_had() {
+    let kit = Kit::with_buffers("nvidia-h200");
+    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 4)])]);
+    let mut binder = kit.binder_with(&BinderCreateInfo { page_size: 1024, ..Default::default() });
+    let [a, b] = kit.buffers();
+    let commands = kit.commands();
+    for point in [BindPoint::Graphics, POINT] {
+        binder.set_layout(point, &layout).unwrap();
+    }
+    binder.stage(POINT, 0, 0, 0, &[kit.storage(a, 256); 4]).unwrap();
+    for draw in 0..40 {
+        binder.stage(BindPoint::Graphics, 0, 0, 0, &[kit.storage(b, draw % 16 * 256); 4]).unwrap();
+        commit(&kit, &mut binder, commands, BindPoint::Graphics);
+        commit(&kit, &mut binder, commands, POINT);
+        kit.dispatch(commands, &layout, [((0, 0, 0), kit.content(a, 256)), ((0, 0, 3), kit.content(a, 256))]);
+    }
+    assert!(kit.gpu.calls(BIND) > 1);
+    kit.finish(&mut binder, commands);
+    kit.close(binder, vec![layout]);
+}
+
+#[test]
+fn what_is_pushed_is_seen_beside_descriptor_buffers() {
+    for name in GPUS {
+        let kit = Kit::with_buffers(name);
+        let push = kit.push_layout(&[(0, K::StorageBuffer, 2)]);
+        let layout = kit.pipeline(&[push.clone(), kit.set_layout(&[(0, K::UniformBuffer, 1)])]);
+        let only = kit.pipeline(&[push]);
+        let mut binder = kit.binder_with(&BinderCreateInfo { page_size: 1024, ..Default::default() });
+        let [a, b] = kit.buffers();
+        let commands = kit.commands();
+        // Nothing but what is pushed.
+        binder.set_layout(POINT, &only).unwrap();
+        binder.stage(POINT, 0, 0, 0, &[kit.storage(b, 512), kit.storage(a, 0)]).unwrap();
+        commit(&kit, &mut binder, commands, POINT);
+        kit.dispatch(commands, &only, [((0, 0, 0), kit.content(b, 512)), ((0, 0, 1), kit.content(a, 0))]);
+        binder.set_layout(POINT, &layout).unwrap();
+        for draw in 0..40 {
+            let offset = draw % 16 * 256;
+            binder.stage(POINT, 1, 0, 0, &[kit.uniform(a, offset)]).unwrap();
+            if draw % 4 == 0 {
+                binder.stage(POINT, 0, 0, 0, &[kit.storage(a, offset)]).unwrap();
+            }
+            commit(&kit, &mut binder, commands, POINT);
+            kit.dispatch(
+                commands,
+                &layout,
+                [
+                    ((0, 0, 0), kit.content(a, draw / 4 * 4 % 16 * 256)),
+                    ((0, 0, 1), kit.content(a, 0)),
+                    ((1, 0, 0), kit.content(a, offset)),
+                ],
+            );
+        }
+        assert!(kit.gpu.calls(BIND) > 1, "{name}");
+        kit.finish(&mut binder, commands);
+        kit.close(binder, vec![layout, only]);
+    }
+}
+
+#[test]
+fn a_layout_whose_sets_are_larger_than_a_page_is_refused() {
+    let kit = Kit::with_buffers("nvidia-h200");
+    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 200)])]);
+    let mut binder = kit.binder_with(&BinderCreateInfo { page_size: 1024, ..Default::default() });
+    let error = binder.set_layout(POINT, &layout).unwrap_err();
+    assert!(matches!(error, UseLayoutError::LargerThanPage { bytes: 3264, page_size: 1024 }), "{error:?}");
+    let error = binder.stage(POINT, 0, 0, 0, &[]).unwrap_err();
+    assert_eq!(error, StageError::NoSuchSet { set: 0, sets: 0 });
+    kit.close(binder, vec![layout]);
+}
+
+#[test]
+fn what_descriptor_buffers_want_is_asked_for_when_it_is_staged() {
+    let kit = Kit::with_buffers("nvidia-h200");
+    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
+    let mut binder = kit.binder();
+    let buffer = kit.buffer();
+    binder.set_layout(POINT, &layout).unwrap();
+    let without = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 0, 64));
+    let error = binder.stage(POINT, 0, 0, 0, &[kit.storage(buffer, 0), without]).unwrap_err();
+    let source = DescriptorDataError::NoAddress { kind: K::StorageBuffer };
+    assert_eq!(error, StageError::Data { binding: 0, element: 1, source });
+    assert_eq!(binder.first_unstaged(POINT).map(|missing| missing.element), Some(0), "neither is staged");
+    let set = vk::DescriptorSet::null();
+    assert_eq!(binder.stage_set(POINT, 0, set), Err(StageError::NoSets { set: 0 }));
+    kit.close(binder, vec![layout]);
+}
+
+#[test]
+fn dynamic_buffers_and_layouts_for_sets_do_not_fit_descriptor_buffers() {
+    let kit = Kit::with_buffers("nvidia-h200");
+    let other = Kit::new(sets().build(), BindingModel::Sets);
+    let set = other.set_layout(&[(0, K::StorageBuffer, 2)]);
+    // SAFETY: nothing is done with layouts that are refused.
+    let error = unsafe {
+        sublet::descriptor::PipelineLayoutInfo::new(&kit.device, vk::PipelineLayout::null(), &[set], &[])
+    };
+    assert_eq!(error.unwrap_err(), PipelineLayoutError::WrongModel { set: 0, model: BindingModel::Buffer });
+    let (binder, unused) = (kit.binder(), other.binder());
+    other.close(unused, vec![]);
+    kit.close(binder, vec![]);
+}
+
+#[test]
+fn a_commit_without_room_has_recorded_nothing_and_can_be_made_again() {
+    for call in ["vkAllocateMemory", "vkCreateBuffer", "vkBindBufferMemory"] {
+        let kit = Kit::with_buffers("nvidia-h200");
+        let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
+        let mut binder = kit.binder();
+        let [a, b] = kit.buffers();
+        let commands = kit.commands();
+        binder.set_layout(POINT, &layout).unwrap();
+        binder.stage(POINT, 0, 0, 0, &[kit.storage(a, 0), kit.storage(b, 256)]).unwrap();
+        kit.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        for _ in 0..2 {
+            // SAFETY: the command buffer is being recorded, and what is staged is live.
+            let error = unsafe { binder.commit(commands, POINT) }.unwrap_err();
+            assert!(matches!(error, CommitError::Pages(_)), "{error}");
+            binder.validate();
+        }
+        assert_eq!(kit.calls([BIND, OFFSETS]), [0, 0], "{call}");
+        kit.gpu.faults().clear();
+        binder.stage(POINT, 0, 0, 0, &[kit.storage(b, 512)]).unwrap();
+        commit(&kit, &mut binder, commands, POINT);
+        kit.dispatch(commands, &layout, [((0, 0, 0), kit.content(b, 512)), ((0, 0, 1), kit.content(b, 256))]);
+        kit.finish(&mut binder, commands);
+        kit.close(binder, vec![layout]);
+    }
+}
+
+#[test]
+fn a_limit_of_memory_is_kept_and_lifted_when_recordings_are_done() {
+    let kit = Kit::with_buffers("nvidia-h200");
+    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 4)])]);
+    let info = BinderCreateInfo { page_size: 1024, memory_limit: Some(2048), ..Default::default() };
+    let mut binder = kit.binder_with(&info);
+    let buffer = kit.buffer();
+    for _ in 0..2 {
+        let commands = kit.commands();
+        binder.set_layout(POINT, &layout).unwrap();
+        let mut committed = 0;
+        let error = loop {
+            binder.stage(POINT, 0, 0, 0, &[kit.storage(buffer, committed % 16 * 256); 4]).unwrap();
+            // SAFETY: the command buffer is being recorded, and what is staged is live.
+            match unsafe { binder.commit(commands, POINT) } {
+                Ok(()) => committed += 1,
+                Err(error) => break error,
+            }
+            assert!(committed < 100);
+        };
+        assert!(matches!(error, CommitError::Pages(_)), "{error}");
+        assert!(committed >= 16, "{committed}");
+        kit.finish(&mut binder, commands);
+    }
+    kit.close(binder, vec![layout]);
+}
+
+/// Combined image samplers of which all images come first, where the driver wants it so.
+#[test]
+fn images_and_samplers_are_where_the_driver_wants_them() {
+    for name in GPUS {
+        let kit = Kit::with_buffers(name);
+        let device = kit.gpu.device();
+        let layout =
+            kit.pipeline(&[kit.set_layout(&[(0, K::CombinedImageSampler, 3), (1, K::StorageBuffer, 1)])]);
+        let mut binder = kit.binder();
+        let buffer = kit.buffer();
+        let samplers = [(); 3]
+            .map(|()| unsafe { device.create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap());
+        let image_info = vk::ImageCreateInfo::default()
+            .image_type(vk::ImageType::TYPE_2D)
+            .format(vk::Format::R8G8B8A8_UNORM)
+            .extent(vk::Extent3D { width: 4, height: 4, depth: 1 })
+            .mip_levels(1)
+            .array_layers(1)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .usage(vk::ImageUsageFlags::SAMPLED);
+        let wish = sublet::AllocationCreateInfo::new(sublet::MemoryUsage::Auto);
+        // SAFETY: the create-info is valid.
+        let (image, memory) = unsafe { kit.allocator.create_image(&image_info, &wish) }.unwrap();
+        let views = [(); 3].map(|()| {
+            let range = vk::ImageSubresourceRange::default()
+                .aspect_mask(vk::ImageAspectFlags::COLOR)
+                .level_count(1)
+                .layer_count(1);
+            let info = vk::ImageViewCreateInfo::default()
+                .image(image)
+                .view_type(vk::ImageViewType::TYPE_2D)
+                .format(vk::Format::R8G8B8A8_UNORM)
+                .subresource_range(range);
+            unsafe { device.create_image_view(&info, None) }.unwrap()
+        });
+        let combined = std::array::from_fn::<_, 3, _>(|at| Descriptor::CombinedImageSampler {
+            sampler: samplers[at],
+            image: ImageDescriptor::new(views[at], vk::ImageLayout::GENERAL),
+        });
+        let commands = kit.commands();
+        binder.set_layout(POINT, &layout).unwrap();
+        binder.stage(POINT, 0, 0, 0, &combined).unwrap();
+        binder.stage(POINT, 0, 1, 0, &[kit.storage(buffer, 256)]).unwrap();
+        commit(&kit, &mut binder, commands, POINT);
+        kit.gpu.set_kernel("look", move |kernel| {
+            for (element, (view, sampler)) in (0..).zip(views.into_iter().zip(samplers)) {
+                assert_eq!(kernel.image(0, 0, element), view);
+                assert_eq!(kernel.sampler(0, 0, element), sampler);
+            }
+            assert_eq!(kernel.buffer(0, 1, 0).read_u32(0), 1);
+        });
+        kit.dispatch_any(commands, &layout);
+        kit.finish(&mut binder, commands);
+        let allocator = std::sync::Arc::clone(&kit.allocator);
+        kit.close_with(binder, vec![layout], |device| {
+            for at in 0..3 {
+                unsafe { device.destroy_image_view(views[at], None) };
+                unsafe { device.destroy_sampler(samplers[at], None) };
+            }
+            // SAFETY: nothing uses it.
+            unsafe { allocator.destroy_image(image, memory) }.unwrap();
+            drop(allocator);
+        });
+    }
+}

@@ -1,0 +1,279 @@
+//! What is refused, and that nothing was changed.
+
+use ash::vk;
+use sublet::descriptor::{
+    BindPoint, BindingModel, Descriptor, DescriptorKind as K, PipelineLayoutError, PipelineLayoutInfo,
+    SetLayout, StageError, UseLayoutError,
+};
+
+use super::kit::{Kit, POINT, commit, dynamic, sets, storage, uniform};
+
+#[test]
+fn at_most_32_sets_and_as_many_as_the_device_binds() {
+    let kit = Kit::with_sets();
+    let most = kit.device.limits().max_bound_descriptor_sets.min(32);
+    let layout = kit.set_layout(&[(0, K::StorageBuffer, 1)]);
+    let layouts = vec![layout; usize::try_from(most).unwrap() + 1];
+    // SAFETY: nothing is done with layouts that are refused.
+    let error = unsafe { PipelineLayoutInfo::new(&kit.device, vk::PipelineLayout::null(), &layouts, &[]) };
+    assert_eq!(error.unwrap_err(), PipelineLayoutError::TooManySets { asked: u64::from(most) + 1, most });
+    let all = kit.try_pipeline(&layouts[1..], &[]).unwrap();
+    assert_eq!(all.set_count(), most);
+    let binder = kit.binder();
+    kit.close(binder, vec![all]);
+}
+
+fn refused(kit: &Kit, sets: &[SetLayout]) -> PipelineLayoutError {
+    // SAFETY: nothing is done with layouts that are refused.
+    unsafe { PipelineLayoutInfo::new(&kit.device, vk::PipelineLayout::null(), sets, &[]) }.unwrap_err()
+}
+
+#[test]
+fn one_set_of_push_descriptors_and_no_more_than_the_device_pushes() {
+    let kit = Kit::with_sets();
+    let (set, push) =
+        (kit.set_layout(&[(0, K::StorageBuffer, 1)]), kit.push_layout(&[(0, K::StorageBuffer, 1)]));
+    let error = refused(&kit, &[push.clone(), set, push.clone()]);
+    assert_eq!(error, PipelineLayoutError::TwoPushSets { first: 0, second: 2 });
+    // Vulkan does not make such a layout; who gives one all the same is told so.
+    let bindings = [vk::DescriptorSetLayoutBinding::default()
+        .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+        .descriptor_count(1000)];
+    let info = vk::DescriptorSetLayoutCreateInfo::default()
+        .bindings(&bindings)
+        .flags(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR);
+    // SAFETY: the layout is only looked at.
+    let many = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
+    let error = refused(&kit, &[many]);
+    assert!(
+        matches!(error, PipelineLayoutError::TooManyPushDescriptors { set: 0, asked: 1000, .. }),
+        "{error}"
+    );
+    let binder = kit.binder();
+    kit.close(binder, vec![]);
+
+    let without = Kit::new(sets().without_extension("VK_KHR_push_descriptor").build(), BindingModel::Sets);
+    assert_eq!(refused(&without, &[push]), PipelineLayoutError::PushNotEnabled { set: 0 });
+    let binder = without.binder();
+    without.close(binder, vec![]);
+}
+
+#[test]
+fn layouts_for_descriptor_buffers_do_not_fit_a_device_that_binds_sets() {
+    let kit = Kit::with_sets();
+    let set = kit.set_layout(&[(0, K::StorageBuffer, 1)]);
+    let info = vk::DescriptorSetLayoutCreateInfo::default()
+        .flags(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT);
+    // SAFETY: the layout is only looked at.
+    let buffer = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
+    let error = refused(&kit, &[set, buffer]);
+    assert_eq!(error, PipelineLayoutError::WrongModel { set: 1, model: BindingModel::Sets });
+    let binder = kit.binder();
+    kit.close(binder, vec![]);
+}
+
+#[test]
+fn the_descriptors_of_all_sets_together_are_within_the_limits() {
+    let kit = Kit::with_sets();
+    let most = kit.device.limits().max_descriptor_set_uniform_buffers_dynamic;
+    let one = kit.set_layout(&[(0, K::UniformBufferDynamic, most)]);
+    let other = kit.set_layout(&[(0, K::UniformBufferDynamic, 1)]);
+    let error = refused(&kit, &[one.clone(), other]);
+    let (kind, asked) = (K::UniformBufferDynamic, u64::from(most) + 1);
+    assert_eq!(error, PipelineLayoutError::TooManyDescriptors { kind, asked, most });
+    let fits = kit.pipeline(&[one]);
+    let binder = kit.binder();
+    kit.close(binder, vec![fits]);
+}
+
+/// All faults of staging, each before a commit that shows that nothing was changed.
+#[test]
+fn what_cannot_be_staged_is_said_and_nothing_of_it_is_staged() {
+    let kit = Kit::with_sets();
+    let mut binder = kit.binder();
+    let set = kit.set_layout(&[
+        (0, K::StorageBuffer, 4),
+        (2, K::UniformBufferDynamic, 1),
+        (5, K::InlineUniformBlock, 16),
+    ]);
+    let pushed = kit.push_layout(&[(0, K::StorageBuffer, 1)]);
+    let layout = kit.pipeline(&[set, pushed]);
+    let [a, b] = kit.buffers();
+    let commands = kit.commands();
+    assert_eq!(
+        binder.stage(POINT, 0, 0, 0, &[storage(a, 0)]),
+        Err(StageError::NoSuchSet { set: 0, sets: 0 })
+    );
+    binder.set_layout(POINT, &layout).unwrap();
+    binder.stage(POINT, 0, 0, 0, &[storage(a, 0), storage(a, 256)]).unwrap();
+    commit(&kit, &mut binder, commands, POINT);
+    let calls = kit.all_calls();
+
+    let other = [storage(b, 0); 3];
+    let none = binder.stage(BindPoint::Graphics, 0, 0, 0, &other);
+    assert_eq!(none, Err(StageError::NoSuchSet { set: 0, sets: 0 }));
+    assert_eq!(binder.stage(POINT, 2, 0, 0, &other), Err(StageError::NoSuchSet { set: 2, sets: 2 }));
+    assert_eq!(
+        binder.stage(POINT, u32::MAX, 0, 0, &other),
+        Err(StageError::NoSuchSet { set: u32::MAX, sets: 2 })
+    );
+    assert_eq!(binder.stage(POINT, 0, 1, 0, &other), Err(StageError::NoSuchBinding { set: 0, binding: 1 }));
+    assert_eq!(
+        binder.stage(POINT, 0, 0, 2, &other),
+        Err(StageError::OutOfRange { binding: 0, first: 2, asked: 3, count: 4 })
+    );
+    assert_eq!(
+        binder.stage(POINT, 0, 0, u32::MAX, &other),
+        Err(StageError::OutOfRange { binding: 0, first: u32::MAX, asked: 3, count: 4 })
+    );
+    // The last one is of another type: the two before it are not staged either.
+    assert_eq!(
+        binder.stage(POINT, 0, 0, 0, &[storage(b, 0), storage(b, 0), uniform(b, 0)]),
+        Err(StageError::WrongType { binding: 0, expected: K::StorageBuffer, given: K::UniformBuffer })
+    );
+    assert_eq!(
+        binder.stage(POINT, 0, 5, 0, &other[..1]),
+        Err(StageError::WrongType { binding: 5, expected: K::InlineUniformBlock, given: K::StorageBuffer })
+    );
+    assert_eq!(
+        binder.stage_inline(POINT, 0, 0, 0, &[0; 4]),
+        Err(StageError::WrongType { binding: 0, expected: K::StorageBuffer, given: K::InlineUniformBlock })
+    );
+    assert_eq!(
+        binder.stage_inline(POINT, 0, 5, 12, &[0; 8]),
+        Err(StageError::OutOfRange { binding: 5, first: 12, asked: 8, count: 16 })
+    );
+    for (offset, bytes) in [(2, 4), (4, 6)] {
+        let error = binder.stage_inline(POINT, 0, 5, offset, &[1, 1, 1, 1, 1, 1][..bytes]).unwrap_err();
+        assert!(matches!(error, StageError::Misaligned { binding: 5, alignment: 4, .. }), "{error}");
+    }
+    assert_eq!(
+        binder.stage_dynamic_offset(POINT, 0, 0, 0, 256),
+        Err(StageError::NotDynamic { binding: 0, kind: K::StorageBuffer })
+    );
+    assert_eq!(
+        binder.stage_dynamic_offset(POINT, 0, 2, 1, 256),
+        Err(StageError::OutOfRange { binding: 2, first: 1, asked: 1, count: 1 })
+    );
+    assert_eq!(
+        binder.stage_dynamic_offset(POINT, 0, 2, 0, 1),
+        Err(StageError::Misaligned {
+            binding: 2,
+            given: 1,
+            alignment: kit.device.limits().min_uniform_buffer_offset_alignment
+        })
+    );
+    assert_eq!(binder.stage_set(POINT, 0, vk::DescriptorSet::null()), Err(StageError::NullSet { set: 0 }));
+    let some = kit.bound(commands, &layout, 0).unwrap();
+    assert_eq!(binder.stage_set(POINT, 1, some), Err(StageError::NoSets { set: 1 }));
+
+    commit(&kit, &mut binder, commands, POINT);
+    assert_eq!(kit.all_calls(), calls, "nothing was changed");
+    assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 0)), Some((a, 0)));
+    kit.close(binder, vec![layout]);
+}
+
+#[test]
+fn samplers_of_a_layout_are_not_staged() {
+    let kit = Kit::with_sets();
+    let mut binder = kit.binder();
+    let device = kit.gpu.device();
+    let sampler = unsafe { device.create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap();
+    let samplers = [sampler];
+    let only = [vk::DescriptorSetLayoutBinding::default()
+        .descriptor_type(vk::DescriptorType::SAMPLER)
+        .descriptor_count(1)
+        .stage_flags(vk::ShaderStageFlags::COMPUTE)
+        .immutable_samplers(&samplers)];
+    let beside = [
+        only[0],
+        vk::DescriptorSetLayoutBinding::default()
+            .binding(1)
+            .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+            .descriptor_count(1)
+            .stage_flags(vk::ShaderStageFlags::COMPUTE),
+    ];
+    let none = vk::DescriptorSetLayoutCreateFlags::empty();
+    let layout = kit.pipeline(&[kit.set_layout_of(&only, none), kit.set_layout_of(&beside, none)]);
+    let buffer = kit.buffer();
+    binder.set_layout(POINT, &layout).unwrap();
+    for set in [0, 1] {
+        let error = binder.stage(POINT, set, 0, 0, &[Descriptor::Sampler(sampler)]).unwrap_err();
+        assert_eq!(error, StageError::Immutable { binding: 0 });
+    }
+    binder.stage(POINT, 1, 1, 0, &[storage(buffer, 0)]).unwrap();
+    assert_eq!(binder.first_unstaged(POINT), None);
+    let commands = kit.commands();
+    commit(&kit, &mut binder, commands, POINT);
+    // The set that has nothing else is bound as well: shaders may use its samplers.
+    for set in [0, 1] {
+        let (seen, _) =
+            kit.gpu.bound_descriptor(commands, POINT.to_vk(), layout.handle(), (set, 0, 0)).unwrap();
+        assert_eq!(seen.kind(), vk::DescriptorType::SAMPLER);
+    }
+    assert_eq!(kit.gpu.calls("vkCmdBindDescriptorSets"), 1);
+    kit.close_with(binder, vec![layout], |device| unsafe { device.destroy_sampler(sampler, None) });
+}
+
+#[test]
+fn a_layout_of_another_device_is_refused() {
+    let (kit, other) = (Kit::with_sets(), Kit::with_sets());
+    let (mut binder, layout) = (kit.binder(), other.pipeline(&[]));
+    let error = binder.set_layout(POINT, &layout).unwrap_err();
+    assert_eq!(error, UseLayoutError::Foreign { layout: layout.handle() });
+    let unused = other.binder();
+    other.close(unused, vec![layout]);
+    kit.close(binder, vec![]);
+}
+
+#[test]
+fn errors_say_what_was_asked_and_keep_their_source() {
+    use std::error::Error as _;
+    let stage = StageError::OutOfRange { binding: 0, first: 2, asked: 3, count: 4 };
+    assert_eq!(stage.to_string(), "3 from 2 on, and binding 0 has 4");
+    let kit = Kit::with_sets();
+    kit.gpu.faults().fail_always("vkCreateDescriptorUpdateTemplate", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    let set = kit.set_layout(&[(0, K::StorageBuffer, 4)]);
+    let error = kit.try_pipeline(&[set], &[]).unwrap_err();
+    assert!(matches!(error, PipelineLayoutError::Template(_)));
+    assert_eq!(
+        error.source().unwrap().source().unwrap().to_string(),
+        vk::Result::ERROR_OUT_OF_HOST_MEMORY.to_string()
+    );
+    kit.gpu.faults().clear();
+    let binder = kit.binder();
+    kit.close(binder, vec![]);
+}
+
+#[test]
+fn dynamic_buffers_are_bound_with_their_offsets() {
+    let kit = Kit::with_sets();
+    let mut binder = kit.binder();
+    let set = kit.set_layout(&[(0, K::UniformBufferDynamic, 2), (1, K::StorageBuffer, 1)]);
+    let layout = kit.pipeline(&[set.clone(), set]);
+    let [a, b] = kit.buffers();
+    let commands = kit.commands();
+    binder.set_layout(POINT, &layout).unwrap();
+    for set in [0, 1] {
+        binder.stage(POINT, set, 0, 0, &[dynamic(a, 0), dynamic(b, 256)]).unwrap();
+        binder.stage(POINT, set, 1, 0, &[storage(b, 512)]).unwrap();
+    }
+    binder.stage_dynamic_offset(POINT, 1, 0, 1, 512).unwrap();
+    commit(&kit, &mut binder, commands, POINT);
+    let made = kit.gpu.calls("vkAllocateDescriptorSets");
+    assert_eq!(kit.seen(commands, POINT, &layout, (1, 0, 1)), Some((b, 256 + 512)));
+    assert_eq!(kit.seen(commands, POINT, &layout, (1, 0, 0)), Some((a, 0)));
+    // A changed offset binds the same set again, and no other one.
+    let [set0, set1] = [0, 1].map(|set| kit.bound(commands, &layout, set).unwrap());
+    binder.stage_dynamic_offset(POINT, 0, 0, 0, 256).unwrap();
+    commit(&kit, &mut binder, commands, POINT);
+    assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 0)), Some((a, 256)));
+    assert_eq!(kit.seen(commands, POINT, &layout, (1, 0, 1)), Some((b, 256 + 512)));
+    assert_eq!([0, 1].map(|set| kit.bound(commands, &layout, set).unwrap()), [set0, set1]);
+    assert_eq!(kit.calls(["vkAllocateDescriptorSets", "vkCmdBindDescriptorSets"]), [made, 2]);
+    // The same offset again is nothing to do.
+    binder.stage_dynamic_offset(POINT, 0, 0, 0, 256).unwrap();
+    commit(&kit, &mut binder, commands, POINT);
+    assert_eq!(kit.gpu.calls("vkCmdBindDescriptorSets"), 2);
+    kit.close(binder, vec![layout]);
+}

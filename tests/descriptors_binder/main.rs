@@ -1,0 +1,14 @@
+//! The binder, from outside: what a pipeline finds bound is what was staged, by sets, by push descriptors and in descriptor buffers.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "calls of the simulated driver, on objects that each test makes and destroys"
+)]
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
+
+mod buffers;
+mod calls;
+mod errors;
+mod faults;
+mod kit;
+mod layouts;
+mod model;

@@ -1,0 +1,261 @@
+//! Random layouts, stages, changes of the layout, command buffers and commits, beside a model that knows what a shader must find.
+
+use std::collections::BTreeMap;
+
+use ash::vk;
+use fastrand::Rng;
+use sublet::descriptor::{BindPoint, BindingModel, DescriptorKind as K, PipelineLayoutInfo, SetLayout};
+use sublet::retire::{Clock, Ticket};
+
+use super::kit::{
+    BUFFER_SIZE, Kit, Shape, TestBinder, commit, dynamic, sets, storage, uniform, without_templates,
+};
+
+const POINTS: [BindPoint; 2] = [BindPoint::Graphics, BindPoint::Compute];
+const OFFSET: u64 = 256;
+const _: () = assert!(8 * OFFSET <= BUFFER_SIZE);
+/// Of the set layout of push descriptors.
+const PUSHED: usize = 0;
+
+/// What a shader finds at a set's number, a binding and an element: a buffer and an offset.
+type Content = BTreeMap<(u32, u32, u32), (vk::Buffer, u64)>;
+
+/// A set layout with what the model has to know of it.
+#[derive(Clone)]
+struct Set {
+    id: usize,
+    layout: SetLayout,
+    shapes: Vec<Shape>,
+}
+
+struct Pipeline {
+    info: PipelineLayoutInfo,
+    sets: Vec<Set>,
+}
+
+/// What the model says of one bind point.
+#[derive(Default)]
+struct Point {
+    pipeline: Option<usize>,
+    staged: Content,
+    /// Dynamic offsets by place.
+    dynamic: BTreeMap<(u32, u32, u32), u64>,
+}
+
+struct World {
+    kit: Kit,
+    binder: TestBinder,
+    rng: Rng,
+    pipelines: Vec<Pipeline>,
+    buffers: Vec<vk::Buffer>,
+    points: [Point; 2],
+    commands: vk::CommandBuffer,
+}
+
+fn make_sets(kit: &Kit, rng: &mut Rng) -> Vec<Set> {
+    let mut sets = Vec::new();
+    for id in 0..6 {
+        let mut shapes = Vec::new();
+        let mut number = 0;
+        for at in 0..rng.u32(1..4) {
+            // Few dynamic ones: a pipeline layout takes eight.
+            let kind = [K::StorageBuffer, K::UniformBuffer, K::UniformBufferDynamic][rng.usize(..3)];
+            let may_be_dynamic = id != PUSHED && at == 0;
+            let kind =
+                if kind == K::UniformBufferDynamic && !may_be_dynamic { K::UniformBuffer } else { kind };
+            shapes.push((number, kind, rng.u32(1..if may_be_dynamic { 3 } else { 5 })));
+            number += rng.u32(1..4);
+        }
+        let layout = if id == PUSHED { kit.push_layout(&shapes) } else { kit.set_layout(&shapes) };
+        sets.push(Set { id, layout, shapes });
+    }
+    sets
+}
+
+fn make_pipelines(kit: &Kit, rng: &mut Rng, sets: &[Set]) -> Vec<Pipeline> {
+    (0..6)
+        .map(|_| {
+            let mut chosen: Vec<Set> =
+                (0..rng.usize(1..5)).map(|_| sets[rng.usize(1..sets.len())].clone()).collect();
+            if rng.bool() {
+                let at = rng.usize(..chosen.len());
+                chosen[at] = sets[0].clone();
+            }
+            let layouts: Vec<_> = chosen.iter().map(|set| set.layout.clone()).collect();
+            let range =
+                vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 16 };
+            let ranges = if rng.u32(..4) == 0 { vec![range] } else { vec![] };
+            Pipeline { info: kit.pipeline_with(&layouts, &ranges), sets: chosen }
+        })
+        .collect()
+}
+
+impl World {
+    fn new(kit: Kit, seed: u64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let sets = make_sets(&kit, &mut rng);
+        let pipelines = make_pipelines(&kit, &mut rng, &sets);
+        let buffers = kit.buffers::<4>().to_vec();
+        let (binder, commands) = (kit.binder(), kit.commands());
+        Self { kit, binder, rng, pipelines, buffers, points: Default::default(), commands }
+    }
+
+    fn set_layout(&mut self, at: usize) {
+        let new = self.rng.usize(..self.pipelines.len());
+        self.binder.set_layout(POINTS[at], &self.pipelines[new].info).unwrap();
+        let point = &mut self.points[at];
+        let old = point.pipeline.replace(new);
+        let id = |pipeline: usize, set: u32| {
+            self.pipelines[pipeline].sets.get(usize::try_from(set).unwrap()).map(|set| set.id)
+        };
+        // Of every set that has the same layout, everything stays staged; nothing of the others.
+        let kept = |set: u32| old.is_some_and(|old| id(old, set).is_some() && id(old, set) == id(new, set));
+        point.staged.retain(|&(set, ..), _| kept(set));
+        point.dynamic.retain(|&(set, ..), _| kept(set));
+    }
+
+    fn stage(&mut self, at: usize) {
+        let Some(pipeline) = self.points[at].pipeline else { return };
+        let sets = &self.pipelines[pipeline].sets;
+        let set = self.rng.usize(..sets.len());
+        let (binding, kind, count) = sets[set].shapes[self.rng.usize(..sets[set].shapes.len())];
+        let set = u32::try_from(set).unwrap();
+        let first = self.rng.u32(..count);
+        let many = self.rng.u32(1..=count - first);
+        let mut descriptors = Vec::new();
+        for element in first..first + many {
+            let buffer = self.buffers[self.rng.usize(..self.buffers.len())];
+            let offset = self.rng.u64(..4) * OFFSET;
+            descriptors.push(match kind {
+                K::StorageBuffer => storage(buffer, offset),
+                K::UniformBuffer => uniform(buffer, offset),
+                _ => dynamic(buffer, offset),
+            });
+            self.points[at].staged.insert((set, binding, element), (buffer, offset));
+        }
+        self.binder.stage(POINTS[at], set, binding, first, &descriptors).unwrap();
+        if kind == K::UniformBufferDynamic && self.rng.bool() {
+            let offset = self.rng.u64(..4) * OFFSET;
+            let small = u32::try_from(offset).unwrap();
+            self.binder.stage_dynamic_offset(POINTS[at], set, binding, first, small).unwrap();
+            self.points[at].dynamic.insert((set, binding, first), offset);
+        }
+    }
+
+    /// What a shader finds is what is staged, and nothing else.
+    fn check(&self, at: usize) {
+        let Some(pipeline) = self.points[at].pipeline else { return };
+        let Pipeline { info, sets } = &self.pipelines[pipeline];
+        for (set, Set { id, shapes, .. }) in (0..).zip(sets) {
+            // What is not staged is left alone: there may be anything of an earlier layout.
+            if !self.points[at].staged.keys().any(|&(staged, ..)| staged == set) {
+                continue;
+            }
+            for &(binding, kind, count) in shapes {
+                for element in 0..count {
+                    let place = (set, binding, element);
+                    let dynamic = match kind {
+                        K::UniformBufferDynamic => self.points[at].dynamic.get(&place).copied().unwrap_or(0),
+                        _ => 0,
+                    };
+                    let expected = self.points[at]
+                        .staged
+                        .get(&place)
+                        .map(|&(buffer, offset)| (buffer, offset + dynamic));
+                    if *id == PUSHED && expected.is_none() {
+                        continue;
+                    }
+                    let seen = self.kit.seen(self.commands, POINTS[at], info, place);
+                    assert_eq!(seen, expected, "{:?} {place:?} {kind:?}", POINTS[at]);
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        self.binder.forget();
+        self.points = Default::default();
+    }
+
+    fn end(self) {
+        let pipelines = self.pipelines.into_iter().map(|pipeline| pipeline.info).collect();
+        self.kit.close(self.binder, pipelines);
+    }
+}
+
+fn play(kit: Kit, seed: u64, steps: u32) {
+    let mut world = World::new(kit, seed);
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let mut value = 0;
+    for _ in 0..steps {
+        let at = world.rng.usize(..2);
+        match world.rng.u32(..40) {
+            0..=4 => world.set_layout(at),
+            5..=24 => world.stage(at),
+            25 => {
+                world.commands = world.kit.commands();
+                world.binder.begin();
+            }
+            26 => {
+                // The recording is thrown away at once: its sets are free, and what is staged is made anew.
+                let ticket: Ticket = clock.open(lane);
+                world.binder.flush(ticket).unwrap();
+                unsafe { world.kit.gpu.device().end_command_buffer(world.commands) }.unwrap();
+                let buffers = [world.commands];
+                let submit = [vk::SubmitInfo::default().command_buffers(&buffers)];
+                unsafe {
+                    world.kit.gpu.device().queue_submit(world.kit.gpu.queue(), &submit, vk::Fence::null())
+                }
+                .unwrap();
+                unsafe { world.kit.gpu.device().device_wait_idle() }.unwrap();
+                value += 1;
+                clock.submit(ticket, value).unwrap();
+                clock.completed(lane, value);
+                world.binder.collect(&clock).unwrap();
+                world.commands = world.kit.commands();
+            }
+            27 if world.rng.u32(..4) == 0 => world.forget(),
+            _ => {
+                commit(&world.kit, &mut world.binder, world.commands, POINTS[at]);
+                world.check(at);
+            }
+        }
+        world.binder.validate();
+    }
+    world.end();
+}
+
+#[test]
+fn at_each_draw_and_dispatch_the_device_sees_what_is_staged() {
+    for seed in 0..12 {
+        play(Kit::with_sets(), seed, 400);
+    }
+}
+
+#[test]
+fn without_templates_it_sees_the_same() {
+    for seed in 100..106 {
+        play(Kit::new(without_templates().build(), BindingModel::Sets), seed, 300);
+    }
+}
+
+#[test]
+fn the_same_program_makes_the_same_calls() {
+    let calls = |seed| {
+        let kit = Kit::new(sets().build(), BindingModel::Sets);
+        let mut world = World::new(kit, seed);
+        for _ in 0..200 {
+            let at = world.rng.usize(..2);
+            match world.rng.u32(..8) {
+                0 => world.set_layout(at),
+                1..=5 => world.stage(at),
+                _ => commit(&world.kit, &mut world.binder, world.commands, POINTS[at]),
+            }
+        }
+        let counts = world.kit.gpu.call_counts();
+        world.end();
+        counts
+    };
+    assert_eq!(calls(7), calls(7));
+}
