@@ -21,20 +21,29 @@ impl<'a> Compute<'a> {
         shader: &str,
         set_layouts: &[vk::DescriptorSetLayout],
     ) -> Result<Self> {
-        let code = compile(shader)?;
+        Self::from_spirv(context, &compile(shader)?, set_layouts, vk::PipelineCreateFlags::empty())
+    }
+
+    /// The same from SPIR-V, with flags for the pipeline.
+    pub(crate) fn from_spirv(
+        context: &'a Context,
+        code: &[u32],
+        set_layouts: &[vk::DescriptorSetLayout],
+        flags: vk::PipelineCreateFlags,
+    ) -> Result<Self> {
         let device = context.device();
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(set_layouts);
         // SAFETY: the layouts are live, and of this device.
         let layout = unsafe { device.create_pipeline_layout(&info, None) }?;
         let mut compute = Self { context, layout, pipeline: vk::Pipeline::null() };
-        let info = vk::ShaderModuleCreateInfo::default().code(&code);
+        let info = vk::ShaderModuleCreateInfo::default().code(code);
         // SAFETY: the compiler has validated the module.
         let module = unsafe { device.create_shader_module(&info, None) }?;
         let stage = vk::PipelineShaderStageCreateInfo::default()
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
             .name(c"main");
-        let info = [vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout)];
+        let info = [vk::ComputePipelineCreateInfo::default().flags(flags).stage(stage).layout(layout)];
         // SAFETY: the callers' layouts have what their shaders declare.
         let made = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &info, None) };
         // SAFETY: a pipeline does not need its module any more.
@@ -55,7 +64,7 @@ impl Drop for Compute<'_> {
 }
 
 /// WGSL as SPIR-V.
-fn compile(shader: &str) -> Result<Vec<u32>> {
+pub(crate) fn compile(shader: &str) -> Result<Vec<u32>> {
     let module = wgsl::parse_str(shader).map_err(|error| error.emit_to_string(shader))?;
     let info = Validator::new(ValidationFlags::all(), Capabilities::all())
         .validate(&module)

@@ -23,7 +23,7 @@ use sublet::{AllocatorCreateFlags, AllocatorCreateInfo, sim};
 
 pub(crate) use arguments::Choice;
 pub(crate) use commands::{Commands, make_visible};
-pub(crate) use compute::Compute;
+pub(crate) use compute::{Compute, compile};
 pub(crate) use copies::{Resource, buffer_info, image_info};
 pub(crate) use data::{Random, checksum};
 pub(crate) use frames::Frames;

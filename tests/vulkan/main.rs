@@ -14,6 +14,7 @@
 mod books;
 mod contents;
 mod defragment;
+mod descriptors;
 mod pools;
 mod random;
 mod resources;

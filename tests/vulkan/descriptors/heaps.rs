@@ -1,0 +1,237 @@
+//! Heaps: one array of descriptors, on each store that the device can have.
+
+use ash::vk;
+use sublet::descriptor::{
+    BufferStore, ClassicStore, CreateHeapError, Descriptor, DescriptorFeatures, DescriptorHeap,
+    DescriptorKind, HeapArrays, HeapCreateInfo, HeapStore, SetStore,
+};
+use sublet::retire::Clock;
+
+use super::{Data, NUMBERS, show_to_host};
+use crate::support::{Compute, Context, compile};
+use crate::{Bench, on_each_device};
+
+const SLOTS: u32 = 6;
+
+/// As the shader of [`super::ADD`], through a heap of arrays: the task is in slot 0, the array to write in slot 1, and the task
+/// says where the array to read is.
+const ADD_IN_HEAP: &str = "
+enable wgpu_binding_array;
+struct Numbers { values: array<u32, 64> }
+@group(0) @binding(1) var<storage, read_write> arrays: binding_array<Numbers, 6>;
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) at: u32) {
+    let add = arrays[0].values[0];
+    let source = arrays[0].values[1];
+    arrays[1].values[at] = arrays[source].values[at] + add;
+}";
+
+/// The same for a simulated device. `arrays` is the binding of storage buffers.
+fn simulate(context: &Context, arrays: u32) {
+    let Some(gpu) = context.gpu() else { return };
+    gpu.set_kernel("main", move |kernel| {
+        let task = kernel.buffer(0, arrays, 0);
+        let [add, source] = [0, 4].map(|offset| task.read_u32(offset));
+        let (source, target) = (kernel.buffer(0, arrays, source), kernel.buffer(0, arrays, 1));
+        for at in 0..NUMBERS {
+            target.write_u32(at * 4, source.read_u32(at * 4) + add);
+        }
+    });
+}
+
+fn info(arrays: HeapArrays) -> HeapCreateInfo<'static> {
+    HeapCreateInfo {
+        slots: SLOTS,
+        types: &[DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer],
+        arrays,
+        stages: vk::ShaderStageFlags::COMPUTE,
+        ..Default::default()
+    }
+}
+
+/// The shader, with storage buffers at this binding.
+fn shader(arrays: u32) -> Vec<u32> {
+    const DECORATE: u32 = 71;
+    const BINDING: u32 = 33;
+    let mut code = compile(ADD_IN_HEAP).unwrap();
+    let mut at = 5;
+    while at < code.len() {
+        let length = usize::try_from(code[at] >> 16).unwrap();
+        if code[at] & 0xffff == DECORATE && code[at + 2] == BINDING && code[at + 3] == 1 {
+            code[at + 3] = arrays;
+        }
+        at += length;
+    }
+    code
+}
+
+/// A heap with what binds it.
+struct Bound<'a, S> {
+    heap: &'a DescriptorHeap<S>,
+    layout: vk::DescriptorSetLayout,
+    /// The binding of storage buffers.
+    arrays: u32,
+    flags: vk::PipelineCreateFlags,
+    bind: &'a dyn Fn(&DescriptorHeap<S>, u32, vk::CommandBuffer, vk::PipelineLayout),
+}
+
+/// Round after round, with descriptors that are written while those of the round before are not collected yet.
+fn rounds<S: HeapStore>(bench: &Bench<'_>, data: &mut Data<'_>, bound: &Bound<'_, S>) {
+    simulate(bench.context, bound.arrays);
+    let heap = bound.heap;
+    let compute =
+        Compute::from_spirv(bench.context, &shader(bound.arrays), &[bound.layout], bound.flags).unwrap();
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    // The slots that the shader knows; they stay.
+    let fixed = heap.allocate(2).unwrap();
+    assert_eq!(fixed.first(), 0);
+    // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
+    unsafe { heap.write(fixed, 0, &Descriptor::StorageBuffer(data.task_as_array(0))) }.unwrap();
+    // SAFETY: as above.
+    unsafe { heap.write(fixed, 1, &Descriptor::StorageBuffer(data.target(0))) }.unwrap();
+    let mut last = None;
+    for round in 0..9_u32 {
+        let range = heap.allocate(2).unwrap();
+        let sources = [(round * 3) % 4, (round + 1) % 4];
+        for (at, source) in (0..).zip(sources) {
+            // SAFETY: as above.
+            unsafe { heap.write(range, at, &Descriptor::StorageBuffer(data.source(source))) }.unwrap();
+        }
+        let second = round % 2;
+        data.set_task(0, [round + 1, range.index(second).unwrap(), 0, 0]);
+        let ticket = clock.open(lane);
+        let record = |device: &ash::Device, commands: vk::CommandBuffer| {
+            // SAFETY: the pipeline is one for compute.
+            unsafe { device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, compute.pipeline) };
+            (bound.bind)(heap, round, commands, compute.layout);
+            // SAFETY: all is bound.
+            unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
+            show_to_host(device, commands);
+        };
+        bench.context.submit(record).unwrap();
+        clock.submit(ticket, u64::from(round) + 1).unwrap();
+        let source = if second == 1 { sources[1] } else { sources[0] };
+        data.expect(0, source, round + 1);
+        // Retired a round later: two ranges are live while the third is not there yet.
+        if let Some((ticket, range)) = last.replace((ticket, range)) {
+            heap.retire(ticket, range).unwrap();
+            clock.completed(lane, u64::from(round));
+            assert_eq!(heap.collect(&clock), 2);
+        }
+    }
+    if let Some((ticket, range)) = last {
+        heap.retire(ticket, range).unwrap();
+    }
+    heap.retire(clock.open(lane), fixed).unwrap();
+    clock.shutdown();
+    heap.collect(&clock);
+    assert_eq!(heap.statistics().free, SLOTS);
+}
+
+/// On one set that is written while it is bound; with an array for each type, and with one for all.
+#[test]
+fn a_heap_on_one_set_shows_shaders_what_was_written() {
+    on_each_device(|bench| {
+        let device = bench.descriptor_device();
+        let features = bench.descriptor_features();
+        for arrays in [HeapArrays::PerType, HeapArrays::One] {
+            let store = match SetStore::new(&device, &info(arrays)) {
+                Ok(store) => store,
+                Err(CreateHeapError::Unsupported { missing }) => {
+                    assert!(!features.contains(missing), "{missing:?} is there");
+                    println!("{}: skipped, no {missing:?}", bench.context.device_name());
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            let mut data = Data::new(bench, 4);
+            let heap = DescriptorHeap::new(store);
+            let bound = Bound {
+                heap: &heap,
+                layout: heap.store().layout(),
+                arrays: heap.store().binding(DescriptorKind::StorageBuffer).unwrap(),
+                flags: vk::PipelineCreateFlags::empty(),
+                bind: &|heap, _, commands, layout| {
+                    // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+                    unsafe { heap.store().cmd_bind(commands, vk::PipelineBindPoint::COMPUTE, layout, 0) };
+                },
+            };
+            rounds(bench, &mut data, &bound);
+            // SAFETY: every submission was waited for.
+            unsafe { heap.into_store().destroy() };
+            data.destroy();
+        }
+    });
+}
+
+/// On a copy of the set for each frame: every device can do that.
+#[test]
+fn a_heap_on_copies_of_a_set_shows_shaders_what_was_written() {
+    on_each_device(|bench| {
+        let device = bench.descriptor_device();
+        let mut data = Data::new(bench, 4);
+        let defaults = [Descriptor::UniformBuffer(data.task(1)), Descriptor::StorageBuffer(data.source(0))];
+        // SAFETY: the buffer lives until the store is destroyed.
+        let store = unsafe { ClassicStore::new(&device, &info(HeapArrays::PerType), 3, &defaults) }.unwrap();
+        let heap = DescriptorHeap::new(store);
+        let bound = Bound {
+            heap: &heap,
+            layout: heap.store().layout(),
+            arrays: 1,
+            flags: vk::PipelineCreateFlags::empty(),
+            bind: &|heap, frame, commands, layout| {
+                // SAFETY: every frame is waited for before the next one.
+                unsafe { heap.store().update(frame) };
+                let point = vk::PipelineBindPoint::COMPUTE;
+                // SAFETY: the copy is up to date, and set 0 of the layout is the heap.
+                unsafe { heap.store().cmd_bind(frame, commands, point, layout, 0) };
+            },
+        };
+        rounds(bench, &mut data, &bound);
+        // SAFETY: every submission was waited for.
+        unsafe { heap.into_store().destroy() };
+        data.destroy();
+    });
+}
+
+/// In a descriptor buffer.
+#[test]
+fn a_heap_in_a_descriptor_buffer_shows_shaders_what_was_written() {
+    on_each_device(|bench| {
+        if !bench.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_BUFFER) {
+            println!("{}: skipped, no descriptor buffers", bench.context.device_name());
+            return;
+        }
+        let device = bench.descriptor_device();
+        for arrays in [HeapArrays::PerType, HeapArrays::One] {
+            let store = match BufferStore::new(&device, bench.allocator, &info(arrays)) {
+                Ok(store) => store,
+                Err(CreateHeapError::Unsupported { missing }) => {
+                    println!("{}: skipped, no {missing:?}", bench.context.device_name());
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            let mut data = Data::new(bench, 4);
+            let heap = DescriptorHeap::new(store);
+            let bound = Bound {
+                heap: &heap,
+                layout: heap.store().layout(),
+                arrays: heap.store().binding(DescriptorKind::StorageBuffer).unwrap(),
+                flags: vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT,
+                bind: &|heap, _, commands, layout| {
+                    // SAFETY: the command buffer is being recorded, and every device allows one buffer.
+                    unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
+                    let point = vk::PipelineBindPoint::COMPUTE;
+                    // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
+                    unsafe { heap.store().cmd_set_offset(commands, point, layout, 0, 0) };
+                },
+            };
+            rounds(bench, &mut data, &bound);
+            // SAFETY: every submission was waited for.
+            unsafe { heap.into_store().destroy(bench.allocator) }.unwrap();
+            data.destroy();
+        }
+    });
+}

@@ -1,0 +1,153 @@
+//! Sets that live for a frame, and sets that stay.
+
+use ash::vk;
+use sublet::descriptor::{
+    Descriptor, DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorFeatures, SetLayout,
+    TransientSets, TransientSetsCreateInfo,
+};
+use sublet::retire::Clock;
+
+use super::{ADD, Data, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add};
+use crate::support::{Compute, Context};
+use crate::{Bench, on_each_device};
+
+const TASKS: u32 = 40;
+
+/// Writes a set by the plain call, so that what is tested is where the set came from.
+fn write(context: &Context, set: vk::DescriptorSet, descriptors: &[Descriptor]) {
+    for (binding, descriptor) in (0..).zip(descriptors) {
+        let (Descriptor::UniformBuffer(buffer) | Descriptor::StorageBuffer(buffer)) = descriptor else {
+            unreachable!("the shader has no others")
+        };
+        let info =
+            [vk::DescriptorBufferInfo { buffer: buffer.buffer, offset: buffer.offset, range: buffer.range }];
+        let write = vk::WriteDescriptorSet::default()
+            .dst_set(set)
+            .dst_binding(binding)
+            .descriptor_type(descriptor.kind().to_vk())
+            .buffer_info(&info);
+        // SAFETY: the set is not in use, and the buffer is live.
+        unsafe { context.device().update_descriptor_sets(&[write], &[]) };
+    }
+}
+
+/// A dispatch for each set.
+fn run(bench: &Bench<'_>, compute: &Compute<'_>, sets: &[vk::DescriptorSet]) {
+    let point = vk::PipelineBindPoint::COMPUTE;
+    let record = |device: &ash::Device, commands: vk::CommandBuffer| {
+        // SAFETY: the pipeline is one for compute.
+        unsafe { device.cmd_bind_pipeline(commands, point, compute.pipeline) };
+        for &set in sets {
+            // SAFETY: the set is of the layout.
+            unsafe { device.cmd_bind_descriptor_sets(commands, point, compute.layout, 0, &[set], &[]) };
+            // SAFETY: pipeline and set are bound.
+            unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
+        }
+        show_to_host(device, commands);
+    };
+    bench.context.submit(record).unwrap();
+}
+
+fn prepare<'a>(bench: &'a Bench<'a>) -> (Data<'a>, SetLayout, Compute<'a>) {
+    simulate_add(bench.context);
+    let mut data = Data::new(bench, TASKS);
+    for task in 0..TASKS {
+        data.set_task(task, [task + 7, 0, 0, 0]);
+    }
+    let layout = add_layout(bench.context, vk::DescriptorSetLayoutCreateFlags::empty());
+    let compute = Compute::new(bench.context, ADD, &[layout.handle()]).unwrap();
+    (data, layout, compute)
+}
+
+#[test]
+fn transient_sets_are_what_was_written_into_them_frame_after_frame() {
+    on_each_device(|bench| {
+        let device = bench.descriptor_device();
+        if !device.features().contains(DescriptorFeatures::MAINTENANCE1) {
+            println!("{}: skipped, Vulkan 1.0 without VK_KHR_maintenance1", bench.context.device_name());
+            return;
+        }
+        let (mut data, layout, compute) = prepare(bench);
+        let mut transient = TransientSets::new(&device, &TransientSetsCreateInfo::default()).unwrap();
+        let clock = Clock::new();
+        let lane = clock.add_lane().unwrap();
+        for frame in 0..12 {
+            let ticket = clock.begin_frame(lane, frame % 3);
+            transient.collect(&clock).unwrap();
+            let mut sets = Vec::new();
+            for task in 0..TASKS {
+                // SAFETY: the layout is live, and the set is used in this frame only.
+                let set = unsafe { transient.allocate(&layout) }.unwrap();
+                let source = (task + frame) % TASKS;
+                write(bench.context, set, &add_descriptors(&data, task, source, task));
+                sets.push(set);
+            }
+            transient.flush(ticket);
+            clock.end_frame(ticket);
+            run(bench, &compute, &sets);
+            for task in 0..TASKS {
+                data.expect(task, (task + frame) % TASKS, task + 7);
+            }
+        }
+        assert!(transient.statistics().resets > 5, "sets came again out of pools that were reset");
+        // SAFETY: every submission was waited for.
+        unsafe { transient.destroy() };
+        drop(compute);
+        destroy_layout(bench.context, &layout);
+        data.destroy();
+    });
+}
+
+#[test]
+fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
+    on_each_device(|bench| {
+        let (mut data, layout, compute) = prepare(bench);
+        let device = bench.descriptor_device();
+        // SAFETY: what is retired is used by no later recording, and the clock is told the truth.
+        let allocator = unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+        let clock = Clock::new();
+        let lane = clock.add_lane().unwrap();
+        let mut live = Vec::new();
+        for round in 0..8 {
+            // Every task has a set; of those that have one already, every third gets another.
+            for task in 0..TASKS {
+                let at = usize::try_from(task).unwrap();
+                if round != 0 && task % 3 != round % 3 {
+                    continue;
+                }
+                // SAFETY: the layout is live.
+                let set = unsafe { allocator.allocate(&layout) }.unwrap();
+                write(
+                    bench.context,
+                    set.handle(),
+                    &add_descriptors(&data, task, (task + round) % TASKS, task),
+                );
+                if round == 0 {
+                    live.push((set, task));
+                } else {
+                    let old = std::mem::replace(&mut live[at], (set, (task + round) % TASKS));
+                    let ticket = clock.open(lane);
+                    // SAFETY: no recording uses it any more.
+                    unsafe { allocator.retire(ticket, old.0) }.unwrap();
+                    clock.submit(ticket, u64::from(round)).unwrap();
+                }
+            }
+            let sets: Vec<_> = live.iter().map(|(set, _)| set.handle()).collect();
+            run(bench, &compute, &sets);
+            for (task, (_, source)) in (0..).zip(&live) {
+                data.expect(task, *source, task + 7);
+            }
+            clock.completed(lane, u64::from(round));
+            allocator.collect(&clock);
+            allocator.validate();
+        }
+        for (set, _) in live {
+            // SAFETY: every submission was waited for.
+            unsafe { allocator.free(set) }.unwrap();
+        }
+        assert!(allocator.destroy().is_empty());
+        drop(compute);
+        destroy_layout(bench.context, &layout);
+        data.destroy();
+    });
+}
