@@ -169,6 +169,12 @@ fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(),
         }
         check_flags(device, layout, number, binding, last)?;
     }
+    let after = |binding: &Binding| binding.flags.contains(Flags::UPDATE_AFTER_BIND);
+    let dynamic = |binding: &Binding| is_dynamic(binding.kind);
+    if layout.bindings.values().any(after) && layout.bindings.values().any(dynamic) {
+        let text = "a binding with UPDATE_AFTER_BIND and a dynamic buffer in one layout".to_owned();
+        return Err(("VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001", text));
+    }
     if push {
         let (total, limit) = (count(layout), device.hub.descriptors.limits.max_push_descriptors);
         if total > u64::from(limit) {
@@ -355,6 +361,11 @@ pub(super) unsafe extern "system" fn create(
                 return vk::Result::ERROR_VALIDATION_FAILED_EXT;
             }
         };
+        if !supported(device, &layout).0 {
+            let text = format!("{} descriptors are more than the device supports in a set", count(&layout));
+            device.report("VUID-vkCreateDescriptorSetLayout-support-09582", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
         // SAFETY: VUID-vkCreateDescriptorSetLayout-pAllocator-parameter; no lock is held.
         let host = match unsafe { host::take(callbacks) } {
             Ok(host) => host,
@@ -430,6 +441,10 @@ pub(super) unsafe extern "system" fn support(
 
 /// Whether a set of a layout can be made, and how many descriptors a variable binding of it may have at most.
 fn supported(device: &Device, layout: &SetLayout) -> (bool, u32) {
+    // The limits are about sets.
+    if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) {
+        return (true, layout.variable().map_or(0, |_| u32::MAX));
+    }
     let limits = &device.hub.descriptors.limits;
     let indexing = DescriptorFeatures::supported(&device.hub).descriptor_indexing;
     let mut fixed = layout.clone();

@@ -60,6 +60,11 @@ unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_
             return Err(("VUID-VkDescriptorPoolCreateInfo-mutableDescriptorType-04608", text));
         }
     }
+    let over = Flags::ALLOW_OVERALLOCATION_SETS_NV | Flags::ALLOW_OVERALLOCATION_POOLS_NV;
+    if info.flags.intersects(over) {
+        let text = "the feature descriptorPoolOverallocation is not there".to_owned();
+        return Err(("VUID-VkDescriptorPoolCreateInfo-flags-09228", text));
+    }
     if info.flags.contains(Flags::HOST_ONLY_EXT) {
         let enabled = device.features.descriptors.mutable_descriptor_type;
         if !enabled {
@@ -73,6 +78,7 @@ unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_
     }
     // SAFETY: VUID-VkDescriptorPoolCreateInfo-pNext-pNext.
     let lists = unsafe { mutable_lists(info.p_next) };
+    check_lists(&lists, sizes)?;
     // SAFETY: as above.
     let inline = unsafe { chain::find::<vk::DescriptorPoolInlineUniformBlockCreateInfo<'_>>(info.p_next) };
     let inline = inline.map_or(0, |inline| inline.max_inline_uniform_block_bindings);
@@ -85,6 +91,20 @@ unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_
         leaked: 0,
         host: HostBytes::default(),
     })
+}
+
+/// Lists of mutable types in one pool are the same, or have nothing in common.
+fn check_lists(lists: &[Vec<Type>], sizes: &[vk::DescriptorPoolSize]) -> Result<(), Broken> {
+    let mutable = || lists.iter().zip(sizes).filter(|(_, size)| size.ty == Type::MUTABLE_EXT);
+    for (one, _) in mutable() {
+        for (other, _) in mutable() {
+            if one != other && one.iter().any(|kind| other.contains(kind)) {
+                let text = format!("the lists of mutable types {one:?} and {other:?} have some in common");
+                return Err(("VUID-VkDescriptorPoolCreateInfo-pPoolSizes-04787", text));
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Pool {

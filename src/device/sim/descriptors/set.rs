@@ -1,5 +1,6 @@
 //! Descriptor sets: allocation from a pool, and freeing.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ash::vk;
@@ -309,13 +310,25 @@ pub(super) unsafe extern "system" fn free(
             device.report("VUID-vkFreeDescriptorSets-descriptorPool-00312", text);
             return vk::Result::ERROR_VALIDATION_FAILED_EXT;
         }
-        let mut result = vk::Result::SUCCESS;
-        for &handle in handles.iter().filter(|handle| !handle.is_null()) {
-            if let Err((rule, text)) = state.may_free(device, pool, handle) {
+        let handles = || handles.iter().copied().filter(|handle| !handle.is_null());
+        let mut seen = BTreeSet::new();
+        let mut right = true;
+        for handle in handles() {
+            let once = if seen.insert(handle) {
+                state.may_free(device, pool, handle)
+            } else {
+                let text = format!("{} is there twice", state.name(handle));
+                Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00310", text))
+            };
+            if let Err((rule, text)) = once {
                 device.report(rule, text);
-                result = vk::Result::ERROR_VALIDATION_FAILED_EXT;
-                continue;
+                right = false;
             }
+        }
+        if !right {
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        for handle in handles() {
             state.names.remove(&handle.as_raw());
             let descriptors = &mut state.descriptors;
             let set = descriptors.sets.remove(&handle);
@@ -325,6 +338,6 @@ pub(super) unsafe extern "system" fn free(
                 pool.room.give_back(&set.taken);
             }
         }
-        result
+        vk::Result::SUCCESS
     })
 }

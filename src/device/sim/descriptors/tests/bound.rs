@@ -243,6 +243,10 @@ fn push_descriptors_add_up_until_the_layout_changes() {
     assert_eq!([pushed(&kit, layout, (1, 0, 0)), pushed(&kit, layout, (1, 1, 0))], [Some(two), Some(two)]);
     assert_eq!(kit.bound(layout, 1), None);
     kit.expect_silence();
+    let twin = kit.push_layout(&[at(0, STORAGE), at(1, STORAGE), at(2, STORAGE)]);
+    let third = kit.pipeline_layout(&[set_layout, twin]);
+    push(&kit, third, 1, 1, one);
+    assert_eq!([pushed(&kit, third, (1, 0, 0)), pushed(&kit, third, (1, 1, 0))], [None, Some(one)]);
     push(&kit, other, 0, 1, one);
     assert_eq!([pushed(&kit, other, (0, 0, 0)), pushed(&kit, other, (0, 1, 0))], [None, Some(one)]);
     assert_eq!(pushed(&kit, layout, (1, 0, 0)), None);
@@ -342,6 +346,6 @@ fn push_constants_are_kept_by_byte() {
     kit.expect("VUID-vkCmdPushConstants-layout-parameter");
     // Pushed with a layout of other ranges, what was there is not any more.
     push(other, STAGES, 0, &[3; 4]);
-    assert_eq!([found(other, 0, 4), found(layout, 4, 4)], [Some(vec![3; 4]), None]);
+    assert_eq!([found(other, 0, 4), found(other, 4, 4), found(layout, 4, 4)], [Some(vec![3; 4]), None, None]);
     kit.end();
 }

@@ -94,6 +94,37 @@ fn binding_flags_that_contradict_themselves() {
 }
 
 #[test]
+fn a_layout_that_updates_after_bind_has_no_dynamic_buffers() {
+    let mut kit = strict();
+    let bindings = [at(0, Type::UNIFORM_BUFFER), at(1, Type::UNIFORM_BUFFER_DYNAMIC)];
+    let flags = [Flags::UPDATE_AFTER_BIND, Flags::empty()];
+    let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
+    let info = vk::DescriptorSetLayoutCreateInfo::default()
+        .bindings(&bindings)
+        .flags(LayoutFlags::UPDATE_AFTER_BIND_POOL)
+        .push_next(&mut flags);
+    refused(&mut kit, &info, "VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001");
+}
+
+#[test]
+fn a_layout_that_is_not_supported_is_not_made() {
+    let mut limits = profile("nvidia-h200").limits.descriptors;
+    limits.max_per_set_descriptors = 1000;
+    limits.per_stage.storage_buffers = 16;
+    let mut kit = Kit::new(Gpu::builder(profile("nvidia-h200")).descriptor_limits(limits));
+    for bindings in [[many(0, Type::STORAGE_BUFFER, 17)], [many(0, Type::SAMPLED_IMAGE, 1001)]] {
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        let mut support = vk::DescriptorSetLayoutSupport::default();
+        unsafe { kit.device().get_descriptor_set_layout_support(&info, &mut support) };
+        assert_eq!(support.supported, vk::FALSE);
+        kit.expect_silence();
+        assert_eq!(kit.try_layout(&info), Err(WRONG));
+        kit.expect("VUID-vkCreateDescriptorSetLayout-support-09582");
+    }
+    kit.layout(&[many(0, Type::STORAGE_BUFFER, 16), many(1, Type::SAMPLED_IMAGE, 984)]);
+}
+
+#[test]
 fn flags_and_types_whose_features_are_not_enabled() {
     // It has inline uniform blocks and push descriptors, and nothing of descriptor indexing.
     let mut kit = Kit::new(Gpu::builder(profile("lavapipe")));

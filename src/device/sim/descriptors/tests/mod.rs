@@ -14,6 +14,7 @@ mod objects;
 mod pending;
 mod pools;
 mod quirks;
+mod random;
 mod templates;
 mod writes;
 

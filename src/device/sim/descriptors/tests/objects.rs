@@ -39,6 +39,12 @@ fn sets_are_freed_only_where_the_pool_lets_them() {
     kit.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-parent");
     assert_eq!(kit.free(foreign(), in_free), Err(WRONG));
     kit.expect("VUID-vkFreeDescriptorSets-descriptorPool-parameter");
+    // One that is wrong keeps the others.
+    let twice = [in_free, in_free];
+    assert_eq!(unsafe { kit.device().free_descriptor_sets(free, &twice) }, Err(WRONG));
+    kit.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-00310");
+    assert_eq!(unsafe { kit.device().free_descriptor_sets(free, &[in_free, in_plain]) }, Err(WRONG));
+    kit.expect("VUID-vkFreeDescriptorSets-pDescriptorSets-parent");
     kit.free(free, in_free).unwrap();
     for set in [in_free, foreign()] {
         assert_eq!(kit.free(free, set), Err(WRONG));
@@ -66,12 +72,26 @@ fn pools_that_contradict_themselves() {
             host_only | vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,
             "VUID-VkDescriptorPoolCreateInfo-flags-04607",
         ),
+        (
+            1,
+            (STORAGE, 1),
+            vk::DescriptorPoolCreateFlags::ALLOW_OVERALLOCATION_SETS_NV,
+            "VUID-VkDescriptorPoolCreateInfo-flags-09228",
+        ),
     ] {
         let sizes = kit::pool_sizes(&[size]);
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(max_sets).pool_sizes(&sizes).flags(flags);
         assert_eq!(kit.try_pool(&info), Err(WRONG));
         kit.expect(rule);
     }
+    let (one, other) = ([STORAGE, Type::UNIFORM_BUFFER], [STORAGE]);
+    let lists =
+        [&one[..], &other].map(|types| vk::MutableDescriptorTypeListEXT::default().descriptor_types(types));
+    let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
+    let sizes = kit::pool_sizes(&[(Type::MUTABLE_EXT, 1), (Type::MUTABLE_EXT, 1)]);
+    let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
+    assert_eq!(kit.try_pool(&info.push_next(&mut mutable)), Err(WRONG));
+    kit.expect("VUID-VkDescriptorPoolCreateInfo-pPoolSizes-04787");
     let mut old = Kit::new(Gpu::builder(profile("lavapipe")));
     for (size, flags, rule) in [
         ((Type::MUTABLE_EXT, 1), none, "VUID-VkDescriptorPoolCreateInfo-mutableDescriptorType-04608"),

@@ -45,7 +45,13 @@ fn a_pool_that_fragments_refuses_with_room_left() {
             }
         }
         assert_eq!(kit.set(pool, layout).map(drop), expected);
+        // It counts anew after a reset.
         kit.reset(pool).unwrap();
+        let set = kit.set(pool, layout).unwrap();
+        kit.free(pool, set).unwrap();
+        kit.set(pool, layout).unwrap();
+        kit.reset(pool).unwrap();
+        kit.sets(pool, &[layout; 200]).unwrap();
         kit.set(pool, layout).unwrap();
     }
 }
