@@ -7,6 +7,7 @@ use ash::vk::Handle as _;
 
 use super::chain;
 use super::describe::{Broken, describe_buffer, describe_image};
+use super::descriptor_buffer;
 use super::entry::{call, entries, on_device};
 use super::format::{self, BufferDescription, ImageDescription, Requirements};
 use super::host::{self, HostBytes};
@@ -100,6 +101,9 @@ unsafe extern "system" fn create_buffer(
             Ok(described) => described,
             Err(broken) => return refuse(device, broken),
         };
+        if let Err(broken) = descriptor_buffer::check_usage(device, &description) {
+            return refuse(device, broken);
+        }
         // SAFETY: VUID-vkCreateBuffer-pAllocator-parameter; no lock is held.
         let host = match unsafe { host::take(callbacks) } {
             Ok(host) => host,

@@ -13,6 +13,7 @@ use crate::device::sim::commands::{Command, record};
 use crate::device::sim::describe::Broken;
 use crate::device::sim::descriptors::PipelineLayout;
 use crate::device::sim::entry::call;
+use crate::device::sim::format::BufferDescription;
 use crate::device::sim::state::{Device, DeviceState};
 
 /// A descriptor buffer that a program wants to bind.
@@ -29,6 +30,47 @@ const KINDS: [Usage; 3] = [
     Usage::SAMPLER_DESCRIPTOR_BUFFER_EXT,
     Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT,
 ];
+
+/// Whether a buffer may be created that is, or is not, for descriptors.
+pub(in crate::device::sim) fn check_usage(device: &Device, buffer: &BufferDescription) -> Result<(), Broken> {
+    let limits = super::limits(device);
+    let (size, usage) = (buffer.size, buffer.usage);
+    if usage.contains(Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT) {
+        if !device.features.descriptor_buffer_push {
+            let text = "the feature descriptorBufferPushDescriptors is not enabled".to_owned();
+            return Err(("VUID-VkBufferCreateInfo-usage-08101", text));
+        }
+        if limits.bufferless_push {
+            let text = "a buffer for push descriptors, and bufferlessPushDescriptors is true".to_owned();
+            return Err(("VUID-VkBufferCreateInfo-usage-08102", text));
+        }
+        if !usage.intersects(Usage::RESOURCE_DESCRIPTOR_BUFFER_EXT | Usage::SAMPLER_DESCRIPTOR_BUFFER_EXT) {
+            let text = "a buffer for push descriptors, and neither for resources nor for samplers".to_owned();
+            return Err(("VUID-VkBufferCreateInfo-usage-08103", text));
+        }
+    }
+    let rules = [
+        (Usage::RESOURCE_DESCRIPTOR_BUFFER_EXT, "VUID-VkBufferCreateInfo-usage-08098"),
+        (Usage::SAMPLER_DESCRIPTOR_BUFFER_EXT, "VUID-VkBufferCreateInfo-usage-08097"),
+    ];
+    for (kind, rule) in rules.into_iter().filter(|(kind, _)| usage.contains(*kind)) {
+        if !device.features.descriptor_buffer {
+            // Vulkan has no rule for it: the usage is one that the device does not know.
+            return Err(super::not_enabled("VUID-VkBufferCreateInfo-usage-parameter"));
+        }
+        let state = device.state.lock();
+        let same = state.buffers.values().filter(|buffer| buffer.description.usage.contains(kind));
+        let taken = same.fold(0_u64, |sum, buffer| sum.saturating_add(buffer.description.size));
+        if taken.saturating_add(size) > limits.address_space {
+            let text = format!(
+                "{size} bytes with the usage {kind:?}, {taken} that are there, and the address space has {}",
+                limits.address_space
+            );
+            return Err((rule, text));
+        }
+    }
+    Ok(())
+}
 
 pub(super) unsafe extern "system" fn buffers(
     command_buffer: vk::CommandBuffer,

@@ -14,6 +14,9 @@ use crate::device::sim::entry::{call, on_device};
 use crate::device::sim::profiles::DescriptorBufferLimits;
 use crate::device::sim::state::{Device, DeviceState};
 
+/// No descriptor of any driver has more bytes (section "Required Limits").
+const MOST_BYTES: usize = 256;
+
 /// What a program wants the descriptor of, copied out of the union that it passes.
 enum Asked {
     Sampler(Option<vk::Sampler>),
@@ -35,11 +38,16 @@ pub(super) unsafe extern "system" fn get(
             device.report("VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter", text);
             return;
         };
-        let mut bytes = vec![0; size];
+        let mut bytes = [0; MOST_BYTES];
+        let Some(bytes) = bytes.get_mut(..size) else {
+            let text = format!("dataSize is {size}, and no descriptor has more than {MOST_BYTES} bytes");
+            device.report("VUID-vkGetDescriptorEXT-dataSize-08125", text);
+            return;
+        };
         // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter: what the type says is in the union.
         let asked = unsafe { asked(info) };
         let mut state = device.state.lock();
-        if let Err((rule, text)) = write(device, &mut state, info.ty, &asked, &mut bytes) {
+        if let Err((rule, text)) = write(device, &mut state, info.ty, &asked, bytes) {
             device.report(rule, text);
             return;
         }

@@ -24,6 +24,7 @@ use super::entry::{call, entries, on_device};
 use super::profiles::DescriptorBufferLimits;
 use super::state::{Device, Hub};
 
+pub(super) use bind::check_usage;
 pub(super) use find::{descriptor, parts};
 use layout::SetPlaces;
 pub(super) use null::ENTRIES as NULL_ENTRIES;

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{Held, Lane, run, run_lane};
+use super::Lane;
+use super::run::{Held, run, run_lane};
 use crate::device::sim::state::Device;
 use crate::device::sim::{Gpu, registry};
 

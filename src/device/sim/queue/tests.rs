@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use ash::vk;
 
-use super::*;
 use crate::device::sim::Gpu;
 use crate::device::sim::commands::tests::bench::{Bench, DST, Mapped, SRC};
 use crate::device::sim::profiles::Profile;
+use crate::device::sim::sync::PATIENCE;
 
 const FOR_EVER: u64 = u64::MAX;
 

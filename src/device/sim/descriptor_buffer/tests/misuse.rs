@@ -16,6 +16,7 @@ fn a_descriptor_of_what_is_not_there_is_refused() {
     let wrong = [
         (Type::UNIFORM_BUFFER, (at, 16), 16, "VUID-vkGetDescriptorEXT-dataSize-08125"),
         (Type::UNIFORM_BUFFER, (at, 16), 4, "VUID-vkGetDescriptorEXT-dataSize-08125"),
+        (Type::UNIFORM_BUFFER, (at, 16), 257, "VUID-vkGetDescriptorEXT-dataSize-08125"),
         (Type::UNIFORM_BUFFER_DYNAMIC, (at, 16), 8, "VUID-VkDescriptorGetInfoEXT-type-08018"),
         (Type::UNIFORM_BUFFER, (0, vk::WHOLE_SIZE), 8, "VUID-VkDescriptorAddressInfoEXT-address-08043"),
         (Type::STORAGE_BUFFER, (gone.address, 16), 16, "VUID-VkDescriptorAddressInfoEXT-None-08044"),
@@ -131,6 +132,38 @@ fn descriptor_buffers_are_what_they_say_they_are() {
 
 fn push_usage() -> Usage {
     Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT | RESOURCES
+}
+
+#[test]
+fn buffers_for_descriptors_have_an_address_space_of_their_own() {
+    let create = |bench: &Bench, size, usage| {
+        let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        unsafe { bench.device().create_buffer(&info, None) }
+    };
+    let bench = Bench::new("amd-rx-6800-windows");
+    let half = bench.gpu.profile().limits.descriptor_buffer.unwrap().address_space / 2;
+    let first = create(&bench, half, RESOURCES).unwrap();
+    let (second, third) = (create(&bench, half, BOTH).unwrap(), create(&bench, 1, RESOURCES));
+    assert_eq!(third, Err(vk::Result::ERROR_VALIDATION_FAILED_EXT));
+    unsafe { bench.device().destroy_buffer(first, None) };
+    let push = create(&bench, 64, Usage::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT);
+    assert!(push.is_err() && create(&bench, half + 1, BOTH).is_err());
+    let expected = [
+        "VUID-VkBufferCreateInfo-usage-08098",
+        "VUID-VkBufferCreateInfo-usage-08103",
+        "VUID-VkBufferCreateInfo-usage-08098",
+    ];
+    assert_eq!(bench.reports(), expected);
+    unsafe { bench.device().destroy_buffer(second, None) };
+    bench.end();
+    let bench = Bench::new("nvidia-h200");
+    assert!(create(&bench, 64, push_usage()).is_err());
+    assert_eq!(bench.reports(), ["VUID-VkBufferCreateInfo-usage-08102"]);
+    bench.end();
+    let bench = Bench::new("lavapipe");
+    assert!(create(&bench, 64, RESOURCES).is_err());
+    assert_eq!(bench.reports(), ["VUID-VkBufferCreateInfo-usage-parameter"]);
+    bench.end();
 }
 
 #[test]
