@@ -1,7 +1,9 @@
 //! What an arena does with its pages.
 
 use sublet::retire::Clock;
-use sublet::upload::{Oversize, UploadArena, UploadArenaCreateInfo, UploadError};
+use sublet::upload::{
+    Oversize, UploadArena, UploadArenaCreateInfo, UploadError, UploadRing, UploadRingCreateInfo,
+};
 
 use crate::common::*;
 use crate::support::*;
@@ -443,5 +445,28 @@ fn an_arena_keeps_the_allocator_that_it_has_a_share_in() {
     });
     moved.join().unwrap();
     assert!(gpu.live().is_empty());
+    assert!(gpu.finish().is_empty());
+}
+
+#[test]
+fn allocators_without_locks_have_arenas_and_rings_too() {
+    use std::rc::Rc;
+    let rig = Rig::<sublet::Local>::of_form(
+        sublet::sim::Gpu::new(sublet::sim::profiles::ALL[0]),
+        &Options::default(),
+    );
+    let Rig { allocator, gpu } = rig;
+    let allocator = Rc::new(allocator);
+    // SAFETY: nothing is submitted.
+    let mut arena = unsafe { UploadArena::new(Rc::clone(&allocator), &small(4096)) }.unwrap();
+    // SAFETY: as above.
+    let mut ring = unsafe { UploadRing::new(&*allocator, &UploadRingCreateInfo::new(4096)) }.unwrap();
+    arena.write(b"sublet", 1).unwrap();
+    ring.write(b"sublet", 1).unwrap();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    // SAFETY: as above.
+    unsafe { ring.destroy() };
+    drop(allocator);
     assert!(gpu.finish().is_empty());
 }

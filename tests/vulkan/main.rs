@@ -19,6 +19,7 @@ mod random;
 mod resources;
 #[path = "../../examples/support/mod.rs"]
 mod support;
+mod uploads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Once;
