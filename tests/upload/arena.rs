@@ -470,3 +470,13 @@ fn allocators_without_locks_have_arenas_and_rings_too() {
     drop(allocator);
     assert!(gpu.finish().is_empty());
 }
+
+/// Rings as well; the documentation shows that neither can be shared.
+#[test]
+fn arenas_can_be_sent_to_their_thread() {
+    fn sendable<T: Send>() {}
+    sendable::<UploadArena<&sublet::Allocator>>();
+    sendable::<UploadArena<std::sync::Arc<sublet::Allocator>>>();
+    sendable::<UploadRing<&sublet::Allocator>>();
+    sendable::<sublet::upload::Upload>();
+}
