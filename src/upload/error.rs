@@ -46,6 +46,13 @@ pub enum CreateUploadError {
         /// The pool's memory type.
         memory_type: u32,
     },
+    /// The pool's memory type is none that buffers of this usage can be in.
+    PoolMemoryType {
+        /// The pool's memory type.
+        memory_type: u32,
+        /// Those that are possible, one bit each.
+        memory_type_bits: u32,
+    },
     /// There is no memory type, or the driver did not say what a buffer needs.
     MemoryType(FindMemoryTypeError),
     /// There is no pool for the pages.
@@ -69,6 +76,10 @@ impl fmt::Display for CreateUploadError {
             Self::NotHostVisible { memory_type } => {
                 write!(f, "the pool's memory type {memory_type} is not host-visible")
             }
+            Self::PoolMemoryType { memory_type, memory_type_bits } => write!(
+                f,
+                "the pool's memory type {memory_type} is not one of those for the buffers: {memory_type_bits:#b}"
+            ),
             Self::MemoryType(_) => f.write_str("there is no memory type for uploads"),
             Self::Pool(_) => f.write_str("there is no pool for the pages"),
             Self::Buffer(_) => f.write_str("there is no buffer for the ring"),

@@ -14,7 +14,7 @@ use crate::base::cast::{host_size, index};
 use crate::create_info::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateFlags, PoolCreateInfo,
 };
-use crate::device::DriverError;
+use crate::device::{Device, DriverError, Requirements};
 use crate::error::{AllocationError, CreateError, FindMemoryTypeError};
 use crate::memory_type::buffer_device_access_2;
 use crate::metadata::Algorithm;
@@ -94,6 +94,11 @@ impl<A: AllocatorRef> Source<A> {
                 if !device.is_host_visible(memory_type) {
                     return Err(CreateUploadError::NotHostVisible { memory_type });
                 }
+                // SAFETY: the caller's own promise; the size is not zero.
+                let memory_type_bits = unsafe { requirements(device, size, usage) }?.memory_type_bits;
+                if memory_type_bits & (1 << memory_type) == 0 {
+                    return Err(CreateUploadError::PoolMemoryType { memory_type, memory_type_bits });
+                }
                 (Place::Given(Arc::clone(pool)), memory_type)
             }
             None => {
@@ -118,10 +123,8 @@ impl<A: AllocatorRef> Source<A> {
             return Ok(());
         }
         let owner = self.allocator.allocator();
-        let info = vk::BufferCreateInfo::default().size(size).usage(self.usage);
         // SAFETY: the caller's own promise; the size is not zero.
-        let needed = unsafe { owner.device().requirements_for_buffer(&info) }
-            .map_err(|error| CreateUploadError::MemoryType(FindMemoryTypeError::Resource(error)))?;
+        let needed = unsafe { requirements(owner.device(), size, self.usage) }?;
         // What a driver asks for is at least the size; one that says less is not believed. What overflows is too large, and the
         // pool says so.
         let alignment = needed.alignment.max(self.alignments.any).checked_next_power_of_two();
@@ -253,6 +256,21 @@ impl<A: AllocatorRef> Source<A> {
         ranges.0.clear();
         flushed
     }
+}
+
+/// What a buffer needs.
+///
+/// # Safety
+/// The usages are valid for the device, and the size is not zero.
+unsafe fn requirements(
+    device: &Device,
+    size: u64,
+    usage: vk::BufferUsageFlags,
+) -> Result<Requirements, CreateUploadError> {
+    let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+    // SAFETY: the caller's own promise.
+    unsafe { device.requirements_for_buffer(&info) }
+        .map_err(|error| CreateUploadError::MemoryType(FindMemoryTypeError::Resource(error)))
 }
 
 /// The memory type for buffers like this one.

@@ -1,7 +1,9 @@
 //! What an arena does with its pages.
 
 use sublet::retire::Clock;
-use sublet::upload::{Oversize, UploadArena, UploadArenaCreateInfo, UploadError};
+use sublet::upload::{
+    Oversize, UploadArena, UploadArenaCreateInfo, UploadError, UploadRing, UploadRingCreateInfo,
+};
 
 use crate::common::*;
 use crate::support::*;
@@ -54,13 +56,16 @@ fn the_offset_is_aligned_and_never_the_size() {
 fn pointers_are_aligned_as_the_device_wants_offsets() {
     on_every_profile(|profile| {
         let rig = Rig::new(profile);
-        let mut arena = arena(&rig, &small(4096));
+        // Pages in one block, of a size that is no multiple of every alignment.
+        let size = 4096 + profile.limits.non_coherent_atom_size;
+        let mut arena = arena(&rig, &UploadArenaCreateInfo { pages_per_block: 5, ..small(size) });
         let any = arena.alignments().any;
-        let map = profile.limits.min_memory_map_alignment;
-        for _ in 0..5 {
+        let first = arena.allocate(4000, 1).unwrap().ptr.as_ptr().addr();
+        for _ in 0..4 {
             let upload = arena.allocate(4000, 1).unwrap();
             assert_eq!(upload.offset, 0);
-            assert_eq!(upload.ptr.as_ptr().addr() as u64 % any.min(map), 0);
+            let distance = upload.ptr.as_ptr().addr().abs_diff(first) as u64;
+            assert!(distance < 5 * 8192 && distance % any == 0, "{distance}");
         }
         // SAFETY: nothing was submitted.
         unsafe { arena.destroy() };
@@ -224,16 +229,16 @@ fn what_is_larger_than_a_page_gets_one_of_its_own_that_goes_after_use() {
 fn pages_of_large_uploads_are_kept_for_others_as_large_if_that_is_asked_for() {
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);
     let mut time = Time::new();
-    let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 2, ..small(4096) });
-    let uploads = [10_000, 20_000, 30_000].map(|size| arena.allocate(size, 1).unwrap());
+    let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 3, ..small(4096) });
+    let uploads = [9000, 30_000, 10_000, 20_000].map(|size| arena.allocate(size, 1).unwrap());
     arena.flush(time.submitted()).unwrap();
     time.finish(1);
     arena.collect(&time.clock);
-    assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (2, 2));
+    assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (3, 3));
     rig.gpu.reset_calls();
     // The smallest that is large enough, not the first.
     let again = arena.allocate(15_000, 1).unwrap();
-    assert_eq!(again.buffer, uploads[1].buffer);
+    assert_eq!(again.buffer, uploads[3].buffer);
     assert_eq!(rig.gpu.calls("vkCreateBuffer"), 0);
     let too_large = arena.allocate(40_000, 1).unwrap();
     assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
@@ -441,4 +446,37 @@ fn an_arena_keeps_the_allocator_that_it_has_a_share_in() {
     moved.join().unwrap();
     assert!(gpu.live().is_empty());
     assert!(gpu.finish().is_empty());
+}
+
+#[test]
+fn allocators_without_locks_have_arenas_and_rings_too() {
+    use std::rc::Rc;
+    let rig = Rig::<sublet::Local>::of_form(
+        sublet::sim::Gpu::new(sublet::sim::profiles::ALL[0]),
+        &Options::default(),
+    );
+    let Rig { allocator, gpu } = rig;
+    let allocator = Rc::new(allocator);
+    // SAFETY: nothing is submitted.
+    let mut arena = unsafe { UploadArena::new(Rc::clone(&allocator), &small(4096)) }.unwrap();
+    // SAFETY: as above.
+    let mut ring = unsafe { UploadRing::new(&*allocator, &UploadRingCreateInfo::new(4096)) }.unwrap();
+    arena.write(b"sublet", 1).unwrap();
+    ring.write(b"sublet", 1).unwrap();
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    // SAFETY: as above.
+    unsafe { ring.destroy() };
+    drop(allocator);
+    assert!(gpu.finish().is_empty());
+}
+
+/// Rings as well; the documentation shows that neither can be shared.
+#[test]
+fn arenas_can_be_sent_to_their_thread() {
+    fn sendable<T: Send>() {}
+    sendable::<UploadArena<&sublet::Allocator>>();
+    sendable::<UploadArena<std::sync::Arc<sublet::Allocator>>>();
+    sendable::<UploadRing<&sublet::Allocator>>();
+    sendable::<sublet::upload::Upload>();
 }

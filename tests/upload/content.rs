@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use sublet::retire::Clock;
-use sublet::upload::{Upload, UploadArenaCreateInfo, UploadError, UploadMemory, UploadRingCreateInfo};
+use sublet::upload::{Upload, UploadArenaCreateInfo, UploadError, UploadRingCreateInfo};
 
 use crate::common::*;
 use crate::support::*;
@@ -64,25 +64,21 @@ fn frames<U>(
     }
 }
 
-const MEMORIES: [UploadMemory; 3] =
-    [UploadMemory::Auto, UploadMemory::PreferDevice, UploadMemory::PreferHost];
-
 #[test]
 fn the_device_reads_what_was_written_to_an_arena() {
     on_every_profile(|profile| {
-        for memory in MEMORIES {
+        everywhere(profile, |rig, pool| {
             for share_pages in [false, true] {
-                let rig = Rig::new(profile);
                 let info = UploadArenaCreateInfo {
-                    memory,
+                    pool: pool.clone(),
                     share_pages,
                     own_pages_kept: 1,
                     idle_collects: Some(2),
                     ..small(8192)
                 };
-                let mut arena = arena(&rig, &info);
+                let mut arena = arena(rig, &info);
                 frames(
-                    &rig,
+                    rig,
                     &mut arena,
                     |arena, clock| {
                         arena.collect(clock);
@@ -93,22 +89,18 @@ fn the_device_reads_what_was_written_to_an_arena() {
                     PER_FRAME,
                 );
                 assert_eq!(arena.statistics().used, 0);
-                drop(arena);
-                rig.finish();
             }
-        }
+        });
     });
 }
 
 #[test]
 fn the_device_reads_what_was_written_to_a_ring() {
     on_every_profile(|profile| {
-        for memory in MEMORIES {
-            let rig = Rig::new(profile);
-            let mut ring = ring(&rig, &UploadRingCreateInfo { memory, ..UploadRingCreateInfo::new(40_000) });
-            // A frame has at most a quarter of the ring, or little enough for its losses to alignment to fit too.
+        everywhere(profile, |rig, pool| {
+            let mut ring = ring(rig, &UploadRingCreateInfo { pool, ..UploadRingCreateInfo::new(40_000) });
             frames(
-                &rig,
+                rig,
                 &mut ring,
                 |ring, clock| {
                     ring.collect(clock);
@@ -116,13 +108,43 @@ fn the_device_reads_what_was_written_to_a_ring() {
                 },
                 |ring, bytes, alignment| ring.write(bytes, alignment).unwrap(),
                 |ring, ticket| ring.finish(ticket).unwrap(),
+                // Little enough for what is lost to alignment, and at the end of the ring, to fit too.
                 5000,
             );
             assert_eq!(ring.statistics().free, ring.statistics().size);
-            drop(ring);
-            rig.finish();
-        }
+        });
     });
+}
+
+/// Else the flush of the one would go over what the device reads of the other.
+#[test]
+fn no_two_recordings_have_an_atom_together_in_memory_that_is_flushed() {
+    let flushed = std::cell::Cell::new(0);
+    on_every_profile(|profile| {
+        everywhere(profile, |rig, pool| {
+            let info = UploadArenaCreateInfo { pool: pool.clone(), share_pages: true, ..small(4096) };
+            let mut arena = arena(rig, &info);
+            let mut ring = ring(rig, &UploadRingCreateInfo { pool, ..UploadRingCreateInfo::new(4096) });
+            let coherent = is_coherent(rig, arena.memory_type_index());
+            flushed.set(flushed.get() + usize::from(!coherent));
+            let atom = if coherent { 1 } else { profile.limits.non_coherent_atom_size };
+            let mut time = Time::new();
+            let mut ends = (0, 0);
+            for _ in 0..5 {
+                let (shared, piece) = (arena.write(&[1; 10], 1).unwrap(), ring.write(&[1; 10], 1).unwrap());
+                assert_eq!((shared.offset, piece.offset), ends);
+                ends = (shared.offset + 10, piece.offset + 10);
+                ends = (ends.0.next_multiple_of(atom), ends.1.next_multiple_of(atom));
+                arena.flush(time.submitted()).unwrap();
+                ring.finish(time.submitted()).unwrap();
+            }
+            assert_eq!(arena.statistics().pages, 1);
+            time.finish(10);
+            arena.collect(&time.clock);
+            ring.collect(&time.clock);
+        });
+    });
+    assert!(flushed.get() > 1, "there is a profile with such memory");
 }
 
 #[derive(Clone, Copy)]
@@ -184,13 +206,11 @@ fn what_panics_while_it_fills_leaves_everything_in_order() {
 #[test]
 fn flushing_is_one_call_of_the_driver_or_none() {
     on_every_profile(|profile| {
-        for memory in MEMORIES {
-            let rig = Rig::new(profile);
-            let mut arena = arena(&rig, &UploadArenaCreateInfo { memory, ..small(4096) });
-            let mut ring = ring(&rig, &UploadRingCreateInfo { memory, ..UploadRingCreateInfo::new(4096) });
+        everywhere(profile, |rig, pool| {
+            let mut arena = arena(rig, &UploadArenaCreateInfo { pool: pool.clone(), ..small(4096) });
+            let mut ring = ring(rig, &UploadRingCreateInfo { pool, ..UploadRingCreateInfo::new(4096) });
             let mut time = Time::new();
-            let coherent = rig.properties(arena.memory_type_index()).contains(HOST_COHERENT);
-            let calls = u64::from(!coherent);
+            let calls = u64::from(!is_coherent(rig, arena.memory_type_index()));
             for size in [4000, 4000, 4000, 10_000] {
                 arena.write(&vec![1; size], 1).unwrap();
             }
@@ -200,26 +220,23 @@ fn flushing_is_one_call_of_the_driver_or_none() {
             // Nothing new, nothing to flush.
             arena.flush(time.submitted()).unwrap();
             assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
-            ring.write(&[1; 3000], 1).unwrap();
-            ring.finish(time.submitted()).unwrap();
-            time.finish(3);
-            ring.collect(&time.clock);
-            for _ in 0..3 {
-                // The second of these goes round the end: two ranges.
-                ring.write(&[1; 1500], 1).unwrap();
+            time.finish(2);
+            arena.collect(&time.clock);
+            for at in 1..8 {
+                // Some of these go round the end: two ranges.
+                ring.write(&[1; 700], 1).unwrap();
+                ring.write(&[1; 700], 1).unwrap();
                 rig.gpu.reset_calls();
                 ring.finish(time.submitted()).unwrap();
                 assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
                 ring.finish(time.submitted()).unwrap();
                 assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
-                time.finish(100);
+                // The last one is not done.
+                time.finish(2 * at);
                 ring.collect(&time.clock);
-                time = Time::new();
             }
-            // SAFETY: nothing was submitted.
-            unsafe { arena.destroy() };
-            drop(ring);
-            rig.finish();
-        }
+            time.finish(100);
+            ring.collect(&time.clock);
+        });
     });
 }

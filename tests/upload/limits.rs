@@ -187,3 +187,34 @@ fn a_device_without_memory_is_waited_for_too() {
     unsafe { arena.destroy() };
     rig.finish();
 }
+
+/// Also where there is nothing to wait for.
+#[test]
+fn free_pages_give_way_to_a_device_without_memory() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut time = Time::new();
+        let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 9, ..small(4096) });
+        arena.reserve(3 * 4096).unwrap();
+        let fail = || {
+            rig.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        };
+        fail();
+        arena.allocate(8000, 1).unwrap();
+        assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 1));
+        arena.flush(time.submitted()).unwrap();
+        time.finish(1);
+        arena.collect(&time.clock);
+        fail();
+        arena.allocate(4096, 1).unwrap();
+        assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 0));
+        // With nothing to give way it is an error.
+        fail();
+        let error = arena.allocate(4096, 1).unwrap_err();
+        assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
+        arena.validate();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}

@@ -186,6 +186,20 @@ fn what_cannot_be_is_refused_with_nothing_made() {
             drop(info);
             rig.destroy_pool(Arc::into_inner(pool).unwrap());
         }
+        let other_kind = rig
+            .types_with(HOST_VISIBLE, PROTECTED)
+            .into_iter()
+            .find(|kind| profile.buffers.types & (1 << kind) == 0);
+        if let Some(memory_type) = other_kind {
+            let pool = Arc::new(rig.pool(&PoolCreateInfo::new(memory_type)).unwrap());
+            let info = UploadArenaCreateInfo { pool: Some(Arc::clone(&pool)), ..small(4096) };
+            let error = refused(&info);
+            assert!(
+                matches!(error, CreateUploadError::PoolMemoryType { memory_type: told, .. } if told == memory_type)
+            );
+            drop(info);
+            rig.destroy_pool(Arc::into_inner(pool).unwrap());
+        }
         rig.finish();
     });
 }

@@ -166,6 +166,8 @@ fn rings_agree_with_a_list_of_what_is_live() {
             let mut random = Random::new(seed);
             let mut ring = ring(&rig, &UploadRingCreateInfo::new(1 << (11 + seed)));
             let size_of_ring = ring.statistics().size;
+            // Knows none of the tickets, and so finds none of them done.
+            let never = Clock::new();
             let (mut lanes, mut live) = (Lanes::new(), Live::default());
             let mut refused = 0;
             for _ in 0..steps() {
@@ -174,7 +176,11 @@ fn rings_agree_with_a_list_of_what_is_live() {
                         let size = random.size(10);
                         let alignment = 1 << random.below(10);
                         let free = ring.statistics().free;
-                        match ring.allocate(size, alignment) {
+                        // Says beforehand whether there is room, and there is nothing to wait for.
+                        let told = ring.wait_for_room(size, alignment, &never, |_| Err(()));
+                        let outcome = ring.allocate(size, alignment);
+                        assert_eq!(told.is_ok(), outcome.is_ok());
+                        match outcome {
                             Ok(upload) => {
                                 assert!(upload.offset + size <= size_of_ring);
                                 live.enter(&lanes, upload, size, alignment);

@@ -131,6 +131,8 @@ fn whoever_waits_gets_the_oldest_pieces_room_and_no_more_is_waited_for() {
             time.finish(waits.get());
             Ok::<(), vk::Result>(())
         };
+        ring.wait_for_room(2000, 1, &time.clock, wait).unwrap();
+        assert_eq!((waits.get(), ring.statistics().used), (2, 2048), "nothing is given out yet");
         assert_eq!(ring.allocate_or_wait(2000, 1, &time.clock, wait).unwrap().offset, 0);
         assert_eq!(waits.get(), 2);
         ring.validate();

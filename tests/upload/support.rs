@@ -1,9 +1,11 @@
 //! Arenas and rings for tests, and a queue whose submissions are held back.
 
+use std::sync::Arc;
+
 use ash::vk;
 use sublet::retire::{Clock, LaneId, Ticket};
 use sublet::upload::{Upload, UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
-use sublet::{Allocation, Allocator};
+use sublet::{Allocation, Allocator, Pool, PoolCreateInfo};
 
 use crate::common::*;
 
@@ -23,6 +25,29 @@ pub fn small(page_size: u64) -> UploadArenaCreateInfo<'static> {
 pub fn ring<'a>(rig: &'a Rig, info: &UploadRingCreateInfo<'_>) -> Ring<'a> {
     // SAFETY: as for arenas.
     unsafe { UploadRing::new(&rig.allocator, info) }.unwrap()
+}
+
+/// Runs a test with a pool in each memory type that the host can write, and once without a pool.
+pub fn everywhere(profile: &'static sublet::sim::Profile, test: impl Fn(&Rig, Option<Arc<Pool>>)) {
+    let types = Rig::new(profile).types_with(HOST_VISIBLE, PROTECTED);
+    let types: Vec<_> = types.into_iter().filter(|kind| profile.buffers.types & (1 << kind) != 0).collect();
+    for memory_type in types.into_iter().map(Some).chain([None]) {
+        let rig = Rig::new(profile);
+        let pool = memory_type.map(|memory_type| {
+            let info = PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(memory_type) };
+            Arc::new(rig.pool(&info).unwrap())
+        });
+        test(&rig, pool.clone());
+        if let Some(pool) = pool {
+            rig.destroy_pool(Arc::into_inner(pool).unwrap());
+        }
+        rig.finish();
+    }
+}
+
+/// Whether what the host writes to a type has to be flushed.
+pub fn is_coherent(rig: &Rig, memory_type: u32) -> bool {
+    rig.properties(memory_type).contains(HOST_COHERENT)
 }
 
 /// A clock with one lane whose recordings are done in order.

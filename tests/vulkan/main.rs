@@ -20,6 +20,7 @@ mod random;
 mod resources;
 #[path = "../../examples/support/mod.rs"]
 mod support;
+mod uploads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Once;

@@ -216,14 +216,14 @@ impl<A: AllocatorRef> UploadArena<A> {
         unsafe { self.source.close() };
     }
 
-    /// Makes a free page, within the limit. For a large request free pages give way if they have to; for any other page, those
-    /// of large requests.
+    /// Makes a free page, within the limit. For a large request free pages give way if they have to, and for any other page those
+    /// of large requests: to the limit, and to a device that has no more memory.
     fn make_page(&mut self, size: u64, own: bool) -> Result<PageId, UploadError> {
+        if own && self.pages.get(self.current).is_some_and(Page::is_done) {
+            self.leave_current();
+        }
+        let free = if own { self.pages.free_bytes } else { self.pages.own_free_bytes() };
         if let Some(memory_limit) = self.policy.memory_limit {
-            if own && self.pages.get(self.current).is_some_and(Page::is_done) {
-                self.leave_current();
-            }
-            let free = if own { self.pages.free_bytes } else { self.pages.own_free_bytes() };
             let in_use = self.pages.reserved - free;
             if in_use.checked_add(size).is_none_or(|bytes| bytes > memory_limit) {
                 return Err(UploadError::MemoryLimit { memory_limit, in_use, needed: size });
@@ -232,7 +232,15 @@ impl<A: AllocatorRef> UploadArena<A> {
             self.pages.trim(&self.source, excess);
         }
         // SAFETY: condition 1 of `new`; no page has the size zero.
-        unsafe { self.pages.create(&self.source, size, own, self.collections) }.map_err(UploadError::Page)
+        let made = unsafe { self.pages.create(&self.source, size, own, self.collections) };
+        match made.map_err(UploadError::Page) {
+            Err(error) if error.may_pass() && self.pages.trim(&self.source, free) > 0 => {
+                // SAFETY: as above.
+                unsafe { self.pages.create(&self.source, size, own, self.collections) }
+                    .map_err(UploadError::Page)
+            }
+            made => made,
+        }
     }
 
     /// What offsets are to be multiples of, by what the bytes are for.

@@ -356,7 +356,8 @@ impl<A: AllocatorRef> UploadRing<A> {
         self.order.collect(clock)
     }
 
-    /// [`Self::allocate`]; while the ring is full it waits for the oldest recording, collects, and tries again.
+    /// Sees to it that the next upload of `size` bytes with this alignment has room. While the ring is full it waits for the oldest
+    /// recording, collects, and tries again.
     ///
     /// `wait` is called with the ticket to wait for; it waits until the device is done with that recording, and tells the clock. A
     /// call that does not make the clock say so ends with an error, so that this comes to an end.
@@ -380,21 +381,22 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// ring.allocate(1024, 1)?;
     /// ring.finish(ticket)?;
     /// clock.submit(ticket, 1)?;
-    /// assert_eq!(ring.allocate_or_wait(100, 4, &clock, wait)?.offset, 0);
+    /// ring.wait_for_room(100, 4, &clock, wait)?;
+    /// ring.write(&[1; 100], 4)?;
     /// # unsafe { ring.destroy() };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn allocate_or_wait<W>(
+    pub fn wait_for_room<W>(
         &mut self,
         size: u64,
         alignment: u64,
         clock: &Clock,
         mut wait: impl FnMut(Ticket) -> Result<(), W>,
-    ) -> Result<Upload, WaitError<RingError, W>> {
+    ) -> Result<(), WaitError<RingError, W>> {
         // Each turn but the last one takes pieces out of the list, and none puts any in.
         loop {
-            let error = match self.allocate(size, alignment) {
-                Ok(upload) => return Ok(upload),
+            let error = match self.order.check(size, alignment) {
+                Ok(()) => return Ok(()),
                 Err(error) => error,
             };
             if !matches!(error, RingError::Full { .. }) {
@@ -411,6 +413,33 @@ impl<A: AllocatorRef> UploadRing<A> {
                 return Err(WaitError::NoProgress { ticket });
             }
         }
+    }
+
+    /// [`Self::wait_for_room`] and [`Self::allocate`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// ```
+    /// # use sublet::{*, retire::*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// # let clock = Clock::new();
+    /// let never = |_| Err(ash::vk::Result::TIMEOUT);
+    /// assert_eq!(ring.allocate_or_wait(100, 4, &clock, never)?.offset, 0);
+    /// # unsafe { ring.destroy() };
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocate_or_wait<W>(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        clock: &Clock,
+        wait: impl FnMut(Ticket) -> Result<(), W>,
+    ) -> Result<Upload, WaitError<RingError, W>> {
+        self.wait_for_room(size, alignment, clock, wait)?;
+        self.allocate(size, alignment).map_err(WaitError::NoRoom)
     }
 
     /// What the ring's bytes are used for.

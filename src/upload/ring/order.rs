@@ -106,6 +106,22 @@ impl Order {
     #[cold]
     #[inline(never)]
     fn turn(&mut self, size: u64, alignment: u64) -> Result<u64, RingError> {
+        self.check(size, alignment)?;
+        let left = self.size - self.head;
+        self.wrapped_at = Some(self.head);
+        (self.head, self.limit) = (0, self.tail);
+        self.taken += left;
+        self.open.taken += left;
+        self.open.tail += left;
+        // The start is aligned for anything, and `check` saw that there is room up to the tail.
+        let Some(offset) = self.take(size, alignment) else {
+            unreachable!("the start has room for {size} bytes");
+        };
+        Ok(offset)
+    }
+
+    /// Whether [`Self::allocate`] would find room, or why not.
+    pub(super) fn check(&self, size: u64, alignment: u64) -> Result<(), RingError> {
         if size == 0 {
             return Err(RingError::ZeroSize);
         }
@@ -115,19 +131,11 @@ impl Order {
         if size > self.size {
             return Err(RingError::TooLarge { size, capacity: self.size });
         }
-        let (free, largest_free) = (self.free(), self.largest_free());
-        let full = RingError::Full { size, alignment, free, largest_free };
-        if self.is_wrapped() || size > self.tail {
-            return Err(full);
+        let rest = (self.limit - self.head).checked_sub(padding(self.head, alignment));
+        if rest.is_some_and(|rest| size <= rest) || (!self.is_wrapped() && size <= self.tail) {
+            return Ok(());
         }
-        let left = self.size - self.head;
-        self.wrapped_at = Some(self.head);
-        (self.head, self.limit) = (0, self.tail);
-        self.taken += left;
-        self.open.taken += left;
-        self.open.tail += left;
-        // Aligned for anything, and `size` bytes are free there.
-        self.take(size, alignment).ok_or(full)
+        Err(RingError::Full { size, alignment, free: self.free(), largest_free: self.largest_free() })
     }
 
     /// What is free is one run, from head to tail.
