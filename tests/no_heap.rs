@@ -357,3 +357,55 @@ fn a_queue_that_reserved_takes_no_memory() {
     });
     assert_eq!(taken, 0);
 }
+
+/// Frames of sets of three layouts, three in flight; pools are closed, wait, are reset and opened again.
+fn transient_frames(share_pools: bool) {
+    use sublet::descriptor::{
+        DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout, TransientSets, TransientSetsCreateInfo,
+    };
+    let gpu = NullGpu::new(profiles::Profile::by_name("nvidia-h200").unwrap());
+    let info = DescriptorDeviceCreateInfo::new(
+        gpu.instance(),
+        gpu.device(),
+        gpu.physical_device(),
+        gpu.api_version(),
+    );
+    // SAFETY: instance and device outlive what is made from the value.
+    let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
+    let layouts = [1, 3, 40].map(|count| {
+        let binding = vk::DescriptorSetLayoutBinding::default()
+            .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
+            .descriptor_count(count);
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
+        // SAFETY: the create-info is valid; the device does nothing with layouts.
+        unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap()
+    });
+    let info = TransientSetsCreateInfo { share_pools, max_sets_per_pool: 64, ..Default::default() };
+    let mut sets = TransientSets::new(&device, &info).unwrap();
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let mut frames = |count: u32| {
+        for frame in 0..count {
+            let ticket = clock.begin_frame(lane, frame % 3);
+            sets.collect(&clock).unwrap();
+            for layout in layouts.iter().cycle().take(300) {
+                // SAFETY: the device does nothing with its arguments.
+                unsafe { sets.allocate(layout) }.unwrap();
+            }
+            sets.flush(ticket);
+            clock.end_frame(ticket);
+        }
+    };
+    frames(30);
+    assert_eq!(counted(|| frames(300)), 0);
+    let statistics = sets.statistics();
+    assert!(statistics.resets > 600, "pools came and went: {statistics:?}");
+    // SAFETY: the device is idle.
+    unsafe { sets.destroy() };
+}
+
+#[test]
+fn warm_transient_sets_take_no_memory() {
+    transient_frames(false);
+    transient_frames(true);
+}

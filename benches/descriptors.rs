@@ -1,0 +1,160 @@
+//! What sets cost beyond the driver's own call: on a device whose calls do nothing, so that everything that is measured is overhead.
+//!
+//! `cargo bench --bench descriptors`. Times are for one set. `driver` calls `vkAllocateDescriptorSets` through the function pointer, as
+//! a program without any library would; `transient` allocates from transient sets. `alone` never resets; `with_reset` has recordings of
+//! 1,000 sets, each followed by what gives their pools back.
+#![allow(unsafe_code, reason = "Vulkan is called")]
+#![allow(clippy::unwrap_used, reason = "a benchmark that meets the unexpected is to fail")]
+
+use ash::vk;
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use sublet::descriptor::{
+    DescriptorCounts, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorKind, PoolSizing, SetLayout,
+    TransientSets, TransientSetsCreateInfo,
+};
+use sublet::retire::Clock;
+use sublet::sim::{NullGpu, profiles::Profile};
+
+/// Sets of one recording.
+const SETS: u32 = 1000;
+
+fn main() {
+    divan::main();
+}
+
+struct Rig {
+    gpu: NullGpu,
+    device: DescriptorDevice,
+    layout: SetLayout,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let gpu = NullGpu::new(Profile::by_name("nvidia-h200").unwrap());
+        let info = DescriptorDeviceCreateInfo::new(
+            gpu.instance(),
+            gpu.device(),
+            gpu.physical_device(),
+            gpu.api_version(),
+        );
+        // SAFETY: instance and device outlive what is made from the value.
+        let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
+        let kinds = [(vk::DescriptorType::UNIFORM_BUFFER, 2), (vk::DescriptorType::SAMPLED_IMAGE, 7)];
+        let bindings: Vec<_> = (0..)
+            .zip(kinds)
+            .map(|(number, (kind, count))| {
+                let binding = vk::DescriptorSetLayoutBinding::default().binding(number);
+                binding.descriptor_type(kind).descriptor_count(count).stage_flags(vk::ShaderStageFlags::ALL)
+            })
+            .collect();
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: the create-info is valid; the device does nothing with layouts.
+        let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
+        Self { gpu, device, layout }
+    }
+
+    fn allocate_function(&self) -> vk::PFN_vkAllocateDescriptorSets {
+        self.gpu.device().fp_v1_0().allocate_descriptor_sets
+    }
+
+    /// One pool that does not end while it is measured.
+    fn endless(&self) -> TransientSets {
+        let counts = DescriptorCounts::new()
+            .with(DescriptorKind::UniformBuffer, u32::MAX)
+            .with(DescriptorKind::SampledImage, u32::MAX);
+        let sizing = PoolSizing::Fixed;
+        let info = TransientSetsCreateInfo { sets_per_pool: u32::MAX, counts, sizing, ..Default::default() };
+        TransientSets::new(&self.device, &info).unwrap()
+    }
+}
+
+/// # Safety
+/// The function is the device's.
+unsafe fn raw_allocate(
+    function: vk::PFN_vkAllocateDescriptorSets,
+    device: vk::Device,
+    pool: vk::DescriptorPool,
+    layout: vk::DescriptorSetLayout,
+) -> Result<vk::DescriptorSet, vk::Result> {
+    let layouts = [layout];
+    let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+    let mut set = vk::DescriptorSet::null();
+    // SAFETY: the caller's own promise.
+    unsafe { function(device, &info, &mut set) }.result()?;
+    Ok(set)
+}
+
+#[divan::bench]
+fn alone_driver(bencher: Bencher<'_, '_>) {
+    let rig = Rig::new();
+    let (function, device) = (rig.allocate_function(), rig.gpu.device().handle());
+    let (pool, layout) = (vk::DescriptorPool::null(), rig.layout.handle());
+    bencher.counter(ItemsCount::new(SETS)).bench_local(|| {
+        for _ in 0..SETS {
+            // SAFETY: the device does nothing with its arguments.
+            let set =
+                unsafe { raw_allocate(black_box(function), device, black_box(pool), black_box(layout)) };
+            black_box(set.unwrap());
+        }
+    });
+}
+
+#[divan::bench]
+fn alone_transient(bencher: Bencher<'_, '_>) {
+    let rig = Rig::new();
+    let mut sets = rig.endless();
+    bencher.counter(ItemsCount::new(SETS)).bench_local(|| {
+        for _ in 0..SETS {
+            // SAFETY: the device does nothing with its arguments.
+            let set = unsafe { sets.allocate(black_box(&rig.layout)) };
+            black_box(set.unwrap());
+        }
+    });
+    // SAFETY: the device is idle.
+    unsafe { sets.destroy() };
+}
+
+#[divan::bench]
+fn with_reset_driver(bencher: Bencher<'_, '_>) {
+    let rig = Rig::new();
+    let (function, device) = (rig.allocate_function(), rig.gpu.device().handle());
+    let (pool, layout) = (vk::DescriptorPool::null(), rig.layout.handle());
+    bencher.counter(ItemsCount::new(SETS)).bench_local(|| {
+        for _ in 0..SETS {
+            // SAFETY: the device does nothing with its arguments.
+            let set =
+                unsafe { raw_allocate(black_box(function), device, black_box(pool), black_box(layout)) };
+            black_box(set.unwrap());
+        }
+        // SAFETY: as above.
+        unsafe { rig.gpu.device().reset_descriptor_pool(pool, vk::DescriptorPoolResetFlags::empty()) }
+            .unwrap();
+    });
+}
+
+#[divan::bench]
+fn with_reset_transient(bencher: Bencher<'_, '_>) {
+    let rig = Rig::new();
+    let mut sets = TransientSets::new(&rig.device, &TransientSetsCreateInfo::default()).unwrap();
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let mut value = 0;
+    bencher.counter(ItemsCount::new(SETS)).bench_local(|| {
+        let ticket = clock.open(lane);
+        for _ in 0..SETS {
+            // SAFETY: the device does nothing with its arguments.
+            let set = unsafe { sets.allocate(black_box(&rig.layout)) };
+            black_box(set.unwrap());
+        }
+        sets.flush(ticket);
+        value += 1;
+        clock.submit(ticket, value).unwrap();
+        clock.completed(lane, value);
+        sets.collect(&clock).unwrap();
+    });
+    // The pools of the first recording and what replaced them, however many recordings there were.
+    assert!(sets.statistics().pools <= 8, "{:?}", sets.statistics());
+    // SAFETY: the device is idle.
+    unsafe { sets.destroy() };
+}
