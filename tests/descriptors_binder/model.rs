@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use ash::vk;
 use fastrand::Rng;
-use sublet::descriptor::{BindPoint, BindingModel, DescriptorKind as K, PipelineLayoutInfo, SetLayout};
+use sublet::descriptor::{
+    BindPoint, BinderCreateInfo, BindingModel, DescriptorKind as K, PipelineLayoutInfo, SetLayout,
+};
 use sublet::retire::{Clock, Ticket};
 
-use super::kit::{
-    BUFFER_SIZE, Kit, Shape, TestBinder, commit, dynamic, sets, storage, uniform, without_templates,
-};
+use super::kit::{BUFFER_SIZE, Kit, Shape, TestBinder, commit, dynamic, sets, without_templates};
 
 const POINTS: [BindPoint; 2] = [BindPoint::Graphics, BindPoint::Compute];
 const OFFSET: u64 = 256;
@@ -60,7 +60,7 @@ fn make_sets(kit: &Kit, rng: &mut Rng) -> Vec<Set> {
         for at in 0..rng.u32(1..4) {
             // Few dynamic ones: a pipeline layout takes eight.
             let kind = [K::StorageBuffer, K::UniformBuffer, K::UniformBufferDynamic][rng.usize(..3)];
-            let may_be_dynamic = id != PUSHED && at == 0;
+            let may_be_dynamic = id != PUSHED && at == 0 && kit.device.model() == BindingModel::Sets;
             let kind =
                 if kind == K::UniformBufferDynamic && !may_be_dynamic { K::UniformBuffer } else { kind };
             shapes.push((number, kind, rng.u32(1..if may_be_dynamic { 3 } else { 5 })));
@@ -91,12 +91,12 @@ fn make_pipelines(kit: &Kit, rng: &mut Rng, sets: &[Set]) -> Vec<Pipeline> {
 }
 
 impl World {
-    fn new(kit: Kit, seed: u64) -> Self {
+    fn new(kit: Kit, info: &BinderCreateInfo<'_>, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let sets = make_sets(&kit, &mut rng);
         let pipelines = make_pipelines(&kit, &mut rng, &sets);
         let buffers = kit.buffers::<4>().to_vec();
-        let (binder, commands) = (kit.binder(), kit.commands());
+        let (binder, commands) = (kit.binder_with(info), kit.commands());
         Self { kit, binder, rng, pipelines, buffers, points: Default::default(), commands }
     }
 
@@ -127,8 +127,8 @@ impl World {
             let buffer = self.buffers[self.rng.usize(..self.buffers.len())];
             let offset = self.rng.u64(..4) * OFFSET;
             descriptors.push(match kind {
-                K::StorageBuffer => storage(buffer, offset),
-                K::UniformBuffer => uniform(buffer, offset),
+                K::StorageBuffer => self.kit.storage(buffer, offset),
+                K::UniformBuffer => self.kit.uniform(buffer, offset),
                 _ => dynamic(buffer, offset),
             });
             self.points[at].staged.insert((set, binding, element), (buffer, offset));
@@ -142,10 +142,25 @@ impl World {
         }
     }
 
-    /// What a shader finds is what is staged, and nothing else.
+    /// What a shader finds is what is staged, and nothing else. Dispatches say so when they run.
     fn check(&self, at: usize) {
         let Some(pipeline) = self.points[at].pipeline else { return };
         let Pipeline { info, sets } = &self.pipelines[pipeline];
+        if POINTS[at] == BindPoint::Compute {
+            let point = &self.points[at];
+            let content = point.staged.iter().map(|(place, &(buffer, offset))| {
+                let (set, binding, _) = *place;
+                let shapes = &sets[usize::try_from(set).unwrap()].shapes;
+                let is_dynamic = shapes.contains(&(binding, K::UniformBufferDynamic, 1))
+                    || shapes.contains(&(binding, K::UniformBufferDynamic, 2));
+                let dynamic = point.dynamic.get(place).filter(|_| is_dynamic).copied().unwrap_or(0);
+                (*place, self.kit.content(buffer, offset + dynamic))
+            });
+            self.kit.dispatch(self.commands, info, content);
+        }
+        if self.kit.device.model() == BindingModel::Buffer {
+            return;
+        }
         for (set, Set { id, shapes, .. }) in (0..).zip(sets) {
             // What is not staged is left alone: there may be anything of an earlier layout.
             if !self.points[at].staged.keys().any(|&(staged, ..)| staged == set) {
@@ -184,7 +199,11 @@ impl World {
 }
 
 fn play(kit: Kit, seed: u64, steps: u32) {
-    let mut world = World::new(kit, seed);
+    play_with(kit, &BinderCreateInfo::default(), seed, steps);
+}
+
+fn play_with(kit: Kit, info: &BinderCreateInfo<'_>, seed: u64, steps: u32) {
+    let mut world = World::new(kit, info, seed);
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
     let mut value = 0;
@@ -194,21 +213,15 @@ fn play(kit: Kit, seed: u64, steps: u32) {
             0..=4 => world.set_layout(at),
             5..=24 => world.stage(at),
             25 => {
+                // The same recording goes on in another command buffer.
+                world.kit.run(world.commands);
                 world.commands = world.kit.commands();
                 world.binder.begin();
             }
             26 => {
-                // The recording is thrown away at once: its sets are free, and what is staged is made anew.
                 let ticket: Ticket = clock.open(lane);
                 world.binder.flush(ticket).unwrap();
-                unsafe { world.kit.gpu.device().end_command_buffer(world.commands) }.unwrap();
-                let buffers = [world.commands];
-                let submit = [vk::SubmitInfo::default().command_buffers(&buffers)];
-                unsafe {
-                    world.kit.gpu.device().queue_submit(world.kit.gpu.queue(), &submit, vk::Fence::null())
-                }
-                .unwrap();
-                unsafe { world.kit.gpu.device().device_wait_idle() }.unwrap();
+                world.kit.run(world.commands);
                 value += 1;
                 clock.submit(ticket, value).unwrap();
                 clock.completed(lane, value);
@@ -223,6 +236,7 @@ fn play(kit: Kit, seed: u64, steps: u32) {
         }
         world.binder.validate();
     }
+    world.kit.run(world.commands);
     world.end();
 }
 
@@ -241,10 +255,20 @@ fn without_templates_it_sees_the_same() {
 }
 
 #[test]
+fn in_descriptor_buffers_it_sees_the_same() {
+    for (seed, name) in (200..).zip(["nvidia-h200", "amd-rx-6700-xt", "amd-rx-6800-windows"]) {
+        for (seed, page_size) in [(seed, 256 << 10), (seed + 100, 16 << 10)] {
+            let info = BinderCreateInfo { page_size, ..Default::default() };
+            play_with(Kit::with_buffers(name), &info, seed, 400);
+        }
+    }
+}
+
+#[test]
 fn the_same_program_makes_the_same_calls() {
     let calls = |seed| {
         let kit = Kit::new(sets().build(), BindingModel::Sets);
-        let mut world = World::new(kit, seed);
+        let mut world = World::new(kit, &BinderCreateInfo::default(), seed);
         for _ in 0..200 {
             let at = world.rng.usize(..2);
             match world.rng.u32(..8) {
