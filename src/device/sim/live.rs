@@ -1,5 +1,4 @@
 //! How much there is of everything on a device.
-//! How many objects there are on a simulated GPU.
 #![forbid(unsafe_code)]
 
 use super::gpu::Gpu;

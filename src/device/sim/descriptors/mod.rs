@@ -90,7 +90,6 @@ pub(super) struct DescriptorState {
 impl DescriptorState {
     /// How much there is of everything, for `Gpu::live`.
     pub(super) fn live(&self, live: &mut super::LiveObjects) {
-    pub(super) fn live(&self, live: &mut super::live::LiveObjects) {
         live.descriptor_pools = widen(self.pools.len());
         live.descriptor_sets = widen(self.sets.len());
         live.descriptor_set_layouts = widen(self.layouts.len());
