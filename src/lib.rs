@@ -19,6 +19,9 @@
 //! | moving what lives | [`begin_defragmentation`](Allocator::begin_defragmentation): see [`guide::moving`] |
 //! | all of one level, freed at once | [`Scope`] |
 //! | finding faults | [`DebugSettings`], [`Tracking`] |
+//! | when the GPU is done with something | [`retire::Clock`], [`RetiredResources`]: see [`guide::retirement`] |
+//! | bytes on their way to the device | [`upload::UploadArena`], [`upload::UploadRing`]: see [`guide::uploads`] |
+//! | descriptor sets, heaps, and what binds them | [`descriptor`]: see [`guide::descriptors`] |
 //! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
 //! | waiting until the GPU is done | [`retire::Clock`] and [`retire::Retire`], [`RetiredResources`] for buffers and images |
 //! | tests without a GPU | `sim`, with the feature of that name |
@@ -44,6 +47,8 @@
 //! # Floors
 //!
 //! ```text
+//! descriptor                                                 sets, heaps, binder
+//! upload                                                     arena and ring
 //! Allocator  Pool  Allocation  VirtualBlock  Statistics      the public face
 //! blocks                                                     where an offset meets a VkDeviceMemory
 //! errors, create-infos, the choice of memory types           the vocabulary
@@ -56,8 +61,8 @@
 //!
 //! # What it does not do
 //!
-//! There are no reports as pictures, no record and replay, no disjoint images, and nothing for descriptors and uploads yet. `README.md`
-//! has the list, and the drawbacks of what there is.
+//! There are no reports as pictures, no record and replay, and no disjoint images yet. `README.md` has the list, and the drawbacks of
+//! what there is.
 
 mod allocation;
 mod allocator;

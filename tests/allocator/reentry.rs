@@ -70,6 +70,8 @@ fn a_subscriber_may_ask_while_leaks_are_reported() {
         .without_time()
         .finish();
     tracing::subscriber::with_default(subscriber, || {
+        // Another test may have met an event for the first time while this subscriber was being set.
+        tracing::callsite::rebuild_interest_cache();
         on_every_profile(|profile| {
             let gpu = sublet::sim::Gpu::new(profile);
             asked(&gpu, &create_info(&gpu), |allocator| {
