@@ -2,8 +2,9 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    CreateDescriptorPoolError, DescriptorCounts, DescriptorKind, PoolSizing, SetLayout, TransientError,
-    TransientSets, TransientSetsCreateInfo,
+    CreateDescriptorPoolError, DescriptorCounts, DescriptorDevice, DescriptorDeviceCreateInfo,
+    DescriptorFeatures, DescriptorKind, PoolSizing, SetLayout, TransientError, TransientSets,
+    TransientSetsCreateInfo,
 };
 use sublet::sim::DescriptorPoolPolicy;
 
@@ -172,6 +173,28 @@ fn layouts_that_have_no_sets_are_refused_before_any_vulkan_call() {
         let calls = rig.gpu.call_counts();
         assert_eq!(allocate(&mut sets, &layout), Err(TransientError::NoSetsOfLayout { flags }));
         assert_eq!(rig.gpu.call_counts(), calls);
+    }
+    rig.end();
+}
+
+#[test]
+fn types_of_features_that_are_not_enabled_are_refused() {
+    let rig = Rig::new();
+    for (kind, feature) in [
+        (INLINE, DescriptorFeatures::INLINE_UNIFORM_BLOCK),
+        (vk::DescriptorType::MUTABLE_EXT, DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE),
+    ] {
+        let mut info = DescriptorDeviceCreateInfo::for_gpu(&rig.gpu);
+        info.features.remove(feature);
+        // SAFETY: instance and device outlive what is made from the value.
+        let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
+        let bindings = bindings(&[(kind, 16)]);
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: the create-info is valid, and the layout only looked at.
+        let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
+        let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default()).unwrap();
+        let source = CreateDescriptorPoolError::Unsupported { missing: feature };
+        assert_eq!(allocate(&mut sets, &layout), Err(TransientError::Pool { source }));
     }
     rig.end();
 }

@@ -4,7 +4,7 @@
 //! together, and none runs out long before the others.
 #![forbid(unsafe_code)]
 
-use crate::descriptor::DescriptorCounts;
+use crate::descriptor::{DescriptorCounts, DescriptorKind};
 use crate::metadata::CountedCapacity;
 
 /// Sets and descriptors.
@@ -14,6 +14,8 @@ pub(super) type Size = CountedCapacity<DescriptorCounts>;
 const REMEMBERED: usize = 8;
 /// Before anything was learned a pool holds so many descriptors of a layout, or one set if that has more.
 const FIRST_DESCRIPTORS: u64 = 4096;
+/// So many bytes of inline uniform blocks are as much as a descriptor.
+const BYTES_OF_ONE: u64 = 32;
 /// A pool is larger than what was learned by this part, so that a little more than before still fits.
 const MARGIN: u32 = 8;
 
@@ -111,18 +113,23 @@ impl Learned {
         if let Some(template) = bounds.template {
             return template;
         }
-        let fit = FIRST_DESCRIPTORS / need.total().max(1);
-        let sets = u32::try_from(fit).unwrap_or(u32::MAX).clamp(1, bounds.sets.max(1));
+        let sets = times_that_fit(need).clamp(1, bounds.sets.max(1));
         self.guess = self.guess.max(&need.times(sets));
         self.guess
     }
 }
 
+/// How often the counts fit what a pool holds that is not known to be needed.
+fn times_that_fit(counts: &DescriptorCounts) -> u32 {
+    let bytes = u64::from(counts.get(DescriptorKind::InlineUniformBlock));
+    let descriptors = counts.total() + bytes / BYTES_OF_ONE;
+    u32::try_from(FIRST_DESCRIPTORS / descriptors.max(1)).unwrap_or(u32::MAX)
+}
+
 /// The same mix for at least so many sets, where that does not make it large.
 fn stretched(size: &Size, sets: u32) -> Size {
     let by_sets = sets.div_ceil(size.grants.max(1));
-    let by_descriptors = u32::try_from(FIRST_DESCRIPTORS / size.counts.total().max(1)).unwrap_or(u32::MAX);
-    let factor = by_sets.min(by_descriptors).max(1);
+    let factor = by_sets.min(times_that_fit(&size.counts)).max(1);
     Size { grants: size.grants.saturating_mul(factor), counts: size.counts.times(factor) }
 }
 
@@ -138,7 +145,6 @@ fn scaled(counts: &DescriptorCounts, part: u32, whole: u32) -> DescriptorCounts 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::descriptor::DescriptorKind;
 
     const BOUNDS: Bounds = Bounds { sets: 64, max_sets: 1024, template: None, shared: false };
     const NOTHING: Size = Size { grants: 0, counts: DescriptorCounts::new() };
@@ -212,6 +218,15 @@ mod tests {
         let mut learned = Learned::default();
         assert_eq!(images_of(&learned.pool_size(&BOUNDS, &NOTHING, &images(10_000))), 10_000);
         assert_eq!(images_of(&Learned::default().pool_size(&BOUNDS, &NOTHING, &images(4))), 4 * 64);
+    }
+
+    #[test]
+    fn large_inline_uniform_blocks_are_not_multiplied() {
+        let block = DescriptorCounts::new()
+            .with(DescriptorKind::InlineUniformBlock, 1 << 20)
+            .with_inline_uniform_bindings(1);
+        let size = Learned::default().pool_size(&BOUNDS, &NOTHING, &block);
+        assert_eq!(size.counts, block);
     }
 
     #[test]
