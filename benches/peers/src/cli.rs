@@ -28,6 +28,7 @@ Examples:
   sublet-peers threads --threads 1,2,4,8,16            scaling
   sublet-peers create --driver vulkan --device 0       on the system's driver
   sublet-peers churn --driver sim:nvidia-h200 --quick  on a simulated driver that checks every call
+  sublet-peers descriptors --driver vulkan             descriptor sets, on the system's driver
   sublet-peers instructions                            counted by valgrind, the same on every run
   sublet-peers targets                                 only what the targets need, and how they are met";
 
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Create,
     /// Engines without memory, lock and driver
     Engines,
+    /// Descriptor sets: those that live long, and those of frames
+    Descriptors,
     /// Several threads, which free what they or others have allocated
     Threads,
     /// Calls of one thread while vkAllocateMemory keeps another

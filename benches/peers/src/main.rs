@@ -24,6 +24,7 @@ mod results;
 mod ring;
 mod script;
 mod session;
+mod set_tables;
 mod statistics;
 mod table;
 mod targets;

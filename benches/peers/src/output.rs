@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use crate::peers::PeerKind;
 use crate::statistics::{Percentiles, number};
+use crate::workloads::descriptors::ROWS;
 use crate::workloads::fill::FILLS;
 use crate::workloads::{self, Scale};
 
@@ -37,6 +38,7 @@ pub(crate) fn list(scale: &Scale) -> Result<(), String> {
         text.push_str(&row(&workload.id, &workload.title));
     }
     FILLS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));
+    ROWS.iter().for_each(|one| text.push_str(&row(one.id, one.title)));
     text.push_str("  threads-local, threads-remote, growth\nPeers:\n");
     PeerKind::ALL.iter().for_each(|kind| text.push_str(&row(kind.id(), kind.title())));
     text.push_str("Profiles of simulated devices:\n");

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::case::Figures;
 use crate::peers::PeerKind;
 use crate::statistics::Percentiles;
+use crate::workloads::descriptors::{Giver, SetFigures};
 
 /// One run of threads.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,7 @@ pub(crate) struct Results {
     figures: BTreeMap<(String, PeerKind), Figures>,
     threads: BTreeMap<(PeerKind, usize, bool), ThreadFigures>,
     growth: BTreeMap<PeerKind, Percentiles>,
+    sets: BTreeMap<(&'static str, Giver), SetFigures>,
     /// Whether others were at work on the machine when threads were measured: then their scaling says nothing.
     pub(crate) busy: bool,
 }
@@ -62,6 +64,16 @@ impl Results {
 
     pub(crate) fn growth(&self, kind: PeerKind) -> Option<&Percentiles> {
         self.growth.get(&kind)
+    }
+
+    pub(crate) fn add_sets(&mut self, row: &'static str, giver: Giver, figures: SetFigures) {
+        self.sets.insert((row, giver), figures);
+    }
+
+    /// Of the driver that was measured last.
+    #[cfg(test)]
+    pub(crate) fn sets(&self, row: &'static str, giver: Giver) -> Option<&SetFigures> {
+        self.sets.get(&(row, giver))
     }
 
     /// The workloads that both peers did, in alphabetical order.

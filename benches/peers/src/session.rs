@@ -14,6 +14,7 @@ use crate::instructions;
 use crate::output::{is_busy, list, percentiles, processor, say};
 use crate::peers::PeerKind;
 use crate::results::{Results, ThreadFigures};
+use crate::set_tables;
 use crate::statistics::{bytes, median, number, ratio};
 use crate::table::Table;
 use crate::targets;
@@ -131,6 +132,7 @@ impl Session {
             Command::Create => self.single(&[workloads::create])?,
             Command::Engines => self.engines(true)?,
             Command::Fill => self.fill(true)?,
+            Command::Descriptors => self.descriptors()?,
             Command::Threads => self.threads(true)?,
             Command::Growth => self.growth(true)?,
             Command::Instructions => self.instructions()?,
@@ -139,6 +141,7 @@ impl Session {
                 self.create_on_vulkan(true)?;
                 self.engines(true)?;
                 self.fill(true)?;
+                self.descriptors()?;
                 self.threads(true)?;
                 self.growth(true)?;
                 self.instructions()?;
@@ -532,6 +535,26 @@ impl Session {
             let note = "Nanoseconds of single calls of allocate and free that need no new memory, 100 pairs each \
                         time that the other thread has entered the driver. The system's own breaks are in them.";
             self.print(&format!("While another thread is in vkAllocateMemory ({slow})"), &[note], table)?;
+        }
+        Ok(())
+    }
+
+    fn descriptors(&mut self) -> Result<(), String> {
+        for driver in set_tables::drivers(&self.driver) {
+            let progress = self.progress.clone();
+            let tables = set_tables::tables(
+                &driver,
+                &self.options,
+                &self.scale,
+                self.effort.rounds,
+                |row, giver, found| {
+                    progress.set_message(format!("{row}: {}", giver.title()));
+                    self.results.add_sets(row, giver, found);
+                },
+            )?;
+            for (title, note, table) in tables {
+                self.print(&title, &[note], table)?;
+            }
         }
         Ok(())
     }

@@ -108,6 +108,22 @@ fn growth_with_every_peer() {
     }
 }
 
+#[test]
+fn every_giver_of_descriptor_sets() {
+    use crate::workloads::descriptors::{Giver, ROWS};
+    for driver in ["", "--driver sim:nvidia-h200"] {
+        let session = run(driver, &[Command::Descriptors]);
+        for row in &ROWS {
+            for giver in Giver::ALL {
+                let figures = session.results().sets(row.id, giver);
+                let without = giver == Giver::Transient && row.id != "sets-frames";
+                assert_eq!(figures.is_none(), without, "{}, {}", row.id, giver.title());
+                assert!(figures.is_none_or(|figures| figures.nanoseconds > 0.0 && figures.pools > 0));
+            }
+        }
+    }
+}
+
 /// The simulated driver checks every call, and a run fails if it has anything to say.
 #[test]
 fn a_driver_that_checks_is_content() {

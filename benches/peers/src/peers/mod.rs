@@ -9,6 +9,7 @@ mod gpu_allocator;
 mod nothing;
 mod offset_allocator;
 mod rlsf;
+pub(crate) mod sets;
 mod sublet;
 pub(crate) mod vma;
 

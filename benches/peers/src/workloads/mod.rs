@@ -10,6 +10,7 @@ mod granularity;
 mod level;
 mod order;
 
+pub(crate) mod descriptors;
 pub(crate) mod fill;
 pub(crate) mod growth;
 pub(crate) mod threads;

@@ -1,0 +1,145 @@
+//! gpu-descriptor, without the lock that its users put around it.
+
+use ash::vk;
+use gpu_descriptor::{DescriptorAllocator, DescriptorSet, DescriptorSetLayoutCreateFlags};
+use gpu_descriptor_types::{
+    CreatePoolError, DescriptorDevice, DescriptorPoolCreateFlags, DescriptorTotalCount, DeviceAllocationError,
+};
+
+use super::{Layouts, SetPeer, counts};
+
+/// What gpu-descriptor calls the driver through.
+struct Device<'a>(&'a ash::Device);
+
+pub(crate) struct GpuDescriptor<'a> {
+    layouts: &'a Layouts<'a>,
+    allocator: DescriptorAllocator<vk::DescriptorPool, vk::DescriptorSet>,
+    /// Pools that live. gpu-descriptor does not say.
+    live: i64,
+}
+
+impl<'a> GpuDescriptor<'a> {
+    pub(crate) fn new(layouts: &'a Layouts<'a>) -> Self {
+        Self { layouts, allocator: DescriptorAllocator::new(0), live: 0 }
+    }
+}
+
+thread_local! {
+    /// Pools of this thread that were made and not destroyed.
+    static POOLS: std::cell::Cell<i64> = const { std::cell::Cell::new(0) };
+}
+
+fn count_pool(change: i64) {
+    POOLS.with(|pools| pools.set(pools.get() + change));
+}
+
+fn total(layout: usize) -> DescriptorTotalCount {
+    let mut total = DescriptorTotalCount::default();
+    for &(kind, count) in counts(layout) {
+        match kind {
+            vk::DescriptorType::UNIFORM_BUFFER => total.uniform_buffer += count,
+            vk::DescriptorType::STORAGE_BUFFER => total.storage_buffer += count,
+            _ => total.combined_image_sampler += count,
+        }
+    }
+    total
+}
+
+impl DescriptorDevice<vk::DescriptorSetLayout, vk::DescriptorPool, vk::DescriptorSet> for Device<'_> {
+    unsafe fn create_descriptor_pool(
+        &self,
+        count: &DescriptorTotalCount,
+        max_sets: u32,
+        flags: DescriptorPoolCreateFlags,
+    ) -> Result<vk::DescriptorPool, CreatePoolError> {
+        let mut sizes = vec![
+            (vk::DescriptorType::UNIFORM_BUFFER, count.uniform_buffer),
+            (vk::DescriptorType::STORAGE_BUFFER, count.storage_buffer),
+            (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, count.combined_image_sampler),
+        ];
+        sizes.retain(|&(_, count)| count != 0);
+        let of = |(ty, descriptor_count)| vk::DescriptorPoolSize { ty, descriptor_count };
+        let sizes: Vec<_> = sizes.into_iter().map(of).collect();
+        let flags = vk::DescriptorPoolCreateFlags::from_raw(flags.bits());
+        let info = vk::DescriptorPoolCreateInfo::default().max_sets(max_sets).pool_sizes(&sizes).flags(flags);
+        // SAFETY: the device is live; sets and counts are not zero.
+        let pool = unsafe { self.0.create_descriptor_pool(&info, None) };
+        count_pool(i64::from(pool.is_ok()));
+        pool.map_err(|error| match error {
+            vk::Result::ERROR_OUT_OF_HOST_MEMORY => CreatePoolError::OutOfHostMemory,
+            vk::Result::ERROR_FRAGMENTATION => CreatePoolError::Fragmentation,
+            _ => CreatePoolError::OutOfDeviceMemory,
+        })
+    }
+
+    unsafe fn destroy_descriptor_pool(&self, pool: vk::DescriptorPool) {
+        count_pool(-1);
+        // SAFETY: the caller's own promise.
+        unsafe { self.0.destroy_descriptor_pool(pool, None) };
+    }
+
+    unsafe fn alloc_descriptor_sets<'l>(
+        &self,
+        pool: &mut vk::DescriptorPool,
+        layouts: impl ExactSizeIterator<Item = &'l vk::DescriptorSetLayout>,
+        sets: &mut impl Extend<vk::DescriptorSet>,
+    ) -> Result<(), DeviceAllocationError> {
+        let layouts: Vec<_> = layouts.copied().collect();
+        let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(*pool).set_layouts(&layouts);
+        // SAFETY: the caller's own promise.
+        let made = unsafe { self.0.allocate_descriptor_sets(&info) };
+        let made = made.map_err(|error| match error {
+            vk::Result::ERROR_OUT_OF_HOST_MEMORY => DeviceAllocationError::OutOfHostMemory,
+            vk::Result::ERROR_OUT_OF_POOL_MEMORY => DeviceAllocationError::OutOfPoolMemory,
+            vk::Result::ERROR_FRAGMENTED_POOL => DeviceAllocationError::FragmentedPool,
+            _ => DeviceAllocationError::OutOfDeviceMemory,
+        })?;
+        sets.extend(made);
+        Ok(())
+    }
+
+    unsafe fn dealloc_descriptor_sets(
+        &self,
+        pool: &mut vk::DescriptorPool,
+        sets: impl Iterator<Item = vk::DescriptorSet>,
+    ) {
+        let sets: Vec<_> = sets.collect();
+        // SAFETY: the caller's own promise. The call has no failures.
+        let _ = unsafe { self.0.free_descriptor_sets(*pool, &sets) };
+    }
+}
+
+impl SetPeer for GpuDescriptor<'_> {
+    type Set = DescriptorSet<vk::DescriptorSet>;
+
+    fn allocate(&mut self, layout: usize) -> Option<Self::Set> {
+        let before = POOLS.with(std::cell::Cell::get);
+        let device = Device(self.layouts.gpu().device());
+        let (flags, handle) = (DescriptorSetLayoutCreateFlags::empty(), self.layouts.handle(layout));
+        // SAFETY: the same device in all calls; flags and counts are the layout's.
+        let made = unsafe { self.allocator.allocate(&device, &handle, flags, &total(layout), 1) };
+        self.live += POOLS.with(std::cell::Cell::get) - before;
+        made.ok()?.pop()
+    }
+
+    fn free(&mut self, set: Self::Set) {
+        let before = POOLS.with(std::cell::Cell::get);
+        let device = Device(self.layouts.gpu().device());
+        // SAFETY: the same device in all calls; nothing was ever submitted.
+        unsafe { self.allocator.free(&device, [set]) };
+        self.live += POOLS.with(std::cell::Cell::get) - before;
+    }
+
+    fn pools(&self) -> usize {
+        usize::try_from(self.live).unwrap_or(0)
+    }
+
+    fn finish(mut self) -> Result<(), String> {
+        let before = POOLS.with(std::cell::Cell::get);
+        let device = Device(self.layouts.gpu().device());
+        // SAFETY: the same device in all calls.
+        unsafe { self.allocator.cleanup(&device) };
+        self.live += POOLS.with(std::cell::Cell::get) - before;
+        if self.live == 0 { Ok(()) } else { Err(format!("{} pools were left", self.live)) }
+    }
+}

@@ -1,0 +1,192 @@
+//! Who gives out descriptor sets.
+
+mod bucketed;
+mod gpu_descriptor;
+mod raw;
+mod sublet;
+
+use ash::vk;
+
+use crate::gpu::Gpu;
+
+pub(crate) use self::bucketed::Bucketed;
+pub(crate) use self::gpu_descriptor::GpuDescriptor;
+pub(crate) use self::raw::{RawFrames, RawFree};
+pub(crate) use self::sublet::{Persistent, Transient};
+
+/// Frames that are in flight: what a frame used may be freed when this many more have begun.
+pub(crate) const IN_FLIGHT: usize = 3;
+
+/// Descriptor types and counts of a layout.
+pub(crate) type Counts = &'static [(vk::DescriptorType, u32)];
+
+/// Layouts of four shapes, two of each, as materials and passes have them.
+const SHAPES: [Counts; 4] = [
+    &[(vk::DescriptorType::UNIFORM_BUFFER, 1), (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 4)],
+    &[(vk::DescriptorType::UNIFORM_BUFFER, 1), (vk::DescriptorType::COMBINED_IMAGE_SAMPLER, 1)],
+    &[(vk::DescriptorType::STORAGE_BUFFER, 3)],
+    &[(vk::DescriptorType::UNIFORM_BUFFER, 2), (vk::DescriptorType::STORAGE_BUFFER, 1)],
+];
+/// How many layouts there are.
+pub(crate) const LAYOUTS: usize = 2 * SHAPES.len();
+
+/// The layouts, which the peers are given by index.
+pub(crate) struct Layouts<'a> {
+    gpu: &'a Gpu,
+    handles: Vec<vk::DescriptorSetLayout>,
+}
+
+/// The counts of a layout.
+pub(crate) fn counts(layout: usize) -> Counts {
+    SHAPES[layout % SHAPES.len()]
+}
+
+/// What a layout is made from.
+fn bindings(layout: usize) -> Vec<vk::DescriptorSetLayoutBinding<'static>> {
+    let of = |(number, &(kind, count)): (u32, &(vk::DescriptorType, u32))| {
+        vk::DescriptorSetLayoutBinding::default()
+            .binding(number)
+            .descriptor_type(kind)
+            .descriptor_count(count)
+            .stage_flags(vk::ShaderStageFlags::ALL)
+    };
+    (0..).zip(counts(layout)).map(of).collect()
+}
+
+impl<'a> Layouts<'a> {
+    pub(crate) fn new(gpu: &'a Gpu) -> Result<Self, String> {
+        let mut layouts = Self { gpu, handles: Vec::new() };
+        for layout in 0..LAYOUTS {
+            let bindings = bindings(layout);
+            let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+            // SAFETY: the device is live, and the create-info and what it points to are, too.
+            let made = unsafe { gpu.device().create_descriptor_set_layout(&info, None) };
+            layouts.handles.push(made.map_err(|error| format!("vkCreateDescriptorSetLayout: {error}"))?);
+        }
+        Ok(layouts)
+    }
+
+    pub(crate) fn gpu(&self) -> &Gpu {
+        self.gpu
+    }
+
+    fn handle(&self, layout: usize) -> vk::DescriptorSetLayout {
+        self.handles[layout]
+    }
+}
+
+impl Drop for Layouts<'_> {
+    fn drop(&mut self) {
+        for &layout in &self.handles {
+            // SAFETY: it is of this device, destroyed once, and whoever made sets of it is gone: they borrow this value.
+            unsafe { self.gpu.device().destroy_descriptor_set_layout(layout, None) };
+        }
+    }
+}
+
+/// Sets that are freed one by one. Nothing is ever submitted, so that all of them may be freed at any time.
+pub(crate) trait SetPeer {
+    /// What the caller holds.
+    type Set;
+
+    fn allocate(&mut self, layout: usize) -> Option<Self::Set>;
+    fn free(&mut self, set: Self::Set);
+    /// Pools that live.
+    fn pools(&self) -> usize;
+    /// Destroys everything; what is wrong, if something is.
+    fn finish(self) -> Result<(), String>;
+}
+
+/// Sets of frames.
+pub(crate) trait FramePeer {
+    /// A frame begins: what was used [`IN_FLIGHT`] frames ago is free.
+    fn begin(&mut self);
+    /// Whether there was a set.
+    fn allocate(&mut self, layout: usize) -> bool;
+    fn pools(&self) -> usize;
+    fn finish(self) -> Result<(), String>;
+}
+
+/// Who frees sets one by one uses that for frames, too.
+pub(crate) struct PerFrame<P: SetPeer> {
+    peer: P,
+    frames: [Vec<P::Set>; IN_FLIGHT],
+    now: usize,
+}
+
+impl<P: SetPeer> PerFrame<P> {
+    pub(crate) fn new(peer: P) -> Self {
+        Self { peer, frames: std::array::from_fn(|_| Vec::new()), now: 0 }
+    }
+}
+
+impl<P: SetPeer> FramePeer for PerFrame<P> {
+    fn begin(&mut self) {
+        self.now = (self.now + 1) % IN_FLIGHT;
+        for set in self.frames[self.now].drain(..) {
+            self.peer.free(set);
+        }
+    }
+
+    fn allocate(&mut self, layout: usize) -> bool {
+        let set = self.peer.allocate(layout);
+        let given = set.is_some();
+        self.frames[self.now].extend(set);
+        given
+    }
+
+    fn pools(&self) -> usize {
+        self.peer.pools()
+    }
+
+    fn finish(mut self) -> Result<(), String> {
+        for set in self.frames.into_iter().flatten() {
+            self.peer.free(set);
+        }
+        self.peer.finish()
+    }
+}
+
+/// A pool for so many sets, each of `each`.
+fn create_pool(
+    device: &ash::Device,
+    each: Counts,
+    sets: u32,
+    flags: vk::DescriptorPoolCreateFlags,
+) -> Option<vk::DescriptorPool> {
+    let of = |&(ty, count): &(vk::DescriptorType, u32)| vk::DescriptorPoolSize {
+        ty,
+        descriptor_count: count * sets,
+    };
+    let sizes: Vec<_> = each.iter().map(of).collect();
+    let info = vk::DescriptorPoolCreateInfo::default().max_sets(sets).pool_sizes(&sizes).flags(flags);
+    // SAFETY: the device is live; sets and counts are not zero.
+    unsafe { device.create_descriptor_pool(&info, None) }.ok()
+}
+
+/// One set, without the vector that ash makes for it.
+#[inline]
+fn allocate_set(
+    device: &ash::Device,
+    pool: vk::DescriptorPool,
+    layout: vk::DescriptorSetLayout,
+) -> Option<vk::DescriptorSet> {
+    let layouts = [layout];
+    let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+    let mut set = vk::DescriptorSet::null();
+    // SAFETY: device, pool and layout are live, nobody else uses the pool, and there is room for the one set.
+    let result = unsafe { (device.fp_v1_0().allocate_descriptor_sets)(device.handle(), &info, &mut set) };
+    (result == vk::Result::SUCCESS).then_some(set)
+}
+
+#[inline]
+fn free_set(device: &ash::Device, pool: vk::DescriptorPool, set: vk::DescriptorSet) {
+    // SAFETY: the set is of this pool, freed once, and nothing was ever submitted; nobody else uses the pool. The call has no
+    // failures.
+    let _ = unsafe { device.free_descriptor_sets(pool, &[set]) };
+}
+
+fn destroy_pool(device: &ash::Device, pool: vk::DescriptorPool) {
+    // SAFETY: the pool is live, destroyed once, and nothing was ever submitted with its sets.
+    unsafe { device.destroy_descriptor_pool(pool, None) };
+}

@@ -1,0 +1,141 @@
+//! Sublet's two: sets that are freed one by one, and sets of one recording.
+
+use ash::vk;
+use sublet::descriptor::{
+    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
+    DescriptorFeatures, DescriptorSet, SetLayout, TransientSets, TransientSetsCreateInfo,
+};
+use sublet::retire::{Clock, LaneId, Ticket};
+use sublet::{Local, Shared, Threading};
+
+use super::{FramePeer, IN_FLIGHT, LAYOUTS, Layouts, SetPeer, bindings};
+
+/// The device as it is: nothing but what comes with its version is enabled.
+fn device(layouts: &Layouts<'_>) -> Result<DescriptorDevice, String> {
+    let gpu = layouts.gpu();
+    let info = DescriptorDeviceCreateInfo {
+        features: DescriptorFeatures::empty(),
+        ..DescriptorDeviceCreateInfo::new(
+            gpu.instance(),
+            gpu.device(),
+            gpu.physical_device(),
+            gpu.api_version(),
+        )
+    };
+    // SAFETY: instance and device are live, and outlive what is made from the value: it borrows the layouts, and they the GPU.
+    unsafe { DescriptorDevice::new(&info) }.map_err(|error| error.to_string())
+}
+
+fn set_layouts(layouts: &Layouts<'_>) -> Result<Vec<SetLayout>, String> {
+    let of = |layout| {
+        let bindings = bindings(layout);
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: the layout was made from it.
+        unsafe { SetLayout::new(layouts.handle(layout), &info) }.map_err(|error| error.to_string())
+    };
+    (0..LAYOUTS).map(of).collect()
+}
+
+pub(crate) struct Persistent<'a, T: Threading> {
+    sets: DescriptorAllocator<T>,
+    layouts: Vec<SetLayout>,
+    /// What they are of.
+    _borrowed: &'a Layouts<'a>,
+}
+
+impl<'a> Persistent<'a, Shared> {
+    pub(crate) fn new(layouts: &'a Layouts<'a>) -> Result<Self, String> {
+        let info = DescriptorAllocatorCreateInfo::new(&device(layouts)?);
+        // SAFETY: the device outlives the value, and nothing is ever submitted.
+        let sets = unsafe { DescriptorAllocator::new(&info) };
+        Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
+    }
+}
+
+impl<'a> Persistent<'a, Local> {
+    pub(crate) fn new_local(layouts: &'a Layouts<'a>) -> Result<Self, String> {
+        let info = DescriptorAllocatorCreateInfo::new(&device(layouts)?);
+        // SAFETY: the device outlives the value, and nothing is ever submitted.
+        let sets = unsafe { DescriptorAllocator::new_local(&info) };
+        Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
+    }
+}
+
+impl<T: Threading> SetPeer for Persistent<'_, T> {
+    type Set = DescriptorSet;
+
+    fn allocate(&mut self, layout: usize) -> Option<DescriptorSet> {
+        // SAFETY: the layout is live.
+        unsafe { self.sets.allocate(&self.layouts[layout]) }.ok()
+    }
+
+    fn free(&mut self, set: DescriptorSet) {
+        // SAFETY: nothing was ever submitted. The set is this allocator's.
+        let _ = unsafe { self.sets.free(set) };
+    }
+
+    fn pools(&self) -> usize {
+        self.sets.statistics().pools as usize
+    }
+
+    fn finish(self) -> Result<(), String> {
+        let leaks = self.sets.destroy();
+        leaks.first().map_or(Ok(()), |leak| Err(format!("left: {leak}")))
+    }
+}
+
+pub(crate) struct Transient<'a> {
+    sets: TransientSets,
+    layouts: Vec<SetLayout>,
+    clock: Clock,
+    lane: LaneId,
+    /// The frame that is being recorded.
+    now: Option<Ticket>,
+    slot: u32,
+    _borrowed: &'a Layouts<'a>,
+}
+
+impl<'a> Transient<'a> {
+    pub(crate) fn new(layouts: &'a Layouts<'a>) -> Result<Self, String> {
+        let device = device(layouts)?;
+        let sets = TransientSets::new(&device, &TransientSetsCreateInfo::default());
+        let sets = sets.map_err(|error| error.to_string())?;
+        let clock = Clock::new();
+        let lane = clock.add_lane().map_err(|error| error.to_string())?;
+        let layouts_of = set_layouts(layouts)?;
+        Ok(Self { sets, layouts: layouts_of, clock, lane, now: None, slot: 0, _borrowed: layouts })
+    }
+
+    fn end(&mut self) {
+        if let Some(ticket) = self.now.take() {
+            self.sets.flush(ticket);
+            self.clock.end_frame(ticket);
+        }
+    }
+}
+
+impl FramePeer for Transient<'_> {
+    fn begin(&mut self) {
+        self.end();
+        self.slot = (self.slot + 1) % IN_FLIGHT as u32;
+        self.now = Some(self.clock.begin_frame(self.lane, self.slot));
+        // What cannot be reset is tried again with the next frame.
+        let _ = self.sets.collect(&self.clock);
+    }
+
+    fn allocate(&mut self, layout: usize) -> bool {
+        // SAFETY: the layout is live.
+        unsafe { self.sets.allocate(&self.layouts[layout]) }.is_ok()
+    }
+
+    fn pools(&self) -> usize {
+        self.sets.statistics().pools
+    }
+
+    fn finish(mut self) -> Result<(), String> {
+        self.end();
+        // SAFETY: nothing was ever submitted.
+        unsafe { self.sets.destroy() };
+        Ok(())
+    }
+}

@@ -1,0 +1,187 @@
+//! Descriptor sets: those that live long and come and go at random, and those of frames.
+#![forbid(unsafe_code)]
+
+use super::Scale;
+use crate::clock::{self, Clock};
+use crate::gpu::{Driver, Gpu};
+use crate::peers::sets::{
+    Bucketed, FramePeer, GpuDescriptor, LAYOUTS, Layouts, PerFrame, Persistent, RawFrames, RawFree, SetPeer,
+    Transient,
+};
+use crate::script::Random;
+use crate::statistics::median;
+
+/// Sets of a frame.
+const OF_A_FRAME: usize = 300;
+
+/// Who takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Giver {
+    Persistent,
+    PersistentLocal,
+    Transient,
+    GpuDescriptor,
+    Bucketed,
+    Driver,
+}
+
+impl Giver {
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Persistent,
+        Self::PersistentLocal,
+        Self::Transient,
+        Self::GpuDescriptor,
+        Self::Bucketed,
+        Self::Driver,
+    ];
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Persistent => "Sublet",
+            Self::PersistentLocal => "Sublet local",
+            Self::Transient => "Sublet transient",
+            Self::GpuDescriptor => "gpu-descriptor",
+            Self::Bucketed => "wgpu-hal's way",
+            Self::Driver => "driver",
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// So many live.
+    Churn(usize),
+    Frames,
+}
+
+pub(crate) const ROWS: [Row; 3] = [
+    Row { id: "sets-churn-1k", title: "1,000 live, one replaced", kind: Kind::Churn(1_000) },
+    Row { id: "sets-churn-10k", title: "10,000 live, one replaced", kind: Kind::Churn(10_000) },
+    Row { id: "sets-frames", title: "frames of 300 sets, three in flight", kind: Kind::Frames },
+];
+
+/// What was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SetFigures {
+    /// Nanoseconds for each set that was allocated and given back.
+    pub(crate) nanoseconds: f64,
+    /// Pools in the end.
+    pub(crate) pools: usize,
+}
+
+/// One row with one giver. `None` if it takes no part in it.
+pub(crate) fn sets(
+    row: &Row,
+    giver: Giver,
+    driver: &Driver,
+    scale: &Scale,
+    rounds: u64,
+) -> Result<Option<SetFigures>, String> {
+    let gpu = Gpu::new(driver, Some(1))?;
+    let said = |error: String| format!("{}, {}: {error}", row.id, giver.title());
+    let found = with_layouts(row, giver, &gpu, scale, rounds).map_err(said)?;
+    gpu.finish().map_err(said)?;
+    Ok(found)
+}
+
+fn with_layouts(
+    row: &Row,
+    giver: Giver,
+    gpu: &Gpu,
+    scale: &Scale,
+    rounds: u64,
+) -> Result<Option<SetFigures>, String> {
+    let layouts = Layouts::new(gpu)?;
+    let no_pool = || "no pool was made".to_owned();
+    let run = Run { scale, rounds };
+    let found = match row.kind {
+        Kind::Churn(live) => {
+            let live = scale.live(live);
+            match giver {
+                Giver::Persistent => run.churn(live, Persistent::new(&layouts)?),
+                Giver::PersistentLocal => run.churn(live, Persistent::new_local(&layouts)?),
+                Giver::GpuDescriptor => run.churn(live, GpuDescriptor::new(&layouts)),
+                Giver::Bucketed => run.churn(live, Bucketed::new(&layouts)),
+                Giver::Driver => {
+                    run.churn(live, RawFree::new(&layouts, live as u32 + 1).ok_or_else(no_pool)?)
+                }
+                Giver::Transient => return Ok(None),
+            }
+        }
+        Kind::Frames => match giver {
+            Giver::Persistent => run.frames(PerFrame::new(Persistent::new(&layouts)?)),
+            Giver::PersistentLocal => run.frames(PerFrame::new(Persistent::new_local(&layouts)?)),
+            Giver::Transient => run.frames(Transient::new(&layouts)?),
+            Giver::GpuDescriptor => run.frames(PerFrame::new(GpuDescriptor::new(&layouts))),
+            Giver::Bucketed => run.frames(PerFrame::new(Bucketed::new(&layouts))),
+            Giver::Driver => run.frames(RawFrames::new(&layouts, OF_A_FRAME as u32).ok_or_else(no_pool)?),
+        },
+    };
+    found.map(Some)
+}
+
+struct Run<'a> {
+    scale: &'a Scale,
+    rounds: u64,
+}
+
+impl Run<'_> {
+    fn churn<P: SetPeer>(&self, live: usize, mut peer: P) -> Result<SetFigures, String> {
+        let mut held: Vec<Option<P::Set>> = (0..live).map(|at| peer.allocate(at % LAYOUTS)).collect();
+        let mut times = Vec::new();
+        // The first one warms up.
+        for round in 0..=self.rounds {
+            let mut random = Random::new(self.scale.seed(2_000, round));
+            let list: Vec<(usize, usize)> = (0..self.scale.pairs)
+                .map(|_| (random.below(live as u64) as usize, random.below(LAYOUTS as u64) as usize))
+                .collect();
+            let before = clock::now();
+            for &(place, layout) in &list {
+                if let Some(set) = held[place].take() {
+                    peer.free(set);
+                }
+                held[place] = peer.allocate(layout);
+            }
+            times.push(Clock::get().between(before, clock::now()) / list.len() as f64);
+        }
+        let refused = held.iter().filter(|set| set.is_none()).count();
+        let pools = peer.pools();
+        held.into_iter().flatten().for_each(|set| peer.free(set));
+        peer.finish()?;
+        Self::figures(&times[1..], pools, refused)
+    }
+
+    fn frames<P: FramePeer>(&self, mut peer: P) -> Result<SetFigures, String> {
+        let frames = (self.scale.pairs / OF_A_FRAME).max(4);
+        let (mut times, mut refused) = (Vec::new(), 0);
+        for round in 0..=self.rounds {
+            let mut random = Random::new(self.scale.seed(2_001, round));
+            let list: Vec<usize> = (0..OF_A_FRAME).map(|_| random.below(LAYOUTS as u64) as usize).collect();
+            let before = clock::now();
+            for _ in 0..frames {
+                peer.begin();
+                refused += list.iter().filter(|&&layout| !peer.allocate(layout)).count();
+            }
+            times.push(Clock::get().between(before, clock::now()) / (frames * OF_A_FRAME) as f64);
+        }
+        let pools = peer.pools();
+        peer.finish()?;
+        Self::figures(&times[1..], pools, refused)
+    }
+
+    fn figures(times: &[f64], pools: usize, refused: usize) -> Result<SetFigures, String> {
+        if refused != 0 {
+            return Err(format!("{refused} sets were refused"));
+        }
+        let nanoseconds = median(times).ok_or("nothing was measured")?;
+        Ok(SetFigures { nanoseconds, pools })
+    }
+}
