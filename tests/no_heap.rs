@@ -7,6 +7,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use ash::vk;
+use sublet::descriptor::{
+    BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures,
+    DescriptorHeap, DescriptorKind, HeapCreateInfo, SetStore,
+};
 use sublet::retire::{Clock, Retire};
 use sublet::sim::{NullGpu, profiles};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadMemory, UploadRing, UploadRingCreateInfo};
@@ -408,4 +412,51 @@ fn transient_frames(share_pools: bool) {
 fn warm_transient_sets_take_no_memory() {
     transient_frames(false);
     transient_frames(true);
+}
+
+/// Ranges, their descriptors, and frames' ranges; once as many were alive before.
+#[test]
+fn ranges_of_descriptor_heaps() {
+    for &profile in profiles::ALL.iter().filter(|profile| profile.features.descriptor_indexing) {
+        let gpu = NullGpu::new(profile);
+        let mut info = DescriptorDeviceCreateInfo::new(
+            gpu.instance(),
+            gpu.device(),
+            gpu.physical_device(),
+            gpu.api_version(),
+        );
+        info.features = DescriptorFeatures::UPDATE_AFTER_BIND;
+        // SAFETY: the handles are live and outlive what is made from them.
+        let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
+        let types = &[DescriptorKind::StorageBuffer];
+        let info = HeapCreateInfo { slots: 512, transient: 64, types, ..HeapCreateInfo::default() };
+        let heap = DescriptorHeap::new(SetStore::new(&device, &info).unwrap());
+        let clock = Clock::new();
+        let lane = clock.add_lane().unwrap();
+        let mut random = fastrand::Rng::with_seed(9);
+        let mut alive = Vec::with_capacity(64);
+        let buffer = Descriptor::StorageBuffer(BufferDescriptor::null());
+        let mut frames = || {
+            for slot in [0, 1, 2].into_iter().cycle().take(60) {
+                let ticket = clock.begin_frame(lane, slot);
+                heap.collect(&clock);
+                for _ in 0..8 {
+                    let Ok(range) = heap.allocate(random.u32(1..9)) else { break };
+                    // SAFETY: the null device looks at nothing.
+                    unsafe { heap.write(range, 0, &buffer) }.unwrap();
+                    alive.push(range);
+                }
+                heap.allocate_transient(ticket, 7).unwrap();
+                while alive.len() > 32 {
+                    heap.retire(ticket, alive.swap_remove(random.usize(..alive.len()))).unwrap();
+                }
+                clock.end_frame(ticket);
+            }
+        };
+        heap.reserve(256);
+        (0..20).for_each(|_| frames());
+        assert_eq!(counted(|| (0..20).for_each(|_| frames())), 0, "{}", profile.name);
+        // SAFETY: nothing was submitted.
+        unsafe { heap.into_store().destroy() };
+    }
 }

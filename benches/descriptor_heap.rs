@@ -1,0 +1,168 @@
+//! What ranges of descriptor heaps cost, and a descriptor that is written into one.
+//!
+//! `cargo bench --bench descriptor_heap`. The device's calls do nothing (`NullGpu`), or are
+//! not timed: this is the library's own share. Each run checks its end state.
+#![allow(clippy::unwrap_used, reason = "a bench that fails is to stop")]
+
+use divan::counter::ItemsCount;
+use divan::{Bencher, black_box};
+use sublet::descriptor::{
+    BufferDescriptor, BufferStore, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo,
+    DescriptorFeatures, DescriptorHeap, HeapCreateInfo, HeapKind, HeapStore, HeapWriteError, HostHeap,
+    HostHeapCreateInfo, SetStore,
+};
+use sublet::retire::Clock;
+use sublet::sim::{Gpu, NullGpu, Profile};
+use sublet::{Allocator, AllocatorCreateInfo, Local, Threading};
+
+fn main() {
+    divan::main();
+}
+
+/// A store that is nothing.
+struct Nothing;
+
+impl HeapStore for Nothing {
+    fn slots(&self) -> u32 {
+        65_536
+    }
+
+    unsafe fn write(&self, _: u32, _: &Descriptor) -> Result<(), HeapWriteError> {
+        Ok(())
+    }
+}
+
+/// Ranges of a frame.
+const RANGES: usize = 256;
+
+/// Three frames in flight, in each of which ranges of 1 to `most` slots come and go, in a heap that holds 4,096 others in between.
+fn frames<T: Threading>(bencher: Bencher<'_, '_>, most: u32) {
+    let heap = DescriptorHeap::<_, T>::new_in(Nothing);
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut others: Vec<_> = (0..8_192).map(|_| heap.allocate(random.u32(1..=most)).unwrap()).collect();
+    random.shuffle(&mut others);
+    for range in others.drain(4_096..) {
+        // SAFETY: there is no device.
+        unsafe { heap.free_now(range) }.unwrap();
+    }
+    let before = heap.statistics();
+    let counts: Vec<u32> = (0..RANGES).map(|_| random.u32(1..=most)).collect();
+    let mut ranges = Vec::with_capacity(RANGES);
+    let mut slot = 0;
+    bencher.counter(ItemsCount::new(RANGES)).bench_local(|| {
+        slot = (slot + 1) % 3;
+        let ticket = clock.begin_frame(lane, slot);
+        heap.collect(&clock);
+        for &count in &counts {
+            ranges.push(heap.allocate(black_box(count)).unwrap());
+        }
+        for range in ranges.drain(..) {
+            heap.retire(ticket, black_box(range)).unwrap();
+        }
+        clock.end_frame(ticket);
+    });
+    clock.shutdown();
+    heap.collect(&clock);
+    assert_eq!(heap.statistics().free, before.free);
+}
+
+/// Allocate, retire and collect, with a lock.
+#[divan::bench(args = [1, 8])]
+fn allocate_retire_collect_shared(bencher: Bencher<'_, '_>, most: u32) {
+    frames::<sublet::Shared>(bencher, most);
+}
+
+/// The same without.
+#[divan::bench(args = [1, 8])]
+fn allocate_retire_collect_local(bencher: Bencher<'_, '_>, most: u32) {
+    frames::<Local>(bencher, most);
+}
+
+/// Ranges that end with their frame.
+#[divan::bench(args = [1, 8])]
+fn transient(bencher: Bencher<'_, '_>, count: u32) {
+    struct Frames;
+    impl HeapStore for Frames {
+        fn slots(&self) -> u32 {
+            65_536
+        }
+        fn transient(&self) -> u32 {
+            65_536
+        }
+        unsafe fn write(&self, _: u32, _: &Descriptor) -> Result<(), HeapWriteError> {
+            Ok(())
+        }
+    }
+    let heap = DescriptorHeap::new(Frames);
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let mut slot = 0;
+    bencher.counter(ItemsCount::new(RANGES)).bench_local(|| {
+        slot = (slot + 1) % 3;
+        let ticket = clock.begin_frame(lane, slot);
+        heap.collect(&clock);
+        for _ in 0..RANGES {
+            black_box(heap.allocate_transient(ticket, black_box(count)).unwrap());
+        }
+        clock.end_frame(ticket);
+    });
+    clock.shutdown();
+    heap.collect(&clock);
+    assert_eq!(heap.statistics().free, 65_536);
+}
+
+/// One descriptor into a set: what is around `vkUpdateDescriptorSets`.
+#[divan::bench]
+fn write_set(bencher: Bencher<'_, '_>) {
+    let gpu = NullGpu::new(Profile::by_name("nvidia-h200").unwrap());
+    let mut info = DescriptorDeviceCreateInfo::new(
+        gpu.instance(),
+        gpu.device(),
+        gpu.physical_device(),
+        gpu.api_version(),
+    );
+    info.features = DescriptorFeatures::UPDATE_AFTER_BIND;
+    // SAFETY: the device outlives what is made from it.
+    let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
+    let heap = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::default()).unwrap());
+    let range = heap.allocate(256).unwrap();
+    let descriptor = Descriptor::StorageBuffer(BufferDescriptor::null());
+    bencher.counter(ItemsCount::new(256_usize)).bench_local(|| {
+        for slot in 0..256 {
+            // SAFETY: the null device looks at nothing.
+            black_box(unsafe { heap.write(range, black_box(slot), &descriptor) }).unwrap();
+        }
+    });
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+}
+
+/// One descriptor out of host memory into a descriptor buffer, of ranges of 256.
+#[divan::bench]
+fn copy_bytes(bencher: Bencher<'_, '_>) {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    // SAFETY: the device outlives what is made from it.
+    let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
+    // SAFETY: as above.
+    let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+    let info = HeapCreateInfo::new(HeapKind::Sampler);
+    let heap = DescriptorHeap::new(BufferStore::new(&device, &allocator, &info).unwrap());
+    let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default()).unwrap();
+    let (from, to) = (staging.allocate(256).unwrap(), heap.allocate(256).unwrap());
+    // SAFETY: the create-info is valid.
+    let sampler = unsafe { gpu.device().create_sampler(&Default::default(), None) }.unwrap();
+    for slot in 0..256 {
+        // SAFETY: the sampler is live.
+        unsafe { staging.write(from, slot, &Descriptor::Sampler(sampler)) }.unwrap();
+    }
+    bencher.counter(ItemsCount::new(256_usize)).bench_local(|| {
+        // SAFETY: no shader looks at the heap.
+        unsafe { heap.copy_from(black_box(to), 0, &staging, black_box(from)) }.unwrap();
+    });
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy(&allocator) }.unwrap();
+    // SAFETY: as above.
+    unsafe { gpu.device().destroy_sampler(sampler, None) };
+}
