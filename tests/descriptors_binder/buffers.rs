@@ -3,8 +3,8 @@
 use ash::vk;
 use sublet::descriptor::{
     BindPoint, BinderCreateInfo, BindingModel, BufferDescriptor, CommitError, Descriptor,
-    DescriptorDataError, DescriptorKind as K, ImageDescriptor, PipelineLayoutError, StageError,
-    UseLayoutError,
+    DescriptorDataError, DescriptorKind as K, DescriptorSizes, ImageDescriptor, PipelineLayoutError,
+    SetLayout, StageError, UseLayoutError,
 };
 
 use super::kit::{Kit, POINT, Place, commit, sets};
@@ -70,6 +70,12 @@ fn descriptors_are_bytes_in_one_bound_buffer() {
         binder.stage(POINT, 1, 1, 1, &[kit.storage(b, 512)]).unwrap();
         commit(&kit, &mut binder, commands, POINT);
         assert_eq!(kit.calls([BIND, OFFSETS]), [1, 2]);
+        kit.dispatch(commands, &layout, read(b));
+        kit.finish(&mut binder, commands);
+        // In the next command buffer everything is asked for anew: what a handle names may be another object by then.
+        let commands = kit.commands();
+        commit(&kit, &mut binder, commands, POINT);
+        assert_eq!(kit.calls([BIND, OFFSETS, GET]), [2, 3, 18]);
         kit.dispatch(commands, &layout, read(b));
         kit.finish(&mut binder, commands);
         kit.close(binder, vec![layout]);
@@ -383,5 +389,133 @@ fn images_and_samplers_are_where_the_driver_wants_them() {
             unsafe { allocator.destroy_image(image, memory) }.unwrap();
             drop(allocator);
         });
+    }
+}
+
+#[test]
+fn descriptor_buffers_of_the_program_are_bound_beside_the_page() {
+    for name in GPUS {
+        let kit = Kit::with_buffers(name);
+        let set = kit.set_layout(&[(0, K::StorageBuffer, 2)]);
+        let layout = kit.pipeline(&[set.clone(), set.clone()]);
+        let mut binder = kit.binder();
+        let [a, b] = kit.buffers();
+        let own = OwnBuffer::new(&kit, &set, [(a, 256), (b, 256)]);
+
+        let commands = kit.commands();
+        binder.set_layout(POINT, &layout).unwrap();
+        kit.gpu.reset_calls();
+        for draw in 0..8 {
+            binder.stage(POINT, 0, 0, 0, &[kit.storage(b, draw * 256), kit.storage(a, 0)]).unwrap();
+            binder.stage_buffer(POINT, 1, &own.info, OWN_OFFSET).unwrap();
+            commit(&kit, &mut binder, commands, POINT);
+            kit.dispatch(
+                commands,
+                &layout,
+                [
+                    ((0, 0, 0), kit.content(b, draw * 256)),
+                    ((0, 0, 1), kit.content(a, 0)),
+                    ((1, 0, 0), kit.content(a, 256)),
+                    ((1, 0, 1), kit.content(b, 256)),
+                ],
+            );
+        }
+        assert_eq!(kit.calls([BIND, OFFSETS]), [1, 8], "{name}");
+        // Staged descriptors take its place.
+        binder.stage(POINT, 1, 0, 1, &[kit.storage(a, 512)]).unwrap();
+        commit(&kit, &mut binder, commands, POINT);
+        kit.dispatch(commands, &layout, [((1, 0, 1), kit.content(a, 512)), ((0, 0, 1), kit.content(a, 0))]);
+        kit.finish(&mut binder, commands);
+        // In the next command buffer it is wanted from the start, and of draws as well.
+        let commands = kit.commands();
+        kit.gpu.reset_calls();
+        for point in [BindPoint::Graphics, POINT] {
+            binder.set_layout(point, &layout).unwrap();
+            binder.stage_buffer(point, 0, &own.info, OWN_OFFSET).unwrap();
+            commit(&kit, &mut binder, commands, point);
+        }
+        assert_eq!(kit.calls([BIND]), [1], "{name}");
+        kit.dispatch(commands, &layout, [((0, 0, 0), kit.content(a, 256)), ((1, 0, 1), kit.content(a, 512))]);
+        kit.finish(&mut binder, commands);
+        let misaligned = binder.stage_buffer(POINT, 0, &own.info, 1).unwrap_err();
+        assert!(matches!(misaligned, StageError::MisalignedSet { set: 0, given: 1, .. }), "{misaligned}");
+        let null = vk::DescriptorBufferBindingInfoEXT::default();
+        assert_eq!(binder.stage_buffer(POINT, 0, &null, 0), Err(StageError::NullSet { set: 0 }));
+        own.destroy(&kit);
+        kit.close(binder, vec![layout]);
+    }
+}
+
+#[test]
+fn more_descriptor_buffers_than_can_be_bound_are_refused_whole() {
+    let kit = Kit::with_buffers("nvidia-h200");
+    let set = kit.set_layout(&[(0, K::StorageBuffer, 2)]);
+    let layout = kit.pipeline(&vec![set.clone(); 6]);
+    let mut binder = kit.binder();
+    let buffer = kit.buffer();
+    let own: Vec<_> = (0..5).map(|_| OwnBuffer::new(&kit, &set, [(buffer, 256), (buffer, 512)])).collect();
+    let commands = kit.commands();
+    binder.set_layout(POINT, &layout).unwrap();
+    for (set, own) in (0..).zip(&own) {
+        binder.stage_buffer(POINT, set, &own.info, OWN_OFFSET).unwrap();
+    }
+    // SAFETY: the command buffer is being recorded, and what is staged is live.
+    let error = unsafe { binder.commit(commands, POINT) }.unwrap_err();
+    assert_eq!(error, CommitError::TooManyBuffers { most: 4 });
+    assert_eq!(kit.calls([BIND, OFFSETS]), [0, 0]);
+    binder.validate();
+    binder.stage_buffer(POINT, 4, &own[0].info, OWN_OFFSET).unwrap();
+    commit(&kit, &mut binder, commands, POINT);
+    kit.dispatch(commands, &layout, (0..5).map(|set| ((set, 0, 1), kit.content(buffer, 512))));
+    kit.finish(&mut binder, commands);
+    own.into_iter().for_each(|own| own.destroy(&kit));
+    kit.close(binder, vec![layout]);
+}
+
+/// Where the set is in an [`OwnBuffer`].
+const OWN_OFFSET: u64 = 512;
+
+/// A descriptor buffer of the program's own, with one set of two storage buffers in it.
+struct OwnBuffer {
+    buffer: vk::Buffer,
+    memory: sublet::Allocation,
+    info: vk::DescriptorBufferBindingInfoEXT<'static>,
+}
+
+impl OwnBuffer {
+    fn new(kit: &Kit, set: &SetLayout, content: [(vk::Buffer, u64); 2]) -> Self {
+        let device = ash::ext::descriptor_buffer::Device::new(kit.gpu.instance(), kit.gpu.device());
+        let usage = vk::BufferUsageFlags::RESOURCE_DESCRIPTOR_BUFFER_EXT;
+        let buffer_info = vk::BufferCreateInfo::default()
+            .size(4096)
+            .usage(usage | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS);
+        let wish = sublet::AllocationCreateInfo {
+            flags: sublet::AllocationCreateFlags::HOST_ACCESS_SEQUENTIAL_WRITE,
+            min_alignment: 256,
+            ..sublet::AllocationCreateInfo::new(sublet::MemoryUsage::Auto)
+        };
+        // SAFETY: the create-info is valid.
+        let (buffer, mut memory) = unsafe { kit.allocator.create_buffer(&buffer_info, &wish) }.unwrap();
+        let offset = unsafe { device.get_descriptor_set_layout_binding_offset(set.handle(), 0) };
+        let size = DescriptorSizes::of(&kit.device).get(K::StorageBuffer).unwrap();
+        for (at, (target, start)) in (0..).zip(content) {
+            let range = kit.range(target, start);
+            let address =
+                vk::DescriptorAddressInfoEXT::default().address(range.address.unwrap()).range(range.range);
+            let data = vk::DescriptorDataEXT { p_storage_buffer: &address };
+            let info = vk::DescriptorGetInfoEXT::default().ty(vk::DescriptorType::STORAGE_BUFFER).data(data);
+            let mut bytes = vec![0; usize::try_from(size).unwrap()];
+            unsafe { device.get_descriptor(&info, &mut bytes) };
+            kit.allocator.copy_to_allocation(&bytes, &mut memory, OWN_OFFSET + offset + at * size).unwrap();
+        }
+        let address = vk::BufferDeviceAddressInfo::default().buffer(buffer);
+        let address = unsafe { kit.gpu.device().get_buffer_device_address(&address) };
+        let info = vk::DescriptorBufferBindingInfoEXT::default().address(address).usage(usage);
+        Self { buffer, memory, info }
+    }
+
+    fn destroy(self, kit: &Kit) {
+        // SAFETY: nothing uses it any more.
+        unsafe { kit.allocator.destroy_buffer(self.buffer, self.memory) }.unwrap();
     }
 }

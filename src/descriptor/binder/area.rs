@@ -8,6 +8,7 @@
 
 use ash::vk::{self, Handle};
 
+use super::bound::Own;
 use super::mask::Mask;
 use super::plan::{BindingPlan, SetPlan, Way};
 use crate::base::cast::{index, narrow};
@@ -25,6 +26,18 @@ pub(super) enum Made {
     },
     /// Pushed: it is where it is bound, and nowhere else.
     Pushed,
+}
+
+/// A set of the program's own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Given {
+    Set(vk::DescriptorSet),
+    /// At this offset of a descriptor buffer, which is bound for these usages.
+    Bytes {
+        address: vk::DeviceAddress,
+        usage: vk::BufferUsageFlags,
+        offset: u64,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -47,8 +60,7 @@ pub(super) struct Area {
     pub(super) dirty: Mask,
     /// Dynamic offsets, in the order in which they are bound.
     pub(super) offsets: Vec<u32>,
-    /// A set of the program's, or null.
-    pub(super) given: vk::DescriptorSet,
+    pub(super) given: Option<Given>,
     pub(super) made: Option<Made>,
 }
 
@@ -76,7 +88,7 @@ impl Area {
     pub(super) fn replace(&mut self, plan: Option<&SetPlan>) {
         self.ready = false;
         self.missing = 0;
-        self.given = vk::DescriptorSet::null();
+        self.given = None;
         self.made = None;
         self.offsets.clear();
         self.offsets.resize(plan.map_or(0, |plan| plan.dynamics), 0);
@@ -123,9 +135,8 @@ impl Area {
     /// What the program gave counts no more: from now on it is what is staged.
     #[inline]
     fn drop_given(&mut self) -> bool {
-        let had = !self.given.is_null();
+        let had = self.given.take().is_some();
         if had {
-            self.given = vk::DescriptorSet::null();
             self.ready = false;
         }
         had
@@ -222,11 +233,9 @@ impl Area {
     }
 
     /// Takes a set of the program's in place of what is staged. Whether that changes anything.
-    pub(super) fn stage_set(&mut self, set: vk::DescriptorSet) -> bool {
-        let changed = self.given != set;
-        self.given = set;
+    pub(super) fn stage_given(&mut self, given: Given) -> bool {
         self.made = None;
-        changed
+        self.given.replace(given) != Some(given)
     }
 
     /// Whether anything is staged element by element.
@@ -270,8 +279,24 @@ impl Area {
         }
     }
 
+    /// The program's own set; null if there is none.
+    pub(super) fn given_set(&self) -> vk::DescriptorSet {
+        match self.given {
+            Some(Given::Set(set)) => set,
+            _ => vk::DescriptorSet::null(),
+        }
+    }
+
+    /// The program's own descriptor buffer, and the offset of the set in it.
+    pub(super) fn given_buffer(&self) -> Option<(Own, u64)> {
+        match self.given {
+            Some(Given::Bytes { address, usage, offset }) => Some(((address, usage), offset)),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_given(&self) -> bool {
-        !self.given.is_null()
+        self.given.is_some()
     }
 
     /// See the invariants in the [module](self).

@@ -3,9 +3,11 @@
 use ash::vk;
 
 use super::area::{Area, Made};
+use super::bound::{Bound, Own, PAGE};
 use super::commit::{Target, push_stale};
 use super::mask::{bits, runs};
 use super::plan::{BindingPlan, SetPlan, offset_alignment};
+use super::point::Point;
 use super::source::Source;
 use super::{Binder, CommitError};
 use crate::base::cast::{host_size, index, widen};
@@ -17,50 +19,57 @@ use crate::upload::{AllocatorRef, Upload};
 
 const MAX_SETS: usize = index(super::layout::MAX_SETS);
 
-/// The page that is bound in the command buffer. Always the first of the bound buffers.
-const PAGE: u32 = 0;
-
 impl<A: AllocatorRef> Binder<A> {
     /// # Safety
     /// As [`Self::commit`].
     pub(super) unsafe fn commit_bytes(&mut self, target: Target) -> Result<(), CommitError> {
         let alignment = offset_alignment(&self.device);
-        let Self { device, points, source, sizes, page, usage, .. } = self;
+        let most = Bound::most(&self.device);
+        let Self { device, points, source, sizes, bound, usage, .. } = self;
         let (driver, at) = (device.driver(), target.point.at());
         let Source::Pages(pages) = source else { return Ok(()) };
         let point = &mut points[at];
-        let Some(layout) = &point.layout else { return Ok(()) };
-        let (plans, push) = (layout.plans(), layout.push_mask());
-        for set in bits(point.changed & !push) {
-            // SAFETY: what is staged is live: the caller's promise.
-            unsafe { write_dirty(driver, sizes, &plans[set], &mut point.areas[set]) };
-        }
-        let in_page = |area: &Area, page: vk::Buffer| matches!(area.made, Some(Made::Bytes { buffer, .. }) if buffer == page);
-        for set in bits(point.changed) {
-            if point.areas[set].is_as_made() {
-                point.changed &= !(1 << set);
+        if let Some(layout) = &point.layout {
+            for set in bits(point.changed & !layout.push_mask()) {
+                // SAFETY: what is staged is live: the caller's promise.
+                unsafe { write_dirty(driver, sizes, &layout.plans()[set], &mut point.areas[set]) };
             }
         }
-        let mut fresh = point.changed & !push;
-        for set in bits(point.rebind & !push) {
-            if !in_page(&point.areas[set], *page) {
+        let stale = point.refresh();
+        let Some(layout) = &point.layout else { return Ok(()) };
+        let (plans, push) = (layout.plans(), layout.push_mask());
+        let mut next = *bound;
+        for set in bits(stale & point.given) {
+            let own = point.areas[set].given_buffer().map(|(own, _)| own);
+            let is_new = |own: &Own| next.number(*own).is_none();
+            if let Some(own) = own.filter(is_new) {
+                if !next.add(own, most) {
+                    return Err(CommitError::TooManyBuffers { most });
+                }
+            }
+        }
+        let in_page =
+            |area: &Area| matches!(area.made, Some(Made::Bytes { buffer, .. }) if buffer == bound.page);
+        let in_pages = !push & !point.given;
+        let mut fresh = point.changed & in_pages;
+        for set in bits(point.rebind & in_pages) {
+            if !in_page(&point.areas[set]) {
                 fresh |= 1 << set;
             }
         }
-        let all = point.staged & !push;
-        let bytes = |mask: u32| bits(mask).map(|set| widen(plans[set].bytes)).sum::<u64>();
-        // Push descriptors need a page on some devices, too.
-        let pushes = point.stale() & push != 0;
+        // Where others are bound there is a page, too; and push descriptors need one on some devices.
         let push_usage = vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT;
-        let needs_page = *page == vk::Buffer::null() && pushes && usage.contains(push_usage);
+        let pushes = stale & push != 0 && usage.contains(push_usage);
+        let needs_page = bound.page == vk::Buffer::null() && (pushes || next != *bound);
         if fresh != 0 || needs_page {
-            let mut room =
-                pages.allocate(bytes(fresh).max(alignment), alignment).map_err(CommitError::Pages)?;
-            if room.buffer != *page && fresh != all {
+            let bytes = |sets: u32| bits(sets).map(|set| widen(plans[set].bytes)).sum::<u64>().max(alignment);
+            let all = point.staged & in_pages;
+            let mut room = pages.allocate(bytes(fresh), alignment).map_err(CommitError::Pages)?;
+            if room.buffer != bound.page && fresh != all {
                 // Another page is to be bound, and then nothing of the old one is. All that is staged goes to the new page; what
                 // was never staged does not.
                 fresh = all;
-                room = pages.allocate(bytes(fresh).max(alignment), alignment).map_err(CommitError::Pages)?;
+                room = pages.allocate(bytes(fresh), alignment).map_err(CommitError::Pages)?;
             }
             let mut begin = 0;
             for set in bits(fresh) {
@@ -70,41 +79,53 @@ impl<A: AllocatorRef> Binder<A> {
                 area.set_made(Made::Bytes { buffer: room.buffer, offset: room.offset + begin });
                 begin += widen(area.bytes.len());
             }
-            if room.buffer != *page {
-                // SAFETY: the command buffer is being recorded: the caller's promise. The page was made for descriptors.
-                unsafe { bind_page(driver, target.commands, &room, *usage) };
-                *page = room.buffer;
-                for point in points.iter_mut() {
-                    point.unbind_all();
-                }
+            next.page = room.buffer;
+            next.address = room.address.unwrap_or(0).wrapping_sub(room.offset);
+        }
+        if next != *bound {
+            // SAFETY: the command buffer is being recorded, and the program's own buffers are live: the caller's promise. Pages were made
+            // for descriptors.
+            unsafe { next.bind(driver, target.commands, *usage) };
+            *bound = next;
+            for point in points.iter_mut() {
+                point.unbind_all();
             }
         }
-        let point = &mut points[at];
-        let Some(layout) = &point.layout else { return Ok(()) };
-        let stale = point.stale();
-        let mut offsets = [0; MAX_SETS];
-        for set in bits(stale & !push) {
-            if let Some(Made::Bytes { offset, .. }) = point.areas[set].made {
-                offsets[set] = offset;
-            }
-        }
-        for (first, count) in runs(stale & !push) {
-            let run = first..first + count;
-            // SAFETY: the command buffer is being recorded: the caller's promise. The page is bound, and the offsets are multiples of
-            // what the device wants, with the bytes of the sets behind them.
-            unsafe {
-                driver.cmd_set_offsets(
-                    &target.of(layout, first),
-                    &[PAGE; MAX_SETS][run.clone()],
-                    &offsets[run],
-                )
-            };
-        }
-        // SAFETY: the caller's own promise.
-        unsafe { push_stale(driver, target, point, stale) };
-        (point.changed, point.rebind) = (0, 0);
+        // SAFETY: the caller's own promise; what is staged is in the buffers that are bound.
+        unsafe { set_offsets(driver, target, &mut points[at], bound) };
         Ok(())
     }
+}
+
+/// Says of every stale set where it is, and pushes what is pushed. Nothing is stale afterwards.
+///
+/// # Safety
+/// The command buffer is being recorded by this thread alone; what is staged is live, and is in the buffers that are bound, or pushed.
+unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Point, bound: &Bound) {
+    let Some(layout) = &point.layout else { return };
+    let (stale, push) = (point.stale(), layout.push_mask());
+    let (mut buffers, mut offsets) = ([PAGE; MAX_SETS], [0; MAX_SETS]);
+    for set in bits(stale & !push) {
+        let area = &point.areas[set];
+        match (area.given_buffer(), area.made) {
+            (Some((own, offset)), _) => {
+                buffers[set] = bound.number(own).unwrap_or(PAGE);
+                offsets[set] = offset;
+            }
+            (None, Some(Made::Bytes { offset, .. })) => offsets[set] = offset,
+            _ => {}
+        }
+    }
+    for (first, count) in runs(stale & !push) {
+        let run = first..first + count;
+        let of_run = target.of(layout, first);
+        // SAFETY: the command buffer is being recorded, and the buffers are bound: the caller's promise. The offsets are multiples of what
+        // the device wants, with the bytes of the sets behind them.
+        unsafe { driver.cmd_set_offsets(&of_run, &buffers[run.clone()], &offsets[run]) };
+    }
+    // SAFETY: the caller's own promise.
+    unsafe { push_stale(driver, target, point, stale) };
+    (point.changed, point.rebind) = (0, 0);
 }
 
 /// Copies the bytes of a set to `begin` of the room.
@@ -163,24 +184,4 @@ unsafe fn write_one(
     let length = sampler.min(second.len());
     bytes[samplers + element * sampler..][..length].copy_from_slice(&second[..length]);
     debug_assert!(descriptor.kind() == DescriptorKind::CombinedImageSampler);
-}
-
-/// Binds the page that `room` is in.
-///
-/// # Safety
-/// The command buffer is being recorded by this thread alone, and the buffer was made for descriptors and for device addresses.
-unsafe fn bind_page(
-    driver: &DescriptorDriver,
-    commands: vk::CommandBuffer,
-    room: &Upload,
-    usage: vk::BufferUsageFlags,
-) {
-    let address = room.address.unwrap_or(0).wrapping_sub(room.offset);
-    let mut handle = vk::DescriptorBufferBindingPushDescriptorBufferHandleEXT::default().buffer(room.buffer);
-    let info = vk::DescriptorBufferBindingInfoEXT::default().address(address).usage(usage);
-    let has_push = usage.contains(vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT);
-    // SAFETY: the caller's own promise: the address is that of the buffer, which has these usages.
-    unsafe {
-        driver.cmd_bind_buffers(commands, &[if has_push { info.push_next(&mut handle) } else { info }])
-    };
 }

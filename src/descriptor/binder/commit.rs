@@ -76,7 +76,7 @@ impl<A: AllocatorRef> Binder<A> {
         let Self { device, points, source, offsets, .. } = self;
         let (driver, point) = (device.driver(), &mut points[target.point.at()]);
         let Source::Sets(transient) = source else { return Ok(()) };
-        let stale = point.refresh(u32::MAX);
+        let stale = point.refresh();
         let Some(layout) = &point.layout else { return Ok(()) };
         let push = layout.push_mask();
         let fresh = point.changed & !push;
@@ -98,8 +98,8 @@ impl<A: AllocatorRef> Binder<A> {
         for set in bits(stale & !push & !fresh) {
             let area = &point.areas[set];
             sets[set] = match area.made {
-                Some(Made::Set(made)) if !area.is_given() => made,
-                _ => area.given,
+                Some(Made::Set(made)) => made,
+                _ => area.given_set(),
             };
         }
         for (first, count) in runs(stale & !push) {

@@ -224,7 +224,21 @@ pub enum StageError {
         /// The number of the set.
         set: u32,
     },
-    /// A set that is null.
+    /// The set's layout is not for descriptor buffers.
+    NoBuffers {
+        /// The number of the set.
+        set: u32,
+    },
+    /// The offset of a set in a descriptor buffer is not a multiple of what it has to be.
+    MisalignedSet {
+        /// The number of the set.
+        set: u32,
+        /// What was given, in bytes.
+        given: u64,
+        /// What it has to be a multiple of.
+        alignment: u64,
+    },
+    /// A set that is null, or the address of a descriptor buffer that is.
     NullSet {
         /// The number of the set.
         set: u32,
@@ -255,6 +269,10 @@ impl fmt::Display for StageError {
                 write!(f, "{given} for binding {binding} is not a multiple of {alignment}")
             }
             Self::NoSets { set } => write!(f, "there are no descriptor sets of the layout of set {set}"),
+            Self::NoBuffers { set } => write!(f, "the layout of set {set} is not for descriptor buffers"),
+            Self::MisalignedSet { set, given, alignment } => {
+                write!(f, "offset {given} for set {set} is not a multiple of {alignment}")
+            }
             Self::NullSet { set } => write!(f, "what was given for set {set} is null"),
         }
     }
@@ -356,14 +374,25 @@ pub enum CommitError {
     Sets(TransientError),
     /// There is no room in a page for descriptors, and there can be no further page.
     Pages(UploadError),
+    /// More descriptor buffers are staged than can be bound at once: one page of the binder's, and those of the program.
+    TooManyBuffers {
+        /// The most of the program's own.
+        most: usize,
+    },
 }
 
 impl fmt::Display for CommitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sets(_) => "there is no descriptor set",
-            Self::Pages(_) => "there is no room for the bytes of descriptors",
-        })
+        match self {
+            Self::Sets(_) => f.write_str("there is no descriptor set"),
+            Self::Pages(_) => f.write_str("there is no room for the bytes of descriptors"),
+            Self::TooManyBuffers { most } => {
+                write!(
+                    f,
+                    "more descriptor buffers of the program's own than the {most} that can be bound at once"
+                )
+            }
+        }
     }
 }
 
@@ -372,6 +401,7 @@ impl Error for CommitError {
         match self {
             Self::Sets(error) => Some(error),
             Self::Pages(error) => Some(error),
+            Self::TooManyBuffers { .. } => None,
         }
     }
 }

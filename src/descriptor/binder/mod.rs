@@ -1,6 +1,7 @@
 //! The binder: descriptors are staged by set and binding, and what is stale is bound at a draw or a dispatch. See [`Binder`].
 
 mod area;
+mod bound;
 mod bytes;
 mod commit;
 mod error;
@@ -11,6 +12,7 @@ mod point;
 mod source;
 mod stage;
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
 mod tests;
 mod writes;
 
@@ -22,6 +24,7 @@ use std::fmt;
 
 use ash::vk;
 
+use self::bound::Bound;
 use self::point::Point;
 use self::source::Source;
 use super::device::DescriptorDevice;
@@ -170,7 +173,8 @@ impl Default for BinderCreateInfo<'_> {
 ///   draws nothing.
 /// - **A change of the pipeline layout** keeps what Vulkan keeps, and what is staged of sets with the same layout:
 ///   [`set_layout`](Self::set_layout).
-/// - **Sets of the program's own**, persistent or bindless, take the place of staged ones: [`stage_set`](Self::stage_set).
+/// - **Sets of the program's own**, persistent or bindless, take the place of staged ones: [`stage_set`](Self::stage_set), and
+///   [`stage_buffer`](Self::stage_buffer) for descriptor buffers.
 /// - **One page of descriptors is bound** at a time. Where it is full another one is, and all that is staged goes there; what never was
 ///   staged does not.
 /// - What is not staged is left alone: shaders may not use it. [`first_unstaged`](Self::first_unstaged) finds it.
@@ -256,8 +260,8 @@ pub struct Binder<A: AllocatorRef> {
     points: [Point; POINTS],
     source: Source<A>,
     sizes: DescriptorSizes,
-    /// The page of descriptors that is bound in the command buffer, or null.
-    page: vk::Buffer,
+    /// The descriptor buffers that are bound in the command buffer.
+    bound: Bound,
     /// What pages were made for.
     usage: vk::BufferUsageFlags,
     /// Dynamic offsets that are being bound: kept for its capacity.
@@ -287,7 +291,7 @@ impl<A: AllocatorRef> Binder<A> {
             // SAFETY: the caller's own promise.
             source: unsafe { Source::new(device, allocator, info) }?,
             sizes: DescriptorSizes::of(device),
-            page: vk::Buffer::null(),
+            bound: Bound::NOTHING,
             usage: source::page_usage(device),
             offsets: Vec::new(),
         })
@@ -335,7 +339,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// O(staged sets).
     #[doc = example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\nbinder.begin();\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.begin();\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nassert_eq!(gpu.calls(\"vkCmdBindDescriptorSets\"), 2);")]
     pub fn begin(&mut self) {
-        self.page = vk::Buffer::null();
+        self.bound = Bound::NOTHING;
         for point in &mut self.points {
             point.begin();
         }
@@ -347,7 +351,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// O(sets).
     #[doc = example!("```" "binder.forget();\nlet error = binder.stage(BindPoint::Compute, 0, 0, 0, &[input]).unwrap_err();\nassert_eq!(error, StageError::NoSuchSet { set: 0, sets: 0 });")]
     pub fn forget(&mut self) {
-        self.page = vk::Buffer::null();
+        self.bound = Bound::NOTHING;
         for point in &mut self.points {
             point.forget();
         }

@@ -126,8 +126,8 @@ impl Point {
 
     /// Drops from `changed` what was staged as it had been made. Returns what is stale.
     #[inline]
-    pub(super) fn refresh(&mut self, candidates: u32) -> u32 {
-        for set in bits(self.changed & candidates) {
+    pub(super) fn refresh(&mut self) -> u32 {
+        for set in bits(self.changed) {
             if self.areas[set].is_as_made() {
                 self.changed &= !(1 << set);
             }

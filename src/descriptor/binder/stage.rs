@@ -3,8 +3,8 @@
 
 use ash::vk;
 
-use super::area::Area;
-use super::plan::{BindingPlan, SetPlan, Way};
+use super::area::{Area, Given};
+use super::plan::{BindingPlan, SetPlan, Way, offset_alignment};
 use super::point::Point;
 use super::{BindPoint, Binder, StageError};
 use crate::base::cast::{index, widen};
@@ -201,7 +201,45 @@ impl<A: AllocatorRef> Binder<A> {
         if handle == vk::DescriptorSet::null() {
             return Err(StageError::NullSet { set });
         }
-        if area.stage_set(handle) {
+        if area.stage_given(Given::Set(handle)) {
+            point.touch_given(index(set));
+        }
+        Ok(())
+    }
+
+    /// The same for descriptor buffers: the set is at `offset` of a buffer of the program's, a heap's for example
+    /// ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), and offset 0). Of `buffer` only address and usage are
+    /// read. It is bound beside the page of descriptors, with all others that were staged since [`begin`](Self::begin): a buffer that
+    /// comes in later in a command buffer costs as much as another page.
+    ///
+    /// # Errors
+    /// [`StageError`]: nothing was changed. The offset is a multiple of `descriptorBufferOffsetAlignment`
+    /// (VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-08061).
+    ///
+    /// # Complexity
+    /// O(1).
+    #[doc = super::example!("```" "// This device binds sets.\nlet error = binder.stage_buffer(BindPoint::Compute, 0, &vk::DescriptorBufferBindingInfoEXT::default(), 0).unwrap_err();\nassert_eq!(error, StageError::NoBuffers { set: 0 });")]
+    pub fn stage_buffer(
+        &mut self,
+        point: BindPoint,
+        set: u32,
+        buffer: &vk::DescriptorBufferBindingInfoEXT<'_>,
+        offset: u64,
+    ) -> Result<(), StageError> {
+        let alignment = offset_alignment(&self.device);
+        let point = &mut self.points[point.at()];
+        let (plan, area) = set_of(point, set)?;
+        if plan.way != Way::Buffer {
+            return Err(StageError::NoBuffers { set });
+        }
+        if buffer.address == 0 {
+            return Err(StageError::NullSet { set });
+        }
+        if offset % alignment != 0 {
+            return Err(StageError::MisalignedSet { set, given: offset, alignment });
+        }
+        let given = Given::Bytes { address: buffer.address, usage: buffer.usage, offset };
+        if area.stage_given(given) {
             point.touch_given(index(set));
         }
         Ok(())
