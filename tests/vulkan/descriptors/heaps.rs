@@ -65,6 +65,9 @@ fn shader(arrays: u32) -> Vec<u32> {
     code
 }
 
+/// Binds a heap for the round of this number.
+type Bind<'a, S> = &'a dyn Fn(&DescriptorHeap<S>, u32, vk::CommandBuffer, vk::PipelineLayout);
+
 /// A heap with what binds it.
 struct Bound<'a, S> {
     heap: &'a DescriptorHeap<S>,
@@ -72,7 +75,7 @@ struct Bound<'a, S> {
     /// The binding of storage buffers.
     arrays: u32,
     flags: vk::PipelineCreateFlags,
-    bind: &'a dyn Fn(&DescriptorHeap<S>, u32, vk::CommandBuffer, vk::PipelineLayout),
+    bind: Bind<'a, S>,
 }
 
 /// Round after round, with descriptors that are written while those of the round before are not collected yet.
