@@ -112,7 +112,7 @@ unsafe extern "system" fn properties2(
 }
 
 const DRIVER_NAME: &str = "Sublet simulated device";
-/// The least that Vulkan asks of every device, times four.
+/// What drivers of desktop GPUs have; most of them have more for storage buffers.
 pub(super) const MAX_UNIFORM_BUFFER_RANGE: u32 = 1 << 16;
 pub(super) const MAX_STORAGE_BUFFER_RANGE: u32 = 1 << 30;
 /// `maxComputeWorkGroupCount`, in each direction.
