@@ -1,6 +1,5 @@
 //! One descriptor, as it is written: into a set, or as bytes into a descriptor buffer.
 #![forbid(unsafe_code)]
-#![allow(dead_code, reason = "for heaps and what is bound")]
 
 use std::error::Error;
 use std::fmt;

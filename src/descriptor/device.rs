@@ -229,7 +229,6 @@ impl DescriptorDevice {
     }
 
     /// Takes room for `descriptors` in update-after-bind pools. The error is how many are left.
-    #[allow(dead_code, reason = "for pools and heaps")]
     pub(crate) fn reserve_update_after_bind(&self, descriptors: u64) -> Result<(), u64> {
         let most = self.max_update_after_bind();
         let more = |used: u64| used.checked_add(descriptors).filter(|&sum| sum <= most);
@@ -241,7 +240,6 @@ impl DescriptorDevice {
     }
 
     /// Gives back what [`Self::reserve_update_after_bind`] took.
-    #[allow(dead_code, reason = "for pools and heaps")]
     pub(crate) fn release_update_after_bind(&self, descriptors: u64) {
         self.inner.update_after_bind.fetch_sub(descriptors, Ordering::Relaxed);
     }
@@ -252,7 +250,6 @@ impl DescriptorDevice {
     }
 
     /// The calls.
-    #[allow(dead_code, reason = "for pools and heaps")]
     #[inline]
     pub(crate) fn driver(&self) -> &DescriptorDriver {
         &self.inner.driver

@@ -12,7 +12,6 @@ pub(crate) struct DescriptorFacts {
     /// `maxPerSetDescriptors`.
     pub(crate) max_per_set: u32,
     pub(crate) indexing: vk::PhysicalDeviceDescriptorIndexingProperties<'static>,
-    pub(crate) inline_uniform: vk::PhysicalDeviceInlineUniformBlockProperties<'static>,
     /// `maxPushDescriptors`.
     pub(crate) max_push_descriptors: u32,
     pub(crate) buffer: vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'static>,
@@ -31,14 +30,12 @@ impl DescriptorFacts {
         let mut driver = vk::PhysicalDeviceDriverProperties::default();
         let mut maintenance3 = vk::PhysicalDeviceMaintenance3Properties::default();
         let mut indexing = vk::PhysicalDeviceDescriptorIndexingProperties::default();
-        let mut inline_uniform = vk::PhysicalDeviceInlineUniformBlockProperties::default();
         let mut push = vk::PhysicalDevicePushDescriptorPropertiesKHR::default();
         let mut buffer = vk::PhysicalDeviceDescriptorBufferPropertiesEXT::default();
         let mut all = vk::PhysicalDeviceProperties2::default()
             .push_next(&mut driver)
             .push_next(&mut maintenance3)
             .push_next(&mut indexing)
-            .push_next(&mut inline_uniform)
             .push_next(&mut push)
             .push_next(&mut buffer);
         // SAFETY: the physical device is live, and every structure of the chain is one that extends
@@ -47,14 +44,12 @@ impl DescriptorFacts {
         unsafe { query(physical_device, &mut all) };
         let properties = all.properties;
         indexing.p_next = std::ptr::null_mut();
-        inline_uniform.p_next = std::ptr::null_mut();
         buffer.p_next = std::ptr::null_mut();
         Self {
             properties,
             driver_id: driver.driver_id,
             max_per_set: maintenance3.max_per_set_descriptors,
             indexing,
-            inline_uniform,
             max_push_descriptors: push.max_push_descriptors,
             buffer,
         }
