@@ -319,6 +319,11 @@ fn sets_of_the_program_are_bound_as_they_are_and_give_way_to_what_is_staged_late
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.gpu.calls(BIND), 2, "it is bound");
     assert_eq!(binder.first_unstaged(POINT), None);
+    // They are bound in the next command buffer, too.
+    let commands = kit.commands();
+    binder.begin();
+    commit(&kit, &mut binder, commands, POINT);
+    assert_eq!([0, 1].map(|set| kit.bound(commands, &layout, set)), [Some(given); 2]);
     // Descriptors take its place, and what was staged before the set is not among them.
     binder.stage(POINT, 0, 0, 1, &[storage(b, 512)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);

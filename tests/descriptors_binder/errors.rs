@@ -251,6 +251,7 @@ fn dynamic_buffers_are_bound_with_their_offsets() {
     let mut binder = kit.binder();
     let set = kit.set_layout(&[(0, K::UniformBufferDynamic, 2), (1, K::StorageBuffer, 1)]);
     let layout = kit.pipeline(&[set.clone(), set]);
+    let other = kit.pipeline(&[kit.set_layout(&[(0, K::UniformBufferDynamic, 1)])]);
     let [a, b] = kit.buffers();
     let commands = kit.commands();
     binder.set_layout(POINT, &layout).unwrap();
@@ -275,5 +276,10 @@ fn dynamic_buffers_are_bound_with_their_offsets() {
     binder.stage_dynamic_offset(POINT, 0, 0, 0, 256).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.gpu.calls("vkCmdBindDescriptorSets"), 2);
-    kit.close(binder, vec![layout]);
+    // A set of another layout begins without offsets.
+    binder.set_layout(POINT, &other).unwrap();
+    binder.stage(POINT, 0, 0, 0, &[dynamic(b, 512)]).unwrap();
+    commit(&kit, &mut binder, commands, POINT);
+    assert_eq!(kit.seen(commands, POINT, &other, (0, 0, 0)), Some((b, 512)));
+    kit.close(binder, vec![layout, other]);
 }

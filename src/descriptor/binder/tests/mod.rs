@@ -2,7 +2,7 @@
 
 use ash::vk::{self, Handle as _};
 
-use super::area::Area;
+use super::area::{Area, Made};
 use super::plan::SetPlan;
 use super::writes::for_writes;
 use crate::descriptor::{
@@ -174,6 +174,19 @@ fn acceleration_structures_are_in_the_chain_of_their_write() {
         "{seen:?}"
     );
     assert!(seen.contains(&(1, 0, vk::DescriptorType::STORAGE_BUFFER, 1, vec![1, 16, 64])), "{seen:?}");
+}
+
+/// A null sampler is all zeros, as is what was never staged: it is new all the same.
+#[test]
+fn what_is_staged_for_the_first_time_is_new_whatever_it_is() {
+    let gpu = gpu();
+    let plan = plan(&gpu, &[(0, K::Sampler, 2)]);
+    let mut area = Area::default();
+    stage(&plan, &mut area, 0, 0, &[Descriptor::Sampler(vk::Sampler::from_raw(1))]);
+    area.set_made(Made::Pushed);
+    assert!(area.is_as_made());
+    stage(&plan, &mut area, 0, 1, &[Descriptor::Sampler(vk::Sampler::null())]);
+    assert!(!area.is_as_made());
 }
 
 #[test]
