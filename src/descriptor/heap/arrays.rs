@@ -5,6 +5,7 @@ use ash::vk;
 use super::super::counts::{DescriptorCounts, DescriptorKind};
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
+use super::super::layout::SetLayout;
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
 use super::limits::{self, Wanted};
 use crate::base::cast::narrow;
@@ -23,7 +24,7 @@ pub(super) enum Purpose {
 /// A live layout. Not destroyed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Arrays {
-    layout: vk::DescriptorSetLayout,
+    layout: SetLayout,
     types: Box<[DescriptorKind]>,
     is_one: bool,
     slots: u32,
@@ -52,80 +53,18 @@ impl Arrays {
         }
         let wanted = Wanted { types, slots: info.slots, is_one };
         limits::check(device, &wanted, purpose == Purpose::UpdateAfterBind)?;
-        let mut arrays = Self {
-            layout: vk::DescriptorSetLayout::null(),
-            types: types.into(),
-            is_one,
-            slots: info.slots,
-            transient: info.transient,
-        };
-        arrays.layout = arrays.create_layout(device, info.stages, purpose)?;
-        Ok(arrays)
-    }
-
-    fn create_layout(
-        &self,
-        device: &DescriptorDevice,
-        stages: vk::ShaderStageFlags,
-        purpose: Purpose,
-    ) -> Result<vk::DescriptorSetLayout, CreateHeapError> {
-        let kinds = if self.is_one { &[DescriptorKind::Mutable][..] } else { &self.types };
-        let mut bindings = Vec::with_capacity(kinds.len());
-        for (at, kind) in kinds.iter().enumerate() {
-            let binding = vk::DescriptorSetLayoutBinding::default()
-                .binding(narrow(at))
-                .descriptor_type(kind.to_vk())
-                .descriptor_count(self.slots)
-                .stage_flags(stages);
-            bindings.push(binding);
-        }
-        let set_flags = match purpose {
-            Purpose::UpdateAfterBind => vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
-            Purpose::Classic => vk::DescriptorSetLayoutCreateFlags::empty(),
-            Purpose::Buffer => vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT,
-        };
-        let mut info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(set_flags);
-        let each = vk::DescriptorBindingFlags::UPDATE_AFTER_BIND
-            | vk::DescriptorBindingFlags::PARTIALLY_BOUND
-            | vk::DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING;
-        let flags = vec![each; bindings.len()];
-        let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
-        if purpose == Purpose::UpdateAfterBind {
-            info = info.push_next(&mut flags);
-        }
-        let mutable_types = self.vk_types();
-        let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&mutable_types)];
-        let mut mutable =
-            vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
-        if self.is_one {
-            info = info.push_next(&mut mutable);
-        }
-        let descriptors = self.counts().total();
-        if descriptors > device.driver().facts.max_per_set.into() {
-            // SAFETY: the create-info is valid: see below.
-            let support = unsafe { device.driver().set_layout_support(&info) };
-            if support.is_some_and(|(supported, _)| !supported) {
-                return Err(CreateHeapError::Layout { descriptors });
-            }
-        }
-        // SAFETY: bindings have numbers of their own (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279), the flags are those
-        // of enabled features (VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005
-        // and those after it), and so is the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595):
-        // `create` has asked for them; and there is a flag for each binding.
-        Ok(unsafe { device.driver().create_set_layout(&info) }?)
+        let layout = create_layout(device, &wanted, info.stages, purpose)?;
+        Ok(Self { layout, types: types.into(), is_one, slots: info.slots, transient: info.transient })
     }
 
     /// The types as Vulkan has them.
     pub(super) fn vk_types(&self) -> Vec<vk::DescriptorType> {
-        self.types.iter().map(|kind| kind.to_vk()).collect()
+        vk_types(&self.types)
     }
 
     /// What a set of it takes out of a pool.
     pub(super) fn counts(&self) -> DescriptorCounts {
-        if self.is_one {
-            return DescriptorCounts::new().with(DescriptorKind::Mutable, self.slots);
-        }
-        self.types.iter().fold(DescriptorCounts::new(), |counts, &kind| counts.with(kind, self.slots))
+        self.layout.counts()
     }
 
     /// The binding that a type is written to; `None` if the heap does not hold it.
@@ -137,7 +76,11 @@ impl Arrays {
 
     #[inline]
     pub(super) fn layout(&self) -> vk::DescriptorSetLayout {
-        self.layout
+        self.layout.handle()
+    }
+
+    pub(super) fn set_layout(&self) -> &SetLayout {
+        &self.layout
     }
 
     pub(super) fn types(&self) -> &[DescriptorKind] {
@@ -161,7 +104,7 @@ impl Arrays {
     /// The layout is of this device, and is destroyed once.
     pub(super) unsafe fn destroy(&self, device: &DescriptorDevice) {
         // SAFETY: `create` made it; the rest is the caller's promise.
-        unsafe { device.driver().destroy_set_layout(self.layout) };
+        unsafe { device.driver().destroy_set_layout(self.layout.handle()) };
     }
 }
 
@@ -183,4 +126,75 @@ fn needed_features(types: &[DescriptorKind], is_one: bool, purpose: Purpose) -> 
         }
     }
     needed
+}
+
+/// Makes the layout. Nothing is left on failure.
+fn create_layout(
+    device: &DescriptorDevice,
+    wanted: &Wanted<'_>,
+    stages: vk::ShaderStageFlags,
+    purpose: Purpose,
+) -> Result<SetLayout, CreateHeapError> {
+    let kinds = if wanted.is_one { &[DescriptorKind::Mutable][..] } else { wanted.types };
+    let mut bindings = Vec::with_capacity(kinds.len());
+    for (at, kind) in kinds.iter().enumerate() {
+        let binding = vk::DescriptorSetLayoutBinding::default()
+            .binding(narrow(at))
+            .descriptor_type(kind.to_vk())
+            .descriptor_count(wanted.slots)
+            .stage_flags(stages);
+        bindings.push(binding);
+    }
+    let set_flags = match purpose {
+        Purpose::UpdateAfterBind => vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL,
+        Purpose::Classic => vk::DescriptorSetLayoutCreateFlags::empty(),
+        Purpose::Buffer => vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT,
+    };
+    let mut info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(set_flags);
+    let each = vk::DescriptorBindingFlags::UPDATE_AFTER_BIND
+        | vk::DescriptorBindingFlags::PARTIALLY_BOUND
+        | vk::DescriptorBindingFlags::UPDATE_UNUSED_WHILE_PENDING;
+    let flags = vec![each; bindings.len()];
+    let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
+    if purpose == Purpose::UpdateAfterBind {
+        info = info.push_next(&mut flags);
+    }
+    let mutable_types = vk_types(wanted.types);
+    let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&mutable_types)];
+    let mut mutable = vk::MutableDescriptorTypeCreateInfoEXT::default().mutable_descriptor_type_lists(&lists);
+    if wanted.is_one {
+        info = info.push_next(&mut mutable);
+    }
+    let descriptors = counts(wanted).total();
+    if descriptors > device.driver().facts.max_per_set.into() {
+        // SAFETY: the create-info is valid: see below.
+        let support = unsafe { device.driver().set_layout_support(&info) };
+        if support.is_some_and(|(supported, _)| !supported) {
+            return Err(CreateHeapError::Layout { descriptors });
+        }
+    }
+    // SAFETY: bindings have numbers of their own (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279), the flags are those
+    // of enabled features (VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005
+    // and those after it), and so is the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595):
+    // `create` has asked for them; and there is a flag for each binding.
+    let handle = unsafe { device.driver().create_set_layout(&info) }?;
+    // SAFETY: the layout was made from it.
+    unsafe { SetLayout::new(handle, &info) }.map_err(|_| {
+        // SAFETY: nobody knows of it.
+        unsafe { device.driver().destroy_set_layout(handle) };
+        CreateHeapError::Layout { descriptors }
+    })
+}
+
+/// The types as Vulkan has them.
+fn vk_types(types: &[DescriptorKind]) -> Vec<vk::DescriptorType> {
+    types.iter().map(|kind| kind.to_vk()).collect()
+}
+
+/// What a set takes out of a pool.
+fn counts(wanted: &Wanted<'_>) -> DescriptorCounts {
+    if wanted.is_one {
+        return DescriptorCounts::new().with(DescriptorKind::Mutable, wanted.slots);
+    }
+    wanted.types.iter().fold(DescriptorCounts::new(), |counts, &kind| counts.with(kind, wanted.slots))
 }

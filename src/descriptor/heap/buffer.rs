@@ -7,6 +7,7 @@ use ash::vk;
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
+use super::super::layout::SetLayout;
 use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
 use super::arrays::{Arrays, Purpose};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
@@ -223,6 +224,13 @@ impl BufferStore {
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.arrays.layout()
+    }
+
+    /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
+    #[doc = "\n```no_run\n# use sublet::descriptor::BufferStore;\n# fn look(store: &BufferStore) {\nassert_eq!(store.set_layout().handle(), store.layout());\n# }\n```"]
+    #[must_use]
+    pub fn set_layout(&self) -> &SetLayout {
+        self.arrays.set_layout()
     }
 
     /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.

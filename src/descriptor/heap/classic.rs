@@ -9,6 +9,7 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
+use super::super::layout::SetLayout;
 use super::super::pool::DescriptorPool;
 use super::arrays::{Arrays, Purpose};
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
@@ -197,6 +198,13 @@ impl ClassicStore {
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.arrays.layout()
+    }
+
+    /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
+    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn look(store: &ClassicStore) {\nassert_eq!(store.set_layout().handle(), store.layout());\n# }\n```"]
+    #[must_use]
+    pub fn set_layout(&self) -> &SetLayout {
+        self.arrays.set_layout()
     }
 
     /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.

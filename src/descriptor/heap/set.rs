@@ -6,6 +6,7 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
+use super::super::layout::SetLayout;
 use super::super::pool::{DescriptorPool, DescriptorPoolInfo};
 use super::arrays::{Arrays, Purpose};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
@@ -113,6 +114,13 @@ impl SetStore {
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.arrays.layout()
+    }
+
+    /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
+    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let store = SetStore::new(&device, &HeapCreateInfo::default())?;\nassert_eq!(store.set_layout().handle(), store.layout());\n# unsafe { store.destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[must_use]
+    pub fn set_layout(&self) -> &SetLayout {
+        self.arrays.set_layout()
     }
 
     /// The set, for programs that bind it with others.

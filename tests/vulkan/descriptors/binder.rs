@@ -1,13 +1,15 @@
 //! What a binder binds: by sets, by pushing, and in descriptor buffers.
 
 use ash::vk;
+use sublet::Allocator;
 use sublet::descriptor::{
-    BindPoint, Binder, BinderCreateInfo, BindingModel, DescriptorDevice, DescriptorDeviceCreateInfo,
-    DescriptorFeatures, PipelineLayoutInfo,
+    BindPoint, Binder, BinderCreateInfo, BindingModel, BufferStore, CreateHeapError, Descriptor,
+    DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures, DescriptorHeap, DescriptorKind,
+    HeapArrays, HeapCreateInfo, HeapStore, PipelineLayoutInfo, SetLayout, SetStore,
 };
 use sublet::retire::Clock;
 
-use super::{ADD, Data, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add};
+use super::{ADD, Data, NUMBERS, add_descriptors, add_layout, destroy_layout, show_to_host, simulate_add};
 use crate::support::{Compute, compile};
 use crate::{Bench, on_each_device};
 
@@ -119,5 +121,160 @@ fn what_is_staged_is_pushed_beside_descriptor_buffers() {
         } else {
             println!("{}: skipped, no push descriptors in descriptor buffers", bench.context.device_name());
         }
+    });
+}
+
+/// As the shader of [`ADD`], with the array to read out of a heap: the task says where.
+const ADD_FROM_HEAP: &str = "
+enable wgpu_binding_array;
+struct Task { add: u32, source: u32, b: u32, c: u32 }
+struct Numbers { values: array<u32, 64> }
+@group(0) @binding(0) var<uniform> task: Task;
+@group(0) @binding(1) var<storage, read> unused: array<u32, 64>;
+@group(0) @binding(2) var<storage, read_write> target_: array<u32, 64>;
+@group(1) @binding(0) var<storage, read> heap: binding_array<Numbers, 8>;
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) at: u32) {
+    target_[at] = heap[task.source].values[at] + task.add;
+}";
+
+/// A heap of storage buffers, and how it is staged.
+fn beside_heap<S: HeapStore>(
+    bench: &Bench<'_>,
+    device: &DescriptorDevice,
+    heap: &DescriptorHeap<S>,
+    heap_layout: &SetLayout,
+    stage: impl Fn(&mut Binder<&Allocator>),
+) {
+    if let Some(gpu) = bench.context.gpu() {
+        gpu.set_kernel("main", |kernel| {
+            let task = kernel.buffer(0, 0, 0);
+            let [add, source] = [0, 4].map(|offset| task.read_u32(offset));
+            let (source, target) = (kernel.buffer(1, 0, source), kernel.buffer(0, 2, 0));
+            for at in 0..NUMBERS {
+                target.write_u32(at * 4, source.read_u32(at * 4) + add);
+            }
+        });
+    }
+    let in_buffers = device.model() == BindingModel::Buffer;
+    let mut data = Data::new(bench, 8);
+    let range = heap.allocate(8).unwrap();
+    for array in 0..8 {
+        // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
+        unsafe { heap.write(range, array, &Descriptor::StorageBuffer(data.source(array))) }.unwrap();
+        data.set_task(array, [array + 5, range.index((array * 3) % 8).unwrap(), 0, 0]);
+    }
+    let flags = if in_buffers {
+        vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT
+    } else {
+        vk::DescriptorSetLayoutCreateFlags::empty()
+    };
+    let set = add_layout(bench.context, flags);
+    let pipeline = if in_buffers {
+        vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT
+    } else {
+        vk::PipelineCreateFlags::empty()
+    };
+    let code = compile(ADD_FROM_HEAP).unwrap();
+    let handles = [set.handle(), heap_layout.handle()];
+    let compute = Compute::from_spirv(bench.context, &code, &handles, pipeline).unwrap();
+    let layouts = [set.clone(), heap_layout.clone()];
+    // SAFETY: the layout was made from these two, and all of it outlives the value.
+    let layout = unsafe { PipelineLayoutInfo::new(device, compute.layout, &layouts, &[]) }.unwrap();
+    // SAFETY: the allocator is of the device; each commit is used by the recording whose ticket is flushed next.
+    let mut binder = unsafe { Binder::new(device, bench.allocator, &BinderCreateInfo::default()) }.unwrap();
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    for frame in 0..3 {
+        let ticket = clock.begin_frame(lane, frame % 2);
+        binder.collect(&clock).unwrap();
+        let mut flushed = Ok(());
+        let record = |vulkan: &ash::Device, commands: vk::CommandBuffer| {
+            // SAFETY: the pipeline is one for compute.
+            unsafe { vulkan.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, compute.pipeline) };
+            binder.set_layout(BindPoint::Compute, &layout).unwrap();
+            stage(&mut binder);
+            for task in 0..8 {
+                for (binding, descriptor) in (0..).zip(add_descriptors(&data, task, 0, task)) {
+                    binder.stage(BindPoint::Compute, 0, binding, 0, &[descriptor]).unwrap();
+                }
+                // SAFETY: the buffer is live, the command buffer is being recorded, and nobody else binds anything in it.
+                unsafe { binder.commit(commands, BindPoint::Compute) }.unwrap();
+                // SAFETY: all that the pipeline needs is bound.
+                unsafe { vulkan.cmd_dispatch(commands, 1, 1, 1) };
+            }
+            show_to_host(vulkan, commands);
+            flushed = binder.flush(ticket);
+        };
+        bench.context.submit(record).unwrap();
+        flushed.unwrap();
+        clock.end_frame(ticket);
+        for task in 0..8 {
+            data.expect(task, (task * 3) % 8, task + 5);
+        }
+    }
+    // SAFETY: every submission was waited for.
+    unsafe { binder.destroy() };
+    drop(layout);
+    drop(compute);
+    destroy_layout(bench.context, &set);
+    data.destroy();
+}
+
+fn heap_info() -> HeapCreateInfo<'static> {
+    HeapCreateInfo {
+        slots: 8,
+        types: &[DescriptorKind::StorageBuffer],
+        arrays: HeapArrays::PerType,
+        stages: vk::ShaderStageFlags::COMPUTE,
+        ..Default::default()
+    }
+}
+
+fn device_with(bench: &Bench<'_>, model: BindingModel) -> DescriptorDevice {
+    let info = DescriptorDeviceCreateInfo { model, ..bench.context.descriptor_info() };
+    // SAFETY: the context has made instance and device with what its info says, and outlives what is made from it.
+    unsafe { DescriptorDevice::new(&info) }.unwrap()
+}
+
+#[test]
+fn a_heap_on_one_set_is_bound_beside_what_is_staged() {
+    on_each_device(|bench| {
+        let device = device_with(bench, BindingModel::Sets);
+        match SetStore::new(&device, &heap_info()) {
+            Ok(store) => {
+                let heap = DescriptorHeap::new(store);
+                let set = heap.store().set();
+                let layout = heap.store().set_layout().clone();
+                beside_heap(bench, &device, &heap, &layout, |binder| {
+                    binder.stage_set(BindPoint::Compute, 1, set).unwrap();
+                });
+                // SAFETY: every submission was waited for.
+                unsafe { heap.into_store().destroy() };
+            }
+            Err(CreateHeapError::Unsupported { missing }) => {
+                println!("{}: skipped, no {missing:?}", bench.context.device_name());
+            }
+            Err(error) => panic!("{error}"),
+        }
+    });
+}
+
+#[test]
+fn a_heap_in_a_descriptor_buffer_is_bound_beside_what_is_staged() {
+    on_each_device(|bench| {
+        if !bench.descriptor_features().contains(DescriptorFeatures::DESCRIPTOR_BUFFER) {
+            println!("{}: skipped, no descriptor buffers", bench.context.device_name());
+            return;
+        }
+        let device = device_with(bench, BindingModel::Buffer);
+        let heap = DescriptorHeap::new(BufferStore::new(&device, bench.allocator, &heap_info()).unwrap());
+        let buffer = heap.store().binding_info();
+        let layout = heap.store().set_layout().clone();
+        beside_heap(bench, &device, &heap, &layout, |binder| {
+            binder.stage_buffer(BindPoint::Compute, 1, &buffer, 0).unwrap();
+        });
+        // SAFETY: every submission was waited for.
+        unsafe { heap.into_store().destroy(bench.allocator) }.unwrap();
     });
 }
