@@ -47,3 +47,24 @@ fn layouts_of_the_same_counts_take_turns_in_the_same_pool() {
         done(kit, sets);
     }
 }
+
+/// What is kept for one layout is no loss to another: as many pools as there are live sets to fill them.
+#[test]
+fn sets_that_are_kept_for_a_layout_make_way_before_a_pool_is_made() {
+    let kit = Kit::new();
+    let layouts = [kit.uniform(), kit.uniform()];
+    let sets = kit.sets_in_pools_of(8);
+    let kept = allocate(&sets, &layouts[0]);
+    let gone = [(); 7].map(|()| allocate(&sets, &layouts[0]));
+    for set in gone {
+        free(&sets, set);
+    }
+    let others = [(); 7].map(|()| allocate(&sets, &layouts[1]));
+    assert_eq!(sets.statistics().pools, 1);
+    assert_eq!(kit.gpu.calls("vkFreeDescriptorSets"), 7);
+    for set in others {
+        free(&sets, set);
+    }
+    free(&sets, kept);
+    done(kit, sets);
+}

@@ -1,6 +1,7 @@
 //! The books without a driver. What the driver is told is tested in `tests/descriptors_persistent`.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod buckets;
 mod model;
 
 use ash::vk;
