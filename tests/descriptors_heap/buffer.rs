@@ -214,3 +214,15 @@ fn a_full_heap_is_full() {
     destroy(&rig, heap);
     rig.finish();
 }
+
+/// Else the driver would be asked for the address of another device's buffer.
+#[test]
+fn an_allocator_of_another_device_is_refused() {
+    let (one, other) = (Rig::new(NVIDIA), Rig::new(NVIDIA));
+    let before = (one.gpu.live(), other.gpu.live());
+    let error = BufferStore::new(&one.device, &other.allocator, &small(HeapArrays::Auto)).unwrap_err();
+    assert_eq!(error, CreateHeapError::ForeignAllocator);
+    assert_eq!((one.gpu.live(), other.gpu.live()), before);
+    one.finish();
+    other.finish();
+}

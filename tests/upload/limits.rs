@@ -218,3 +218,40 @@ fn free_pages_give_way_to_a_device_without_memory() {
         rig.finish();
     });
 }
+
+/// A limit and a device without memory, in one call: what gave way to the limit is not counted on again, and no page that was made
+/// just now gives way to the next one.
+#[test]
+fn reserving_takes_back_what_it_made_where_limit_and_device_refuse_at_once() {
+    on_every_profile(|profile| {
+        for refusals in 1..4 {
+            let rig = Rig::new(profile);
+            let mut time = Time::new();
+            let info = UploadArenaCreateInfo { own_pages_kept: 9, ..limited(3) };
+            let mut arena = arena(&rig, &info);
+            arena.allocate(4097, 1).unwrap();
+            arena.flush(time.submitted()).unwrap();
+            time.finish(1);
+            arena.collect(&time.clock);
+            assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (1, 1));
+            // There is room for one page beside the large one, which gives way to the second.
+            for nth in 1..=refusals {
+                rig.gpu.faults().fail_nth("vkAllocateMemory", nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+            }
+            let reserved = arena.reserve(2 * 4096);
+            rig.gpu.faults().clear();
+            arena.validate();
+            if reserved.is_ok() {
+                assert_eq!(arena.statistics().free_pages, 2);
+            }
+            let mut uploads: Vec<_> = (0..3).map(|_| arena.allocate(4096, 1).unwrap().buffer).collect();
+            uploads.sort_unstable();
+            uploads.dedup();
+            assert_eq!(uploads.len(), 3, "a page is given out twice");
+            arena.validate();
+            // SAFETY: nothing was submitted.
+            unsafe { arena.destroy() };
+            rig.finish();
+        }
+    });
+}

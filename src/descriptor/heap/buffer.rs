@@ -120,13 +120,17 @@ impl BufferStore {
     /// Makes the layout and a buffer for it.
     ///
     /// # Errors
-    /// [`CreateHeapError`]: features that are missing, limits, no memory, or the driver's answer. Nothing is left.
+    /// [`CreateHeapError`]: features that are missing, limits, no memory, an allocator of another device, or the driver's answer.
+    /// Nothing is left.
     #[doc = "\n```\n# use sublet::{descriptor::*, sim, Allocator, AllocatorCreateInfo};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;\n// This driver has no descriptor buffers.\nlet error = BufferStore::new(&device, &allocator, &HeapCreateInfo::default()).unwrap_err();\nassert!(matches!(error, CreateHeapError::Unsupported { .. }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn new<T: Threading>(
         device: &DescriptorDevice,
         allocator: &Allocator<T>,
         info: &HeapCreateInfo<'_>,
     ) -> Result<Self, CreateHeapError> {
+        if !device.driver().is_of(allocator.device()) {
+            return Err(CreateHeapError::ForeignAllocator);
+        }
         let properties = &device.driver().facts.buffer;
         let has_combined = info.actual_types().contains(&DescriptorKind::CombinedImageSampler);
         let arrays = Arrays::create(device, info, Purpose::Buffer)?;
@@ -199,9 +203,10 @@ impl BufferStore {
         };
         // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are enabled.
         let (buffer, allocation) = unsafe { allocator.create_buffer(&buffer_info, &wanted) }?;
-        // SAFETY: the buffer is live, made for it, and memory is bound to it.
+        // SAFETY: the buffer is live, of this device (`new` has looked), made for it, and memory is bound to it.
         let found = unsafe { device.driver().buffer_address(buffer) };
-        let mapped = allocation.mapped_pointer();
+        // A driver that asks for less memory than the buffer has bytes is not believed.
+        let mapped = allocation.mapped_pointer().filter(|_| allocation.size() >= size);
         let (address, mapped) = match (found, mapped) {
             (Ok(address), Some(mapped)) if address != 0 => (address, mapped.cast::<u8>()),
             (found, _) => {
@@ -253,7 +258,8 @@ impl BufferStore {
     #[must_use]
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
         let place = self.place(kind).filter(|_| index < self.arrays.slots())?;
-        Some(self.address + widen(place.first) + widen(place.stride) * u64::from(index))
+        // It lies in the buffer. Of a driver for which that overflows every address is nonsense.
+        Some(self.address.wrapping_add(widen(place.first) + widen(place.stride) * u64::from(index)))
     }
 
     #[inline]

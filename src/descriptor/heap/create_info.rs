@@ -243,6 +243,8 @@ pub enum CreateHeapError {
         /// Bytes that its arrays need.
         needed: u64,
     },
+    /// The allocator is of another `VkDevice` than the descriptors.
+    ForeignAllocator,
     /// There is no pool for the set.
     Pool(CreateDescriptorPoolError),
     /// There is no buffer for the descriptors.
@@ -312,6 +314,7 @@ impl fmt::Display for CreateHeapError {
             Self::Absurd { size, needed } => {
                 write!(f, "the device says that the layout has {size} bytes, and its arrays need {needed}")
             }
+            Self::ForeignAllocator => f.write_str("the allocator for the heap's buffer is of another device"),
             Self::Pool(_) => f.write_str("there is no pool for the heap's set"),
             Self::Buffer(_) => f.write_str("there is no buffer for the heap's descriptors"),
             Self::Map(_) => f.write_str("the heap's buffer cannot be written"),

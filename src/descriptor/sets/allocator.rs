@@ -225,8 +225,9 @@ impl<T: Threading> DescriptorAllocator<T> {
         layout: &SetLayout,
         count: u32,
     ) -> Result<Vec<DescriptorSet>, AllocateDescriptorSetError> {
-        let mut sets = Vec::with_capacity(index(count));
         let ask = Ask::new(layout, None)?;
+        // More than that is asked for by mistake, or grows soon enough: a number out of nowhere is not to end the program.
+        let mut sets = Vec::with_capacity(index(count.min(1 << 16)));
         // SAFETY: the caller's own promise.
         let result = unsafe { self.obtain(&ask, count, &mut |set| sets.push(set)) };
         match result {

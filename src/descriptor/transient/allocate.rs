@@ -40,7 +40,7 @@ impl TransientSets {
     /// See [`TransientError`].
     ///
     /// # Safety
-    /// 1. The layout's handle is live.
+    /// 1. The layout's handle is live, and of this value's device (VUID-VkDescriptorSetAllocateInfo-commonparent).
     /// 2. The set is used only by recordings that the ticket of the next [`flush`](Self::flush) stands for: the device does not use it
     ///    after that ticket is done according to the clock of any later [`collect`](Self::collect)
     ///    (VUID-vkResetDescriptorPool-descriptorPool-00313). Nobody uses it after this value is destroyed.

@@ -2,10 +2,16 @@
 
 use ash::vk;
 
+use super::super::driver::Device;
 use super::super::functions::MissingFunction;
 use super::driver::DescriptorDriver;
 
 impl DescriptorDriver {
+    /// Whether both are for the same `VkDevice`.
+    pub(crate) fn is_of(&self, device: &Device) -> bool {
+        self.device == device.device
+    }
+
     /// The first function of VK_EXT_descriptor_buffer that the device does not have.
     pub(crate) fn missing_for_descriptor_buffer(&self) -> Option<MissingFunction> {
         let functions = &self.functions;

@@ -54,6 +54,9 @@ impl Clock {
     /// The frame is submitted. Takes the lane's next value and returns it: one more than the highest that was submitted or
     /// completed. A timeline semaphore may signal it.
     ///
+    /// The order of these calls on a lane is taken for the order of the submissions: threads that submit to one queue hold the lock
+    /// that Vulkan wants for the queue across both. Else a fence would be taken to cover what is submitted only after it.
+    ///
     /// Who needs the value for `vkQueueSubmit` itself calls this just before. Nobody may call [`idle`](Self::idle) in between. If
     /// the submission then fails, the frame is done when a later frame of the lane is, or with [`shutdown`](Self::shutdown).
     ///

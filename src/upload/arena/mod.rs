@@ -222,9 +222,9 @@ impl<A: AllocatorRef> UploadArena<A> {
         if own && self.pages.get(self.current).is_some_and(Page::is_done) {
             self.leave_current();
         }
-        let free = if own { self.pages.free_bytes } else { self.pages.own_free_bytes() };
+        let may_go = |pages: &Pages| if own { pages.free_bytes } else { pages.own_free_bytes() };
         if let Some(memory_limit) = self.policy.memory_limit {
-            let in_use = self.pages.reserved - free;
+            let in_use = self.pages.reserved - may_go(&self.pages);
             if in_use.checked_add(size).is_none_or(|bytes| bytes > memory_limit) {
                 return Err(UploadError::MemoryLimit { memory_limit, in_use, needed: size });
             }
@@ -233,8 +233,10 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
         // SAFETY: condition 1 of `new`; no page has the size zero.
         let made = unsafe { self.pages.create(&self.source, size, own, self.collections) };
+        // Asked once more: some may have given way to the limit, and then pages that are to stay would go in their place.
+        let left = may_go(&self.pages);
         match made.map_err(UploadError::Page) {
-            Err(error) if error.may_pass() && self.pages.trim(&self.source, free) > 0 => {
+            Err(error) if error.may_pass() && self.pages.trim(&self.source, left) > 0 => {
                 // SAFETY: as above.
                 unsafe { self.pages.create(&self.source, size, own, self.collections) }
                     .map_err(UploadError::Page)
