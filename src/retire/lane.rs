@@ -124,8 +124,12 @@ impl Lane {
         let state = std::mem::replace(&mut self.unfinished[at].state, State::Submitted(value));
         self.submitted = self.submitted.max(value);
         if let State::OpenFrame(slot) = state {
-            let frame = self.frame(slot, serial);
-            self.frames[frame].value = self.frames[frame].value.max(value);
+            // Where the slot has begun again, its fence is the later frame's: waiting for it says nothing of this one. The entry
+            // of a slot is kept while its last frame is open.
+            let frame = self.frames.iter_mut().find(|frame| frame.slot == slot && frame.serial == serial);
+            if let Some(frame) = frame {
+                frame.value = frame.value.max(value);
+            }
         }
         self.trim();
         true

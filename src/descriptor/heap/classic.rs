@@ -28,7 +28,8 @@ use crate::device::descriptors::BindTarget;
 ///
 /// Here every slot that a shader's array has must hold a descriptor, whether the shader looks at it or not. So there is a default for
 /// each type, a white texture and a buffer of zeros say, in all slots that nobody has. A slot goes back to it when its range is
-/// retired: what the range described may be destroyed once the ticket is done, as with the other stores.
+/// retired: what the range described may be destroyed once the ticket is done, as with the other stores. So a range is retired after the
+/// last `update` that is to show it: before that, this frame's shaders find the default already.
 ///
 /// Shaders declare an array for each type, each with exactly the heap's size:
 /// `layout(set = 0, binding = 0) uniform texture2D textures[64];`. Without `shaderSampledImageArrayDynamicIndexing` and its

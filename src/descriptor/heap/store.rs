@@ -79,6 +79,7 @@ pub trait HeapStore {
     }
 
     /// The slots belong to nobody from now on: no submission that is made later uses them. Must not call the heap, which is locked.
+    /// Called by the heap, and by nobody else: stores may panic at indices that are not theirs.
     fn retired(&self, indices: Range<u32>) {
         let _ = indices;
     }

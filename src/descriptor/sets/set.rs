@@ -110,7 +110,12 @@ pub struct StaleDescriptorSet {
 
 impl fmt::Display for StaleDescriptorSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the descriptor set was freed or retired, or is of another allocator")
+        let DescriptorSetId { allocator, bucket, slot, generation } = self.id;
+        write!(
+            f,
+            "descriptor set {slot} of bucket {bucket}, generation {generation}, of allocator {allocator} was freed or retired, \
+             or is of another allocator"
+        )
     }
 }
 

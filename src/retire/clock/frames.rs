@@ -14,7 +14,8 @@ impl Clock {
     ///
     /// End the frame with [`end_frame`](Self::end_frame); with [`submit`](Self::submit) if the value is the caller's; or with
     /// [`discard`](Self::discard) if the frame is dropped. If the slot's last frame was not ended, nothing of it is freed: its
-    /// ticket stays open until one of the three is called for it. A `tracing` event warns of that.
+    /// ticket stays open until one of the three is called for it, and the slot's fence is taken for the later frame's. A `tracing`
+    /// event warns of that.
     ///
     /// A clock cannot see whether a fence was waited for. Where the lane has a timeline semaphore as well,
     /// [`completed`](Self::completed) warns if it was not.
@@ -52,7 +53,7 @@ impl Clock {
     }
 
     /// The frame is submitted. Takes the lane's next value and returns it: one more than the highest that was submitted or
-    /// completed. A timeline semaphore may signal it.
+    /// completed. A timeline semaphore may signal it. After [`shutdown`](Self::shutdown) nothing is submitted, and no value taken.
     ///
     /// The order of these calls on a lane is taken for the order of the submissions: threads that submit to one queue hold the lock
     /// that Vulkan wants for the queue across both. Else a fence would be taken to cover what is submitted only after it.

@@ -58,12 +58,28 @@ fn the_same_slot_twice_without_an_end_frees_nothing_early_and_is_said() {
     let said = events(tracing::Level::WARN, || third = clock.begin_frame(lane, 0));
     assert_eq!(said, "", "the second was ended");
     assert!(!clock.is_done(first) && clock.is_done(second));
-    // Ended after all: it is its slot's again.
+    // Ended after all.
     clock.end_frame(first);
     assert!(!clock.is_done(first));
     clock.end_frame(third);
     let _ = clock.begin_frame(lane, 0);
     assert!(clock.is_done(first) && clock.is_done(third));
+    clock.validate();
+}
+
+#[test]
+fn a_frame_that_is_ended_after_its_slot_began_again_is_not_what_the_slots_fence_is_about() {
+    let (clock, lane) = clock_with_lane();
+    let late = clock.begin_frame(lane, 0);
+    let last = clock.begin_frame(lane, 0);
+    clock.end_frame(last); // submitted with the slot's fence
+    clock.end_frame(late); // submitted without
+    let _ = clock.begin_frame(lane, 0);
+    assert!(clock.is_done(last) && !clock.is_done(late));
+    // A later frame's fence covers it.
+    clock.end_frame(clock.begin_frame(lane, 1));
+    let _ = clock.begin_frame(lane, 1);
+    assert!(clock.is_done(late));
     clock.validate();
 }
 

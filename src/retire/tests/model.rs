@@ -82,7 +82,13 @@ impl Model {
     }
 
     fn enter_slot(&mut self, at: usize, slot: u32, value: u64) {
-        let slots = &mut self.model[self.tickets[at].lane].slots;
+        let lane = self.tickets[at].lane;
+        let last = self.tickets.iter().rposition(|ticket| ticket.lane == lane && ticket.slot == Some(slot));
+        // The fence is that of the frame that began last.
+        if last != Some(at) {
+            return;
+        }
+        let slots = &mut self.model[lane].slots;
         match slots.iter_mut().find(|entry| entry.0 == slot) {
             Some(entry) => entry.1 = entry.1.max(value),
             None => slots.push((slot, value)),
