@@ -334,7 +334,7 @@ impl Chain<'_> {
 ///
 /// # Safety
 /// `first` is null, or points to `count` values that live for `'a`.
-unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
+pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
     if first.is_null() || count == 0 {
         return &[];
     }

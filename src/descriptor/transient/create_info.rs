@@ -6,7 +6,7 @@ use std::fmt;
 
 use ash::vk;
 
-use crate::base::cast::index;
+use crate::descriptor::layout::slice;
 use crate::descriptor::{DescriptorCounts, DescriptorKind};
 
 /// How large pools are.
@@ -241,18 +241,6 @@ impl TransientSetsCreateInfo {
         }
         self.mutable_types = all;
     }
-}
-
-/// An array as C has it.
-///
-/// # Safety
-/// `first` is null, or points to `count` values that live for `'a`.
-unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
-    if first.is_null() || count == 0 {
-        return &[];
-    }
-    // SAFETY: the caller's own promise; not null.
-    unsafe { std::slice::from_raw_parts(first, index(count)) }
 }
 
 /// Why a pool's create-info is no template for pools.
