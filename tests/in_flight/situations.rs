@@ -3,7 +3,7 @@
 use ash::vk;
 use sublet::descriptor::BindingModel;
 
-use crate::rig::Rig;
+use crate::rig::{Rig, warnings};
 use crate::subjects::{self, Subject};
 
 type Make = fn(&Rig) -> Box<dyn Subject>;
@@ -97,6 +97,12 @@ fn submissions_are_out_of_order(model: BindingModel, make: Make) {
             rig.submit(0, &recording, vk::Fence::null());
             rig.clock.submit(recording.ticket, value).unwrap();
             subject.collect(&rig);
+            // What is recorded meanwhile would be found in what is executed now.
+            for _ in 0..3 {
+                let ticket = rig.clock.open(lane);
+                rig.record(&mut *subject, ticket);
+                rig.clock.discard(ticket).unwrap();
+            }
             rig.gpu.assert_silent();
             rig.gpu.run_pending();
             rig.clock.completed(lane, value);
@@ -165,14 +171,13 @@ fn the_device_is_lost(model: BindingModel, make: Make) {
     }
     rig.gpu.faults().lose_device();
     // Nobody knows what was executed: nothing comes back.
-    subject.collect(&rig);
-    assert_eq!(Some(rig.objects()), objects);
+    assert_eq!((subject.collect(&rig), Some(rig.objects())), (0, objects));
     assert_ne!(subject.waits(), Some(false));
     // What was being recorded meanwhile is never submitted.
     let ticket = rig.clock.open(lane);
     rig.record(&mut *subject, ticket);
     rig.clock.shutdown();
-    subject.collect(&rig);
+    assert_ne!(subject.collect(&rig), 0);
     assert_ne!(subject.waits(), Some(true));
     rig.gpu.assert_silent();
     subject.destroy(&rig);
@@ -222,6 +227,41 @@ fn one_clock_serves_all_of_them() {
         subject.destroy(&rig);
     }
     rig.finish();
+}
+
+/// Everything that may be dropped at any time. Who makes a `DescriptorAllocator` or a heap's store has promised not to.
+#[test]
+fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
+    let makes: [(BindingModel, Make); 6] = [
+        (BindingModel::Sets, subjects::resources),
+        (BindingModel::Sets, subjects::transient_sets),
+        (BindingModel::Sets, subjects::arena_pages),
+        (BindingModel::Sets, subjects::ring_pieces),
+        (BindingModel::Sets, subjects::binder),
+        (BindingModel::Buffer, subjects::binder),
+    ];
+    for (at, (model, make)) in makes.into_iter().enumerate() {
+        let rig = Rig::new(model);
+        let mut subject = make(&rig);
+        let ticket = rig.clock.open(rig.lanes[0]);
+        let recording = rig.record(&mut *subject, ticket);
+        rig.submit(0, &recording, vk::Fence::null());
+        rig.clock.submit(ticket, 1).unwrap();
+        let said = warnings(|| drop(subject));
+        assert_eq!(said.lines().count(), 1, "{at}: {said}");
+        rig.gpu.assert_silent();
+        rig.gpu.run_pending();
+        rig.check();
+        rig.abandon();
+    }
+    // Where nothing is in flight there is nothing to say.
+    for (at, (model, make)) in makes.into_iter().enumerate() {
+        let rig = Rig::new(model);
+        let subject = make(&rig);
+        let said = warnings(|| drop(subject));
+        assert_eq!(said, "", "{at}");
+        rig.finish();
+    }
 }
 
 macro_rules! subjects {

@@ -17,7 +17,8 @@ pub(crate) trait Subject {
     /// Records the use of something that nothing else uses until the recording's ticket is done.
     fn record(&mut self, rig: &Rig, recording: &mut Recording);
 
-    fn collect(&mut self, rig: &Rig);
+    /// How much came back.
+    fn collect(&mut self, rig: &Rig) -> usize;
 
     /// Whether something waits for a ticket; `None` where that is not told.
     fn waits(&self) -> Option<bool>;
@@ -43,8 +44,8 @@ impl Subject for RetiredResources {
         unsafe { self.retire_buffer(recording.ticket, buffer, memory) };
     }
 
-    fn collect(&mut self, rig: &Rig) {
-        unsafe { RetiredResources::collect(self, &rig.allocator, &rig.clock) }.unwrap();
+    fn collect(&mut self, rig: &Rig) -> usize {
+        unsafe { RetiredResources::collect(self, &rig.allocator, &rig.clock) }.unwrap()
     }
 
     fn waits(&self) -> Option<bool> {
@@ -77,8 +78,8 @@ impl Subject for Transient {
         self.sets.flush(recording.ticket);
     }
 
-    fn collect(&mut self, rig: &Rig) {
-        self.sets.collect(&rig.clock).unwrap();
+    fn collect(&mut self, rig: &Rig) -> usize {
+        self.sets.collect(&rig.clock).unwrap()
     }
 
     fn waits(&self) -> Option<bool> {
@@ -116,9 +117,10 @@ impl Subject for Persistent {
         self.sets.validate();
     }
 
-    fn collect(&mut self, rig: &Rig) {
-        self.sets.collect(&rig.clock);
+    fn collect(&mut self, rig: &Rig) -> usize {
+        let count = self.sets.collect(&rig.clock);
         self.sets.validate();
+        count
     }
 
     fn waits(&self) -> Option<bool> {
@@ -162,8 +164,8 @@ impl Subject for Heap {
         self.heap.retire(recording.ticket, range).unwrap();
     }
 
-    fn collect(&mut self, rig: &Rig) {
-        self.heap.collect(&rig.clock);
+    fn collect(&mut self, rig: &Rig) -> usize {
+        usize::try_from(self.heap.collect(&rig.clock)).unwrap()
     }
 
     fn waits(&self) -> Option<bool> {
@@ -200,9 +202,10 @@ impl Subject for UploadArena<Arc<Allocator>> {
         self.validate();
     }
 
-    fn collect(&mut self, rig: &Rig) {
-        UploadArena::collect(self, &rig.clock);
+    fn collect(&mut self, rig: &Rig) -> usize {
+        let count = UploadArena::collect(self, &rig.clock);
         self.validate();
+        count
     }
 
     fn waits(&self) -> Option<bool> {
@@ -227,9 +230,10 @@ impl Subject for UploadRing<Arc<Allocator>> {
         self.validate();
     }
 
-    fn collect(&mut self, rig: &Rig) {
-        UploadRing::collect(self, &rig.clock);
+    fn collect(&mut self, rig: &Rig) -> usize {
+        let count = UploadRing::collect(self, &rig.clock);
         self.validate();
+        count
     }
 
     fn waits(&self) -> Option<bool> {
@@ -265,9 +269,10 @@ impl Subject for Bound {
         self.binder.validate();
     }
 
-    fn collect(&mut self, rig: &Rig) {
-        self.binder.collect(&rig.clock).unwrap();
+    fn collect(&mut self, rig: &Rig) -> usize {
+        let count = self.binder.collect(&rig.clock).unwrap();
         self.binder.validate();
+        count
     }
 
     fn waits(&self) -> Option<bool> {
