@@ -40,6 +40,27 @@ fn it_grows_by_blocks_and_a_large_request_makes_no_block_larger() {
     rig.finish();
 }
 
+/// A block with as many free slots as are asked for, but none of them next to one another, is not one with room.
+#[test]
+fn free_slots_that_are_not_in_a_row_do_not_count_as_room() {
+    let rig = Rig::new("lavapipe");
+    let mut heap = HostHeap::new(&rig.device, &info(64, 128)).unwrap();
+    let quarters = [(); 4].map(|()| heap.allocate(16).unwrap());
+    for quarter in [quarters[0], quarters[2]] {
+        heap.free(quarter).unwrap();
+    }
+    let half = heap.allocate(32).unwrap();
+    assert_eq!((half.first(), heap.statistics().capacity), (64, 128), "of a second block");
+    assert_eq!(heap.allocate(32).unwrap().first(), 96);
+    // The gaps are not lost.
+    let mut gaps = [(); 2].map(|()| heap.allocate(16).unwrap().first());
+    gaps.sort_unstable();
+    assert_eq!(gaps, [quarters[0].first(), quarters[2].first()]);
+    assert_eq!(heap.statistics().free, 0);
+    drop(heap);
+    rig.finish();
+}
+
 #[test]
 fn what_a_heap_cannot_be_made_of_is_said() {
     let rig = Rig::new("lavapipe");

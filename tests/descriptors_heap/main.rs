@@ -6,6 +6,7 @@ mod classic;
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod common;
 mod host;
+mod kinds;
 mod set;
 mod shader;
 mod threads;

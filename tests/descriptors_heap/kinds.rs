@@ -1,0 +1,41 @@
+//! Heaps of every kind and on every store wait for the device in the same way.
+
+use sublet::descriptor::{
+    BufferStore, DescriptorHeap, HeapCreateInfo, HeapError, HeapKind, HeapStore, RangeError, SetStore,
+};
+
+use crate::common::Rig;
+
+/// `value` is what the submission signals. The document defers what is freed from one of its heaps, and gives the slots of the others to the next one at once.
+fn slots_are_free_when_the_submission_is_done<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, value: u64) {
+    let range = heap.allocate(8).unwrap();
+    let ticket = rig.clock.open(rig.lane);
+    heap.retire(ticket, range).unwrap();
+    assert_eq!(heap.check(range), Err(RangeError::StaleHandle { range }));
+    let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 8 };
+    assert_eq!(heap.allocate(1), Err(full), "recorded");
+    rig.clock.submit(ticket, value).unwrap();
+    rig.clock.completed(rig.lane, value - 1);
+    assert_eq!(heap.collect(&rig.clock), 0);
+    assert_eq!(heap.allocate(1), Err(full), "in flight");
+    rig.clock.completed(rig.lane, value);
+    assert_eq!(heap.collect(&rig.clock), 8);
+    assert_eq!(heap.allocate(8).unwrap().first(), range.first());
+}
+
+#[test]
+fn no_kind_of_heap_gives_away_what_a_submission_still_uses() {
+    for kind in [HeapKind::Resource, HeapKind::Sampler] {
+        let rig = Rig::new("nvidia-h200");
+        let info = HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(kind) };
+        let heap = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+        slots_are_free_when_the_submission_is_done(&rig, &heap, 1);
+        // SAFETY: nothing was submitted.
+        unsafe { heap.into_store().destroy() };
+        let heap = DescriptorHeap::new(BufferStore::new(&rig.device, &rig.allocator, &info).unwrap());
+        slots_are_free_when_the_submission_is_done(&rig, &heap, 2);
+        // SAFETY: nothing was submitted.
+        unsafe { heap.into_store().destroy(&rig.allocator) }.unwrap();
+        rig.finish();
+    }
+}

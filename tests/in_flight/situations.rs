@@ -1,0 +1,309 @@
+//! Each situation with each subject.
+
+use ash::vk;
+use sublet::descriptor::BindingModel;
+
+use crate::rig::{Rig, warnings};
+use crate::subjects::{self, Subject};
+
+type Make = fn(&Rig) -> Box<dyn Subject>;
+
+/// The device has executed everything, and the clock knows: nothing waits.
+fn end(rig: Rig, mut subject: Box<dyn Subject>) {
+    unsafe { rig.vulkan().device_wait_idle() }.unwrap();
+    rig.clock.idle();
+    subject.collect(&rig);
+    assert_ne!(subject.waits(), Some(true), "something waits for ever");
+    rig.check();
+    subject.destroy(&rig);
+    rig.finish();
+}
+
+fn a_slot_is_never_used_again(model: BindingModel, make: Make) {
+    let rig = Rig::new(model);
+    let mut subject = make(&rig);
+    let fences = [(); 3].map(|()| rig.fence());
+    let mut frame = |slot: u32| {
+        let fence = fences[usize::try_from(slot).unwrap()];
+        unsafe { rig.vulkan().wait_for_fences(&[fence], true, u64::MAX) }.unwrap();
+        unsafe { rig.vulkan().reset_fences(&[fence]) }.unwrap();
+        let ticket = rig.clock.begin_frame(rig.lanes[0], slot);
+        subject.collect(&rig);
+        let recording = rig.record(&mut *subject, ticket);
+        rig.submit(0, &recording, fence);
+        rig.clock.end_frame(ticket);
+        rig.gpu.assert_silent();
+        rig.objects()
+    };
+    for number in 0..12 {
+        frame(number % 3);
+    }
+    // Slot 2 does not come again.
+    let mut objects = None;
+    for number in 0..60 {
+        let now = frame(number % 2);
+        if number >= 10 {
+            assert_eq!(*objects.get_or_insert(rig.objects()), now, "frame {number}");
+        }
+    }
+    end(rig, subject);
+}
+
+fn recordings_are_discarded(model: BindingModel, make: Make) {
+    let rig = Rig::new(model);
+    let mut subject = make(&rig);
+    let mut discard = || {
+        let ticket = rig.clock.open(rig.lanes[0]);
+        let recording = rig.record(&mut *subject, ticket);
+        rig.clock.discard(recording.ticket).unwrap();
+        subject.collect(&rig);
+        rig.objects()
+    };
+    let warm = (0..5).map(|_| discard()).last();
+    for _ in 0..40 {
+        assert_eq!(Some(discard()), warm);
+    }
+    // What another recording uses is not touched.
+    let ticket = rig.clock.open(rig.lanes[0]);
+    let recording = rig.record(&mut *subject, ticket);
+    rig.submit(0, &recording, vk::Fence::null());
+    rig.clock.submit(ticket, 1).unwrap();
+    for _ in 0..8 {
+        let ticket = rig.clock.open(rig.lanes[0]);
+        rig.record(&mut *subject, ticket);
+        rig.clock.discard(ticket).unwrap();
+        subject.collect(&rig);
+        rig.gpu.assert_silent();
+        assert_ne!(subject.waits(), Some(false));
+    }
+    end(rig, subject);
+}
+
+fn submissions_are_out_of_order(model: BindingModel, make: Make) {
+    let rig = Rig::new(model);
+    let mut subject = make(&rig);
+    let lane = rig.lanes[0];
+    for round in 0..4_u64 {
+        let mut recordings: Vec<_> = (0..3)
+            .map(|_| {
+                let ticket = rig.clock.open(lane);
+                Some(rig.record(&mut *subject, ticket))
+            })
+            .collect();
+        // The last is submitted and executed before the others are; a fourth is recorded meanwhile.
+        for (value, at) in [(1, 2), (2, 0), (3, 3), (4, 1)] {
+            let recording = recordings[at].take().unwrap();
+            let value = 4 * round + value;
+            rig.submit(0, &recording, vk::Fence::null());
+            rig.clock.submit(recording.ticket, value).unwrap();
+            subject.collect(&rig);
+            // What is recorded meanwhile would be found in what is executed now.
+            for _ in 0..3 {
+                let ticket = rig.clock.open(lane);
+                rig.record(&mut *subject, ticket);
+                rig.clock.discard(ticket).unwrap();
+            }
+            rig.gpu.assert_silent();
+            rig.gpu.run_pending();
+            rig.clock.completed(lane, value);
+            subject.collect(&rig);
+            if at == 2 {
+                let ticket = rig.clock.open(lane);
+                recordings.push(Some(rig.record(&mut *subject, ticket)));
+            }
+            rig.gpu.assert_silent();
+        }
+        assert_ne!(subject.waits(), Some(true));
+    }
+    end(rig, subject);
+}
+
+fn there_are_two_queues(model: BindingModel, make: Make) {
+    let rig = Rig::new(model);
+    let mut subject = make(&rig);
+    let [slow, fast] = rig.lanes;
+    let ticket = rig.clock.open(slow);
+    let recording = rig.record(&mut *subject, ticket);
+    rig.submit(0, &recording, vk::Fence::null());
+    // Its value is below all those that the other queue reaches.
+    rig.clock.submit(ticket, 1).unwrap();
+    let mut warm = None;
+    for value in 1..=12_u64 {
+        let ticket = rig.clock.open(fast);
+        let recording = rig.record(&mut *subject, ticket);
+        rig.submit(1, &recording, vk::Fence::null());
+        rig.clock.submit(ticket, value).unwrap();
+        subject.collect(&rig);
+        rig.gpu.run_pending_on(1);
+        rig.clock.completed(fast, value);
+        subject.collect(&rig);
+        rig.gpu.assert_silent();
+        assert_ne!(subject.waits(), Some(false), "the other queue is not done");
+        if value >= 4 {
+            assert_eq!(*warm.get_or_insert(rig.objects()), rig.objects(), "submission {value}");
+        }
+    }
+    assert_eq!(rig.gpu.pending_submissions(), 1);
+    rig.gpu.run_pending();
+    rig.clock.completed(slow, 1);
+    subject.collect(&rig);
+    assert_ne!(subject.waits(), Some(true));
+    end(rig, subject);
+}
+
+fn the_device_is_lost(model: BindingModel, make: Make) {
+    let rig = Rig::new(model);
+    let mut subject = make(&rig);
+    let lane = rig.lanes[0];
+    let mut objects = None;
+    for value in 1..=4_u64 {
+        let ticket = rig.clock.open(lane);
+        let recording = rig.record(&mut *subject, ticket);
+        rig.submit(0, &recording, vk::Fence::null());
+        rig.clock.submit(ticket, value).unwrap();
+        if value == 1 {
+            rig.gpu.run_pending();
+            rig.clock.completed(lane, 1);
+            subject.collect(&rig);
+        } else {
+            objects = Some(rig.objects());
+        }
+    }
+    rig.gpu.faults().lose_device();
+    // Nobody knows what was executed: nothing comes back.
+    assert_eq!((subject.collect(&rig), Some(rig.objects())), (0, objects));
+    assert_ne!(subject.waits(), Some(false));
+    // What was being recorded meanwhile is never submitted.
+    let ticket = rig.clock.open(lane);
+    rig.record(&mut *subject, ticket);
+    rig.clock.shutdown();
+    assert_ne!(subject.collect(&rig), 0);
+    assert_ne!(subject.waits(), Some(true));
+    rig.gpu.assert_silent();
+    subject.destroy(&rig);
+    rig.finish();
+}
+
+/// Each frame is begun and ended once, and everything knows it from the clock.
+#[test]
+fn one_clock_serves_all_of_them() {
+    let rig = Rig::new(BindingModel::Sets);
+    let makes: [Make; 7] = [
+        subjects::resources,
+        subjects::transient_sets,
+        subjects::persistent_sets,
+        subjects::heap_slots,
+        subjects::arena_pages,
+        subjects::ring_pieces,
+        subjects::binder,
+    ];
+    let mut all = makes.map(|make| make(&rig));
+    let fences = [rig.fence(), rig.fence()];
+    let mut objects = None;
+    for frame in 0..30_u32 {
+        let slot = frame % 2;
+        let fence = fences[usize::try_from(slot).unwrap()];
+        unsafe { rig.vulkan().wait_for_fences(&[fence], true, u64::MAX) }.unwrap();
+        unsafe { rig.vulkan().reset_fences(&[fence]) }.unwrap();
+        let ticket = rig.clock.begin_frame(rig.lanes[0], slot);
+        let last = all.len() - 1;
+        for (at, subject) in all.iter_mut().enumerate() {
+            subject.collect(&rig);
+            let recording = rig.record(&mut **subject, ticket);
+            rig.submit(0, &recording, if at == last { fence } else { vk::Fence::null() });
+        }
+        rig.clock.end_frame(ticket);
+        rig.gpu.assert_silent();
+        if frame >= 10 {
+            assert_eq!(*objects.get_or_insert(rig.objects()), rig.objects(), "frame {frame}");
+        }
+    }
+    unsafe { rig.vulkan().device_wait_idle() }.unwrap();
+    rig.clock.idle();
+    rig.check();
+    for mut subject in all {
+        subject.collect(&rig);
+        assert_ne!(subject.waits(), Some(true));
+        subject.destroy(&rig);
+    }
+    rig.finish();
+}
+
+/// Everything that may be dropped at any time. Who makes a `DescriptorAllocator` or a heap's store has promised not to.
+#[test]
+fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
+    let makes: [(BindingModel, Make); 6] = [
+        (BindingModel::Sets, subjects::resources),
+        (BindingModel::Sets, subjects::transient_sets),
+        (BindingModel::Sets, subjects::arena_pages),
+        (BindingModel::Sets, subjects::ring_pieces),
+        (BindingModel::Sets, subjects::binder),
+        (BindingModel::Buffer, subjects::binder),
+    ];
+    for (at, (model, make)) in makes.into_iter().enumerate() {
+        let rig = Rig::new(model);
+        let mut subject = make(&rig);
+        let ticket = rig.clock.open(rig.lanes[0]);
+        let recording = rig.record(&mut *subject, ticket);
+        rig.submit(0, &recording, vk::Fence::null());
+        rig.clock.submit(ticket, 1).unwrap();
+        let said = warnings(|| drop(subject));
+        assert_eq!(said.lines().count(), 1, "{at}: {said}");
+        rig.gpu.assert_silent();
+        rig.gpu.run_pending();
+        rig.check();
+        rig.abandon();
+    }
+    // Where nothing is in flight there is nothing to say.
+    for (at, (model, make)) in makes.into_iter().enumerate() {
+        let rig = Rig::new(model);
+        let subject = make(&rig);
+        let said = warnings(|| drop(subject));
+        assert_eq!(said, "", "{at}");
+        rig.finish();
+    }
+}
+
+macro_rules! subjects {
+    ($($name:ident: $model:ident, $make:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn come_back_although_a_slot_of_frames_is_never_used_again() {
+                a_slot_is_never_used_again(BindingModel::$model, $make);
+            }
+
+            #[test]
+            fn come_back_when_their_recording_is_discarded() {
+                recordings_are_discarded(BindingModel::$model, $make);
+            }
+
+            #[test]
+            fn are_not_touched_too_early_when_submissions_are_in_another_order() {
+                submissions_are_out_of_order(BindingModel::$model, $make);
+            }
+
+            #[test]
+            fn of_one_queue_are_not_touched_when_another_is_done() {
+                there_are_two_queues(BindingModel::$model, $make);
+            }
+
+            #[test]
+            fn come_back_after_the_device_is_lost_and_not_before_that_is_said() {
+                the_device_is_lost(BindingModel::$model, $make);
+            }
+        }
+    )*};
+}
+
+subjects! {
+    retired_resources: Sets, subjects::resources;
+    transient_sets: Sets, subjects::transient_sets;
+    persistent_sets: Sets, subjects::persistent_sets;
+    slots_of_a_heap: Sets, subjects::heap_slots;
+    pages_of_an_arena: Sets, subjects::arena_pages;
+    pieces_of_a_ring: Sets, subjects::ring_pieces;
+    sets_of_a_binder: Sets, subjects::binder;
+    bytes_of_a_binder: Buffer, subjects::binder;
+}

@@ -1,0 +1,297 @@
+//! What is kept until the device is done with it.
+
+use std::sync::Arc;
+
+use ash::vk;
+use sublet::descriptor::{
+    BindPoint, Binder, BinderCreateInfo, DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorHeap,
+    DescriptorKind, HeapCreateInfo, HeapKind, PipelineLayoutInfo, SetLayout, SetStore, TransientSets,
+    TransientSetsCreateInfo,
+};
+use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
+use sublet::{AllocationCreateInfo, Allocator, MemoryUsage, RetiredResources, Shared};
+
+use crate::rig::{Recording, Rig};
+
+pub(crate) trait Subject {
+    /// Records the use of something that nothing else uses until the recording's ticket is done.
+    fn record(&mut self, rig: &Rig, recording: &mut Recording);
+
+    /// How much came back.
+    fn collect(&mut self, rig: &Rig) -> usize;
+
+    /// Whether something waits for a ticket; `None` where that is not told.
+    fn waits(&self) -> Option<bool>;
+
+    /// The device is idle, or lost.
+    fn destroy(self: Box<Self>, rig: &Rig);
+}
+
+type Pipeline = (vk::PipelineLayout, vk::Pipeline);
+
+fn bind(rig: &Rig, recording: &mut Recording, pipeline: Pipeline, set: vk::DescriptorSet) {
+    let point = vk::PipelineBindPoint::COMPUTE;
+    unsafe { rig.vulkan().cmd_bind_descriptor_sets(recording.commands, point, pipeline.0, 0, &[set], &[]) };
+    rig.look(recording, pipeline, [0, 0]);
+}
+
+impl Subject for RetiredResources {
+    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+        let info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::TRANSFER_DST);
+        let wish = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let (buffer, memory) = unsafe { rig.allocator.create_buffer(&info, &wish) }.unwrap();
+        unsafe { rig.vulkan().cmd_fill_buffer(recording.commands, buffer, 0, 4096, 7) };
+        unsafe { self.retire_buffer(recording.ticket, buffer, memory) };
+    }
+
+    fn collect(&mut self, rig: &Rig) -> usize {
+        unsafe { RetiredResources::collect(self, &rig.allocator, &rig.clock) }.unwrap()
+    }
+
+    fn waits(&self) -> Option<bool> {
+        Some(!self.is_empty())
+    }
+
+    fn destroy(self: Box<Self>, rig: &Rig) {
+        unsafe { self.drain(&rig.allocator) }.unwrap();
+    }
+}
+
+pub(crate) fn resources(_: &Rig) -> Box<dyn Subject> {
+    Box::new(RetiredResources::new())
+}
+
+/// Pools of two, three sets for each recording.
+struct Transient {
+    sets: TransientSets,
+    layout: SetLayout,
+    pipeline: Pipeline,
+}
+
+impl Subject for Transient {
+    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+        for _ in 0..3 {
+            let set = unsafe { self.sets.allocate(&self.layout) }.unwrap();
+            rig.write(set, recording.number);
+            bind(rig, recording, self.pipeline, set);
+        }
+        self.sets.flush(recording.ticket);
+    }
+
+    fn collect(&mut self, rig: &Rig) -> usize {
+        self.sets.collect(&rig.clock).unwrap()
+    }
+
+    fn waits(&self) -> Option<bool> {
+        Some(self.sets.statistics().live_sets > 0)
+    }
+
+    fn destroy(self: Box<Self>, _: &Rig) {
+        unsafe { self.sets.destroy() };
+    }
+}
+
+pub(crate) fn transient_sets(rig: &Rig) -> Box<dyn Subject> {
+    let layout = rig.set_layout();
+    let pipeline = rig.pipeline(layout.handle());
+    let size = vk::DescriptorPoolSize { ty: vk::DescriptorType::STORAGE_BUFFER, descriptor_count: 2 };
+    let flags = vk::DescriptorPoolCreateFlags::empty();
+    let info = TransientSetsCreateInfo::from_sizes(2, &[size], flags).unwrap();
+    Box::new(Transient { sets: TransientSets::new(&rig.device, &info).unwrap(), layout, pipeline })
+}
+
+struct Persistent {
+    sets: DescriptorAllocator<Shared>,
+    layout: SetLayout,
+    pipeline: Pipeline,
+}
+
+impl Subject for Persistent {
+    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+        for _ in 0..3 {
+            let set = unsafe { self.sets.allocate(&self.layout) }.unwrap();
+            rig.write(set.handle(), recording.number);
+            bind(rig, recording, self.pipeline, set.handle());
+            unsafe { self.sets.retire(recording.ticket, set) }.unwrap();
+        }
+        self.sets.validate();
+    }
+
+    fn collect(&mut self, rig: &Rig) -> usize {
+        let count = self.sets.collect(&rig.clock);
+        self.sets.validate();
+        count
+    }
+
+    fn waits(&self) -> Option<bool> {
+        Some(self.sets.statistics().retired_sets > 0)
+    }
+
+    fn destroy(self: Box<Self>, _: &Rig) {
+        assert_eq!(self.sets.destroy(), []);
+    }
+}
+
+pub(crate) fn persistent_sets(rig: &Rig) -> Box<dyn Subject> {
+    let layout = rig.set_layout();
+    let pipeline = rig.pipeline(layout.handle());
+    let info = DescriptorAllocatorCreateInfo {
+        first_sets: 4,
+        max_sets: 4,
+        ..DescriptorAllocatorCreateInfo::new(&rig.device)
+    };
+    Box::new(Persistent { sets: unsafe { DescriptorAllocator::new(&info) }, layout, pipeline })
+}
+
+/// Room for 16 recordings: one that never came back would be found.
+struct Heap {
+    heap: DescriptorHeap<SetStore>,
+    binding: u32,
+    pipeline: Pipeline,
+}
+
+impl Subject for Heap {
+    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+        let range = self.heap.allocate(3).unwrap();
+        let frame = self.heap.allocate_transient(recording.ticket, 1).unwrap();
+        let store = self.heap.store();
+        let point = vk::PipelineBindPoint::COMPUTE;
+        unsafe { store.cmd_bind(recording.commands, point, self.pipeline.0, 0) };
+        for (range, slot) in [(range, 0), (range, 1), (range, 2), (frame, 0)] {
+            unsafe { self.heap.write(range, slot, &rig.descriptor(recording.number)) }.unwrap();
+            rig.look(recording, self.pipeline, [self.binding, range.index(slot).unwrap()]);
+        }
+        self.heap.retire(recording.ticket, range).unwrap();
+    }
+
+    fn collect(&mut self, rig: &Rig) -> usize {
+        usize::try_from(self.heap.collect(&rig.clock)).unwrap()
+    }
+
+    fn waits(&self) -> Option<bool> {
+        Some(self.heap.statistics().free < self.heap.statistics().capacity)
+    }
+
+    fn destroy(self: Box<Self>, _: &Rig) {
+        unsafe { self.heap.into_store().destroy() };
+    }
+}
+
+pub(crate) fn heap_slots(rig: &Rig) -> Box<dyn Subject> {
+    let info = HeapCreateInfo { slots: 64, transient: 16, ..HeapCreateInfo::new(HeapKind::Resource) };
+    let store = SetStore::new(&rig.device, &info).unwrap();
+    let binding = store.binding(DescriptorKind::StorageBuffer).unwrap();
+    let pipeline = rig.pipeline(store.layout());
+    Box::new(Heap { heap: DescriptorHeap::new(store), binding, pipeline })
+}
+
+/// A kilobyte that begins with the recording's number.
+fn bytes(recording: &Recording) -> Vec<u8> {
+    let mut bytes = vec![0xAB; 1024];
+    bytes[..4].copy_from_slice(&recording.number.to_ne_bytes());
+    bytes
+}
+
+impl Subject for UploadArena<Arc<Allocator>> {
+    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+        for _ in 0..3 {
+            let upload = self.write(&bytes(recording), 4).unwrap();
+            rig.copy(recording, &upload);
+        }
+        self.flush(recording.ticket).unwrap();
+        self.validate();
+    }
+
+    fn collect(&mut self, rig: &Rig) -> usize {
+        let count = UploadArena::collect(self, &rig.clock);
+        self.validate();
+        count
+    }
+
+    fn waits(&self) -> Option<bool> {
+        Some(self.statistics().pages_in_flight > 0)
+    }
+
+    fn destroy(self: Box<Self>, _: &Rig) {
+        unsafe { UploadArena::destroy(*self) };
+    }
+}
+
+pub(crate) fn arena_pages(rig: &Rig) -> Box<dyn Subject> {
+    let info = UploadArenaCreateInfo { page_size: 2048, idle_collects: None, ..Default::default() };
+    Box::new(unsafe { UploadArena::new(Arc::clone(&rig.allocator), &info) }.unwrap())
+}
+
+impl Subject for UploadRing<Arc<Allocator>> {
+    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+        let upload = self.write(&bytes(recording), 4).unwrap();
+        rig.copy(recording, &upload);
+        self.finish(recording.ticket).unwrap();
+        self.validate();
+    }
+
+    fn collect(&mut self, rig: &Rig) -> usize {
+        let count = UploadRing::collect(self, &rig.clock);
+        self.validate();
+        count
+    }
+
+    fn waits(&self) -> Option<bool> {
+        Some(self.statistics().pieces > 0)
+    }
+
+    fn destroy(self: Box<Self>, _: &Rig) {
+        unsafe { UploadRing::destroy(*self) };
+    }
+}
+
+/// Room for 16 recordings.
+pub(crate) fn ring_pieces(rig: &Rig) -> Box<dyn Subject> {
+    let info = UploadRingCreateInfo::new(16 << 10);
+    Box::new(unsafe { UploadRing::new(Arc::clone(&rig.allocator), &info) }.unwrap())
+}
+
+struct Bound {
+    binder: Binder<Arc<Allocator>>,
+    layout: PipelineLayoutInfo,
+    pipeline: Pipeline,
+}
+
+impl Subject for Bound {
+    fn record(&mut self, rig: &Rig, recording: &mut Recording) {
+        for _ in 0..3 {
+            let descriptor = rig.descriptor(recording.number);
+            self.binder.stage(BindPoint::Compute, 0, 0, 0, &[descriptor]).unwrap();
+            unsafe { self.binder.commit(recording.commands, BindPoint::Compute) }.unwrap();
+            rig.look(recording, self.pipeline, [0, 0]);
+        }
+        self.binder.flush(recording.ticket).unwrap();
+        self.binder.validate();
+    }
+
+    fn collect(&mut self, rig: &Rig) -> usize {
+        let count = self.binder.collect(&rig.clock).unwrap();
+        self.binder.validate();
+        count
+    }
+
+    fn waits(&self) -> Option<bool> {
+        None
+    }
+
+    fn destroy(self: Box<Self>, _: &Rig) {
+        unsafe { self.binder.destroy() };
+        drop(self.layout);
+    }
+}
+
+/// Whatever the rig's model is: sets or descriptor buffers.
+pub(crate) fn binder(rig: &Rig) -> Box<dyn Subject> {
+    let sets = [rig.set_layout()];
+    let pipeline = rig.pipeline(sets[0].handle());
+    let layout = unsafe { PipelineLayoutInfo::new(&rig.device, pipeline.0, &sets, &[Rig::RANGE]) }.unwrap();
+    let info = BinderCreateInfo { page_size: 256, ..BinderCreateInfo::default() };
+    let mut binder = unsafe { Binder::new(&rig.device, Arc::clone(&rig.allocator), &info) }.unwrap();
+    binder.set_layout(BindPoint::Compute, &layout).unwrap();
+    Box::new(Bound { binder, layout, pipeline })
+}
