@@ -166,3 +166,27 @@ fn copy_bytes(bencher: Bencher<'_, '_>) {
     // SAFETY: as above.
     unsafe { gpu.device().destroy_sampler(sampler, None) };
 }
+
+/// Freeing a slot between two free ones, of which there are few or many: as long in either case.
+#[divan::bench(args = [256, 65_536], sample_count = 20, sample_size = 1)]
+fn free_and_join(bencher: Bencher<'_, '_>, slots: u32) {
+    let fragmented = || {
+        let heap = DescriptorHeap::<_, Local>::new_in(Nothing);
+        let ranges: Vec<_> = (0..slots).map(|_| heap.allocate(1).unwrap()).collect();
+        let (first, second): (Vec<_>, Vec<_>) = ranges.into_iter().partition(|range| range.first() % 2 == 0);
+        for range in first {
+            // SAFETY: there is no device.
+            unsafe { heap.free_now(range) }.unwrap();
+        }
+        (heap, second)
+    };
+    let free_all = |(heap, ranges): (DescriptorHeap<Nothing, Local>, Vec<_>)| {
+        for range in ranges {
+            // SAFETY: there is no device.
+            unsafe { heap.free_now(black_box(range)) }.unwrap();
+        }
+        assert_eq!(heap.largest_free(), heap.statistics().capacity);
+        heap
+    };
+    bencher.counter(ItemsCount::new(slots / 2)).with_inputs(fragmented).bench_local_values(free_all);
+}

@@ -191,25 +191,6 @@ fn what_is_freed_is_joined_with_what_is_free_before_and_behind() {
     }
 }
 
-/// The document looks through all free ranges for each neighbour that is joined: here that would be some 500 times as long.
-#[test]
-fn what_a_free_takes_does_not_grow_with_the_number_of_free_ranges() {
-    let time = |count: u32| {
-        let mut slots = Slots::new(1, count, 0);
-        let ranges: Vec<_> = (0..count).map(|_| slots.allocate(1).unwrap()).collect();
-        let (first, second): (Vec<_>, Vec<_>) = ranges.into_iter().partition(|range| range.first() % 2 == 0);
-        first.into_iter().for_each(|range| slots.free(range).unwrap());
-        let start = std::time::Instant::now();
-        second.iter().for_each(|&range| slots.free(range).unwrap());
-        let taken = start.elapsed();
-        assert_eq!(slots.largest_free(), count);
-        taken * 1_000 / (count / 2)
-    };
-    let best = |count| (0..5).map(|_| time(count)).min().unwrap();
-    let (few, many) = (best(1 << 8), best(1 << 17));
-    assert!(many < 40 * few, "a thousand take {many:?} among many, {few:?} among few");
-}
-
 #[test]
 fn enough_slots_that_are_not_in_a_row_are_told_apart_from_too_few() {
     let mut slots = Slots::new(1, 1_024, 0);
