@@ -93,6 +93,32 @@ fn what_was_retired_is_in_no_copy_that_is_bound_afterwards() {
     rig.finish();
 }
 
+/// Else a copy whose turn comes later would be told of something that is gone by then.
+#[test]
+fn what_a_frame_had_for_itself_is_in_no_copy_that_is_updated_after_it_was_collected() {
+    let rig = Rig::new("lavapipe");
+    let heap = heap(&rig, 3);
+    assert_eq!((update(&heap, 0), update(&heap, 1), update(&heap, 2)), (16, 16, 16));
+    let frame = rig.clock.open(rig.lane);
+    let range = heap.allocate_transient(frame, 2).unwrap();
+    // SAFETY: the buffer is live.
+    let index = unsafe { heap.write(range, 1, &rig.storage(2)) }.unwrap();
+    assert_eq!((index, update(&heap, 0)), (7, 1));
+    assert_eq!(shown(&rig, &heap, 0)[7], Some(2));
+    rig.clock.submit(frame, 1).unwrap();
+    assert_eq!(heap.collect(&rig.clock), 0);
+    assert_eq!((update(&heap, 1), shown(&rig, &heap, 1)[7]), (1, Some(2)), "the frame may be running");
+    rig.clock.completed(rig.lane, 1);
+    assert_eq!(heap.collect(&rig.clock), 2);
+    for copy in 0..3 {
+        update(&heap, copy);
+        assert_eq!(shown(&rig, &heap, copy), somes([4; 8]), "copy {copy}");
+    }
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+    rig.finish();
+}
+
 #[test]
 fn copies_are_written_while_other_frames_are_running() {
     let rig = Rig::new("lavapipe");

@@ -1,6 +1,7 @@
 //! Arenas and rings at random, beside a plain list of what is live: no two uploads overlap, everything is aligned and inside of
 //! its buffer, and the figures add up. Recordings of three lanes are done in any order.
 
+use ash::vk;
 use sublet::retire::{Clock, LaneId, Ticket};
 use sublet::upload::{RingError, Upload, UploadArenaCreateInfo, UploadError, UploadRingCreateInfo};
 
@@ -152,6 +153,76 @@ fn arenas_agree_with_a_list_of_what_is_live() {
             assert_eq!((statistics.used, statistics.padding, statistics.tail), (0, 0, 0));
             assert_eq!(statistics.pages_in_flight, 0);
             rig.validate();
+            drop(arena);
+            rig.finish();
+        }
+    });
+}
+
+/// Whatever the driver refuses, and however often in one call.
+#[test]
+fn arenas_agree_with_the_list_where_the_device_refuses() {
+    const CALLS: [&str; 4] =
+        ["vkAllocateMemory", "vkCreateBuffer", "vkBindBufferMemory", "vkFlushMappedMemoryRanges"];
+    on_every_profile(|profile| {
+        for seed in 0..6 {
+            let rig = Rig::new(profile);
+            let mut random = Random::new(seed);
+            let info = UploadArenaCreateInfo {
+                share_pages: seed % 2 == 0,
+                memory_limit: (seed >= 2).then_some((4 + 4 * seed) * 4096),
+                own_pages_kept: 1 + seed as u32,
+                pages_kept: 1,
+                idle_collects: Some(3),
+                ..small(4096)
+            };
+            let mut arena = arena(&rig, &info);
+            let (mut lanes, mut live) = (Lanes::new(), Live::default());
+            for _ in 0..steps() / 2 {
+                let refuses = random.below(4) == 0;
+                if refuses {
+                    let (call, first) = (random.pick(&CALLS), random.below(3));
+                    for nth in first..=first + random.below(3) {
+                        rig.gpu.faults().fail_nth(call, nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+                    }
+                }
+                match random.below(20) {
+                    0..=8 => {
+                        let bits = random.pick(&[10, 12, 14]);
+                        let (size, alignment) = (random.size(bits), 1 << random.below(12));
+                        if let Ok(upload) = arena.allocate(size, alignment) {
+                            live.enter(&lanes, upload, size, alignment);
+                        }
+                    }
+                    9 | 10 => {
+                        let ticket = lanes.ticket(&mut random);
+                        if arena.flush(ticket).is_ok() {
+                            live.name(ticket);
+                        }
+                    }
+                    11 | 12 => drop(arena.collect(&lanes.clock)),
+                    13 => drop(arena.trim()),
+                    14..=16 => {
+                        let bytes = random.below(6 * 4096);
+                        if arena.reserve(bytes).is_ok() {
+                            let statistics = arena.statistics();
+                            assert!(statistics.free + statistics.rest >= bytes, "{statistics:?}");
+                        }
+                    }
+                    _ => lanes.go_on(&mut random),
+                }
+                rig.gpu.faults().clear();
+                arena.validate();
+                let statistics = arena.statistics();
+                assert!(statistics.reserved <= info.memory_limit.unwrap_or(u64::MAX));
+                assert!(statistics.used >= live.bytes(&lanes));
+                assert_eq!(rig.gpu.live().buffers, statistics.pages as u64);
+            }
+            lanes.end();
+            arena.flush(lanes.ticket(&mut random)).unwrap();
+            lanes.end();
+            arena.collect(&lanes.clock);
+            assert_eq!(arena.statistics().used, 0);
             drop(arena);
             rig.finish();
         }

@@ -31,6 +31,9 @@ use crate::device::descriptors::BindTarget;
 /// retired: what the range described may be destroyed once the ticket is done, as with the other stores. So a range is retired after the
 /// last `update` that is to show it: before that, this frame's shaders find the default already.
 ///
+/// Slots of frames ([`allocate_transient`](super::DescriptorHeap::allocate_transient)) go back when they are collected. Frames that
+/// were updated until then have seen them, whether they use them or not: what they describe may be destroyed once those are done, too.
+///
 /// Shaders declare an array for each type, each with exactly the heap's size:
 /// `layout(set = 0, binding = 0) uniform texture2D textures[64];`. Without `shaderSampledImageArrayDynamicIndexing` and its
 /// kin indices must be constant, and they must not differ within a draw in any case. Devices of this kind allow few descriptors

@@ -236,7 +236,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// Frees the slots of ranges whose tickets are done, and says how many those are. Once a frame, say.
     #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.collect(&Clock::new()), 0);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn collect(&self, clock: &Clock) -> u32 {
-        self.slots.lock().collect(clock)
+        // As in `retire`: the ranges of frames end here.
+        self.slots.lock().collect(clock, |ended| self.store.retired(ended))
     }
 
     /// The largest count that [`allocate`](Self::allocate) grants now.

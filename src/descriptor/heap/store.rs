@@ -78,7 +78,8 @@ pub trait HeapStore {
         Err(HeapWriteError::Unlike { from: crate::base::cast::widen(bytes.len()), to: 0 })
     }
 
-    /// The slots belong to nobody from now on: no submission that is made later uses them. Must not call the heap, which is locked.
+    /// The slots belong to nobody from now on: no submission that is made later uses them. Ranges of frames are told of when they are
+    /// collected. Must not call the heap, which is locked.
     /// Called by the heap, and by nobody else: stores may panic at indices that are not theirs.
     fn retired(&self, indices: Range<u32>) {
         let _ = indices;

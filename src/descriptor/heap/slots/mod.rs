@@ -16,6 +16,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use super::error::{HeapError, RangeError};
 use super::range::DescriptorRange;
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
@@ -256,21 +258,29 @@ impl Slots {
         Ok(())
     }
 
-    /// Frees what the clock says is done, and says how many slots those are.
-    pub(super) fn collect(&mut self, clock: &Clock) -> u32 {
+    /// Frees what the clock says is done, and says how many slots those are. `ended` is told of the ranges of frames, which end only
+    /// here.
+    pub(super) fn collect(&mut self, clock: &Clock, mut ended: impl FnMut(Range<u32>)) -> u32 {
         if self.queue.is_empty() {
             return 0;
         }
-        let (mut books, queue) = self.split();
+        let (mut books, queue, retiring) = self.split();
         let mut freed = 0;
-        queue.collect(clock, |first| freed += books.release(first));
-        self.retiring -= freed;
+        queue.collect(clock, |first| {
+            let slots = books.release(first);
+            // All is in order whatever `ended` does.
+            *retiring -= slots;
+            freed += slots;
+            if first >= books.lasting {
+                ended(first..first + slots);
+            }
+        });
         freed
     }
 
-    fn split(&mut self) -> (Books<'_>, &mut Retire<u32>) {
-        let Self { engine, ring, slots, lasting, queue, .. } = self;
-        (Books { engine, ring, slots, lasting: *lasting }, queue)
+    fn split(&mut self) -> (Books<'_>, &mut Retire<u32>, &mut u32) {
+        let Self { engine, ring, slots, lasting, queue, retiring, .. } = self;
+        (Books { engine, ring, slots, lasting: *lasting }, queue, retiring)
     }
 
     fn books(&mut self) -> Books<'_> {
