@@ -82,7 +82,7 @@ fn descriptors_are_bytes_in_one_bound_buffer() {
     }
 }
 
-/// In the document a switch of heaps marks every table of the root signature stale, and copies handles that were never staged.
+/// In a well-known Direct3D 12 sample a switch of heaps marks every table of the root signature stale, and copies handles that were never staged.
 #[test]
 fn another_page_takes_all_that_is_staged_and_nothing_that_never_was() {
     for name in GPUS {

@@ -147,7 +147,7 @@ fn a_large_upload_does_not_cost_the_rest_of_a_page_that_has_just_been_begun() {
     rig.finish();
 }
 
-/// The document's arena takes, then makes, another page at each call that fails.
+/// The arena of a well-known Direct3D 12 sample takes, then makes, another page at each call that fails.
 #[test]
 fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
     on_every_profile(|profile| {
