@@ -59,6 +59,8 @@ use self::slots::{DEAD, FREE, HEADER, STATE_SHIFT, Slots, USED};
 use super::{BadKey, Chunk, Freed, Key, NotEmpty, RegionError, RegionId, Span, Tag, Usage};
 use crate::base::cast::{index, narrow};
 
+#[cfg(test)]
+pub(super) use self::slots::LOOKS;
 pub(super) use self::slots::{DEAD_A, Node};
 pub(super) use self::warm::Vacated;
 

@@ -10,6 +10,19 @@ pub(super) const DEAD: u32 = 1;
 pub(super) const USED: u32 = 2;
 pub(super) const HEADER: u32 = 3;
 
+#[cfg(test)]
+thread_local! {
+    /// Nodes that this thread has looked at: what tests of promised costs count.
+    pub(in crate::metadata) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// A node is looked at.
+#[inline]
+fn look() {
+    #[cfg(test)]
+    LOOKS.set(LOOKS.get() + 1);
+}
+
 /// Indices stay below the state bits.
 const MAX_SLOTS: u32 = 1 << STATE_SHIFT;
 
@@ -69,11 +82,13 @@ impl Slots {
 
     #[inline]
     pub(super) fn get(&self, slot: u32) -> &Node {
+        look();
         &self.nodes[index(slot)]
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, slot: u32) -> &mut Node {
+        look();
         &mut self.nodes[index(slot)]
     }
 

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::*;
+use crate::metadata::chunks::LOOKS;
 use crate::metadata::tlsf::bins::LARGEST_LOOKS;
 use crate::metadata::tlsf::search::{HARD_LOOKS, LOW_LOOKS};
 
@@ -453,4 +454,28 @@ fn the_largest_chunk_is_found_in_a_fixed_number_of_looks() {
         assert_eq!(tlsf.largest_free(), if exact { 129 } else { 128 }, "after {freed}");
     }
     tlsf.validate();
+}
+
+/// The neighbours are known, and so are their places in the lists: nothing is looked for.
+#[test]
+fn a_free_looks_at_a_few_chunks_however_many_are_free() {
+    let looks_of = |chunks: u64| {
+        let mut tlsf = Tlsf::exact(chunks);
+        tlsf.add_region(&chunks).unwrap();
+        let keys: Vec<Key> = (0..chunks).map(|_| tlsf.allocate(&Request::new(1, 1)).unwrap().0).collect();
+        let is_even = |key: &Key| tlsf.span(*key).unwrap().offset % 2 == 0;
+        let (even, odd): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_even);
+        for key in even {
+            tlsf.free(key).unwrap();
+        }
+        // Each of these is joined with a free one on either side.
+        let most = odd.into_iter().map(|key| {
+            let before = LOOKS.get();
+            tlsf.free(key).unwrap();
+            LOOKS.get() - before
+        });
+        most.max().unwrap()
+    };
+    let (few, many) = (looks_of(16), looks_of(1 << 14));
+    assert!(few > 0 && many <= few + 8, "{few} looks among few, {many} among many");
 }
