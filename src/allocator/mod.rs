@@ -1,6 +1,7 @@
 //! The allocator: default vectors, pools, and the way of an allocation through them.
 
 mod alias;
+mod allocate;
 mod bind;
 mod create_info;
 mod debug;
@@ -28,13 +29,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use ash::vk;
 
-use crate::allocation::{Allocation, AllocationInfo, FreeError, Leak, ResourceKind, allocation_flags};
+use crate::allocation::{Allocation, AllocationInfo, Leak, allocation_flags};
 use crate::base::append_table::AppendTable;
 use crate::base::sync::{Local, Mutex, Shared, Threading};
 use crate::blocks::{BlockVector, Budgets, DeviceContext};
-use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags};
-use crate::device::{BufferOrImage, Device, DeviceSettings, Requirements};
-use crate::error::{AllocatePagesError, AllocationError, CreateAllocatorError, ForeignHandle};
+use crate::create_info::AllocatorCreateFlags;
+use crate::device::{Device, DeviceSettings};
+use crate::error::{CreateAllocatorError, ForeignHandle};
 use crate::memory_type::{self, MemoryTypeTable};
 
 use debug::DebugState;
@@ -257,217 +258,6 @@ impl<T: Threading> Allocator<T> {
         });
         inner.activate_defaults(info);
         Ok(Self { inner })
-    }
-
-    /// Allocates memory that is not for a resource that the allocator knows.
-    ///
-    /// # Errors
-    /// See [`AllocationError`]. The three `Auto` usages need to know the resource: use
-    /// [`Self::allocate_memory_for_buffer`] or [`Self::create_buffer`] with them.
-    ///
-    /// # Complexity
-    /// O(1) while a block has room, and for [`STRATEGY_MIN_OFFSET`](crate::AllocationCreateFlags::STRATEGY_MIN_OFFSET) O(log n).
-    /// The driver is called where no block has room, where the memory becomes the allocation's own, and where a block has to be
-    /// mapped.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly))?;
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub fn allocate_memory(
-        &self,
-        requirements: &vk::MemoryRequirements,
-        info: &AllocationCreateInfo<'_>,
-    ) -> Result<Allocation, AllocationError> {
-        self.allocate(|| Resource::unknown(Requirements::from(requirements)), info)
-    }
-
-    /// Allocates memory for a resource that the program makes and binds itself, whose requirements it has asked for already.
-    ///
-    /// The kind decides what may be beside it: with [`ResourceKind::Unknown`], as [`Self::allocate_memory`] has it, whole pages of
-    /// `bufferImageGranularity` are taken, with [`ResourceKind::Buffer`] and [`ResourceKind::ImageLinear`] just the bytes.
-    ///
-    /// # Errors
-    /// As [`Self::allocate_memory`].
-    ///
-    /// # Safety
-    /// Only resources of this kind are bound to the memory.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
-    /// let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
-    /// // SAFETY: only a buffer will be bound to it.
-    /// let allocation = unsafe { allocator.allocate_memory_of_kind(&requirements, ResourceKind::Buffer, &info) }?;
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub unsafe fn allocate_memory_of_kind(
-        &self,
-        requirements: &vk::MemoryRequirements,
-        kind: ResourceKind,
-        info: &AllocationCreateInfo<'_>,
-    ) -> Result<Allocation, AllocationError> {
-        self.allocate(|| Resource::of_kind(Requirements::from(requirements), kind), info)
-    }
-
-    /// Allocates several pieces of memory, each with its own requirements: all of them, or none.
-    ///
-    /// `infos` has one element for each of `requirements`, or one that is for all.
-    ///
-    /// # Errors
-    /// [`AllocatePagesError`] names the element that failed; nothing stays allocated.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let small = vk::MemoryRequirements { size: 4096, alignment: 4096, memory_type_bits: !0 };
-    /// let large = vk::MemoryRequirements { size: 65_536, ..small };
-    /// let pages = allocator.allocate_memory_pages(&[small, large], &[AllocationCreateInfo::default()])?;
-    /// assert_eq!(pages[1].size(), 65_536);
-    /// for page in pages {
-    ///     // SAFETY: nothing was ever bound to it.
-    ///     unsafe { allocator.free_memory(page) }?;
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub fn allocate_memory_pages(
-        &self,
-        requirements: &[vk::MemoryRequirements],
-        infos: &[AllocationCreateInfo<'_>],
-    ) -> Result<Vec<Allocation>, AllocatePagesError> {
-        if infos.len() != 1 && infos.len() != requirements.len() {
-            return Err(AllocatePagesError::Lengths {
-                requirements: requirements.len(),
-                create_infos: infos.len(),
-            });
-        }
-        let mut pages = Vec::with_capacity(requirements.len());
-        for ((index, requirements), info) in requirements.iter().enumerate().zip(infos.iter().cycle()) {
-            match self.allocate_memory(requirements, info) {
-                Ok(page) => pages.push(page),
-                Err(error) => {
-                    for page in pages.into_iter().rev() {
-                        // SAFETY: nobody else has seen the allocation.
-                        let freed = unsafe { self.free_memory(page) };
-                        debug_assert!(freed.is_ok());
-                    }
-                    return Err(AllocatePagesError::Element { index, error });
-                }
-            }
-        }
-        Ok(pages)
-    }
-
-    /// Allocates memory for a buffer, and does not bind it.
-    ///
-    /// # Errors
-    /// See [`AllocationError`]. The buffer's usage is not known here, so that the `Auto` usages fail:
-    /// [`Self::create_buffer`] knows it.
-    ///
-    /// # Safety
-    /// `buffer` is a live buffer of the allocator's device.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
-    /// // SAFETY: the buffer was made on this device.
-    /// let allocation =
-    ///     unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the buffer is not bound yet.
-    /// unsafe { allocator.bind_buffer_memory(&allocation, 0, buffer) }?;
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub unsafe fn allocate_memory_for_buffer(
-        &self,
-        buffer: vk::Buffer,
-        info: &AllocationCreateInfo<'_>,
-    ) -> Result<Allocation, AllocationError> {
-        // SAFETY: the caller's own promise.
-        let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Buffer(buffer)) };
-        self.allocate(|| Resource::buffer(requirements, buffer, None), info)
-    }
-
-    /// Allocates memory for an image, and does not bind it.
-    ///
-    /// # Errors
-    /// See [`AllocationError`]. The image's usage is not known here, so that the `Auto` usages fail:
-    /// [`Self::create_image`] knows it.
-    ///
-    /// # Safety
-    /// `image` is a live image of the allocator's device and not disjoint.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
-    /// // SAFETY: the image was made on this device.
-    /// let allocation =
-    ///     unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the image is not bound yet.
-    /// unsafe { allocator.bind_image_memory(&allocation, 0, image) }?;
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub unsafe fn allocate_memory_for_image(
-        &self,
-        image: vk::Image,
-        info: &AllocationCreateInfo<'_>,
-    ) -> Result<Allocation, AllocationError> {
-        // SAFETY: the caller's own promise.
-        let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Image(image)) };
-        self.allocate(|| Resource::image(requirements, image, None), info)
-    }
-
-    /// Frees an allocation. The block that it was in may go back to the driver.
-    ///
-    /// # Errors
-    /// The allocation comes back if it is another allocator's, or if its pool was destroyed.
-    ///
-    /// # Safety
-    /// The device no longer uses the memory, and resources that are bound to it are not used again
-    /// (VUID-vkFreeMemory-memory-00677).
-    ///
-    /// Any thread may free what any other has allocated.
-    ///
-    /// # Complexity
-    /// O(1), and a driver call if a block goes back.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// // SAFETY: nothing was ever bound to it.
-    /// unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
-        // SAFETY: the caller's own promise, and the allocation is given up.
-        unsafe { self.free_in_place(&allocation) }.map_err(|source| FreeError { allocation, source })
     }
 
     /// [`Self::free_memory`] for who keeps allocations where they are.
