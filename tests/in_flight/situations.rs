@@ -1,7 +1,7 @@
 //! Each situation with each subject.
 
 use ash::vk;
-use sublet::descriptor::BindingModel;
+use sublet::descriptor::{BindingModel, HeapCreateInfo, SetStore};
 
 use crate::rig::{Rig, warnings};
 use crate::subjects::{self, Subject};
@@ -261,6 +261,30 @@ fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
         let said = warnings(|| drop(subject));
         assert_eq!(said, "", "{at}");
         rig.finish();
+    }
+}
+
+#[test]
+fn the_store_of_a_heap_that_is_dropped_and_not_destroyed_is_left_alone_and_said() {
+    for destroy in [true, false] {
+        let rig = Rig::new(BindingModel::Sets);
+        let store = SetStore::new(&rig.device, &HeapCreateInfo::default()).unwrap();
+        let said = warnings(|| {
+            if destroy {
+                // SAFETY: nothing was submitted.
+                unsafe { store.destroy() };
+            } else {
+                drop(store);
+            }
+        });
+        assert_eq!(said.lines().count(), usize::from(!destroy), "{said}");
+        assert_eq!(rig.gpu.live().descriptor_pools, u64::from(!destroy));
+        rig.gpu.assert_silent();
+        if destroy {
+            rig.finish();
+        } else {
+            rig.abandon();
+        }
     }
 }
 

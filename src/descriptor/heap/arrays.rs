@@ -1,5 +1,7 @@
 //! The set layout of a heap: one array for all types, or one for each.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ash::vk;
 
 use super::super::counts::{DescriptorCounts, DescriptorKind};
@@ -21,10 +23,11 @@ pub(super) enum Purpose {
     Buffer,
 }
 
-/// A live layout. Not destroyed when it is dropped.
+/// A live layout. Not destroyed when it is dropped: only the program knows when the device is done with it. That is warned of.
 #[derive(Debug)]
 pub(super) struct Arrays {
     layout: SetLayout,
+    is_destroyed: AtomicBool,
     types: Box<[DescriptorKind]>,
     is_one: bool,
     slots: u32,
@@ -54,7 +57,9 @@ impl Arrays {
         let wanted = Wanted { types, slots: info.slots, is_one };
         limits::check(device, &wanted, purpose == Purpose::UpdateAfterBind)?;
         let layout = create_layout(device, &wanted, info.stages, purpose)?;
-        Ok(Self { layout, types: types.into(), is_one, slots: info.slots, transient: info.transient })
+        let is_destroyed = AtomicBool::new(false);
+        let (types, slots, transient) = (types.into(), info.slots, info.transient);
+        Ok(Self { layout, is_destroyed, types, is_one, slots, transient })
     }
 
     /// The types as Vulkan has them.
@@ -105,6 +110,18 @@ impl Arrays {
     pub(super) unsafe fn destroy(&self, device: &DescriptorDevice) {
         // SAFETY: `create` made it; the rest is the caller's promise.
         unsafe { device.driver().destroy_set_layout(self.layout.handle()) };
+        self.is_destroyed.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Arrays {
+    fn drop(&mut self) {
+        if !*self.is_destroyed.get_mut() {
+            tracing::warn!(
+                target: "sublet::leak", slots = self.slots,
+                "the store of a descriptor heap was dropped and not destroyed: it is leaked"
+            );
+        }
     }
 }
 

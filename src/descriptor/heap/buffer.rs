@@ -312,7 +312,7 @@ impl BufferStore {
         unsafe { self.device.driver().cmd_set_offsets(&target, &[buffer], &[0]) };
     }
 
-    /// Destroys buffer and layout. Without it they are leaked.
+    /// Destroys buffer and layout. Without it they are leaked, and an event of `tracing` warns of that.
     ///
     /// # Errors
     /// [`FreeError`] if the allocator is another one: the buffer is leaked then.

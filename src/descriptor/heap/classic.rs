@@ -278,7 +278,7 @@ impl ClassicStore {
         unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set(frame)], &[]) };
     }
 
-    /// Destroys sets, pool and layout. Without it they are leaked.
+    /// Destroys sets, pool and layout. Without it they are leaked, and an event of `tracing` warns of that.
     ///
     /// # Safety
     /// The device is done with all submissions that use the sets.

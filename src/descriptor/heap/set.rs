@@ -154,7 +154,7 @@ impl SetStore {
         unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set], &[]) };
     }
 
-    /// Destroys set, pool and layout. Without it they are leaked.
+    /// Destroys set, pool and layout. Without it they are leaked, and an event of `tracing` warns of that.
     ///
     /// # Safety
     /// The device is done with all submissions that use the set.
