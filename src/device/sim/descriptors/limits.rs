@@ -9,7 +9,7 @@ use ash::vk::DescriptorType as Type;
 use super::layout::{Binding, SetLayout};
 use crate::device::sim::chain;
 use crate::device::sim::describe::Broken;
-use crate::device::sim::profiles::{DescriptorCounts, DescriptorLimits};
+use crate::device::sim::profiles::{DescriptorLimits, DescriptorMaxima};
 use crate::device::sim::state::Hub;
 
 /// Fills the structures of a chain that say something about descriptors.
@@ -122,7 +122,7 @@ const STAGES: [vk::ShaderStageFlags; 6] = [
 struct Group {
     types: &'static [Type],
     name: &'static str,
-    limit: fn(&DescriptorCounts) -> u32,
+    limit: fn(&DescriptorMaxima) -> u32,
     /// The rules for one stage and for all sets: of layouts without UPDATE_AFTER_BIND_POOL, and of all.
     stage: Option<[&'static str; 2]>,
     set: [&'static str; 2],
@@ -223,7 +223,7 @@ impl Sums {
     }
 
     /// The first of the limits that is exceeded; `which` of the rules it breaks.
-    fn over(&self, stage: &DescriptorCounts, set: &DescriptorCounts, which: usize) -> Option<Broken> {
+    fn over(&self, stage: &DescriptorMaxima, set: &DescriptorMaxima, which: usize) -> Option<Broken> {
         for (group, &sum) in GROUPS.iter().zip(&self.sets) {
             let limit = (group.limit)(set);
             if sum > u64::from(limit) {

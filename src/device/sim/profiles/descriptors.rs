@@ -28,26 +28,26 @@ pub struct DescriptorLimits {
     /// `maxUpdateAfterBindDescriptorsInAllPools`.
     pub max_update_after_bind_descriptors_in_all_pools: u32,
     /// `maxPerStageDescriptor*` and `maxPerStageResources`.
-    pub per_stage: DescriptorCounts,
+    pub per_stage: DescriptorMaxima,
     /// `maxDescriptorSet*`.
-    pub per_set: DescriptorCounts,
+    pub per_set: DescriptorMaxima,
     /// `maxPerStageDescriptorUpdateAfterBind*` and `maxPerStageUpdateAfterBindResources`.
-    pub per_stage_update_after_bind: DescriptorCounts,
+    pub per_stage_update_after_bind: DescriptorMaxima,
     /// `maxDescriptorSetUpdateAfterBind*`.
-    pub per_set_update_after_bind: DescriptorCounts,
+    pub per_set_update_after_bind: DescriptorMaxima,
 }
 
-/// A number for each type of descriptor.
+/// The most there may be of each type of descriptor.
 ///
 /// ```
 /// use ash::vk::DescriptorType;
-/// use sublet::sim::profiles::{DescriptorCounts, Profile};
+/// use sublet::sim::profiles::{DescriptorMaxima, Profile};
 /// let limits = &Profile::by_name("nvidia-h200").unwrap().limits.descriptors;
-/// let counts: &DescriptorCounts = &limits.per_set;
+/// let counts: &DescriptorMaxima = &limits.per_set;
 /// assert_eq!(counts.of(DescriptorType::UNIFORM_BUFFER), counts.uniform_buffers);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DescriptorCounts {
+pub struct DescriptorMaxima {
     /// Samplers, those of combined descriptors included.
     pub samplers: u32,
     /// Uniform buffers; dynamic ones are among them.
@@ -70,7 +70,7 @@ pub struct DescriptorCounts {
     pub resources: u32,
 }
 
-impl DescriptorCounts {
+impl DescriptorMaxima {
     /// The number for a type, where a combined image sampler counts as an image. A type that has no number of its own, as a
     /// mutable one, has the largest.
     ///
@@ -125,7 +125,7 @@ pub(super) const LEAST: DescriptorLimits = DescriptorLimits {
     max_sampler_allocation_count: 4000,
     max_inline_uniform_block_size: 256,
     max_update_after_bind_descriptors_in_all_pools: 0,
-    per_stage: DescriptorCounts {
+    per_stage: DescriptorMaxima {
         samplers: 16,
         uniform_buffers: 12,
         uniform_buffers_dynamic: 8,
@@ -137,7 +137,7 @@ pub(super) const LEAST: DescriptorLimits = DescriptorLimits {
         inline_uniform_blocks: 4,
         resources: 128,
     },
-    per_set: DescriptorCounts {
+    per_set: DescriptorMaxima {
         samplers: 96,
         uniform_buffers: 72,
         uniform_buffers_dynamic: 8,
@@ -149,16 +149,16 @@ pub(super) const LEAST: DescriptorLimits = DescriptorLimits {
         inline_uniform_blocks: 4,
         resources: u32::MAX,
     },
-    per_stage_update_after_bind: DescriptorCounts::all(0),
-    per_set_update_after_bind: DescriptorCounts::all(0),
+    per_stage_update_after_bind: DescriptorMaxima::all(0),
+    per_set_update_after_bind: DescriptorMaxima::all(0),
 };
 
-const NVIDIA_STAGE: DescriptorCounts = DescriptorCounts {
+const NVIDIA_STAGE: DescriptorMaxima = DescriptorMaxima {
     uniform_buffers_dynamic: 15,
     storage_buffers_dynamic: 16,
     inline_uniform_blocks: 32,
     resources: u32::MAX,
-    ..DescriptorCounts::all(MILLION)
+    ..DescriptorMaxima::all(MILLION)
 };
 
 /// NVIDIA: read from an H200 with driver 580.159.04. Cards before Turing may have fewer uniform buffers.
@@ -176,11 +176,11 @@ pub(super) const NVIDIA: DescriptorLimits = DescriptorLimits {
     per_set_update_after_bind: NVIDIA_STAGE,
 };
 
-const AMD_STAGE: DescriptorCounts = DescriptorCounts {
+const AMD_STAGE: DescriptorMaxima = DescriptorMaxima {
     uniform_buffers_dynamic: 16,
     storage_buffers_dynamic: 8,
     inline_uniform_blocks: 64,
-    ..DescriptorCounts::all(8_388_606)
+    ..DescriptorMaxima::all(8_388_606)
 };
 
 /// Mesa's RADV: what fits into 2 GiB; inline uniform blocks of 4 MiB. Typical for AMD's own drivers too.
@@ -198,7 +198,7 @@ pub(super) const AMD: DescriptorLimits = DescriptorLimits {
     per_set_update_after_bind: AMD_STAGE,
 };
 
-const INTEL_STAGE: DescriptorCounts = DescriptorCounts {
+const INTEL_STAGE: DescriptorMaxima = DescriptorMaxima {
     samplers: 65_535,
     uniform_buffers: 64,
     uniform_buffers_dynamic: 8,
@@ -211,12 +211,12 @@ const INTEL_STAGE: DescriptorCounts = DescriptorCounts {
     resources: u32::MAX,
 };
 
-const INTEL_AFTER: DescriptorCounts = DescriptorCounts {
+const INTEL_AFTER: DescriptorMaxima = DescriptorMaxima {
     uniform_buffers_dynamic: 8,
     storage_buffers_dynamic: 8,
     inline_uniform_blocks: 32,
     resources: u32::MAX,
-    ..DescriptorCounts::all(MILLION)
+    ..DescriptorMaxima::all(MILLION)
 };
 
 /// Mesa's ANV: few uniform buffers to a stage, small sets. Typical values.
@@ -229,7 +229,7 @@ pub(super) const INTEL: DescriptorLimits = DescriptorLimits {
     max_inline_uniform_block_size: 4096,
     max_update_after_bind_descriptors_in_all_pools: MILLION,
     per_stage: INTEL_STAGE,
-    per_set: DescriptorCounts {
+    per_set: DescriptorMaxima {
         samplers: 6 * 65_535,
         uniform_buffers: 6 * 64,
         storage_buffers: 6 * 65_535,
@@ -242,7 +242,7 @@ pub(super) const INTEL: DescriptorLimits = DescriptorLimits {
     per_set_update_after_bind: INTEL_AFTER,
 };
 
-const APPLE_STAGE: DescriptorCounts = DescriptorCounts {
+const APPLE_STAGE: DescriptorMaxima = DescriptorMaxima {
     samplers: 16,
     uniform_buffers: 31,
     uniform_buffers_dynamic: 8,
@@ -255,13 +255,13 @@ const APPLE_STAGE: DescriptorCounts = DescriptorCounts {
     resources: 159,
 };
 
-const APPLE_AFTER: DescriptorCounts = DescriptorCounts {
+const APPLE_AFTER: DescriptorMaxima = DescriptorMaxima {
     samplers: 1024,
     uniform_buffers_dynamic: 8,
     storage_buffers_dynamic: 8,
     inline_uniform_blocks: 31,
     resources: MILLION,
-    ..DescriptorCounts::all(500_000)
+    ..DescriptorMaxima::all(500_000)
 };
 
 /// MoltenVK on an M1. Typical values.
@@ -274,7 +274,7 @@ pub(super) const APPLE: DescriptorLimits = DescriptorLimits {
     max_inline_uniform_block_size: 4096,
     max_update_after_bind_descriptors_in_all_pools: MILLION,
     per_stage: APPLE_STAGE,
-    per_set: DescriptorCounts {
+    per_set: DescriptorMaxima {
         samplers: 80,
         uniform_buffers: 155,
         storage_buffers: 155,
@@ -290,7 +290,7 @@ pub(super) const APPLE: DescriptorLimits = DescriptorLimits {
 /// Phones and small boards: somewhat more than Vulkan asks of every device. Typical values.
 pub(super) const MOBILE: DescriptorLimits = DescriptorLimits {
     max_push_constants_size: 128,
-    per_stage: DescriptorCounts {
+    per_stage: DescriptorMaxima {
         samplers: 16,
         uniform_buffers: 14,
         storage_buffers: 24,
@@ -300,7 +300,7 @@ pub(super) const MOBILE: DescriptorLimits = DescriptorLimits {
         resources: 158,
         ..LEAST.per_stage
     },
-    per_set: DescriptorCounts {
+    per_set: DescriptorMaxima {
         samplers: 96,
         uniform_buffers: 84,
         storage_buffers: 144,
@@ -313,11 +313,11 @@ pub(super) const MOBILE: DescriptorLimits = DescriptorLimits {
 };
 
 /// What lavapipe says of update after bind, which it has not.
-const LAVAPIPE_AFTER: DescriptorCounts = DescriptorCounts {
+const LAVAPIPE_AFTER: DescriptorMaxima = DescriptorMaxima {
     uniform_buffers_dynamic: 16,
     storage_buffers_dynamic: 16,
     inline_uniform_blocks: 8,
-    ..DescriptorCounts::all(64 << 10)
+    ..DescriptorMaxima::all(64 << 10)
 };
 
 /// Mesa's lavapipe: read from 22.3.6.
@@ -331,7 +331,7 @@ pub(super) const LAVAPIPE: DescriptorLimits = DescriptorLimits {
     max_update_after_bind_descriptors_in_all_pools: u32::MAX / 64,
     per_stage_update_after_bind: LAVAPIPE_AFTER,
     per_set_update_after_bind: LAVAPIPE_AFTER,
-    per_stage: DescriptorCounts {
+    per_stage: DescriptorMaxima {
         samplers: 32,
         uniform_buffers: 15,
         uniform_buffers_dynamic: 8,
@@ -343,7 +343,7 @@ pub(super) const LAVAPIPE: DescriptorLimits = DescriptorLimits {
         inline_uniform_blocks: 8,
         resources: 128,
     },
-    per_set: DescriptorCounts {
+    per_set: DescriptorMaxima {
         samplers: 32 << 10,
         uniform_buffers: 256,
         uniform_buffers_dynamic: 256,
@@ -359,7 +359,7 @@ pub(super) const LAVAPIPE: DescriptorLimits = DescriptorLimits {
 
 /// SwiftShader. Typical values.
 pub(super) const SWIFTSHADER: DescriptorLimits = DescriptorLimits {
-    per_stage: DescriptorCounts {
+    per_stage: DescriptorMaxima {
         samplers: 64,
         uniform_buffers: 15,
         storage_buffers: 30,
@@ -368,7 +368,7 @@ pub(super) const SWIFTSHADER: DescriptorLimits = DescriptorLimits {
         resources: 200,
         ..LEAST.per_stage
     },
-    per_set: DescriptorCounts {
+    per_set: DescriptorMaxima {
         samplers: 256,
         uniform_buffers: 90,
         storage_buffers: 155,

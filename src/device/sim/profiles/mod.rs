@@ -16,7 +16,7 @@ mod nvidia;
 mod software;
 
 pub use descriptor_buffer::DescriptorBufferLimits;
-pub use descriptors::{DescriptorCounts, DescriptorLimits};
+pub use descriptors::{DescriptorLimits, DescriptorMaxima};
 
 use super::DescriptorPoolPolicy;
 
