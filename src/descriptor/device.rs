@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::features::DescriptorFeatures;
 use super::quirks::DescriptorQuirks;
-use crate::device::descriptors::DescriptorDriver;
+use crate::device::descriptors::{DescriptorDriver, DescriptorExtensions};
 use crate::device::{MissingFunction, VulkanFunctions};
 
 /// How shaders get at descriptors. One for each device: sets and descriptor buffers that are bound undo each other.
@@ -147,10 +147,14 @@ impl DescriptorDevice {
     /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.features` says is enabled.
     #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n// SAFETY: instance and device are live, and outlive everything that is made from the value.\nlet device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(device.model(), BindingModel::Sets);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     pub unsafe fn new(info: &DescriptorDeviceCreateInfo) -> Result<Self, CreateDescriptorDeviceError> {
+        let &DescriptorDeviceCreateInfo { instance, physical_device, device, .. } = info;
+        let enabled = DescriptorExtensions {
+            push_descriptor: info.features.contains(DescriptorFeatures::PUSH_DESCRIPTOR),
+            descriptor_buffer: info.features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER),
+        };
         // SAFETY: the caller's own promise.
-        let driver = unsafe {
-            DescriptorDriver::new(&info.functions, info.instance, info.physical_device, info.device)
-        }?;
+        let driver =
+            unsafe { DescriptorDriver::new(&info.functions, instance, physical_device, device, enabled) }?;
         let api_version = info.api_version.min(driver.facts.properties.api_version);
         let features = info.features | DescriptorFeatures::of_version(api_version);
         let has_buffers = features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER);

@@ -4,7 +4,7 @@ use ash::vk;
 
 use super::super::error::DriverError;
 use super::super::functions::{DescriptorFunctions, Functions, MissingFunction, VulkanFunctions};
-use super::facts::DescriptorFacts;
+use super::facts::{DescriptorExtensions, DescriptorFacts};
 
 /// A live device, as descriptors see it.
 #[derive(Debug)]
@@ -38,13 +38,14 @@ impl DescriptorDriver {
         instance: vk::Instance,
         physical_device: vk::PhysicalDevice,
         device: vk::Device,
+        enabled: DescriptorExtensions,
     ) -> Result<Self, MissingFunction> {
         // SAFETY: the caller's own promise.
         let common = unsafe { given.resolve(instance, device) }?;
         // SAFETY: the caller's own promise.
         let functions = unsafe { given.resolve_descriptors(instance, device) }?;
         // SAFETY: the caller's own promise.
-        let facts = unsafe { DescriptorFacts::read(&common, physical_device) };
+        let facts = unsafe { DescriptorFacts::read(&common, physical_device, enabled) };
         Ok(Self { functions, common, device, facts })
     }
 

@@ -17,10 +17,21 @@ pub(crate) struct DescriptorFacts {
     pub(crate) buffer: vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'static>,
 }
 
+/// Extensions that the program has enabled, of which more is to be known. Drivers complain of being asked for what they do not know.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DescriptorExtensions {
+    pub(crate) push_descriptor: bool,
+    pub(crate) descriptor_buffer: bool,
+}
+
 impl DescriptorFacts {
     /// # Safety
     /// The physical device is live, and the functions are its own.
-    pub(super) unsafe fn read(functions: &Functions, physical_device: vk::PhysicalDevice) -> Self {
+    pub(super) unsafe fn read(
+        functions: &Functions,
+        physical_device: vk::PhysicalDevice,
+        enabled: DescriptorExtensions,
+    ) -> Self {
         let Some(query) = functions.get_physical_device_properties2 else {
             let mut properties = vk::PhysicalDeviceProperties::default();
             // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceProperties-physicalDevice-parameter).
@@ -35,9 +46,13 @@ impl DescriptorFacts {
         let mut all = vk::PhysicalDeviceProperties2::default()
             .push_next(&mut driver)
             .push_next(&mut maintenance3)
-            .push_next(&mut indexing)
-            .push_next(&mut push)
-            .push_next(&mut buffer);
+            .push_next(&mut indexing);
+        if enabled.push_descriptor {
+            all = all.push_next(&mut push);
+        }
+        if enabled.descriptor_buffer {
+            all = all.push_next(&mut buffer);
+        }
         // SAFETY: the physical device is live, and every structure of the chain is one that extends
         // VkPhysicalDeviceProperties2 (VUID-VkPhysicalDeviceProperties2-pNext-pNext); a device that does not know one steps
         // over it, and leaves it zero.

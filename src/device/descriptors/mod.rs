@@ -7,4 +7,5 @@ mod record;
 mod write;
 
 pub(crate) use driver::{DescriptorDriver, NewDescriptorPool};
+pub(crate) use facts::DescriptorExtensions;
 pub(crate) use record::BindTarget;
