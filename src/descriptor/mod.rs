@@ -1,7 +1,25 @@
 //! Descriptors: sets, heaps and what binds them.
 //!
 //! Everything here starts from a [`DescriptorDevice`]: what the device can do with descriptors, asked once, and shared by all
-//! that is made from it.
+//! that is made from it. When something may be used again, a [`Clock`](crate::retire::Clock) says. Which of these to take, and why, is
+//! in [the guide](crate::guide::descriptors).
+//!
+//! | | for | threads | comes back |
+//! |---|---|---|---|
+//! | [`TransientSets`] | sets of one recording | one | all at once, when the recording is done |
+//! | [`DescriptorAllocator`] | sets that stay | any | one by one, when they are freed or what they were retired with is done |
+//! | [`DescriptorHeap`] | ranges of indices in one array for shaders | any | as ranges, likewise |
+//! | [`Binder`] | staging by set and binding, and binding what has changed | one | all at once, when the recording is done |
+//!
+//! ```text
+//! Binder ----> TransientSets ----> pools ----+
+//!    |    DescriptorAllocator ---> pools ----+--> DescriptorDevice --> the driver
+//!    |         DescriptorHeap ---> stores ---+
+//!    +----> pages of an upload arena, where descriptors are in buffers
+//! ```
+//!
+//! A set is as long as its layout says, and Vulkan does not tell what that was made from: a [`SetLayout`] does. A [`Descriptor`] is what
+//! is written, as a value that goes for sets and for descriptor buffers alike.
 
 mod binder;
 mod counts;
