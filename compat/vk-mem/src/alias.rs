@@ -1,0 +1,49 @@
+//! Resources that share memory.
+
+use ash::prelude::VkResult;
+use ash::vk;
+
+use crate::allocation::Allocation;
+use crate::allocator::Allocator;
+use crate::refused::not_created;
+
+impl Allocator {
+    /// Creates a buffer and binds it to memory that is there, `offset` bytes into it. It is destroyed by itself, and not with
+    /// [`destroy_buffer`](Self::destroy_buffer).
+    ///
+    /// # Errors
+    /// `ERROR_FEATURE_NOT_PRESENT` if the memory is not what the buffer requires, or what the driver says; nothing is left behind.
+    ///
+    /// # Safety
+    /// The create-info is valid. The buffer is destroyed before the memory is freed, and uses of what shares the memory are kept apart.
+    pub unsafe fn create_aliasing_buffer(
+        &self,
+        allocation: &Allocation,
+        offset: vk::DeviceSize,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> VkResult<vk::Buffer> {
+        let inner = allocation.live()?;
+        // SAFETY: the caller's own promise.
+        unsafe { self.as_sublet().create_aliasing_buffer(inner, offset, buffer_info) }
+            .map_err(|error| not_created(&error))
+    }
+
+    /// The same for an image.
+    ///
+    /// # Errors
+    /// As for [`create_aliasing_buffer`](Self::create_aliasing_buffer).
+    ///
+    /// # Safety
+    /// As for [`create_aliasing_buffer`](Self::create_aliasing_buffer).
+    pub unsafe fn create_aliasing_image(
+        &self,
+        allocation: &Allocation,
+        offset: vk::DeviceSize,
+        image_info: &vk::ImageCreateInfo<'_>,
+    ) -> VkResult<vk::Image> {
+        let inner = allocation.live()?;
+        // SAFETY: the caller's own promise.
+        unsafe { self.as_sublet().create_aliasing_image(inner, offset, image_info) }
+            .map_err(|error| not_created(&error))
+    }
+}

@@ -1,0 +1,228 @@
+//! What a program asks for.
+
+use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
+
+use ash::vk;
+
+use crate::flags::{AllocationCreateFlags, AllocatorCreateFlags, AllocatorPoolCreateFlags, MemoryUsage};
+
+/// How an [`Allocator`](crate::Allocator) is made.
+pub struct AllocatorCreateInfo<'a> {
+    pub(crate) physical_device: vk::PhysicalDevice,
+    pub(crate) device: &'a ash::Device,
+    pub(crate) instance: &'a ash::Instance,
+    /// Enabled extensions.
+    pub flags: AllocatorCreateFlags,
+    /// Bytes of a block in heaps above 1 GiB; zero for the default.
+    pub preferred_large_heap_block_size: vk::DeviceSize,
+    /// Handed to the driver.
+    pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
+    /// Told of every `VkDeviceMemory`.
+    pub device_memory_callbacks: Option<&'a sublet::device::DeviceMemoryCallbacks>,
+    /// Bytes that may be taken of each heap; empty for no limits.
+    pub heap_size_limits: &'a [vk::DeviceSize],
+    /// The version that the program uses; zero for 1.0.
+    pub vulkan_api_version: u32,
+    /// What memory of each type is exported as; empty for nothing.
+    pub type_external_memory_handle_types: &'a [vk::ExternalMemoryHandleTypeFlagsKHR],
+}
+
+impl<'a> AllocatorCreateInfo<'a> {
+    /// For a device, everything else as it is mostly wanted.
+    pub fn new(
+        instance: &'a ash::Instance,
+        device: &'a ash::Device,
+        physical_device: vk::PhysicalDevice,
+    ) -> AllocatorCreateInfo<'a> {
+        Self {
+            physical_device,
+            device,
+            instance,
+            flags: AllocatorCreateFlags::empty(),
+            preferred_large_heap_block_size: 0,
+            allocation_callbacks: None,
+            device_memory_callbacks: None,
+            heap_size_limits: &[],
+            vulkan_api_version: 0,
+            type_external_memory_handle_types: &[],
+        }
+    }
+}
+
+/// How a pool is made.
+#[derive(Clone)]
+pub struct PoolCreateInfo<'a> {
+    /// The type of its memory.
+    pub memory_type_index: u32,
+    /// What is special about it.
+    pub flags: AllocatorPoolCreateFlags,
+    /// Bytes of each block; zero lets the allocator choose.
+    pub block_size: vk::DeviceSize,
+    /// Blocks that are there always.
+    pub min_block_count: usize,
+    /// Blocks that there may be; zero for no limit.
+    pub max_block_count: usize,
+    /// 0 to 1, with VK_EXT_memory_priority.
+    pub priority: f32,
+    /// At least so much for every allocation; zero for no demand.
+    pub min_allocation_alignment: vk::DeviceSize,
+    /// Appended to every `VkMemoryAllocateInfo`. It lives as long as the pool: see [`push_next`](Self::push_next).
+    pub memory_allocate_next: *const c_void,
+    /// For the lifetime of what was pushed.
+    pub _marker: PhantomData<&'a mut ()>,
+}
+
+impl<'a> PoolCreateInfo<'a> {
+    /// Prepends a structure to the chain.
+    pub fn push_next<T: vk::ExtendsMemoryAllocateInfo>(&mut self, next: &'a mut T) {
+        let chain = vk::MemoryAllocateInfo { p_next: self.memory_allocate_next, ..Default::default() };
+        self.memory_allocate_next = chain.push_next(next).p_next;
+    }
+}
+
+impl Default for PoolCreateInfo<'_> {
+    fn default() -> Self {
+        Self {
+            memory_type_index: 0,
+            flags: AllocatorPoolCreateFlags::empty(),
+            block_size: 0,
+            min_block_count: 0,
+            max_block_count: 0,
+            priority: 0.0,
+            min_allocation_alignment: 0,
+            memory_allocate_next: std::ptr::null(),
+            _marker: PhantomData,
+        }
+    }
+}
+
+impl PoolCreateInfo<'_> {
+    /// The same in Sublet's words.
+    ///
+    /// # Safety
+    /// The chain is valid for as long as the pool lives.
+    pub(crate) unsafe fn to_sublet(&self, has_priorities: bool) -> sublet::PoolCreateInfo<'static> {
+        let linear = self.flags.contains(AllocatorPoolCreateFlags::LINEAR_ALGORITHM);
+        sublet::PoolCreateInfo {
+            flags: sublet::PoolCreateFlags::from_bits_truncate(self.flags.bits())
+                & sublet::PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY,
+            algorithm: if linear { sublet::Algorithm::Linear } else { sublet::Algorithm::Tlsf },
+            block_size: self.block_size,
+            min_block_count: u32::try_from(self.min_block_count).unwrap_or(u32::MAX),
+            max_block_count: u32::try_from(self.max_block_count).unwrap_or(u32::MAX),
+            priority: if has_priorities { self.priority } else { 0.5 },
+            min_allocation_alignment: self.min_allocation_alignment,
+            // SAFETY: the caller's own promise.
+            memory_allocate_next: unsafe { sublet::MemoryAllocateNext::new(self.memory_allocate_next) },
+            ..sublet::PoolCreateInfo::new(self.memory_type_index)
+        }
+    }
+}
+
+/// How memory is allocated. In a pool, only flags, user data and priority count.
+#[derive(Clone)]
+pub struct AllocationCreateInfo {
+    /// What is special about it.
+    pub flags: AllocationCreateFlags,
+    /// What it is for.
+    pub usage: MemoryUsage,
+    /// Properties that the memory type must have.
+    pub required_flags: vk::MemoryPropertyFlags,
+    /// Properties that the memory type had better have.
+    pub preferred_flags: vk::MemoryPropertyFlags,
+    /// A bit for each memory type that will do; zero for all.
+    pub memory_type_bits: u32,
+    /// Kept with the allocation.
+    pub user_data: usize,
+    /// 0 to 1, with VK_EXT_memory_priority and for memory of its own.
+    pub priority: f32,
+}
+
+impl Default for AllocationCreateInfo {
+    fn default() -> Self {
+        Self {
+            flags: AllocationCreateFlags::empty(),
+            usage: MemoryUsage::Unknown,
+            required_flags: vk::MemoryPropertyFlags::empty(),
+            preferred_flags: vk::MemoryPropertyFlags::empty(),
+            memory_type_bits: 0,
+            user_data: 0,
+            priority: 0.0,
+        }
+    }
+}
+
+impl AllocationCreateInfo {
+    /// The same in Sublet's words.
+    pub(crate) fn to_sublet<'a>(
+        &self,
+        pool: Option<&'a sublet::Pool>,
+        has_priorities: bool,
+    ) -> sublet::AllocationCreateInfo<'a> {
+        sublet::AllocationCreateInfo {
+            flags: flags(self.flags),
+            usage: usage(self.usage),
+            required_flags: self.required_flags,
+            preferred_flags: self.preferred_flags,
+            memory_type_bits: self.memory_type_bits,
+            pool,
+            user_data: if self.is_named() { 0 } else { wide(self.user_data) },
+            // Without the extension nobody looks at it, and a pool has its own, so that it may be anything.
+            priority: if has_priorities && pool.is_none() { self.priority } else { 0.5 },
+            ..Default::default()
+        }
+    }
+
+    fn is_named(&self) -> bool {
+        self.flags.contains(AllocationCreateFlags::USER_DATA_COPY_STRING)
+    }
+
+    /// The name that the user data is the address of, if the flags say so.
+    ///
+    /// # Safety
+    /// It is, or is null.
+    pub(crate) unsafe fn name(&self) -> Option<String> {
+        if !self.is_named() || self.user_data == 0 {
+            return None;
+        }
+        let name = std::ptr::with_exposed_provenance(self.user_data);
+        // SAFETY: the caller's own promise.
+        Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    }
+}
+
+/// Flags in Sublet's words: of several strategies the one that VMA follows.
+fn flags(flags: AllocationCreateFlags) -> sublet::AllocationCreateFlags {
+    use sublet::AllocationCreateFlags as Flags;
+    let flags = Flags::from_bits_truncate(flags.bits() & AllocationCreateFlags::all().bits());
+    let in_order = [Flags::STRATEGY_MIN_TIME, Flags::STRATEGY_MIN_MEMORY, Flags::STRATEGY_MIN_OFFSET];
+    let first = in_order.into_iter().find(|&strategy| flags.contains(strategy));
+    flags.difference(Flags::STRATEGY_MASK) | first.unwrap_or_default()
+}
+
+#[allow(deprecated, reason = "programs may still use them")]
+fn usage(usage: MemoryUsage) -> sublet::MemoryUsage {
+    match usage {
+        MemoryUsage::Unknown => sublet::MemoryUsage::Unknown,
+        MemoryUsage::GpuOnly => sublet::MemoryUsage::GpuOnly,
+        MemoryUsage::CpuOnly => sublet::MemoryUsage::CpuOnly,
+        MemoryUsage::CpuToGpu => sublet::MemoryUsage::CpuToGpu,
+        MemoryUsage::GpuToCpu => sublet::MemoryUsage::GpuToCpu,
+        MemoryUsage::CpuCopy => sublet::MemoryUsage::CpuCopy,
+        MemoryUsage::GpuLazy => sublet::MemoryUsage::GpuLazilyAllocated,
+        MemoryUsage::Auto => sublet::MemoryUsage::Auto,
+        MemoryUsage::AutoPreferDevice => sublet::MemoryUsage::AutoPreferDevice,
+        MemoryUsage::AutoPreferHost => sublet::MemoryUsage::AutoPreferHost,
+    }
+}
+
+/// User data as Sublet keeps it. No host has addresses of more than 64 bits.
+pub(crate) fn wide(user_data: usize) -> u64 {
+    u64::try_from(user_data).unwrap_or(u64::MAX)
+}
+
+/// User data as it was given.
+pub(crate) fn narrow(user_data: u64) -> usize {
+    usize::try_from(user_data).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,66 @@
+//! The interface of the crate vk-mem, version 0.5, on [`sublet`]: no C++ compiler, no VMA.
+//!
+//! ```toml
+//! [patch.crates-io]
+//! vk-mem = { path = "../sublet/compat/vk-mem" }
+//! ```
+//!
+//! What is the same: names, parameters and results of the functions, the values of the flags, what each usage means for the choice
+//! of memory, and the `vk::Result` of every error that the original has one for.
+//!
+//! # What is not, and the edit that a program needs
+//!
+//! - [`Allocation`] is not `Copy` and not `Clone`. Who kept copies keeps one, for example in an `Rc`, or takes it out of an `Option`.
+//!   [`free_memory`](Allocator::free_memory) and the functions that destroy leave it empty; every function refuses an empty one, and
+//!   frees nothing a second time. Who frees the memory before the buffer destroys the buffer with `ash`: with an empty allocation
+//!   [`destroy_buffer`](Allocator::destroy_buffer) does nothing.
+//! - An [`Allocation`] that is dropped stays allocated until its allocator goes, as in the original.
+//! - [`AllocatorPool::name`] answers with a `CString` of the caller's own, and not with a borrowed one: `.as_deref()` where a
+//!   `Option<&CStr>` is needed.
+//! - [`AllocatorCreateInfo::device_memory_callbacks`] takes Sublet's [`DeviceMemoryCallbacks`]. The original's type has no public
+//!   name, so that no program can have set it.
+//! - [`Alloc::pool`] answers with a [`PoolHandle`] that borrows the pool. Only who writes the type down with a lifetime, or keeps it,
+//!   has something to edit.
+//! - There are no raw bindings; the original keeps its own to itself. What statistics come in have names here, without `Vma`.
+//! - There is no defragmentation: the original's cannot be called, because what it takes has no public name. Sublet's own takes the
+//!   allocations as they are: [`Allocator::as_sublet`], [`Allocation::as_sublet_mut`]. `DefragmentationContext` and what belongs to it
+//!   are no names here.
+//! - [`AllocatorCreateFlags::EXTERNALLY_SYNCHRONIZED`] is of no effect: everything may be called from every thread.
+//! - [`VirtualBlockCreateInfo::allocation_callbacks`] is of no effect: memory of the host comes from Rust's allocator.
+//! - A wrong call that VMA answers with an assertion or with undefined behaviour (a foreign allocation, a range that is too long)
+//!   is `ERROR_UNKNOWN` where there is a result. It is logged through `tracing` in any case, with its reason.
+//!
+//! # What works here and not there
+//!
+//! [`Allocator::get_physical_device_properties`] tells the device's properties. There are names of allocations
+//! ([`Allocator::set_allocation_name`]), statistics as JSON ([`Allocator::build_stats_string`]), resources that share memory
+//! ([`Allocator::create_aliasing_buffer`]), copies with the flush they need ([`Allocator::copy_memory_to_allocation`]) and figures of
+//! a [`VirtualBlock`].
+
+mod access;
+mod alias;
+mod alloc;
+mod allocation;
+mod allocator;
+mod flags;
+mod info;
+mod pool;
+mod refused;
+mod statistics;
+mod virtual_block;
+
+pub use alloc::{Alloc, PoolHandle};
+pub use allocation::{Allocation, AllocationInfo, AllocationInfo2};
+pub use allocator::Allocator;
+pub use flags::{
+    AllocationCreateFlags, AllocatorCreateFlags, AllocatorPoolCreateFlags, MemoryUsage,
+    VirtualAllocationCreateFlags, VirtualBlockCreateFlags,
+};
+pub use info::{AllocationCreateInfo, AllocatorCreateInfo, PoolCreateInfo};
+pub use pool::AllocatorPool;
+pub use statistics::{Budget, DetailedStatistics, Statistics, TotalStatistics};
+pub use sublet::device::DeviceMemoryCallbacks;
+pub use virtual_block::{
+    VirtualAllocation, VirtualAllocationCreateInfo, VirtualAllocationInfo, VirtualBlock,
+    VirtualBlockCreateInfo,
+};

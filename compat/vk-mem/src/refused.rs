@@ -1,0 +1,86 @@
+//! Sublet's errors as the results that a program of vk-mem's knows. The reasons go to the log.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+
+use ash::vk;
+use sublet::{
+    AllocationError, BindError, CorruptionError, CreateAllocatorError, CreateError, CreatePoolError,
+    FindMemoryTypeError, MapError,
+};
+
+/// The result of a call that the original asserts not to happen.
+pub(crate) const MISUSED: vk::Result = vk::Result::ERROR_UNKNOWN;
+
+/// Says why, and answers with the result.
+pub(crate) fn refused(error: &dyn Error, result: vk::Result) -> vk::Result {
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    tracing::debug!(target: "vk_mem", %error, cause, ?result, "refused");
+    result
+}
+
+/// Says that a call is wrong.
+pub(crate) fn misused(reason: &str) -> vk::Result {
+    tracing::error!(target: "vk_mem", reason, "wrong call");
+    MISUSED
+}
+
+pub(crate) fn not_made(error: &CreateAllocatorError) -> vk::Result {
+    refused(
+        error,
+        match error {
+            CreateAllocatorError::ExtensionNotPresent { .. } => vk::Result::ERROR_EXTENSION_NOT_PRESENT,
+            _ => vk::Result::ERROR_INITIALIZATION_FAILED,
+        },
+    )
+}
+
+pub(crate) fn no_pool(error: &CreatePoolError) -> vk::Result {
+    refused(error, error.vk_result())
+}
+
+pub(crate) fn not_allocated(error: &AllocationError) -> vk::Result {
+    refused(error, error.vk_result())
+}
+
+pub(crate) fn not_created(error: &CreateError) -> vk::Result {
+    refused(
+        error,
+        match error {
+            CreateError::Alias(_) => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+            _ => error.vk_result(),
+        },
+    )
+}
+
+pub(crate) fn not_found(error: &FindMemoryTypeError) -> vk::Result {
+    refused(
+        error,
+        match error {
+            FindMemoryTypeError::Resource(error) => error.result,
+            _ => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+        },
+    )
+}
+
+pub(crate) fn not_mapped(error: &MapError) -> vk::Result {
+    match error {
+        MapError::OutOfRange { .. } | MapError::Foreign(_) => misused(&error.to_string()),
+        _ => refused(error, error.vk_result()),
+    }
+}
+
+pub(crate) fn not_bound(error: &BindError) -> vk::Result {
+    match error {
+        BindError::Driver(error) => refused(error, error.result),
+        BindError::ExtensionNotPresent => refused(error, vk::Result::ERROR_EXTENSION_NOT_PRESENT),
+        _ => misused(&error.to_string()),
+    }
+}
+
+pub(crate) fn corrupted(error: &CorruptionError) -> vk::Result {
+    match error {
+        CorruptionError::Foreign(_) => misused(&error.to_string()),
+        _ => refused(error, error.vk_result()),
+    }
+}

@@ -1,0 +1,191 @@
+//! Ranges of anything, allocated as memory is.
+
+use std::ffi::c_void;
+
+use ash::prelude::VkResult;
+use ash::vk;
+use sublet::metadata::Strategy;
+use sublet::{Algorithm, VirtualAllocationError};
+
+use crate::flags::{VirtualAllocationCreateFlags as Flags, VirtualBlockCreateFlags};
+use crate::refused::{misused, refused};
+use crate::statistics::{DetailedStatistics, Statistics};
+
+/// How a range is allocated.
+#[derive(Debug, Clone, Copy)]
+pub struct VirtualAllocationCreateInfo {
+    /// Units.
+    pub size: u64,
+    /// It begins at a multiple of this; zero for no demand.
+    pub alignment: u64,
+    /// Kept with the range.
+    pub user_data: usize,
+    /// Where to look.
+    pub flags: Flags,
+}
+
+/// How a [`VirtualBlock`] is made.
+#[derive(Default)]
+pub struct VirtualBlockCreateInfo<'a> {
+    /// Units.
+    pub size: vk::DeviceSize,
+    /// What is special about it.
+    pub flags: VirtualBlockCreateFlags,
+    /// Of no effect here.
+    pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
+}
+
+/// What there is to know of a range.
+#[derive(Debug, Clone, Copy)]
+pub struct VirtualAllocationInfo {
+    /// Where it begins.
+    pub offset: vk::DeviceSize,
+    /// Units.
+    pub size: vk::DeviceSize,
+    /// What the program keeps with it.
+    pub user_data: usize,
+}
+
+/// A range of a [`VirtualBlock`], or nothing once it is freed.
+#[derive(Debug)]
+#[must_use = "the range stays allocated until it is given back to its block"]
+pub struct VirtualAllocation {
+    inner: Option<sublet::VirtualAllocation>,
+    user_data: usize,
+}
+
+/// So many units, of which ranges are allocated.
+#[derive(Debug)]
+pub struct VirtualBlock {
+    inner: sublet::VirtualBlock,
+}
+
+impl VirtualBlock {
+    /// Makes a block.
+    ///
+    /// # Errors
+    /// `ERROR_INITIALIZATION_FAILED` for a size of zero.
+    pub fn new(create_info: VirtualBlockCreateInfo<'_>) -> VkResult<Self> {
+        let linear = create_info
+            .flags
+            .contains(VirtualBlockCreateFlags::VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT);
+        let info = sublet::VirtualBlockCreateInfo {
+            size: create_info.size,
+            algorithm: if linear { Algorithm::Linear } else { Algorithm::Tlsf },
+        };
+        sublet::VirtualBlock::new(&info)
+            .map(|inner| Self { inner })
+            .map_err(|error| refused(&error, vk::Result::ERROR_INITIALIZATION_FAILED))
+    }
+
+    /// Allocates a range, and says where it begins.
+    ///
+    /// # Errors
+    /// `ERROR_OUT_OF_DEVICE_MEMORY` if there is no place for it.
+    ///
+    /// # Safety
+    /// Always safe.
+    pub unsafe fn allocate(
+        &mut self,
+        allocation_info: VirtualAllocationCreateInfo,
+    ) -> VkResult<(VirtualAllocation, u64)> {
+        let VirtualAllocationCreateInfo { size, alignment, user_data, flags } = allocation_info;
+        let upper = flags.contains(Flags::VMA_VIRTUAL_ALLOCATION_CREATE_UPPER_ADDRESS_BIT);
+        let info = sublet::VirtualAllocationCreateInfo {
+            size,
+            alignment,
+            strategy: strategy(flags),
+            // Where there is no upper side the original ignores the flag.
+            upper_address: upper && self.inner.algorithm() == Algorithm::Linear,
+            user_data: crate::info::wide(user_data),
+        };
+        let range = self.inner.allocate(&info).map_err(|error| {
+            if !matches!(error, VirtualAllocationError::NoSpace { .. }) {
+                let _ = misused(&error.to_string());
+            }
+            refused(&error, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY)
+        })?;
+        let offset = range.offset();
+        Ok((VirtualAllocation { inner: Some(range), user_data }, offset))
+    }
+
+    /// Frees a range and leaves `allocation` empty. One that is empty already is left as it is, and so is another block's.
+    ///
+    /// # Safety
+    /// Always safe.
+    pub unsafe fn free(&mut self, allocation: &mut VirtualAllocation) {
+        let Some(range) = allocation.inner.take() else {
+            let _ = misused("the range was freed");
+            return;
+        };
+        if let Err(error) = self.inner.free(range) {
+            let _ = misused(&error.to_string());
+            allocation.inner = Some(error.allocation);
+        }
+    }
+
+    /// Frees all ranges.
+    ///
+    /// # Safety
+    /// Always safe.
+    pub unsafe fn clear(&mut self) {
+        self.inner.clear();
+    }
+
+    /// Describes a range.
+    ///
+    /// # Errors
+    /// `ERROR_UNKNOWN` if it is not one of this block.
+    ///
+    /// # Safety
+    /// Always safe.
+    pub unsafe fn get_allocation_info(
+        &self,
+        allocation: &VirtualAllocation,
+    ) -> VkResult<VirtualAllocationInfo> {
+        let range = allocation.inner.as_ref().ok_or_else(|| misused("the range was freed"))?;
+        let known = self.inner.info(range).map_err(|error| misused(&error.to_string()))?;
+        let user_data = allocation.user_data;
+        Ok(VirtualAllocationInfo { offset: known.offset, size: known.size, user_data })
+    }
+
+    /// Changes what the program keeps with a range.
+    ///
+    /// # Safety
+    /// Always safe.
+    pub unsafe fn set_allocation_user_data(
+        &self,
+        allocation: &mut VirtualAllocation,
+        user_data: *mut c_void,
+    ) {
+        allocation.user_data = user_data.expose_provenance();
+    }
+
+    /// Nothing is allocated.
+    pub fn is_empty(&self) -> bool {
+        self.inner.is_empty()
+    }
+
+    /// Figures that are kept anyway.
+    pub fn get_statistics(&self) -> Statistics {
+        Statistics::from(&self.inner.statistics())
+    }
+
+    /// Figures that have to be collected.
+    pub fn calculate_statistics(&self) -> DetailedStatistics {
+        DetailedStatistics::from(&self.inner.detailed_statistics())
+    }
+}
+
+/// Of several strategies the one that VMA follows.
+fn strategy(flags: Flags) -> Strategy {
+    if flags.contains(Flags::VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT) {
+        Strategy::MinTime
+    } else if flags.contains(Flags::VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT) {
+        Strategy::MinMemory
+    } else if flags.contains(Flags::VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT) {
+        Strategy::MinOffset
+    } else {
+        Strategy::Balanced
+    }
+}
