@@ -20,7 +20,7 @@ use support::{Context, Frames, Result, Table, note};
 
 const IN_FLIGHT: u32 = 3;
 /// Few, so that the table below shows them all.
-const SLOTS: u32 = 32;
+const SLOTS: u32 = 24;
 /// Bytes that one descriptor shows.
 const PIECE: u64 = 256;
 
@@ -99,7 +99,7 @@ fn heaps(context: &Context) -> Result<()> {
     if leaks.is_empty() { Ok(()) } else { Err(format!("forgotten: {leaks:?}").into()) }
 }
 
-/// A material of 2 to 6 descriptors comes with each frame, and stays for five.
+/// A material of 1 to 5 descriptors comes with each frame, and stays for four.
 fn stream<S: HeapStore>(
     context: &Context,
     heap: &DescriptorHeap<S>,
@@ -116,7 +116,7 @@ fn stream<S: HeapStore>(
         let ticket = clock.begin_frame(lane, slot);
         heap.collect(&clock);
 
-        let material = heap.allocate(2 + frame * 3 % 5)?;
+        let material = heap.allocate(1 + frame * 3 % 5)?;
         for at in 0..material.count() {
             // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
             unsafe { heap.write(material, at, &piece(frame + at)) }?;
@@ -125,7 +125,7 @@ fn stream<S: HeapStore>(
         table.row([&frame, &material.count(), &material.first(), &heap.largest_free(), &drawing(heap)]);
         // Shaders get `material.first()` in push constants.
         frames.submit(|_, commands| bind(slot, commands))?;
-        if alive.len() > 4 {
+        if alive.len() > 3 {
             if let Some(oldest) = alive.pop_front() {
                 // Dead for the program now, and for the device once it is done with this frame.
                 heap.retire(ticket, oldest)?;
