@@ -1,11 +1,32 @@
-//! Chapters to read, rather than items to look up.
+//! The book: chapters to read, rather than items to look up.
 //!
-//! [`memory`] says what to ask for, [`pools`] how to have memory with limits of its own, [`moving`] how blocks become free of what still
-//! lives, [`retirement`] when what the GPU uses may be freed, [`uploads`] how bytes get to the device,
-//! [`descriptors`] what shaders are told of it,
-//! [`c`] how to use the library from C and C++, [`differences`] what is not as in VMA, [`performance`] what costs what, and how
-//! it came to cost no more, [`design`] why all this is as it is.
+//! | to begin with | |
+//! |---|---|
+//! | [`start`] | from a device to a mesh in its memory |
+//! | [`memory`] | which usage and flags to ask for, and what comes of it |
+//! | [`pools`] | memory with limits of its own; rings, stacks and scopes |
+//! | [`retirement`] | when what the GPU uses may be freed |
+//! | [`uploads`] | how bytes get to the device |
+//! | [`descriptors`] | what shaders are told of them |
+//!
+//! | when it grows | |
+//! |---|---|
+//! | [`budgets`] | how much there is, and what to do when it is gone |
+//! | [`moving`] | defragmentation: how blocks become free of what still lives |
+//! | [`threads`] | who may call what, and who waits for whom |
+//! | [`testing`] | your code on GPUs that you do not have |
+//! | [`performance`] | what costs what, and how it came to cost no more |
+//!
+//! | beside others | |
+//! |---|---|
+//! | [`c`] | C and C++ |
+//! | [`differences`] | what is not as in VMA |
+//! | [`limits`] | what it does not do, and what it does badly |
+//! | [`design`] | why all this is as it is |
 #![forbid(unsafe_code)]
+
+#[doc = include_str!("start.md")]
+pub mod start {}
 
 #[doc = include_str!("memory.md")]
 pub mod memory {}
@@ -25,6 +46,15 @@ pub mod descriptors {}
 #[doc = include_str!("uploads.md")]
 pub mod uploads {}
 
+#[doc = include_str!("budgets.md")]
+pub mod budgets {}
+
+#[doc = include_str!("threads.md")]
+pub mod threads {}
+
+#[doc = include_str!("testing.md")]
+pub mod testing {}
+
 #[doc = include_str!("c.md")]
 pub mod c {}
 
@@ -33,6 +63,9 @@ pub mod performance {}
 
 #[doc = include_str!("differences.md")]
 pub mod differences {}
+
+#[doc = include_str!("limits.md")]
+pub mod limits {}
 
 #[doc = include_str!("design.md")]
 pub mod design {}
