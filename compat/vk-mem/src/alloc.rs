@@ -9,7 +9,7 @@ use crate::info::AllocationCreateInfo;
 use crate::refused::{misused, not_allocated, not_created, not_found};
 
 /// Which pool an [`Alloc`] allocates in, or none.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PoolHandle<'a>(pub(crate) Option<&'a sublet::Pool>);
 
 /// Allocates: an [`Allocator`] where it sees fit, an [`AllocatorPool`](crate::AllocatorPool) in its own blocks.

@@ -36,6 +36,11 @@ impl Allocation {
         self.inner.as_mut()
     }
 
+    /// What tells it from all others, for tables; `None` if it was freed. A move gives it another one.
+    pub fn id(&self) -> Option<sublet::AllocationId> {
+        self.inner.as_ref().map(sublet::Allocation::id)
+    }
+
     pub(crate) fn live(&self) -> VkResult<&sublet::Allocation> {
         self.as_sublet().ok_or_else(|| misused("the allocation was freed"))
     }

@@ -21,10 +21,13 @@
 //!   name, so that no program can have set it.
 //! - [`Alloc::pool`] answers with a [`PoolHandle`] that borrows the pool. Only who writes the type down with a lifetime, or keeps it,
 //!   has something to edit.
-//! - There are no raw bindings; the original keeps its own to itself. What statistics come in have names here, without `Vma`.
-//! - There is no defragmentation: the original's cannot be called, because what it takes has no public name. Sublet's own takes the
-//!   allocations as they are: [`Allocator::as_sublet`], [`Allocation::as_sublet_mut`]. `DefragmentationContext` and what belongs to it
-//!   are no names here.
+//! - There are no raw bindings: the module `ffi` of the original is private, so that no program can name anything in it. What comes
+//!   out of it all the same, as the statistics do, has names here, without `Vma`, and the same fields. A program that declares VMA's
+//!   functions for itself links Sublet's C interface (the feature `capi` of [`sublet`]): an allocator belongs to one of the two.
+//! - Defragmentation can be called. The original's cannot: what it takes has no public name, and what it gives out cannot be matched
+//!   with a program's allocations. Names and course are the original's, [`DefragmentationInfo`] and [`DefragmentationFlags`] are VMA's
+//!   in this crate's spelling. As allocations are no copies of a handle, a move changes the program's own:
+//!   [`DefragmentationMove::commit`] takes it, within the pass. [`DefragmentationMove::operation`] is an enum with short names.
 //! - [`AllocatorCreateFlags::EXTERNALLY_SYNCHRONIZED`] is of no effect: everything may be called from every thread.
 //! - [`VirtualBlockCreateInfo::allocation_callbacks`] is of no effect: memory of the host comes from Rust's allocator.
 //! - A wrong call that VMA answers with an assertion or with undefined behaviour (a foreign allocation, a range that is too long)
@@ -42,6 +45,7 @@ mod alias;
 mod alloc;
 mod allocation;
 mod allocator;
+mod defragmentation;
 mod flags;
 mod info;
 mod pool;
@@ -52,6 +56,10 @@ mod virtual_block;
 pub use alloc::{Alloc, PoolHandle};
 pub use allocation::{Allocation, AllocationInfo, AllocationInfo2};
 pub use allocator::Allocator;
+pub use defragmentation::{
+    DefragmentationContext, DefragmentationFlags, DefragmentationInfo, DefragmentationMove,
+    DefragmentationMoveOperation, DefragmentationStats,
+};
 pub use flags::{
     AllocationCreateFlags, AllocatorCreateFlags, AllocatorPoolCreateFlags, MemoryUsage,
     VirtualAllocationCreateFlags, VirtualBlockCreateFlags,

@@ -48,6 +48,11 @@ impl Allocator {
 }
 
 impl AllocatorPool {
+    /// Sublet's pool; `None` for the allocator's own blocks.
+    pub fn as_sublet(&self) -> Option<&sublet::Pool> {
+        self.pool.as_ref()
+    }
+
     /// Names the pool in statistics, or takes its name away. The default pool has none.
     pub fn set_name(&self, name: Option<&CStr>) {
         let Some(pool) = &self.pool else { return };
