@@ -278,6 +278,15 @@ pub struct AllocationId {
     pub(crate) key: NonZeroU64,
 }
 
+impl fmt::Display for AllocationId {
+    /// Hexadecimal numbers with hyphens between them. Different ids have different texts.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { allocator, vector, generation, shard, dedicated, key } = *self;
+        let dedicated = u8::from(dedicated);
+        write!(f, "{allocator:x}-{vector:x}-{generation:x}-{shard:x}-{dedicated}-{key:x}")
+    }
+}
+
 impl fmt::Debug for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Allocation")

@@ -80,8 +80,10 @@ pub mod guide;
 mod memory_type;
 pub mod metadata;
 mod pool;
-#[cfg(feature = "json")]
+#[cfg(all(feature = "json", not(feature = "report")))]
 mod report;
+#[cfg(feature = "report")]
+pub mod report;
 mod resource;
 pub mod retire;
 mod statistics;

@@ -3,6 +3,7 @@
 
 use ash::vk;
 
+use super::flags::{HEAP_FLAGS, TYPE_FLAGS};
 use super::writer::{Layout, Writer};
 use crate::allocator::Allocator;
 use crate::base::cast::{index, narrow};
@@ -134,22 +135,6 @@ impl<T: Threading> Allocator<T> {
         }
     }
 }
-
-const HEAP_FLAGS: &[(u32, &str)] = &[
-    (vk::MemoryHeapFlags::DEVICE_LOCAL.as_raw(), "DEVICE_LOCAL"),
-    (vk::MemoryHeapFlags::MULTI_INSTANCE.as_raw(), "MULTI_INSTANCE"),
-];
-
-const TYPE_FLAGS: &[(u32, &str)] = &[
-    (vk::MemoryPropertyFlags::DEVICE_LOCAL.as_raw(), "DEVICE_LOCAL"),
-    (vk::MemoryPropertyFlags::HOST_VISIBLE.as_raw(), "HOST_VISIBLE"),
-    (vk::MemoryPropertyFlags::HOST_COHERENT.as_raw(), "HOST_COHERENT"),
-    (vk::MemoryPropertyFlags::HOST_CACHED.as_raw(), "HOST_CACHED"),
-    (vk::MemoryPropertyFlags::LAZILY_ALLOCATED.as_raw(), "LAZILY_ALLOCATED"),
-    (vk::MemoryPropertyFlags::PROTECTED.as_raw(), "PROTECTED"),
-    (vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD.as_raw(), "DEVICE_COHERENT_AMD"),
-    (vk::MemoryPropertyFlags::DEVICE_UNCACHED_AMD.as_raw(), "DEVICE_UNCACHED_AMD"),
-];
 
 /// The names of the flags that have one, and the rest, with those of `again`, as a number.
 fn write_flags(json: &mut Writer, flags: u32, names: &[(u32, &str)], again: u32) {
