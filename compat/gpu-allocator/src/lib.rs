@@ -12,12 +12,15 @@
 //!
 //! What is not:
 //!
-//! - Blocks begin at an eighth of the largest size that [`AllocationSizes`] allows and double from there, on every heap. Small
-//!   programs take less memory.
+//! - Blocks begin at an eighth of the largest size that [`AllocationSizes`] allows and double from there. Small programs take less
+//!   memory. On heaps of 1 GiB and less the largest size is an eighth of the heap.
+//! - Memory of its own is [`is_dedicated`](vulkan::Allocation::is_dedicated), also where no scheme asked for it.
+//! - Sizes in reports are those of the allocations. The original adds what alignment left before them.
 //! - A request that no block can hold gets memory of its own where its size is more than half a block, and not only where it is
 //!   larger than one.
 //! - Only Vulkan. With the features `d3d12` on Windows or `metal` on Apple's systems, and with `visualizer`, the build stops with a
-//!   message.
+//!   message. What the visualizer draws into a window of egui (of 0.27 at the latest), Sublet's feature `report` writes as a page, from
+//!   `vulkan::Allocator::as_sublet`. The edit: leave `AllocatorVisualizer` out.
 #![cfg_attr(not(feature = "vulkan"), forbid(unsafe_code))]
 
 #[cfg(all(windows, feature = "d3d12"))]
@@ -30,7 +33,8 @@ compile_error!(
 );
 #[cfg(feature = "visualizer")]
 compile_error!(
-    "this stand-in for gpu-allocator has no `visualizer`: Sublet's memory map shows the same without egui"
+    "this stand-in for gpu-allocator has no `visualizer`: build without that feature. The same is shown without egui by the pages of \
+     `sublet::report` (Sublet's feature `report`), which are made from `vulkan::Allocator::as_sublet`"
 );
 
 mod report;

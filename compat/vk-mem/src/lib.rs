@@ -8,6 +8,9 @@
 //! What is the same: names, parameters and results of the functions, the values of the flags, what each usage means for the choice
 //! of memory, and the `vk::Result` of every error that the original has one for.
 //!
+//! A program that does all that both can is compiled with either in `compat/tests/vk-mem`, and what it gets is compared on every
+//! simulated GPU and on a real driver; `differences.txt` there lists what may differ, `missing.txt` what is public there and not here.
+//!
 //! # What is not, and the edit that a program needs
 //!
 //! - [`Allocation`] is not `Copy` and not `Clone`. Who kept copies keeps one, for example in an `Rc`, or takes it out of an `Option`.
@@ -35,7 +38,8 @@
 //!
 //! # What works here and not there
 //!
-//! [`Allocator::get_physical_device_properties`] tells the device's properties. There are names of allocations
+//! [`Allocator::get_physical_device_properties`] tells the device's properties. [`Alloc::find_memory_type_index_for_buffer_info`] and its
+//! kin work on devices below Vulkan 1.3, where the original ends the program. Defragmentation can be called. There are names of allocations
 //! ([`Allocator::set_allocation_name`]), statistics as JSON ([`Allocator::build_stats_string`]), resources that share memory
 //! ([`Allocator::create_aliasing_buffer`]), copies with the flush they need ([`Allocator::copy_memory_to_allocation`]) and figures of
 //! a [`VirtualBlock`].

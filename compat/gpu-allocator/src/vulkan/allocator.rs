@@ -40,7 +40,7 @@ impl Allocator {
     pub fn new(desc: &AllocatorCreateDesc) -> Result<Self> {
         let invalid = AllocationError::InvalidAllocatorCreateDesc;
         if desc.physical_device == vk::PhysicalDevice::null() {
-            return Err(invalid("field `physical_device` is null.".to_owned()));
+            return Err(invalid("AllocatorCreateDesc field `physical_device` is null.".to_owned()));
         }
         let mut info = AllocatorCreateInfo {
             // Memory that is coherent for the device is not ruled out: it is taken where a resource allows no other, as the
@@ -86,6 +86,11 @@ impl Allocator {
             #[cfg(feature = "std")]
             backtraces: BTreeMap::new(),
         })
+    }
+
+    /// Sublet's allocator, for all that this interface does not have: maps, budgets, and what writes pages of them.
+    pub fn as_sublet(&self) -> &sublet::Allocator {
+        &self.inner
     }
 
     /// Memory for a resource that the caller binds.
