@@ -410,17 +410,22 @@ impl fmt::Display for ResourceKind {
 }
 
 impl ResourceKind {
-    /// Kind and usage in the form that an engine carries.
+    /// The kind as a number, which a tag and a trace have.
     #[inline]
-    pub(crate) fn tag(self, usage: u32) -> Tag {
-        let kind = match self {
+    pub(crate) const fn number(self) -> u32 {
+        match self {
             Self::Unknown => 0,
             Self::Buffer => 1,
             Self::ImageUnknown => 2,
             Self::ImageLinear => 3,
             Self::ImageOptimal => 4,
-        };
-        tag_of(kind, usage)
+        }
+    }
+
+    /// Kind and usage in the form that an engine carries.
+    #[inline]
+    pub(crate) fn tag(self, usage: u32) -> Tag {
+        tag_of(self.number(), usage)
     }
 
     /// The kind in a tag.

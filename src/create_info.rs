@@ -178,6 +178,24 @@ impl MemoryUsage {
     pub const fn is_auto(self) -> bool {
         matches!(self, Self::Auto | Self::AutoPreferDevice | Self::AutoPreferHost)
     }
+
+    /// The number that VMA, and a trace, have for it.
+    #[cfg(feature = "trace")]
+    #[inline]
+    pub(crate) const fn number(self) -> u32 {
+        match self {
+            Self::Unknown => 0,
+            Self::GpuOnly => 1,
+            Self::CpuOnly => 2,
+            Self::CpuToGpu => 3,
+            Self::GpuToCpu => 4,
+            Self::CpuCopy => 5,
+            Self::GpuLazilyAllocated => 6,
+            Self::Auto => 7,
+            Self::AutoPreferDevice => 8,
+            Self::AutoPreferHost => 9,
+        }
+    }
 }
 
 /// How one allocation is to be made.

@@ -80,6 +80,8 @@ pub mod guide;
 mod memory_type;
 pub mod metadata;
 mod pool;
+#[cfg(feature = "trace")]
+mod record;
 #[cfg(all(feature = "json", not(feature = "report")))]
 mod report;
 #[cfg(feature = "report")]
@@ -87,6 +89,8 @@ pub mod report;
 mod resource;
 pub mod retire;
 mod statistics;
+#[cfg(feature = "trace")]
+pub mod trace;
 pub mod upload;
 mod virtual_block;
 

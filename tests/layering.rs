@@ -14,6 +14,7 @@ const FLOORS: &[&[&str]] = &[
     &["base"],
     &["metadata", "device", "device::sim", "retire"],
     &["error", "create_info", "memory_type"],
+    &["record"],
     &["blocks"],
     &["allocator", "pool", "allocation", "resource", "virtual_block", "defragment", "statistics"],
     &["upload"],

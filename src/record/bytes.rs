@@ -1,0 +1,181 @@
+//! Numbers and texts as bytes, and back.
+#![forbid(unsafe_code)]
+
+use crate::base::cast::{host_size, widen};
+
+/// Where bytes are put.
+pub(crate) trait Put {
+    fn byte(&mut self, byte: u8);
+
+    fn bytes(&mut self, bytes: &[u8]);
+
+    /// Seven bits to a byte, the lowest first; all bytes but the last have their highest bit set.
+    #[inline(always)]
+    fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.byte(value.to_le_bytes()[0] | 0x80);
+            value >>= 7;
+        }
+        self.byte(value.to_le_bytes()[0]);
+    }
+
+    /// The number of bytes, and the bytes.
+    #[inline]
+    fn text(&mut self, text: &str) {
+        self.number(widen(text.len()));
+        self.bytes(text.as_bytes());
+    }
+
+    /// 0 for none; else one more than the number of bytes, and the bytes.
+    #[inline]
+    fn optional_text(&mut self, text: Option<&str>) {
+        match text {
+            None => self.byte(0),
+            Some(text) => {
+                self.number(widen(text.len()) + 1);
+                self.bytes(text.as_bytes());
+            }
+        }
+    }
+}
+
+impl Put for Vec<u8> {
+    fn byte(&mut self, byte: u8) {
+        self.push(byte);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// What is wrong with bytes that were to be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wrong {
+    /// There are not as many.
+    TooFew,
+    /// A number that is longer, or larger, than it may be.
+    Number,
+    /// No UTF-8.
+    Text,
+}
+
+/// Where bytes are taken from.
+#[derive(Clone, Debug)]
+pub(crate) struct Take<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Take<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Bytes that were taken.
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    pub(crate) fn rest(&self) -> usize {
+        self.bytes.len().saturating_sub(self.at)
+    }
+
+    pub(crate) fn byte(&mut self) -> Result<u8, Wrong> {
+        let byte = *self.bytes.get(self.at).ok_or(Wrong::TooFew)?;
+        self.at += 1;
+        Ok(byte)
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Wrong> {
+        let end = self.at.checked_add(count).ok_or(Wrong::TooFew)?;
+        let bytes = self.bytes.get(self.at..end).ok_or(Wrong::TooFew)?;
+        self.at = end;
+        Ok(bytes)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Wrong> {
+        self.bytes(N)?.try_into().map_err(|_| Wrong::TooFew)
+    }
+
+    pub(crate) fn number(&mut self) -> Result<u64, Wrong> {
+        let mut value = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.byte()?;
+            let bits = u64::from(byte & 0x7F);
+            if (bits << shift) >> shift != bits {
+                return Err(Wrong::Number);
+            }
+            value |= bits << shift;
+            if byte & 0x80 == 0 {
+                return Ok(value);
+            }
+        }
+        Err(Wrong::Number)
+    }
+
+    pub(crate) fn small(&mut self) -> Result<u32, Wrong> {
+        u32::try_from(self.number()?).map_err(|_| Wrong::Number)
+    }
+
+    pub(crate) fn text(&mut self) -> Result<&'a str, Wrong> {
+        let count = self.number()?;
+        self.text_of(count)
+    }
+
+    pub(crate) fn optional_text(&mut self) -> Result<Option<&'a str>, Wrong> {
+        match self.number()?.checked_sub(1) {
+            None => Ok(None),
+            Some(count) => self.text_of(count).map(Some),
+        }
+    }
+
+    fn text_of(&mut self, count: u64) -> Result<&'a str, Wrong> {
+        let bytes = self.bytes(host_size(count).ok_or(Wrong::TooFew)?)?;
+        std::str::from_utf8(bytes).map_err(|_| Wrong::Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_out_as_they_went_in() {
+        for log2 in 0..64 {
+            for value in [(1_u64 << log2) - 1, 1 << log2, (1 << log2) + 1, u64::MAX >> log2] {
+                let mut bytes = Vec::new();
+                bytes.number(value);
+                let mut take = Take::new(&bytes);
+                assert_eq!((take.number(), take.rest()), (Ok(value), 0));
+            }
+        }
+    }
+
+    #[test]
+    fn a_number_of_more_than_64_bits_is_none() {
+        assert_eq!(Take::new(&[0xFF; 11]).number(), Err(Wrong::Number));
+        let mut most = [0xFF; 10];
+        most[9] = 1;
+        assert_eq!(Take::new(&most).number(), Ok(u64::MAX));
+        most[9] = 2;
+        assert_eq!(Take::new(&most).number(), Err(Wrong::Number));
+        assert_eq!(Take::new(&[0x80; 4]).number(), Err(Wrong::TooFew));
+        assert_eq!(Take::new(&[0xFF, 0xFF, 0xFF, 0xFF, 0x1F]).small(), Err(Wrong::Number));
+    }
+
+    #[test]
+    fn texts_are_no_longer_than_what_is_there() {
+        let mut bytes = Vec::new();
+        bytes.number(u64::MAX);
+        assert_eq!(Take::new(&bytes).text(), Err(Wrong::TooFew));
+        assert_eq!(Take::new(&[2, 0xFF, 0xFE]).text(), Err(Wrong::Text));
+        assert_eq!(Take::new(&[0]).optional_text(), Ok(None));
+        assert_eq!(Take::new(&[1]).optional_text(), Ok(Some("")));
+        assert_eq!(Take::new(&[3, b'o', b'k']).optional_text(), Ok(Some("ok")));
+    }
+}

@@ -1,0 +1,78 @@
+//! Chunks: the pieces of a trace that are whole, or found not to be.
+#![forbid(unsafe_code)]
+
+use super::crc::crc32;
+use crate::base::cast::narrow;
+
+/// What a trace begins with. The last byte is the version of the format.
+pub(crate) const MAGIC: [u8; 8] = [0x89, b'S', b'T', b'R', b'A', b'C', b'E', VERSION];
+/// The version of the format.
+pub(crate) const VERSION: u8 = 1;
+/// Bytes of a chunk before its payload.
+pub(crate) const CHUNK_HEADER_BYTES: usize = 36;
+
+/// What a chunk is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// The first: the device and the allocator.
+    Head,
+    /// Calls.
+    Calls,
+    /// The last: how many there were.
+    Last,
+}
+
+impl Kind {
+    pub(crate) const fn mark(self) -> [u8; 4] {
+        match self {
+            Self::Head => *b"HEAD",
+            Self::Calls => *b"CALL",
+            Self::Last => *b"LAST",
+        }
+    }
+
+    pub(crate) fn of(mark: [u8; 4]) -> Option<Self> {
+        [Self::Head, Self::Calls, Self::Last].into_iter().find(|kind| kind.mark() == mark)
+    }
+}
+
+/// The same moment on two clocks, both from the start of the recording on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Point {
+    /// On the clock that the records have.
+    pub(crate) ticks: u64,
+    pub(crate) nanoseconds: u64,
+}
+
+/// What stands before a payload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ChunkHeader {
+    pub(crate) kind: Kind,
+    /// From 0 on.
+    pub(crate) number: u32,
+    /// How many records the payload has.
+    pub(crate) records: u32,
+    /// When the chunk was closed.
+    pub(crate) point: Point,
+}
+
+impl ChunkHeader {
+    /// The header of `payload`.
+    pub(crate) fn to_bytes(self, payload: &[u8]) -> [u8; CHUNK_HEADER_BYTES] {
+        let mut bytes = [0; CHUNK_HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&self.kind.mark());
+        bytes[4..8].copy_from_slice(&self.number.to_le_bytes());
+        bytes[8..12].copy_from_slice(&narrow(payload.len()).to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.records.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.point.ticks.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.point.nanoseconds.to_le_bytes());
+        let crc = crc32(&[&bytes[..32], payload]);
+        bytes[32..36].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+}
+
+/// The checksum of a chunk: of its header without the checksum, and of its payload.
+pub(crate) fn checksum(header: &[u8], payload: &[u8]) -> u32 {
+    crc32(&[header, payload])
+}

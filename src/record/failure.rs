@@ -1,0 +1,27 @@
+//! Errors as numbers of the file.
+#![forbid(unsafe_code)]
+
+use crate::error::{AllocationError, MemoryError};
+
+/// The number of an error; 0 for one that has none. Numbers are never used again for anything else.
+pub(crate) fn failure_number(error: &AllocationError) -> u8 {
+    match error {
+        AllocationError::ZeroSize => 1,
+        AllocationError::Alignment { .. } => 2,
+        AllocationError::Priority { .. } => 3,
+        AllocationError::Contradiction(_) => 4,
+        AllocationError::NoMemoryType(_) => 5,
+        AllocationError::PoolMemoryType { .. } => 6,
+        AllocationError::ForeignPool => 7,
+        AllocationError::UpperAddress { .. } => 8,
+        AllocationError::UpperAddressInRing => 9,
+        AllocationError::BlockTooSmall { .. } => 10,
+        AllocationError::Full { .. } => 11,
+        AllocationError::Map(_) => 12,
+        AllocationError::Memory(MemoryError::HeapTooSmall { .. }) => 13,
+        AllocationError::Memory(MemoryError::HeapLimit { .. }) => 14,
+        AllocationError::Memory(MemoryError::OverBudget { .. }) => 15,
+        AllocationError::Memory(MemoryError::TooManyAllocations { .. }) => 16,
+        AllocationError::Memory(MemoryError::Driver(_)) => 17,
+    }
+}

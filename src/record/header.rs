@@ -1,0 +1,204 @@
+//! What a trace says of the device and the allocator.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::bytes::{Put, Take, Wrong};
+use crate::base::cast::widen;
+use crate::create_info::AllocatorCreateFlags;
+
+/// A memory heap of the device, as a trace has it.
+///
+/// ```
+/// let heap = sublet::trace::Heap { size: 8 << 30, flags: ash::vk::MemoryHeapFlags::DEVICE_LOCAL };
+/// assert_eq!(heap.size >> 30, 8);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Heap {
+    /// Bytes of it, as the driver says, without the allocator's limit.
+    pub size: u64,
+    /// What it is.
+    pub flags: vk::MemoryHeapFlags,
+}
+
+/// A memory type of the device, as a trace has it.
+///
+/// ```
+/// let memory_type = sublet::trace::MemoryType { heap: 0, flags: ash::vk::MemoryPropertyFlags::DEVICE_LOCAL };
+/// assert!(!memory_type.flags.contains(ash::vk::MemoryPropertyFlags::HOST_VISIBLE));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct MemoryType {
+    /// Index of its heap.
+    pub heap: u32,
+    /// What it can do.
+    pub flags: vk::MemoryPropertyFlags,
+}
+
+/// The program, the device and the allocator that a trace is of: enough to pose as that device.
+///
+/// ```
+/// let bytes = sublet::trace::Trace::default().to_bytes();
+/// let header = sublet::trace::Trace::read(&bytes)?.header;
+/// assert!(header.memory_types.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Header {
+    /// The version of this library that recorded.
+    pub library_version: Box<str>,
+    /// The file name of the program, if it could be found out.
+    pub program: Box<str>,
+    /// The program's process.
+    pub process: u32,
+    /// When the recording began: seconds since the beginning of 1970, UTC.
+    pub started: u64,
+    /// Whether the allocator is one for a single thread.
+    pub local: bool,
+    /// `deviceName`.
+    pub device_name: Box<str>,
+    /// `vendorID`.
+    pub vendor_id: u32,
+    /// `deviceID`.
+    pub device_id: u32,
+    /// `deviceType`.
+    pub device_type: vk::PhysicalDeviceType,
+    /// `driverVersion`.
+    pub driver_version: u32,
+    /// `apiVersion` of the device.
+    pub device_api_version: u32,
+    /// The memory heaps.
+    pub heaps: Vec<Heap>,
+    /// The memory types.
+    pub memory_types: Vec<MemoryType>,
+    /// `bufferImageGranularity` of the device.
+    pub buffer_image_granularity: u64,
+    /// `nonCoherentAtomSize` of the device.
+    pub non_coherent_atom_size: u64,
+    /// `maxMemoryAllocationCount` of the device.
+    pub max_memory_allocation_count: u32,
+    /// The version that the allocator was made for.
+    pub api_version: u32,
+    /// What the allocator was made with.
+    pub flags: AllocatorCreateFlags,
+    /// Bytes of a block in a large heap; 0 for the default.
+    pub preferred_large_heap_block_size: u64,
+    /// By heap, in bytes: the allocator takes no more. What is missing at the end has no limit.
+    pub heap_size_limits: Vec<u64>,
+    /// How many empty blocks each memory type kept when the allocator was made.
+    pub empty_blocks_kept: u32,
+    /// Bits of [`Tracking`](crate::Tracking).
+    pub tracking: u32,
+    /// [`DebugSettings::margin`](crate::DebugSettings::margin).
+    pub margin: u64,
+    /// [`DebugSettings::always_dedicated`](crate::DebugSettings::always_dedicated).
+    pub always_dedicated: bool,
+    /// [`DebugSettings::min_buffer_image_granularity`](crate::DebugSettings::min_buffer_image_granularity).
+    pub min_buffer_image_granularity: u64,
+    /// [`DebugSettings::exceed_max_allocation_count`](crate::DebugSettings::exceed_max_allocation_count).
+    pub exceed_max_allocation_count: bool,
+}
+
+impl Header {
+    /// As the payload of the first chunk.
+    pub(crate) fn encode(&self, put: &mut impl Put) {
+        put.text(&self.library_version);
+        put.text(&self.program);
+        put.number(self.process.into());
+        put.number(self.started);
+        put.byte(self.local.into());
+        put.text(&self.device_name);
+        put.number(self.vendor_id.into());
+        put.number(self.device_id.into());
+        put.number(u64::from(self.device_type.as_raw().cast_unsigned()));
+        put.number(self.driver_version.into());
+        put.number(self.device_api_version.into());
+        put.number(widen(self.heaps.len()));
+        for heap in &self.heaps {
+            put.number(heap.size);
+            put.number(heap.flags.as_raw().into());
+        }
+        put.number(widen(self.memory_types.len()));
+        for memory_type in &self.memory_types {
+            put.number(memory_type.heap.into());
+            put.number(memory_type.flags.as_raw().into());
+        }
+        put.number(self.buffer_image_granularity);
+        put.number(self.non_coherent_atom_size);
+        put.number(self.max_memory_allocation_count.into());
+        put.number(self.api_version.into());
+        put.number(self.flags.bits().into());
+        put.number(self.preferred_large_heap_block_size);
+        put.number(widen(self.heap_size_limits.len()));
+        for &limit in &self.heap_size_limits {
+            put.number(limit);
+        }
+        put.number(self.empty_blocks_kept.into());
+        put.number(self.tracking.into());
+        put.number(self.margin);
+        put.byte(self.always_dedicated.into());
+        put.number(self.min_buffer_image_granularity);
+        put.byte(self.exceed_max_allocation_count.into());
+    }
+
+    /// From the payload of the first chunk. What a later writer has put behind is let be.
+    pub(crate) fn decode(take: &mut Take<'_>) -> Result<Self, Wrong> {
+        // In the order of the file, which is the order of the fields.
+        Ok(Self {
+            library_version: take.text()?.into(),
+            program: take.text()?.into(),
+            process: take.small()?,
+            started: take.number()?,
+            local: flag(take)?,
+            device_name: take.text()?.into(),
+            vendor_id: take.small()?,
+            device_id: take.small()?,
+            device_type: vk::PhysicalDeviceType::from_raw(take.small()?.cast_signed()),
+            driver_version: take.small()?,
+            device_api_version: take.small()?,
+            heaps: list(take, |take| {
+                Ok(Heap { size: take.number()?, flags: vk::MemoryHeapFlags::from_raw(take.small()?) })
+            })?,
+            memory_types: list(take, |take| {
+                Ok(MemoryType {
+                    heap: take.small()?,
+                    flags: vk::MemoryPropertyFlags::from_raw(take.small()?),
+                })
+            })?,
+            buffer_image_granularity: take.number()?,
+            non_coherent_atom_size: take.number()?,
+            max_memory_allocation_count: take.small()?,
+            api_version: take.small()?,
+            flags: AllocatorCreateFlags::from_bits_retain(take.small()?),
+            preferred_large_heap_block_size: take.number()?,
+            heap_size_limits: list(take, Take::number)?,
+            empty_blocks_kept: take.small()?,
+            tracking: take.small()?,
+            margin: take.number()?,
+            always_dedicated: flag(take)?,
+            min_buffer_image_granularity: take.number()?,
+            exceed_max_allocation_count: flag(take)?,
+        })
+    }
+}
+
+fn flag(take: &mut Take<'_>) -> Result<bool, Wrong> {
+    match take.byte()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(Wrong::Number),
+    }
+}
+
+/// A count, and as many. Each takes at least a byte, so that no more is made room for than can be there.
+fn list<'a, V>(
+    take: &mut Take<'a>,
+    mut one: impl FnMut(&mut Take<'a>) -> Result<V, Wrong>,
+) -> Result<Vec<V>, Wrong> {
+    let count = take.number()?;
+    if count > widen(take.rest()) {
+        return Err(Wrong::TooFew);
+    }
+    (0..count).map(|_| one(take)).collect()
+}

@@ -1,0 +1,120 @@
+//! What is recorded, in numbers.
+#![forbid(unsafe_code)]
+
+/// Where an allocation is: its name for as long as it lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Place {
+    pub(crate) vector: u32,
+    pub(crate) generation: u32,
+    pub(crate) shard: u8,
+    pub(crate) dedicated: bool,
+    pub(crate) key: u64,
+}
+
+/// Which vector a pool is, and in which use of it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct PoolPlace {
+    pub(crate) vector: u32,
+    pub(crate) generation: u32,
+}
+
+/// What a resource needs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RawNeeds {
+    pub(crate) size: u64,
+    pub(crate) alignment: u64,
+    pub(crate) memory_type_bits: u32,
+    /// As in a tag, 0 to 4.
+    pub(crate) kind: u32,
+    /// As in a tag.
+    pub(crate) usage: u32,
+    pub(crate) device_access: Option<bool>,
+    pub(crate) device_address: bool,
+    pub(crate) prefers_dedicated: bool,
+    pub(crate) requires_dedicated: bool,
+}
+
+/// What the program asked for.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct RawWanted<'a> {
+    pub(crate) flags: u32,
+    /// 0 to 9.
+    pub(crate) usage: u32,
+    pub(crate) required: u32,
+    pub(crate) preferred: u32,
+    pub(crate) memory_type_bits: u32,
+    pub(crate) pool: Option<PoolPlace>,
+    pub(crate) scope: Option<u32>,
+    pub(crate) priority: f32,
+    pub(crate) min_alignment: u64,
+    pub(crate) user_data: u64,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) has_chain: bool,
+}
+
+/// What lived when the recording began.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RawExisting<'a> {
+    pub(crate) place: Place,
+    pub(crate) memory_type: u32,
+    pub(crate) size: u64,
+    pub(crate) alignment: u64,
+    pub(crate) kind: u32,
+    pub(crate) usage: u32,
+    pub(crate) scope: Option<u32>,
+    pub(crate) user_data: Option<u64>,
+    pub(crate) name: Option<&'a str>,
+}
+
+/// A pool.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct RawPool<'a> {
+    pub(crate) place: PoolPlace,
+    pub(crate) memory_type: u32,
+    pub(crate) flags: u32,
+    /// 0 to 2.
+    pub(crate) algorithm: u32,
+    pub(crate) block_size: u64,
+    pub(crate) min_block_count: u32,
+    pub(crate) max_block_count: u32,
+    pub(crate) empty_blocks_kept: u32,
+    pub(crate) priority: f32,
+    pub(crate) min_allocation_alignment: u64,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) has_chain: bool,
+}
+
+/// A scope.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct RawScope<'a> {
+    pub(crate) number: u32,
+    pub(crate) block_size: u64,
+    pub(crate) priority: f32,
+    pub(crate) name: Option<&'a str>,
+}
+
+/// The beginning of a defragmentation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct RawBegin<'a> {
+    pub(crate) number: u32,
+    /// 0 to 3.
+    pub(crate) algorithm: u32,
+    pub(crate) memory_type_bits: u32,
+    pub(crate) max_bytes: u64,
+    pub(crate) max_allocations: u32,
+    pub(crate) max_time_nanoseconds: Option<u64>,
+    pub(crate) pools: &'a [PoolPlace],
+}
+
+/// What became of a move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RawOutcome {
+    /// The allocation is where it is now.
+    Completed(Place),
+    Ignored,
+    Freed,
+    RolledBack,
+    /// What was said to be completed a moment ago was not.
+    #[allow(dead_code, reason = "only a recorder writes it")]
+    Failed(Place),
+}

@@ -1,0 +1,598 @@
+//! From the payload of a chunk to records, with numbers in place of names.
+#![forbid(unsafe_code)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use ash::vk;
+
+use super::asked::{Allocate, AllocateFailed, Failure, Granted, Needs, Wanted};
+use super::error::Damage;
+use super::event::{AllocationNumber, DefragmentationNumber, Event, PoolNumber, Record, ScopeNumber};
+use super::read::nanoseconds;
+use super::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
+use crate::allocation::ResourceKind;
+use crate::base::cast::{narrow, widen};
+use crate::create_info::{AllocationCreateFlags, MemoryUsage, PoolCreateFlags};
+use crate::defragment::DefragmentationAlgorithm;
+use crate::metadata::Algorithm;
+use crate::record::bytes::{Take, Wrong};
+use crate::record::chunk::Point;
+use crate::record::encode::{ALIGNMENT_OTHER, ALIGNMENT_ZERO, USUAL_GENERATION, USUAL_PRIORITY, bit, op};
+use crate::record::raw::{Place, PoolPlace};
+
+pub(super) fn damage(wrong: Wrong) -> Damage {
+    match wrong {
+        Wrong::TooFew => Damage::Overrun,
+        Wrong::Number => Damage::Value,
+        Wrong::Text => Damage::Text,
+    }
+}
+
+impl From<Wrong> for Damage {
+    fn from(wrong: Wrong) -> Self {
+        damage(wrong)
+    }
+}
+
+/// An allocation that lives.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    number: AllocationNumber,
+    /// The record that says that it was there before, if one does.
+    existing: Option<usize>,
+}
+
+/// What a record says: something, or something of what the trace does not know.
+enum Told {
+    Event(Event),
+    Stranger,
+    /// A record before was not so.
+    Withdrawal,
+}
+
+impl From<Option<Event>> for Told {
+    fn from(event: Option<Event>) -> Self {
+        event.map_or(Self::Stranger, Self::Event)
+    }
+}
+
+/// What is known at a point of the trace.
+#[derive(Debug)]
+pub(super) struct Decoder {
+    records: Vec<Record>,
+    /// Records that later ones have taken back.
+    withdrawn: BTreeSet<usize>,
+    strangers: u64,
+    allocations: BTreeMap<Place, Known>,
+    next_allocation: u32,
+    pools: BTreeMap<PoolPlace, PoolNumber>,
+    next_pool: u32,
+    scopes: BTreeMap<u32, ScopeNumber>,
+    next_scope: u32,
+    /// The vectors that scopes have, by scope.
+    vectors: BTreeSet<(u32, PoolPlace)>,
+    defragmentations: BTreeMap<u32, DefragmentationNumber>,
+    next_defragmentation: u32,
+    threads: BTreeMap<u32, u32>,
+    /// The moves that were said to be completed, by where they went to.
+    completed: BTreeMap<Place, usize>,
+}
+
+impl Decoder {
+    pub(super) fn new() -> Self {
+        Self {
+            records: Vec::new(),
+            withdrawn: BTreeSet::new(),
+            strangers: 0,
+            allocations: BTreeMap::new(),
+            next_allocation: 0,
+            pools: BTreeMap::new(),
+            next_pool: 0,
+            scopes: BTreeMap::new(),
+            next_scope: 0,
+            vectors: BTreeSet::new(),
+            defragmentations: BTreeMap::new(),
+            next_defragmentation: 0,
+            threads: BTreeMap::new(),
+            completed: BTreeMap::new(),
+        }
+    }
+
+    /// The records, and how many calls were for strangers.
+    pub(super) fn finish(mut self) -> (Vec<Record>, u64) {
+        let withdrawn = self.withdrawn;
+        let mut at = 0;
+        self.records.retain(|_| {
+            at += 1;
+            !withdrawn.contains(&(at - 1))
+        });
+        (self.records, self.strangers)
+    }
+
+    /// Reads one chunk, and says how many records it has. An error comes with the byte.
+    pub(super) fn calls(
+        &mut self,
+        payload: &[u8],
+        before: Point,
+        after: Point,
+    ) -> Result<u64, (usize, Damage)> {
+        let mut take = Take::new(payload);
+        let mut ticks = before.ticks;
+        let mut thread = None;
+        let mut counted = 0;
+        // What a chunk tells is known in whole or not at all.
+        let first = self.records.len();
+        while !take.is_empty() {
+            let at = take.at();
+            let mut one = || -> Result<Option<Record>, Damage> {
+                let operation = take.byte()?;
+                if operation == op::THREAD {
+                    let known = narrow(self.threads.len());
+                    thread = Some(*self.threads.entry(take.small()?).or_insert(known));
+                    return Ok(None);
+                }
+                ticks = ticks.saturating_add(take.number()?);
+                let thread = thread.ok_or(Damage::NoThread)?;
+                counted += 1;
+                let time = Duration::from_nanos(nanoseconds(ticks, before, after));
+                match self.event(operation, &mut take)? {
+                    Told::Event(event) => Ok(Some(Record { time, thread, event })),
+                    Told::Stranger => {
+                        self.strangers += 1;
+                        Ok(None)
+                    }
+                    Told::Withdrawal => Ok(None),
+                }
+            };
+            match one() {
+                Ok(record) => self.records.extend(record),
+                Err(damage) => {
+                    self.records.truncate(first);
+                    return Err((at, damage));
+                }
+            }
+        }
+        Ok(counted)
+    }
+
+    #[allow(clippy::too_many_lines, reason = "one arm for each operation")]
+    fn event(&mut self, operation: u8, take: &mut Take<'_>) -> Result<Told, Damage> {
+        Ok(match operation {
+            op::EXISTING => self.existing(take)?,
+            op::ALLOCATE => self.allocate(take)?,
+            op::ALLOCATE_FAILED => {
+                let (resource, wanted) = self.asked(take)?;
+                let failure = Failure::of_number(take.byte()?);
+                let failed = |wanted| AllocateFailed { resource, wanted, failure };
+                wanted.map(|wanted| Event::AllocateFailed(Box::new(failed(wanted)))).into()
+            }
+            op::FREE => {
+                let known = self.allocations.remove(&place(take)?);
+                known.map(|known| Event::Free { allocation: known.number }).into()
+            }
+            op::MAP => self.known(take)?.map(|allocation| Event::Map { allocation }).into(),
+            op::UNMAP => self.known(take)?.map(|allocation| Event::Unmap { allocation }).into(),
+            op::FLUSH => {
+                self.range(take, |allocation, offset, size| Event::Flush { allocation, offset, size })?
+            }
+            op::INVALIDATE => {
+                self.range(take, |allocation, offset, size| Event::Invalidate { allocation, offset, size })?
+            }
+            op::COPY_TO => {
+                self.range(take, |allocation, offset, size| Event::CopyTo { allocation, offset, size })?
+            }
+            op::COPY_FROM => {
+                self.range(take, |allocation, offset, size| Event::CopyFrom { allocation, offset, size })?
+            }
+            op::SET_NAME => {
+                let (allocation, name) = (self.known(take)?, name(take)?);
+                allocation.map(|allocation| Event::SetName { allocation, name }).into()
+            }
+            op::SET_USER_DATA => {
+                let (allocation, user_data) = (self.known(take)?, take.number()?);
+                allocation.map(|allocation| Event::SetUserData { allocation, user_data }).into()
+            }
+            op::SET_PRIORITY => {
+                let (allocation, priority) = (self.known(take)?, priority(take)?);
+                allocation.map(|allocation| Event::SetPriority { allocation, priority }).into()
+            }
+            op::CREATE_POOL => {
+                let at = pool_place(take)?;
+                let settings = Box::new(pool_settings(take)?);
+                let pool = PoolNumber(self.next_pool);
+                if self.pools.insert(at, pool).is_some() {
+                    return Err(Damage::Twice);
+                }
+                self.next_pool += 1;
+                Told::Event(Event::CreatePool { pool, settings })
+            }
+            op::DESTROY_POOL => {
+                let at = pool_place(take)?;
+                self.forget(at);
+                self.pools.remove(&at).map(|pool| Event::DestroyPool { pool }).into()
+            }
+            op::SET_POOL_NAME => {
+                let (pool, name) = (self.pool(take)?, name(take)?);
+                pool.map(|pool| Event::SetPoolName { pool, name }).into()
+            }
+            op::SET_POOL_PRIORITY => {
+                let (pool, priority) = (self.pool(take)?, priority(take)?);
+                pool.map(|pool| Event::SetPoolPriority { pool, priority }).into()
+            }
+            op::SET_POOL_EMPTY_BLOCKS_KEPT => {
+                let (pool, empty_blocks_kept) = (self.pool(take)?, take.small()?);
+                pool.map(|pool| Event::SetPoolEmptyBlocksKept { pool, empty_blocks_kept }).into()
+            }
+            op::SETTLE_IN_POOL => self.pool(take)?.map(|pool| Event::SettleInPool { pool }).into(),
+            op::CREATE_SCOPE => {
+                let number = take.small()?;
+                let settings = ScopeSettings {
+                    block_size: take.number()?,
+                    priority: priority(take)?,
+                    name: name(take)?,
+                };
+                let scope = ScopeNumber(self.next_scope);
+                if self.scopes.insert(number, scope).is_some() {
+                    return Err(Damage::Twice);
+                }
+                self.next_scope += 1;
+                Told::Event(Event::CreateScope { scope, settings: Box::new(settings) })
+            }
+            op::FREE_SCOPE => self.free_scope(take.small()?),
+            op::FRAME => Told::Event(Event::Frame { index: take.small()? }),
+            op::TRIM => Told::Event(Event::Trim),
+            op::SET_EMPTY_BLOCKS_KEPT => {
+                Told::Event(Event::SetEmptyBlocksKept { empty_blocks_kept: take.small()? })
+            }
+            op::SETTLE => Told::Event(Event::SettleInMemoryType { memory_type: take.small()? }),
+            op::BEGIN_DEFRAGMENTATION => self.begin_defragmentation(take)?,
+            op::BEGIN_PASS => {
+                let (defragmentation, moves) = (self.defragmentation(take)?, take.small()?);
+                defragmentation.map(|defragmentation| Event::BeginPass { defragmentation, moves }).into()
+            }
+            op::MOVE => self.moved(take)?,
+            op::END_PASS => {
+                self.defragmentation(take)?.map(|defragmentation| Event::EndPass { defragmentation }).into()
+            }
+            op::END_DEFRAGMENTATION => {
+                let ended = self.defragmentations.remove(&take.small()?);
+                ended.map(|defragmentation| Event::EndDefragmentation { defragmentation }).into()
+            }
+            operation => return Err(Damage::Operation { operation }),
+        })
+    }
+
+    /// The number of an allocation that is called.
+    fn known(&self, take: &mut Take<'_>) -> Result<Option<AllocationNumber>, Damage> {
+        Ok(self.allocations.get(&place(take)?).map(|known| known.number))
+    }
+
+    fn pool(&self, take: &mut Take<'_>) -> Result<Option<PoolNumber>, Damage> {
+        Ok(self.pools.get(&pool_place(take)?).copied())
+    }
+
+    fn defragmentation(&self, take: &mut Take<'_>) -> Result<Option<DefragmentationNumber>, Damage> {
+        Ok(self.defragmentations.get(&take.small()?).copied())
+    }
+
+    fn range(
+        &self,
+        take: &mut Take<'_>,
+        event: impl FnOnce(AllocationNumber, u64, u64) -> Event,
+    ) -> Result<Told, Damage> {
+        let (allocation, offset, size) = (self.known(take)?, take.number()?, take.number()?);
+        Ok(allocation.map(|allocation| event(allocation, offset, size.wrapping_sub(1))).into())
+    }
+
+    /// All of a vector are gone.
+    fn forget(&mut self, PoolPlace { vector, generation }: PoolPlace) {
+        let first = Place { vector, generation, shard: 0, dedicated: false, key: 0 };
+        while let Some((&at, _)) = self.allocations.range(first..).next() {
+            if (at.vector, at.generation) != (vector, generation) {
+                return;
+            }
+            self.allocations.remove(&at);
+        }
+    }
+
+    fn free_scope(&mut self, number: u32) -> Told {
+        let first = (number, PoolPlace { vector: 0, generation: 0 });
+        while let Some(&(scope, vector)) = self.vectors.range(first..).next() {
+            if scope != number {
+                break;
+            }
+            self.forget(vector);
+            self.vectors.remove(&(scope, vector));
+        }
+        self.scopes.remove(&number).map(|scope| Event::FreeScope { scope }).into()
+    }
+
+    /// Gives the allocation at a place a number.
+    fn number(&mut self, at: Place, existing: Option<usize>) -> Result<AllocationNumber, Damage> {
+        let number = match self.allocations.get(&at) {
+            // It was made while the recording began, and is told twice. The later record tells more.
+            Some(&Known { number, existing: Some(record) }) if existing.is_none() => {
+                self.withdrawn.insert(record);
+                number
+            }
+            Some(_) => return Err(Damage::Twice),
+            None => {
+                let number = AllocationNumber(self.next_allocation);
+                self.next_allocation = self.next_allocation.checked_add(1).ok_or(Damage::Value)?;
+                number
+            }
+        };
+        self.allocations.insert(at, Known { number, existing });
+        Ok(number)
+    }
+
+    fn existing(&mut self, take: &mut Take<'_>) -> Result<Told, Damage> {
+        let at = place(take)?;
+        let mut existing = Existing {
+            allocation: AllocationNumber(0),
+            memory_type: take.small()?,
+            dedicated: at.dedicated,
+            size: take.number()?,
+            alignment: alignment(take)?,
+            kind: kind(take.number()?)?,
+            usage: take.small()?,
+            pool: None,
+            scope: None,
+            user_data: None,
+            name: None,
+        };
+        let vector = PoolPlace { vector: at.vector, generation: at.generation };
+        existing.pool = self.pools.get(&vector).copied();
+        if let Some(scope) = optional(take)? {
+            let scope = u32::try_from(scope).map_err(|_| Damage::Value)?;
+            existing.scope = self.scopes.get(&scope).copied();
+            self.vectors.insert((scope, vector));
+        }
+        existing.user_data = optional(take)?;
+        existing.name = name(take)?;
+        existing.allocation = self.number(at, Some(self.records.len()))?;
+        Ok(Told::Event(Event::Existing(Box::new(existing))))
+    }
+
+    fn allocate(&mut self, take: &mut Take<'_>) -> Result<Told, Damage> {
+        let before = take.clone();
+        let (resource, wanted) = self.asked(take)?;
+        let scope = raw_scope(&mut before.clone())?;
+        let memory_type = take.small()?;
+        let at = place(take)?;
+        let Some(wanted) = wanted else { return Ok(Told::Stranger) };
+        if let Some(scope) = scope {
+            self.vectors.insert((scope, PoolPlace { vector: at.vector, generation: at.generation }));
+        }
+        let granted = Granted { memory_type, dedicated: at.dedicated };
+        let allocation = self.number(at, None)?;
+        Ok(Told::Event(Event::Allocate(Box::new(Allocate { allocation, resource, wanted, granted }))))
+    }
+
+    /// What was asked for; nothing wanted if it was of a pool or scope that is not known.
+    fn asked(&self, take: &mut Take<'_>) -> Result<(Needs, Option<Wanted>), Damage> {
+        let asked = asked(take)?;
+        let mut wanted = asked.wanted;
+        let mut is_known = true;
+        if let Some(pool) = asked.pool {
+            wanted.pool = self.pools.get(&pool).copied();
+            is_known = wanted.pool.is_some();
+        }
+        if let Some(scope) = asked.scope {
+            wanted.scope = self.scopes.get(&scope).copied();
+            is_known &= wanted.scope.is_some();
+        }
+        Ok((asked.needs, is_known.then_some(wanted)))
+    }
+
+    fn begin_defragmentation(&mut self, take: &mut Take<'_>) -> Result<Told, Damage> {
+        let raw = take.small()?;
+        let mut begin = BeginDefragmentation {
+            algorithm: match take.number()? {
+                0 => DefragmentationAlgorithm::Fast,
+                1 => DefragmentationAlgorithm::Balanced,
+                2 => DefragmentationAlgorithm::Full,
+                3 => DefragmentationAlgorithm::Extensive,
+                _ => return Err(Damage::Value),
+            },
+            memory_type_bits: take.small()?,
+            max_bytes_per_pass: take.number()?,
+            max_allocations_per_pass: take.small()?,
+            max_time_per_pass: optional(take)?.map(Duration::from_nanos),
+            ..BeginDefragmentation::new(DefragmentationNumber(self.next_defragmentation))
+        };
+        let count = take.number()?;
+        if count > widen(take.rest()) {
+            return Err(Damage::Overrun);
+        }
+        for _ in 0..count {
+            // One that is not known any more is gone, too.
+            begin.pools.extend(self.pool(take)?);
+        }
+        if self.defragmentations.insert(raw, begin.defragmentation).is_some() {
+            return Err(Damage::Twice);
+        }
+        self.next_defragmentation += 1;
+        Ok(Told::Event(Event::BeginDefragmentation(Box::new(begin))))
+    }
+
+    fn moved(&mut self, take: &mut Take<'_>) -> Result<Told, Damage> {
+        let defragmentation = self.defragmentation(take)?;
+        let source = place(take)?;
+        let outcome = match take.byte()? {
+            0 => {
+                let destination = place(take)?;
+                if let Some(known) = self.allocations.remove(&source) {
+                    // Where recording began between plan and move, the place that was set aside passed for an allocation.
+                    if let Some(Known { existing: Some(record), .. }) =
+                        self.allocations.insert(destination, known)
+                    {
+                        self.withdrawn.insert(record);
+                    }
+                    if let Some(defragmentation) = defragmentation {
+                        self.completed.insert(destination, self.records.len());
+                        let (allocation, outcome) = (known.number, MoveOutcome::Completed);
+                        return Ok(Told::Event(Event::Move { defragmentation, allocation, outcome }));
+                    }
+                }
+                return Ok(Told::Stranger);
+            }
+            1 => MoveOutcome::Ignored,
+            2 => MoveOutcome::Freed,
+            3 => MoveOutcome::RolledBack,
+            4 => {
+                let destination = place(take)?;
+                if let Some(known) = self.allocations.remove(&destination) {
+                    self.allocations.insert(source, known);
+                }
+                self.withdrawn.extend(self.completed.remove(&destination));
+                return Ok(Told::Withdrawal);
+            }
+            _ => return Err(Damage::Value),
+        };
+        let known = match outcome {
+            MoveOutcome::Freed => self.allocations.remove(&source),
+            _ => self.allocations.get(&source).copied(),
+        };
+        Ok(match (defragmentation, known) {
+            (Some(defragmentation), Some(Known { number: allocation, .. })) => {
+                Told::Event(Event::Move { defragmentation, allocation, outcome })
+            }
+            // It was freed all the same.
+            (None, Some(Known { number: allocation, .. })) if outcome == MoveOutcome::Freed => {
+                Told::Event(Event::Free { allocation })
+            }
+            _ => Told::Stranger,
+        })
+    }
+}
+
+struct Asked {
+    needs: Needs,
+    /// But for pool and scope.
+    wanted: Wanted,
+    pool: Option<PoolPlace>,
+    scope: Option<u32>,
+}
+
+fn raw_scope(take: &mut Take<'_>) -> Result<Option<u32>, Damage> {
+    asked(take).map(|asked| asked.scope)
+}
+
+fn asked(take: &mut Take<'_>) -> Result<Asked, Damage> {
+    let word = u32::from_le_bytes(take.array()?);
+    if word & !bit::KNOWN != 0 {
+        return Err(Damage::Value);
+    }
+    let has = |bit| word & bit != 0;
+    let mut needs = Needs {
+        size: take.number()?,
+        alignment: alignment(take)?,
+        memory_type_bits: take.small()?,
+        prefers_dedicated: has(bit::PREFERS_DEDICATED),
+        requires_dedicated: has(bit::REQUIRES_DEDICATED),
+        kind: kind(u64::from(word >> bit::KIND_SHIFT & 7))?,
+        usage: 0,
+        device_access: has(bit::ACCESS_KNOWN).then_some(has(bit::ACCESS)),
+        device_address: has(bit::DEVICE_ADDRESS),
+    };
+    let mut small = |bit| if has(bit) { take.small() } else { Ok(0) };
+    needs.usage = small(bit::RESOURCE_USAGE)?;
+    let mut wanted = Wanted {
+        flags: AllocationCreateFlags::from_bits_retain(small(bit::FLAGS)?),
+        usage: usage(word >> bit::USAGE_SHIFT & 15)?,
+        required_flags: vk::MemoryPropertyFlags::from_raw(small(bit::REQUIRED)?),
+        preferred_flags: vk::MemoryPropertyFlags::from_raw(small(bit::PREFERRED)?),
+        memory_type_bits: small(bit::TYPE_BITS)?,
+        has_chain: has(bit::CHAIN),
+        ..Wanted::default()
+    };
+    let pool = if has(bit::POOL) { Some(pool_place(take)?) } else { None };
+    let scope = if has(bit::SCOPE) { Some(take.small()?) } else { None };
+    wanted.priority = if has(bit::PRIORITY) { priority(take)? } else { USUAL_PRIORITY };
+    wanted.min_alignment = if has(bit::MIN_ALIGNMENT) { alignment(take)? } else { 0 };
+    wanted.user_data = if has(bit::USER_DATA) { take.number()? } else { 0 };
+    wanted.name = if has(bit::NAME) { Some(take.text()?.into()) } else { None };
+    Ok(Asked { needs, wanted, pool, scope })
+}
+
+fn place(take: &mut Take<'_>) -> Result<Place, Damage> {
+    let first = take.number()?;
+    let vector = u32::try_from(first >> 2).map_err(|_| Damage::Value)?;
+    let dedicated = first & 2 != 0;
+    let (generation, shard) =
+        if first & 1 == 0 { (USUAL_GENERATION, 0) } else { (take.small()?, take.byte()?) };
+    let key = u64::from(take.small()?) | u64::from(take.small()?) << 32;
+    Ok(Place { vector, generation, shard, dedicated, key })
+}
+
+fn pool_place(take: &mut Take<'_>) -> Result<PoolPlace, Damage> {
+    Ok(PoolPlace { vector: take.small()?, generation: take.small()? })
+}
+
+fn pool_settings(take: &mut Take<'_>) -> Result<PoolSettings, Damage> {
+    Ok(PoolSettings {
+        memory_type: take.small()?,
+        flags: PoolCreateFlags::from_bits_retain(take.small()?),
+        algorithm: match take.number()? {
+            0 => Algorithm::Tlsf,
+            1 => Algorithm::Linear,
+            2 => Algorithm::Buddy,
+            _ => return Err(Damage::Value),
+        },
+        block_size: take.number()?,
+        min_block_count: take.small()?,
+        max_block_count: take.small()?,
+        empty_blocks_kept: take.small()?,
+        priority: priority(take)?,
+        min_allocation_alignment: alignment(take)?,
+        has_chain: match take.byte()? {
+            0 => false,
+            1 => true,
+            _ => return Err(Damage::Value),
+        },
+        name: name(take)?,
+    })
+}
+
+fn alignment(take: &mut Take<'_>) -> Result<u64, Damage> {
+    match take.byte()? {
+        log2 @ ..64 => Ok(1 << log2),
+        ALIGNMENT_ZERO => Ok(0),
+        ALIGNMENT_OTHER => Ok(take.number()?),
+        _ => Err(Damage::Value),
+    }
+}
+
+fn optional(take: &mut Take<'_>) -> Result<Option<u64>, Damage> {
+    match take.byte()? {
+        0 => Ok(None),
+        1 => Ok(Some(take.number()?)),
+        _ => Err(Damage::Value),
+    }
+}
+
+fn priority(take: &mut Take<'_>) -> Result<f32, Damage> {
+    Ok(f32::from_le_bytes(take.array()?))
+}
+
+fn name(take: &mut Take<'_>) -> Result<Option<Box<str>>, Damage> {
+    Ok(take.optional_text()?.map(Box::from))
+}
+
+fn kind(number: u64) -> Result<ResourceKind, Damage> {
+    Ok(match number {
+        0 => ResourceKind::Unknown,
+        1 => ResourceKind::Buffer,
+        2 => ResourceKind::ImageUnknown,
+        3 => ResourceKind::ImageLinear,
+        4 => ResourceKind::ImageOptimal,
+        _ => return Err(Damage::Value),
+    })
+}
+
+fn usage(number: u32) -> Result<MemoryUsage, Damage> {
+    let known = MemoryUsage::ALL.get(crate::base::cast::index(number));
+    known.copied().ok_or(Damage::Value)
+}

@@ -1,0 +1,141 @@
+//! Why a trace cannot be read.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+/// Where a trace is damaged, and how.
+///
+/// ```
+/// use sublet::trace::{Damage, Trace};
+/// let whole = Trace::default().to_bytes();
+/// let error = Trace::read(&whole[..whole.len() - 1]).unwrap_err();
+/// assert!(matches!(error.damage, Damage::Truncated { .. }));
+/// assert!(error.to_string().ends_with("the file ends in the middle: 38 bytes should follow, and 37 do"), "{error}");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReadTraceError {
+    /// Bytes from the start of the file.
+    pub offset: u64,
+    /// Which chunk, numbered from 0 on.
+    pub chunk: u32,
+    /// What is wrong there.
+    pub damage: Damage,
+}
+
+/// What is wrong with a trace.
+///
+/// ```
+/// let error = sublet::trace::Trace::read(b"GIF89a..").unwrap_err();
+/// assert_eq!(error.damage, sublet::trace::Damage::NotATrace);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Damage {
+    /// It does not begin as a trace does.
+    NotATrace,
+    /// It was written by a later version of this library, in a format that this one does not know.
+    Version {
+        /// The version of the format.
+        found: u8,
+    },
+    /// The file ends in the middle of a chunk.
+    Truncated {
+        /// Bytes that should follow.
+        needed: u64,
+        /// Bytes that do.
+        there: u64,
+    },
+    /// The file ends after a chunk that is not the last: the program was ended before the recording was.
+    NoEnd,
+    /// The bytes of a chunk are not those that were written.
+    Checksum {
+        /// What the chunk says.
+        stored: u32,
+        /// What its bytes add up to.
+        computed: u32,
+    },
+    /// A chunk is of no kind that there is, or of one that does not belong there.
+    Kind {
+        /// What the chunk begins with.
+        mark: [u8; 4],
+    },
+    /// A chunk is missing, or there twice.
+    Number {
+        /// The number that it should have.
+        expected: u32,
+        /// The number that it has.
+        found: u32,
+    },
+    /// There are bytes behind the last chunk.
+    Trailing {
+        /// How many.
+        bytes: u64,
+    },
+    /// A count is not what it should be: the one of a chunk's records, or one of the totals at the end.
+    Count {
+        /// What was counted.
+        counted: u64,
+        /// What the file says.
+        stored: u64,
+    },
+    /// No call has this number.
+    Operation {
+        /// The number.
+        operation: u8,
+    },
+    /// A record is longer than its chunk.
+    Overrun,
+    /// A number is not one that can stand there.
+    Value,
+    /// A name is no UTF-8.
+    Text,
+    /// A record is of no thread.
+    NoThread,
+    /// What lives already is made once more.
+    Twice,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotATrace => f.write_str("this is no trace"),
+            Self::Version { found } => {
+                write!(
+                    f,
+                    "the format is of version {found}, which only a later version of this library knows"
+                )
+            }
+            Self::Truncated { needed, there } => {
+                write!(f, "the file ends in the middle: {needed} bytes should follow, and {there} do")
+            }
+            Self::NoEnd => f.write_str("the file ends before the recording did"),
+            Self::Checksum { stored, computed } => {
+                write!(
+                    f,
+                    "bytes were changed: the checksum is {computed:#010x}, and {stored:#010x} was stored"
+                )
+            }
+            Self::Kind { mark } => write!(f, "a chunk cannot begin with \"{}\" here", mark.escape_ascii()),
+            Self::Number { expected, found } => {
+                write!(f, "chunk {expected} should be here, and this is chunk {found}")
+            }
+            Self::Trailing { bytes } => write!(f, "{bytes} bytes follow the last chunk"),
+            Self::Count { counted, stored } => write!(f, "{stored} were promised, and {counted} are there"),
+            Self::Operation { operation } => write!(f, "there is no operation {operation:#04x}"),
+            Self::Overrun => f.write_str("a record is longer than its chunk"),
+            Self::Value => f.write_str("a number is out of its range"),
+            Self::Text => f.write_str("a name is no UTF-8"),
+            Self::NoThread => f.write_str("a record is of no thread"),
+            Self::Twice => f.write_str("what lives already is made once more"),
+        }
+    }
+}
+
+impl fmt::Display for ReadTraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "byte {}, chunk {}: {}", self.offset, self.chunk, self.damage)
+    }
+}
+
+impl Error for ReadTraceError {}

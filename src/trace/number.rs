@@ -1,0 +1,45 @@
+//! The numbers that stand in a file for names.
+#![forbid(unsafe_code)]
+
+use super::asked::Failure;
+use crate::error::AllocationError;
+use crate::record::failure::failure_number;
+
+impl Failure {
+    /// In the order of the file. New ones come at the end.
+    const ALL: [Self; 18] = [
+        Self::Other,
+        Self::ZeroSize,
+        Self::Alignment,
+        Self::Priority,
+        Self::Contradiction,
+        Self::NoMemoryType,
+        Self::PoolMemoryType,
+        Self::ForeignPool,
+        Self::UpperAddress,
+        Self::UpperAddressInRing,
+        Self::BlockTooSmall,
+        Self::Full,
+        Self::Map,
+        Self::HeapTooSmall,
+        Self::HeapLimit,
+        Self::OverBudget,
+        Self::TooManyAllocations,
+        Self::Driver,
+    ];
+
+    pub(super) fn number(self) -> u8 {
+        let numbered = (0_u8..).zip(Self::ALL);
+        numbered.into_iter().find(|&(_, failure)| failure == self).map_or(0, |(number, _)| number)
+    }
+
+    pub(super) fn of_number(number: u8) -> Self {
+        Self::ALL.get(usize::from(number)).copied().unwrap_or(Self::Other)
+    }
+}
+
+impl From<&AllocationError> for Failure {
+    fn from(error: &AllocationError) -> Self {
+        Self::of_number(failure_number(error))
+    }
+}

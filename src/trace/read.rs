@@ -1,0 +1,231 @@
+//! From bytes to chunks.
+#![forbid(unsafe_code)]
+
+use super::decode::{self, Decoder};
+use super::error::{Damage, ReadTraceError};
+use super::event::Trace;
+use crate::base::cast::{index, widen};
+use crate::record::bytes::Take;
+use crate::record::chunk::{CHUNK_HEADER_BYTES, Kind, MAGIC, Point, VERSION, checksum};
+use crate::record::header::Header;
+
+/// As much of a trace as is whole.
+///
+/// ```
+/// use sublet::trace::{Damage, Trace};
+/// let bytes = Trace::default().to_bytes();
+/// let prefix = Trace::read_prefix(&bytes[..bytes.len() - 1])?;
+/// assert_eq!(prefix.trace, Trace::default());
+/// assert!(matches!(prefix.end.unwrap().damage, Damage::Truncated { .. }));
+/// # Ok::<(), sublet::trace::ReadTraceError>(())
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct Prefix {
+    /// What was read.
+    pub trace: Trace,
+    /// Why there is no more; `None` if the trace is whole.
+    pub end: Option<ReadTraceError>,
+}
+
+impl Trace {
+    /// Reads a trace.
+    ///
+    /// # Errors
+    /// [`ReadTraceError`] says at which byte the trace is damaged, and how. [`Self::read_prefix`] gives what is before.
+    ///
+    /// # Complexity
+    /// O(n log a) for n records of which a tell of allocations that live at the same time. What is taken of the heap is bounded
+    /// by the length of `bytes`, whatever they say.
+    ///
+    /// ```
+    /// use sublet::trace::Trace;
+    /// let trace = Trace::default();
+    /// assert_eq!(Trace::read(&trace.to_bytes())?, trace);
+    /// # Ok::<(), sublet::trace::ReadTraceError>(())
+    /// ```
+    pub fn read(bytes: &[u8]) -> Result<Self, ReadTraceError> {
+        let Prefix { trace, end } = Self::read_prefix(bytes)?;
+        match end {
+            None => Ok(trace),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Reads as many chunks as are whole: what a program that crashed has left, or one that still runs.
+    ///
+    /// # Errors
+    /// [`ReadTraceError`] if not even the first chunk is whole, which says what the trace is of.
+    ///
+    /// ```
+    /// use sublet::trace::Trace;
+    /// let prefix = Trace::read_prefix(&Trace::default().to_bytes())?;
+    /// assert!(prefix.end.is_none());
+    /// # Ok::<(), sublet::trace::ReadTraceError>(())
+    /// ```
+    pub fn read_prefix(bytes: &[u8]) -> Result<Prefix, ReadTraceError> {
+        let mut chunks = Chunks { bytes, at: MAGIC.len(), number: 0 };
+        let at_start = |damage| ReadTraceError { offset: 0, chunk: 0, damage };
+        match bytes.split_at_checked(MAGIC.len()) {
+            Some((magic, _)) if magic == MAGIC => {}
+            Some((magic, _)) if magic[..7] == MAGIC[..7] && magic[7] > VERSION => {
+                return Err(at_start(Damage::Version { found: magic[7] }));
+            }
+            None if MAGIC.starts_with(bytes) => {
+                let (needed, there) = (widen(MAGIC.len()), widen(bytes.len()));
+                return Err(at_start(Damage::Truncated { needed, there }));
+            }
+            _ => return Err(at_start(Damage::NotATrace)),
+        }
+        let first = chunks.next()?;
+        if first.kind != Kind::Head {
+            return Err(chunks.error(first.at, Damage::Kind { mark: first.kind.mark() }));
+        }
+        let mut take = Take::new(first.payload);
+        let header = Header::decode(&mut take)
+            .map_err(|wrong| chunks.error(first.payload_at + take.at(), decode::damage(wrong)))?;
+        let mut decoder = Decoder::new();
+        let end = chunks.read_calls(&mut decoder, first.point).err();
+        let (records, strangers) = decoder.finish();
+        Ok(Prefix { trace: Self { header, records, strangers }, end })
+    }
+}
+
+/// A chunk whose checksum is right.
+struct Chunk<'a> {
+    kind: Kind,
+    records: u32,
+    point: Point,
+    payload: &'a [u8],
+    /// Where it begins.
+    at: usize,
+    payload_at: usize,
+}
+
+struct Chunks<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Of the next chunk.
+    number: u32,
+}
+
+impl<'a> Chunks<'a> {
+    fn error(&self, at: usize, damage: Damage) -> ReadTraceError {
+        ReadTraceError { offset: widen(at), chunk: self.number.saturating_sub(1), damage }
+    }
+
+    fn next(&mut self) -> Result<Chunk<'a>, ReadTraceError> {
+        let at = self.at;
+        let number = self.number;
+        let error = |damage| Err(ReadTraceError { offset: widen(at), chunk: number, damage });
+        let rest = self.bytes.get(at..).unwrap_or_default();
+        let truncated = |needed| error(Damage::Truncated { needed: widen(needed), there: widen(rest.len()) });
+        if rest.is_empty() {
+            return error(Damage::NoEnd);
+        }
+        let Some((header, behind)) = rest.split_first_chunk::<CHUNK_HEADER_BYTES>() else {
+            return truncated(CHUNK_HEADER_BYTES);
+        };
+        let word =
+            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        let mark = [header[0], header[1], header[2], header[3]];
+        let Some(kind) = Kind::of(mark) else {
+            return error(Damage::Kind { mark });
+        };
+        let length = index(word(8));
+        let Some(payload) = behind.get(..length) else {
+            return truncated(CHUNK_HEADER_BYTES.saturating_add(length));
+        };
+        let (stored, computed) = (word(32), checksum(&header[..32], payload));
+        if stored != computed {
+            return error(Damage::Checksum { stored, computed });
+        }
+        if word(4) != number {
+            return error(Damage::Number { expected: number, found: word(4) });
+        }
+        self.number = number.saturating_add(1);
+        self.at = at + CHUNK_HEADER_BYTES + length;
+        Ok(Chunk {
+            kind,
+            records: word(12),
+            point: Point { ticks: long(16), nanoseconds: long(24) },
+            payload,
+            at,
+            payload_at: at + CHUNK_HEADER_BYTES,
+        })
+    }
+
+    /// All chunks after the first.
+    fn read_calls(&mut self, decoder: &mut Decoder, first: Point) -> Result<(), ReadTraceError> {
+        let mut before = first;
+        let mut records = 0;
+        loop {
+            let chunk = self.next()?;
+            match chunk.kind {
+                Kind::Head => {
+                    return Err(self.error(chunk.at, Damage::Kind { mark: chunk.kind.mark() }));
+                }
+                Kind::Calls => {
+                    let counted = decoder
+                        .calls(chunk.payload, before, chunk.point)
+                        .map_err(|(at, damage)| self.error(chunk.payload_at + at, damage))?;
+                    let stored = u64::from(chunk.records);
+                    if counted != stored {
+                        return Err(self.error(chunk.at, Damage::Count { counted, stored }));
+                    }
+                    records += counted;
+                    before = chunk.point;
+                }
+                Kind::Last => {
+                    let mut take = Take::new(chunk.payload);
+                    let mut total = |counted: u64| match take.number() {
+                        Ok(stored) if stored == counted => Ok(()),
+                        Ok(stored) => Err(Damage::Count { counted, stored }),
+                        Err(wrong) => Err(decode::damage(wrong)),
+                    };
+                    total(records)
+                        .and_then(|()| total(u64::from(self.number)))
+                        .map_err(|damage| self.error(chunk.payload_at, damage))?;
+                    return match self.bytes.len() - self.at {
+                        0 => Ok(()),
+                        rest => Err(self.error(self.at, Damage::Trailing { bytes: widen(rest) })),
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// Nanoseconds at `ticks`, between two moments that both clocks are known of.
+pub(super) fn nanoseconds(ticks: u64, before: Point, after: Point) -> u64 {
+    let span = after.ticks.saturating_sub(before.ticks);
+    let lasted = after.nanoseconds.saturating_sub(before.nanoseconds);
+    let passed = ticks.saturating_sub(before.ticks).min(span);
+    if span == 0 {
+        return before.nanoseconds.saturating_add(lasted);
+    }
+    // Cannot overflow: 64 bits times 64 bits; and is not above `lasted`, because `passed` is not above `span`.
+    let share = u128::from(passed) * u128::from(lasted) / u128::from(span);
+    before.nanoseconds.saturating_add(u64::try_from(share).unwrap_or(lasted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_lie_between_the_moments_that_are_known() {
+        let point = |ticks, nanoseconds| Point { ticks, nanoseconds };
+        let (before, after) = (point(1000, 100), point(4000, 1100));
+        assert_eq!(nanoseconds(1000, before, after), 100);
+        assert_eq!(nanoseconds(2500, before, after), 600);
+        assert_eq!(nanoseconds(4000, before, after), 1100);
+        assert_eq!(nanoseconds(9000, before, after), 1100);
+        assert_eq!(nanoseconds(0, before, after), 100);
+        assert_eq!(nanoseconds(5, after, after), 1100);
+        let end = point(u64::MAX, u64::MAX);
+        assert_eq!(nanoseconds(u64::MAX - 1, point(0, 0), end), u64::MAX - 1);
+        assert_eq!(nanoseconds(7, end, point(0, 0)), u64::MAX);
+    }
+}

@@ -1,0 +1,204 @@
+//! What pools, scopes and defragmentations were made with, and what was there before.
+#![forbid(unsafe_code)]
+
+use std::time::Duration;
+
+use super::event::{AllocationNumber, DefragmentationNumber, PoolNumber, ScopeNumber};
+use crate::allocation::ResourceKind;
+use crate::create_info::PoolCreateFlags;
+use crate::defragment::DefragmentationAlgorithm;
+use crate::metadata::Algorithm;
+
+/// An allocation that lived when the recording began.
+///
+/// ```
+/// use sublet::trace::{AllocationNumber, Existing};
+/// let existing = Existing { size: 4096, ..Existing::new(AllocationNumber(0)) };
+/// assert_eq!(existing.alignment, 1);
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Existing {
+    /// Its number.
+    pub allocation: AllocationNumber,
+    /// Index of the memory type.
+    pub memory_type: u32,
+    /// Whether the memory is its own.
+    pub dedicated: bool,
+    /// Bytes that it takes, rounding included.
+    pub size: u64,
+    /// An alignment that is not below the one that was asked for.
+    pub alignment: u64,
+    /// What it is.
+    pub kind: ResourceKind,
+    /// The lowest 23 bits of its `VkBufferUsageFlags` or `VkImageUsageFlags`; 0 if they are not known.
+    pub usage: u32,
+    /// The pool that it is in.
+    pub pool: Option<PoolNumber>,
+    /// The scope that it is in.
+    pub scope: Option<ScopeNumber>,
+    /// What the program keeps with it, if the allocator tracks that.
+    pub user_data: Option<u64>,
+    /// Its name.
+    pub name: Option<Box<str>>,
+}
+
+impl Existing {
+    /// One byte of memory type 0, of nothing that is known.
+    ///
+    /// ```
+    /// use sublet::trace::{AllocationNumber, Existing};
+    /// assert_eq!(Existing::new(AllocationNumber(7)).allocation, AllocationNumber(7));
+    /// ```
+    #[must_use]
+    pub fn new(allocation: AllocationNumber) -> Self {
+        Self {
+            allocation,
+            memory_type: 0,
+            dedicated: false,
+            size: 1,
+            alignment: 1,
+            kind: ResourceKind::Unknown,
+            usage: 0,
+            pool: None,
+            scope: None,
+            user_data: None,
+            name: None,
+        }
+    }
+}
+
+/// What a pool was made with: a [`PoolCreateInfo`](crate::PoolCreateInfo).
+///
+/// ```
+/// let settings = sublet::trace::PoolSettings { block_size: 1 << 20, ..Default::default() };
+/// assert_eq!(settings.empty_blocks_kept, 1);
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct PoolSettings {
+    /// Index of the memory type.
+    pub memory_type: u32,
+    /// The flags.
+    pub flags: PoolCreateFlags,
+    /// How its blocks are divided.
+    pub algorithm: Algorithm,
+    /// Bytes of each block; 0 if the allocator was to choose.
+    pub block_size: u64,
+    /// Blocks that it always has.
+    pub min_block_count: u32,
+    /// Blocks that it has at most; 0 for no limit.
+    pub max_block_count: u32,
+    /// Empty blocks that it keeps.
+    pub empty_blocks_kept: u32,
+    /// The priority of its blocks.
+    pub priority: f32,
+    /// The least alignment, in bytes. Of a pool that was there when the recording began: what the memory type asks for, too.
+    pub min_allocation_alignment: u64,
+    /// Its name.
+    pub name: Option<Box<str>>,
+    /// The program gave a chain for the `VkMemoryAllocateInfo` of its blocks, which is not in the trace.
+    pub has_chain: bool,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        Self {
+            memory_type: 0,
+            flags: PoolCreateFlags::empty(),
+            algorithm: Algorithm::Tlsf,
+            block_size: 0,
+            min_block_count: 0,
+            max_block_count: 0,
+            empty_blocks_kept: 1,
+            priority: 0.5,
+            min_allocation_alignment: 0,
+            name: None,
+            has_chain: false,
+        }
+    }
+}
+
+/// What a scope was made with: a [`ScopeCreateInfo`](crate::ScopeCreateInfo).
+///
+/// ```
+/// let settings = sublet::trace::ScopeSettings { block_size: 1 << 20, ..Default::default() };
+/// assert_eq!(settings.priority, 0.5);
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScopeSettings {
+    /// Bytes of each block; 0 if the allocator was to choose.
+    pub block_size: u64,
+    /// The priority of its blocks.
+    pub priority: f32,
+    /// Its name.
+    pub name: Option<Box<str>>,
+}
+
+impl Default for ScopeSettings {
+    fn default() -> Self {
+        Self { block_size: 0, priority: 0.5, name: None }
+    }
+}
+
+/// How a defragmentation was asked for: a [`DefragmentationInfo`](crate::DefragmentationInfo).
+///
+/// ```
+/// use sublet::trace::{BeginDefragmentation, DefragmentationNumber};
+/// let begin = BeginDefragmentation::new(DefragmentationNumber(0));
+/// assert!(begin.pools.is_empty());
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BeginDefragmentation {
+    /// Its number.
+    pub defragmentation: DefragmentationNumber,
+    /// How thorough it is.
+    pub algorithm: DefragmentationAlgorithm,
+    /// The pools.
+    pub pools: Vec<PoolNumber>,
+    /// The memory types; 0 with no pools for all.
+    pub memory_type_bits: u32,
+    /// Bytes that a pass moves at most; 0 for no limit.
+    pub max_bytes_per_pass: u64,
+    /// Allocations that a pass moves at most; 0 for no limit.
+    pub max_allocations_per_pass: u32,
+    /// How long planning a pass takes at most.
+    pub max_time_per_pass: Option<Duration>,
+}
+
+impl BeginDefragmentation {
+    /// One of everything, without limits.
+    ///
+    /// ```
+    /// use sublet::trace::{BeginDefragmentation, DefragmentationNumber};
+    /// assert_eq!(BeginDefragmentation::new(DefragmentationNumber(0)).max_bytes_per_pass, 0);
+    /// ```
+    #[must_use]
+    pub fn new(defragmentation: DefragmentationNumber) -> Self {
+        Self {
+            defragmentation,
+            algorithm: DefragmentationAlgorithm::default(),
+            pools: Vec::new(),
+            memory_type_bits: 0,
+            max_bytes_per_pass: 0,
+            max_allocations_per_pass: 0,
+            max_time_per_pass: None,
+        }
+    }
+}
+
+/// What became of a move.
+///
+/// ```
+/// assert_ne!(sublet::trace::MoveOutcome::Completed, sublet::trace::MoveOutcome::RolledBack);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum MoveOutcome {
+    /// The allocation is at its new place.
+    Completed,
+    /// It stays where it is for the rest of the defragmentation.
+    Ignored,
+    /// It was freed.
+    Freed,
+    /// It stays where it is for now.
+    RolledBack,
+}

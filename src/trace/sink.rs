@@ -1,0 +1,56 @@
+//! A sink in host memory.
+#![forbid(unsafe_code)]
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// A sink that keeps a trace in host memory: for tests, and for programs that send it elsewhere. Clones share the bytes.
+///
+/// ```
+/// use std::io::Write;
+/// let buffer = sublet::trace::Buffer::new();
+/// buffer.clone().write_all(&sublet::trace::Trace::default().to_bytes())?;
+/// assert!(sublet::trace::Trace::read(&buffer.bytes())?.records.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Buffer {
+    /// An empty one.
+    ///
+    /// ```
+    /// assert!(sublet::trace::Buffer::new().bytes().is_empty());
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was written so far.
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// let mut buffer = sublet::trace::Buffer::new();
+    /// buffer.clone().write_all(b"ab")?;
+    /// assert_eq!(buffer.bytes(), b"ab");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.lock().clone()
+    }
+}
+
+impl io::Write for Buffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
