@@ -318,8 +318,8 @@ impl<T: Threading> Allocator<T> {
         let Some(damaged) = found else { return };
         let damaged = DamagedAllocation { freed: true, ..damaged };
         tracing::error!(
-            target: "sublet::corruption",
-            name = damaged.name.as_deref().unwrap_or("(unnamed)"),
+            name: "corruption_found", target: "sublet::corruption",
+            allocation = damaged.name.as_deref().unwrap_or("(unnamed)"),
             memory_type = damaged.memory_type_index, offset = damaged.offset, size = damaged.size,
             bytes_past_end = damaged.bytes_past_end,
             "something wrote beyond the end of an allocation that is freed or moved now"

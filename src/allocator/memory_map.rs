@@ -46,6 +46,8 @@ impl<T: Threading> Allocator<T> {
     /// ```
     #[must_use]
     pub fn memory_map(&self) -> MemoryMap {
+        let span = tracing::debug_span!(target: "sublet::statistics", "memory_map");
+        let _entered = span.enter();
         let device = self.device();
         let vectors = self.inner.numbered_vectors();
         MemoryMap {

@@ -20,6 +20,7 @@ mod route;
 mod scopes;
 mod settle;
 mod statistics;
+mod tell;
 mod tracking;
 mod vectors;
 mod wanted;
@@ -346,7 +347,11 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trim(&self) -> u64 {
-        self.inner.vectors().map(|vector| vector.trim(&self.inner.context)).sum()
+        let span = tracing::debug_span!(target: "sublet::block", "trim");
+        let _entered = span.enter();
+        let bytes = self.inner.vectors().map(|vector| vector.trim(&self.inner.context)).sum();
+        tracing::debug!(name: "trimmed", target: "sublet::block", bytes, "empty blocks given back");
+        bytes
     }
 
     /// Destroys the allocator and says what was still allocated. Dropping it does the same, and only logs the leaks.

@@ -251,8 +251,8 @@ impl<T: Threading> Inner<T> {
         // Told now that no lock is held: a subscriber may ask the allocator something.
         for leak in &leaks {
             tracing::warn!(
-                target: "sublet::leak",
-                name = leak.name.as_deref().unwrap_or("(unnamed)"),
+                name: "allocation_leaked", target: "sublet::leak",
+                allocation = leak.name.as_deref().unwrap_or("(unnamed)"),
                 pool = leak.pool.as_deref().unwrap_or("(none)"),
                 size = leak.size, offset = leak.offset, kind = %leak.kind, dedicated = leak.dedicated,
                 memory_type = config.memory_type,

@@ -3,6 +3,7 @@
 
 use std::panic::Location;
 
+use super::tell;
 use super::wanted::{
     ORDINARY, Resource, Wanted, check_flags, is_zero_or_power_of_two, needs_host_access_flag,
 };
@@ -16,9 +17,6 @@ use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
 use crate::memory_type::{self, Wish};
 use crate::metadata::Algorithm;
-
-/// Devices that allow at least this many allocations are not expected to run out of them.
-const PLENTY_OF_ALLOCATIONS: u32 = u32::MAX / 4;
 
 /// A place where an allocation may be.
 pub(super) struct Spot<'a, T: Threading> {
@@ -209,7 +207,8 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: Option<&'static Location<'static>>,
     ) -> Result<Allocation, AllocationError> {
-        self.find_place(&Take, &Wanted { caller, ..Wanted::new(resource, info) })
+        let wanted = &Wanted { caller, ..Wanted::new(resource, info) };
+        self.find_place(&Take, wanted).inspect_err(|error| tell::failed(wanted, error))
     }
 
     /// Memory of its own, with a chain for the `VkMemoryAllocateInfo`.
@@ -223,7 +222,8 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         let caller = Some(Location::caller());
         let info = &AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
-        self.find_place(&Take, &Wanted { caller, next, ..Wanted::new(resource, info) })
+        let wanted = &Wanted { caller, next, ..Wanted::new(resource, info) };
+        self.find_place(&Take, wanted).inspect_err(|error| tell::failed(wanted, error))
     }
 
     /// Goes through all places that there may be, in the order in which they are tried.
@@ -265,10 +265,17 @@ impl<T: Threading> Allocator<T> {
             return self.place_in_scope(way, wanted, scope);
         }
         let mut first_error = None;
+        let mut refused = None;
         for memory_type in self.inner.types.choose(&self.wish(resource, info))? {
+            if W::TAKES {
+                tell::fallback(wanted, refused, memory_type);
+            }
             let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
             match self.place_in(way, wanted, facts, vector) {
-                Err(error) if error.is_shortage() => first_error = first_error.or(Some(error)),
+                Err(error) if error.is_shortage() => {
+                    refused = Some((memory_type, error));
+                    first_error = first_error.or(Some(error));
+                }
                 answer => return answer,
             }
         }
@@ -339,41 +346,62 @@ impl<T: Threading> Allocator<T> {
             if facts.fixed_block_size {
                 return Err(Contradiction::DedicatedInFixedPool.into());
             }
+            if W::TAKES {
+                tell::dedicated(spot, tell::why_it_must(spot));
+            }
             return way.own(spot);
         }
         let may_be_dedicated = !never_allocate && !facts.fixed_block_size && !upper;
         let mut refused = None;
         if may_be_dedicated && self.is_always_dedicated() {
+            if W::TAKES {
+                tell::dedicated(spot, "always_dedicated");
+            }
             return way.own(spot);
         }
         if may_be_dedicated && self.prefers_dedicated(requirements, facts) {
-            match way.own(spot) {
-                Err(error) if error.is_shortage() => refused = Some(error),
-                answer => return answer,
+            if self.inner.context.budgets.is_near_max_live_memory() {
+                if W::TAKES {
+                    tell::dedicated_declined(spot, "allocation_count", None);
+                }
+            } else {
+                if W::TAKES {
+                    tell::dedicated(spot, tell::why_it_should(spot));
+                }
+                match way.own(spot) {
+                    Err(error) if error.is_shortage() => {
+                        if W::TAKES {
+                            tell::dedicated_declined(spot, "refused", Some(&error));
+                        }
+                        refused = Some(error);
+                    }
+                    answer => return answer,
+                }
             }
         }
         match way.shared(spot) {
             Err(error) if error.is_shortage() => match refused {
                 // What stood in the way of the better place says more.
                 Some(error) => Err(error),
-                None if may_be_dedicated => way.own(spot),
+                None if may_be_dedicated => {
+                    if W::TAKES {
+                        tell::dedicated(spot, "no_block");
+                    }
+                    way.own(spot)
+                }
                 None => Err(error),
             },
             answer => answer,
         }
     }
 
-    /// Whether memory of its own is better than a part of a block.
+    /// Whether memory of its own is better than a part of a block, where allocations are not short.
     #[inline]
     fn prefers_dedicated(&self, requirements: &Requirements, facts: &VectorFacts) -> bool {
         if !requirements.prefers_dedicated && requirements.size <= facts.block_size / 2 {
             return false;
         }
-        // Where few allocations are allowed, the last quarter of them is kept for those that cannot do without.
-        let (live, most) = self.inner.context.budgets.live_memory();
-        // In this order, so that a limit that is no multiple of four keeps no more than it has to: less than 2^30 does not
-        // overflow.
-        most >= PLENTY_OF_ALLOCATIONS || live <= most * 3 / 4
+        true
     }
 
     #[cold]

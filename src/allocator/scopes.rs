@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use super::Allocator;
 use super::route::Way;
+use super::tell;
 use super::wanted::Wanted;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
@@ -91,8 +92,8 @@ impl<T: Threading> Allocator<T> {
             freed.add(&self.retire(&pool));
         }
         tracing::debug!(
-            target: "sublet::scope",
-            name = scope.name.as_deref().unwrap_or("(unnamed)"),
+            name: "scope_freed", target: "sublet::scope",
+            scope = scope.name.as_deref().unwrap_or("(unnamed)"),
             allocations = freed.allocation_count, bytes = freed.block_bytes,
             "scope freed"
         );
@@ -146,9 +147,16 @@ impl<T: Threading> Allocator<T> {
             return Err(AllocationError::ForeignPool);
         }
         let mut first_error = None;
+        let mut refused = None;
         for memory_type in self.inner.types.choose(&self.wish(wanted.resource, wanted.info))? {
+            if W::TAKES {
+                tell::fallback(wanted, refused, memory_type);
+            }
             match self.place_in_scope_s_type(way, wanted, scope, memory_type) {
-                Err(error) if error.is_shortage() => first_error = first_error.or(Some(error)),
+                Err(error) if error.is_shortage() => {
+                    refused = Some((memory_type, error));
+                    first_error = first_error.or(Some(error));
+                }
                 answer => return answer,
             }
         }

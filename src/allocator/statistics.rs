@@ -4,7 +4,7 @@
 use super::Allocator;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, Totals, Visited};
+use crate::blocks::{BlockVector, Totals, Visited, tell_all_levels};
 use crate::device::Device;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
@@ -110,6 +110,7 @@ impl<T: Threading> Allocator<T> {
     pub fn heap_budgets(&self) -> Vec<HeapBudget> {
         let context = &self.inner.context;
         context.budgets.refresh_if_stale(&context.device);
+        tell_all_levels(context);
         let mut heaps = vec![HeapBudget::default(); context.device.memory_heaps().len()];
         self.for_each_vector(|memory_type, vector| {
             let heap = index(context.heap_of(memory_type));
@@ -137,8 +138,10 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_current_frame_index(&self, frame_index: u32) {
-        tracing::trace!(target: "sublet::budget", frame_index, "budgets fetched");
-        self.inner.context.budgets.refresh(&self.inner.context.device);
+        let context = &self.inner.context;
+        context.budgets.refresh(&context.device);
+        tracing::trace!(name: "frame_begun", target: "sublet::budget", frame_index, "budgets fetched");
+        tell_all_levels(context);
     }
 
     /// Sums for each memory type, pools included. Quick: nothing is walked.

@@ -4,7 +4,7 @@
 //! nothing here is on the path of an allocation that finds room, and nothing of it needs a lock.
 #![forbid(unsafe_code)]
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use ash::vk;
 
@@ -31,6 +31,8 @@ struct Heap {
     fetched_usage: AtomicU64,
     fetched_budget: AtomicU64,
     bytes_at_fetch: AtomicU64,
+    /// The [`Step`] that was told last.
+    told: AtomicU8,
 }
 
 /// The books of all heaps.
@@ -43,6 +45,8 @@ pub(crate) struct Budgets {
     /// Whether the driver may be asked for more than `max_live_memory`.
     exceeds_max: bool,
     calls_since_query: AtomicU32,
+    /// Whether it was told that most of `max_live_memory` is live.
+    is_near_told: AtomicBool,
 }
 
 /// Bytes in use and bytes that may be used.
@@ -51,6 +55,61 @@ pub(crate) struct HeapLevel {
     pub(crate) usage: u64,
     pub(crate) budget: u64,
 }
+
+/// How much of a heap's budget is in use: the shares of it that are told when they are passed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Step {
+    Below,
+    Eighty,
+    Ninety,
+    Passed,
+}
+
+impl Step {
+    const ALL: [Self; 4] = [Self::Below, Self::Eighty, Self::Ninety, Self::Passed];
+
+    fn of(level: HeapLevel) -> Self {
+        let reached = |percent: u128| u128::from(level.usage) * 100 >= u128::from(level.budget) * percent;
+        match () {
+            // A heap without a budget, of which nothing is in use, is not full.
+            () if level.usage > level.budget => Self::Passed,
+            () if level.usage == 0 || !reached(80) => Self::Below,
+            () if !reached(90) => Self::Eighty,
+            () => Self::Ninety,
+        }
+    }
+
+    /// The share that it begins with.
+    pub(super) fn percent(self) -> u32 {
+        match self {
+            Self::Below => 0,
+            Self::Eighty => 80,
+            Self::Ninety => 90,
+            Self::Passed => 100,
+        }
+    }
+
+    /// The next higher one.
+    pub(super) fn above(self) -> Self {
+        match self {
+            Self::Below => Self::Eighty,
+            Self::Eighty => Self::Ninety,
+            Self::Ninety | Self::Passed => Self::Passed,
+        }
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Self::Below => 0,
+            Self::Eighty => 1,
+            Self::Ninety => 2,
+            Self::Passed => 3,
+        }
+    }
+}
+
+/// Devices that allow at least this many allocations are not expected to run out of them.
+const PLENTY_OF_ALLOCATIONS: u32 = u32::MAX / 4;
 
 /// 80 % of a number of bytes, rounded down. In two parts: a heap may be larger than an eighth of `u64::MAX`.
 const fn eight_tenths(bytes: u64) -> u64 {
@@ -78,6 +137,7 @@ impl Budgets {
                 fetched_usage: AtomicU64::new(0),
                 fetched_budget: AtomicU64::new(0),
                 bytes_at_fetch: AtomicU64::new(0),
+                told: AtomicU8::new(0),
             }
         });
         let budgets = Self {
@@ -87,6 +147,7 @@ impl Budgets {
             max_live_memory: device.properties.limits.max_memory_allocation_count,
             exceeds_max: false,
             calls_since_query: AtomicU32::new(0),
+            is_near_told: AtomicBool::new(false),
         };
         budgets.refresh(device);
         budgets
@@ -105,6 +166,47 @@ impl Budgets {
     /// Live `VkDeviceMemory` objects of this allocator and their limit on this device.
     pub(crate) fn live_memory(&self) -> (u32, u32) {
         (self.live_memory.load(Ordering::Relaxed), self.max_live_memory)
+    }
+
+    /// Whether the device allows few allocations, and three quarters of them live: the last quarter is kept for those that cannot do
+    /// without.
+    pub(crate) fn is_near_max_live_memory(&self) -> bool {
+        let (live, most) = self.live_memory();
+        // In this order, so that a limit that is no multiple of four keeps no more than it has to: less than 2^30 does not
+        // overflow.
+        most < PLENTY_OF_ALLOCATIONS && live > most * 3 / 4
+    }
+
+    /// [`Self::live_memory`], if it has come near its limit since the last time that this was asked.
+    pub(super) fn count_came_near(&self) -> Option<(u32, u32)> {
+        let is_near = self.is_near_max_live_memory();
+        let was_near = self.is_near_told.swap(is_near, Ordering::Relaxed);
+        (is_near && !was_near).then(|| self.live_memory())
+    }
+
+    /// Bytes of the live `VkDeviceMemory` objects in a heap.
+    pub(super) fn memory_bytes(&self, heap: u32) -> u64 {
+        self.heaps[index(heap)].memory_bytes.load(Ordering::Relaxed)
+    }
+
+    /// From which step to which the heap's usage has gone since the last time that this was asked, and the usage. `None` if it is
+    /// where it was.
+    pub(super) fn step_taken(&self, heap: u32) -> Option<(Step, Step, HeapLevel)> {
+        let told = &self.heaps[index(heap)].told;
+        loop {
+            let level = self.level(heap);
+            let now = Step::of(level);
+            let before = told.load(Ordering::Relaxed);
+            if before == now.number() {
+                return None;
+            }
+            // Of two threads that look at once, one tells.
+            let entered = told.compare_exchange(before, now.number(), Ordering::Relaxed, Ordering::Relaxed);
+            if entered.is_ok() {
+                let before = Step::ALL.into_iter().find(|step| step.number() == before);
+                return before.map(|before| (before, now, level));
+            }
+        }
     }
 
     /// Asks the driver for its figures. Without VK_EXT_memory_budget there are none.
@@ -250,7 +352,19 @@ impl Budgets {
 
 #[cfg(test)]
 mod tests {
-    use super::eight_tenths;
+    use super::{HeapLevel, Step, eight_tenths};
+
+    #[test]
+    fn steps_are_told_by_the_share_that_is_in_use() {
+        let of = |usage, budget| Step::of(HeapLevel { usage, budget }).percent();
+        let shares: Vec<_> = [0, 79, 80, 89, 90, 100, 101].map(|usage| of(usage, 100)).into();
+        assert_eq!(shares, [0, 0, 80, 80, 90, 90, 100]);
+        assert_eq!((of(0, 0), of(1, 0), of(u64::MAX, u64::MAX)), (0, 100, 90));
+        for step in Step::ALL {
+            assert_eq!(Step::ALL[usize::from(step.number())], step);
+            assert!(step.above() > step || step == Step::Passed);
+        }
+    }
 
     #[test]
     fn eight_tenths_are_rounded_down_once() {

@@ -4,6 +4,7 @@ use ash::vk;
 
 use super::budget::Budgets;
 use super::mapping::MappedPointer;
+use super::news::{News, Watch, tell_destroyed};
 use crate::base::cast::index;
 use crate::device::{Device, DriverAllocation, DriverError};
 use crate::error::MemoryError;
@@ -52,54 +53,56 @@ pub(crate) struct DeviceBlock {
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) size: u64,
     memory_type: u32,
+    /// Memory of its own for one allocation.
+    dedicated: bool,
     mapped: MappedPointer,
 }
 
 impl DeviceBlock {
-    /// Takes memory from the driver, if heap, limits and (where asked) budget allow it.
+    /// Takes memory from the driver, if heap, limits and (where asked) budget allow it. What came of it is to be told when no lock is
+    /// held.
     pub(crate) fn allocate(
         context: &DeviceContext,
         what: &DriverAllocation,
+        dedicated: bool,
         within_budget: bool,
+        news: &mut News,
     ) -> Result<Self, MemoryError> {
         let heap = context.heap_of(what.memory_type);
-        context.budgets.reserve(&context.device, heap, what.size, within_budget)?;
+        let described = (what.memory_type, what.size, dedicated);
+        context
+            .budgets
+            .reserve(&context.device, heap, what.size, within_budget)
+            .inspect_err(|&error| news.asked(context, described, Err(error)))?;
+        let watch = Watch::start();
         match context.device.allocate_memory(what) {
             Ok(memory) => {
                 context.budgets.note_given(heap, what.size);
-                tracing::debug!(
-                    target: "sublet::memory",
-                    memory_type = what.memory_type, heap, size = what.size, dedicated = what.dedicated_to.is_some(),
-                    "device memory allocated"
-                );
+                news.asked(context, described, Ok(&watch));
                 let mapped = MappedPointer::UNMAPPED;
-                Ok(Self { memory, size: what.size, memory_type: what.memory_type, mapped })
+                Ok(Self { memory, size: what.size, memory_type: what.memory_type, dedicated, mapped })
             }
             Err(error) => {
                 context.budgets.release(heap, what.size);
-                tracing::debug!(
-                    target: "sublet::memory",
-                    memory_type = what.memory_type, heap, size = what.size, %error,
-                    "device memory refused"
-                );
-                Err(MemoryError::Driver(error))
+                let error = MemoryError::Driver(error);
+                news.asked(context, described, Err(error));
+                Err(error)
             }
         }
     }
 
-    /// Gives the memory back to the driver, mapped or not.
-    pub(crate) fn destroy(self, context: &DeviceContext) {
+    /// Gives the memory back to the driver, mapped or not, and tells so: no lock is held. `pool` is the pool's name.
+    pub(crate) fn destroy(self, context: &DeviceContext, pool: impl FnOnce() -> Option<Box<str>>) {
         let heap = context.heap_of(self.memory_type);
-        tracing::debug!(
-            target: "sublet::memory",
-            memory_type = self.memory_type, heap, size = self.size,
-            "device memory freed"
-        );
+        let span = tracing::debug_span!(target: "sublet::block", "destroy_block", size = self.size);
+        let _entered = span.enter();
+        let watch = Watch::start();
         context.budgets.note_taken_back(heap, self.size);
         // SAFETY: `self` is the only owner of the memory and is consumed here. That the device no longer uses it is
         // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).
         unsafe { context.device.free_memory(self.memory, self.memory_type, self.size) };
         context.budgets.release(heap, self.size);
+        tell_destroyed(context, (self.memory_type, self.size, self.dedicated), &watch, pool);
     }
 
     /// Where the memory is mapped now.

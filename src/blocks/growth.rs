@@ -5,6 +5,7 @@ use std::ffi::c_void;
 
 use super::device_block::{DeviceBlock, DeviceContext};
 use super::mapping::MappedPointer;
+use super::news::News;
 use crate::device::DriverAllocation;
 use crate::error::MemoryError;
 use crate::metadata::Algorithm;
@@ -69,8 +70,12 @@ impl Growth {
     ///
     /// Managed sizes start small: while no block is as large, the preferred size is halved up to three times. So a fresh
     /// vector on a large heap gets 32, 64, 128 and then 256 MiB.
-    pub(crate) fn allocate(&self, context: &DeviceContext) -> Result<DeviceBlock, MemoryError> {
-        self.try_sizes(context, |size| self.ask(context, size))
+    pub(crate) fn allocate(
+        &self,
+        context: &DeviceContext,
+        news: &mut News,
+    ) -> Result<DeviceBlock, MemoryError> {
+        self.try_sizes(context, |size| self.ask(context, size, news))
     }
 
     /// Bytes of the block that [`Self::allocate`] would ask the driver for, if the books allow one.
@@ -82,7 +87,7 @@ impl Growth {
     fn try_sizes<R>(
         &self,
         context: &DeviceContext,
-        attempt: impl Fn(u64) -> Result<R, MemoryError>,
+        mut attempt: impl FnMut(u64) -> Result<R, MemoryError>,
     ) -> Result<R, MemoryError> {
         let config = &self.config;
         if config.fixed_block_size {
@@ -116,7 +121,12 @@ impl Growth {
     }
 
     /// Asks the driver for a block of `size` bytes.
-    pub(crate) fn ask(&self, context: &DeviceContext, size: u64) -> Result<DeviceBlock, MemoryError> {
+    pub(crate) fn ask(
+        &self,
+        context: &DeviceContext,
+        size: u64,
+        news: &mut News,
+    ) -> Result<DeviceBlock, MemoryError> {
         let what = DriverAllocation {
             size,
             memory_type: self.config.memory_type,
@@ -125,6 +135,6 @@ impl Growth {
             dedicated_to: None,
             next: self.config.next.get(),
         };
-        DeviceBlock::allocate(context, &what, self.within_budget)
+        DeviceBlock::allocate(context, &what, false, self.within_budget, news)
     }
 }

@@ -6,6 +6,7 @@ mod dedicated;
 mod device_block;
 mod growth;
 mod mapping;
+mod news;
 mod tag;
 
 pub(crate) use block_vector::{
@@ -16,6 +17,7 @@ pub(crate) use budget::Budgets;
 pub(crate) use device_block::DeviceContext;
 pub(crate) use growth::{ChainPointer, VectorConfig};
 pub(crate) use mapping::MappedPointer;
+pub(crate) use news::tell_all_levels;
 #[allow(unused_imports, reason = "for reports")]
 pub(crate) use tag::usage_of;
 pub(crate) use tag::{kind_of, needs_whole_pages, tag_of, with_alignment};

@@ -79,12 +79,18 @@ impl AllocatorObject {
     pub(super) fn before_destruction(&self) {
         let pools = self.pools.load(Ordering::Relaxed);
         if pools != 0 {
-            tracing::error!(target: "sublet::capi", pools, "an allocator is destroyed before its pools");
+            tracing::error!(
+                name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds = "pools", count = pools,
+                "an allocator is destroyed before its pools"
+            );
         }
         let mut allocations = 0_u64;
         each!(self, front => front.slab.for_each(|_, _| allocations += 1));
         if allocations != 0 {
-            tracing::error!(target: "sublet::capi", allocations, "an allocator is destroyed before what is in it");
+            tracing::error!(
+                name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds = "allocations", count = allocations,
+                "an allocator is destroyed before what is in it"
+            );
         }
     }
 }
@@ -326,7 +332,7 @@ fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
         match unsafe { ash::Entry::load() } {
             Ok(entry) => Some(entry),
             Err(error) => {
-                tracing::error!(target: "sublet::capi", %error, "the Vulkan library was not loaded");
+                tracing::error!(name: "vulkan_not_loaded", target: "sublet::capi", %error, "the Vulkan library was not loaded");
                 None
             }
         }

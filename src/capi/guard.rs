@@ -45,7 +45,7 @@ fn panicked<R: OnPanic>(function: &'static str, payload: &(dyn std::any::Any + S
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)");
     // A subscriber that panics would take the program with it.
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        tracing::error!(target: "sublet::capi", function, panic = text, "a panic was stopped");
+        tracing::error!(name: "panic_stopped", target: "sublet::capi", function, panic = text, "a panic was stopped");
     }));
     R::on_panic()
 }
@@ -54,7 +54,7 @@ fn panicked<R: OnPanic>(function: &'static str, payload: &(dyn std::any::Any + S
 #[cold]
 #[inline(never)]
 pub(super) fn misused(function: &'static str, rule: &str) {
-    tracing::error!(target: "sublet::capi", function, rule, "wrong call");
+    tracing::error!(name: "rule_broken", target: "sublet::capi", function, rule, "wrong call");
 }
 
 /// Says why a call fails, and answers with the result that says so in C. `misuse` if the caller is to blame.
@@ -68,9 +68,9 @@ pub(super) fn refused(
 ) -> vk::Result {
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
     if misuse {
-        tracing::error!(target: "sublet::capi", function, %error, cause, ?result, "wrong call");
+        tracing::error!(name: "call_misused", target: "sublet::capi", function, %error, cause, ?result, "wrong call");
     } else {
-        tracing::debug!(target: "sublet::capi", function, %error, cause, ?result, "refused");
+        tracing::debug!(name: "call_refused", target: "sublet::capi", function, %error, cause, ?result, "refused");
     }
     result
 }

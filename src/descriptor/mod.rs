@@ -29,6 +29,7 @@ mod device;
 mod features;
 mod heap;
 mod layout;
+mod news;
 mod pool;
 mod quirks;
 mod sets;

@@ -9,6 +9,7 @@ use ash::vk;
 use super::counts::{DescriptorCounts, DescriptorKind};
 use super::device::DescriptorDevice;
 use super::features::DescriptorFeatures;
+use super::news::{PoolNews, Watch, What};
 use super::quirks::DescriptorQuirks;
 use crate::device::DriverError;
 use crate::device::descriptors::NewDescriptorPool;
@@ -42,6 +43,16 @@ pub(crate) struct DescriptorPool {
 impl DescriptorPool {
     /// Makes one. On failure nothing stays reserved.
     pub(crate) fn create(
+        device: &DescriptorDevice,
+        info: &DescriptorPoolInfo<'_>,
+    ) -> Result<Self, CreateDescriptorPoolError> {
+        Self::try_create(device, info).inspect_err(|&error| {
+            let descriptors = info.counts.total();
+            PoolNews { sets: info.max_sets, descriptors, what: What::Refused(error) }.happened();
+        })
+    }
+
+    fn try_create(
         device: &DescriptorDevice,
         info: &DescriptorPoolInfo<'_>,
     ) -> Result<Self, CreateDescriptorPoolError> {
@@ -80,12 +91,15 @@ impl DescriptorPool {
         device
             .reserve_update_after_bind(reserved)
             .map_err(|left| CreateDescriptorPoolError::UpdateAfterBindLimit { needed: reserved, left })?;
+        let watch = Watch::start();
         let handle = device.driver().create_pool(&new).map_err(|source| {
             device.release_update_after_bind(reserved);
             CreateDescriptorPoolError::Driver { source }
         })?;
+        let nanoseconds = watch.nanoseconds();
         let pool = Self { handle, max_sets: new.max_sets, counts, reserved };
         pool.set_name(device, info);
+        pool.happened(What::Created { nanoseconds });
         Ok(pool)
     }
 
@@ -98,6 +112,12 @@ impl DescriptorPool {
         // SAFETY: this value made the pool and goes with it; the rest is the caller's promise.
         unsafe { device.driver().destroy_pool(self.handle) };
         device.release_update_after_bind(self.reserved);
+        self.happened(What::Destroyed);
+    }
+
+    /// Tells what has happened to it, or will when no lock is held.
+    pub(super) fn happened(&self, what: What) {
+        PoolNews { sets: self.max_sets, descriptors: self.counts.total(), what }.happened();
     }
 
     /// Its sets are gone, and it can hold as many as when it was new. With [`DescriptorQuirks::RESET_LEAKS`] destroy it instead.

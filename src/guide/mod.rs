@@ -15,6 +15,7 @@
 //! | [`moving`] | defragmentation: how blocks become free of what still lives |
 //! | [`threads`] | who may call what, and who waits for whom |
 //! | [`testing`] | your code on GPUs that you do not have |
+//! | [`debugging`] | what the library tells while it works, and what to make of it |
 //! | [`performance`] | what costs what, and how it came to cost no more |
 //!
 //! | beside others | |
@@ -54,6 +55,9 @@ pub mod threads {}
 
 #[doc = include_str!("testing.md")]
 pub mod testing {}
+
+#[doc = include_str!("debugging.md")]
+pub mod debugging {}
 
 #[doc = include_str!("c.md")]
 pub mod c {}

@@ -192,6 +192,11 @@ impl<A: AllocatorRef> Source<A> {
             None
         };
         let memory_size = owner.allocation_info(&allocation).map_or(0, |info| info.memory_size);
+        tracing::debug!(
+            name: "upload_buffer_created", target: "sublet::upload",
+            size, memory_type = self.memory_type, owner = self.name.as_deref(), alone,
+            "upload buffer created"
+        );
         // SAFETY: both were made just now. The allocation was asked to be mapped, and stays so until it is freed, which happens in
         // `destroy` only.
         unsafe { Backing::new(buffer, allocation, size, address, memory_size) }.map_err(|allocation| {
@@ -211,10 +216,16 @@ impl<A: AllocatorRef> Source<A> {
     /// # Safety
     /// The device no longer uses it.
     pub(super) unsafe fn destroy(&self, backing: &mut Backing) {
+        let size = backing.size();
         if let Some((buffer, allocation)) = backing.take() {
             // SAFETY: the caller's own promise; both are of this allocator.
             let freed = unsafe { self.allocator.allocator().destroy_buffer(buffer, allocation) };
             debug_assert!(freed.is_ok(), "the pool of a page was destroyed before the page");
+            tracing::debug!(
+                name: "upload_buffer_destroyed", target: "sublet::upload",
+                size, memory_type = self.memory_type, owner = self.name.as_deref(),
+                "upload buffer destroyed"
+            );
         }
     }
 

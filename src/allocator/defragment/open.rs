@@ -157,7 +157,7 @@ impl<T: Threading> Allocator<T> {
             match begun {
                 Ok(begun) => open.vectors.push(begun),
                 Err(error) => {
-                    self.close_defragmentation(open);
+                    self.let_go(&open);
                     return Err(match error {
                         BeginError::Gone => BeginDefragmentationError::Foreign(ForeignHandle::Pool),
                         BeginError::Algorithm(algorithm) => {
@@ -170,6 +170,11 @@ impl<T: Threading> Allocator<T> {
                 }
             }
         }
+        tracing::debug!(
+            name: "defragmentation_begun", target: "sublet::defragment",
+            algorithm = ?info.algorithm, vectors = open.vectors.len(),
+            "defragmentation begins"
+        );
         Ok(open)
     }
 
@@ -180,6 +185,8 @@ impl<T: Threading> Allocator<T> {
         open: &mut OpenDefragmentation,
         stop: &mut dyn FnMut() -> bool,
     ) -> Vec<PlannedMove> {
+        let span = tracing::debug_span!(target: "sublet::defragment", "plan_pass");
+        let _entered = span.enter();
         self.end_pass(open);
         let has_resolved = open.tally.has_resolved.swap(false, Ordering::Relaxed);
         if open.planned != 0 && !has_resolved {
@@ -196,6 +203,11 @@ impl<T: Threading> Allocator<T> {
             moves.extend(planned.map(|planned| PlannedMove { vector, memory_type, allocator, planned }));
         }
         open.planned = moves.len();
+        tracing::debug!(
+            name: "defragmentation_pass", target: "sublet::defragment",
+            moves = moves.len(), bytes = moves.iter().map(|planned| planned.planned.size).sum::<u64>(),
+            "a pass is planned"
+        );
         moves
     }
 
@@ -322,11 +334,23 @@ impl<T: Threading> Allocator<T> {
     pub(crate) fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics {
         self.end_pass(&open);
         let statistics = self.defragmentation_statistics(&open);
+        self.let_go(&open);
+        let DefragmentationStatistics { bytes_moved, bytes_freed, allocations_moved, blocks_freed, .. } =
+            statistics;
+        tracing::debug!(
+            name: "defragmentation_ended", target: "sublet::defragment",
+            bytes_moved, bytes_freed, allocations_moved, blocks_freed,
+            "defragmentation ends"
+        );
+        statistics
+    }
+
+    /// Lets others defragment.
+    fn let_go(&self, open: &OpenDefragmentation) {
         for open in &open.vectors {
             if let Some(vector) = self.inner.vector(open.vector) {
                 vector.end_compaction(&open.compaction);
             }
         }
-        statistics
     }
 }

@@ -338,7 +338,7 @@ impl Drop for RetiredResources {
         if !queue.is_empty() {
             let resources = queue.len();
             let bytes: u64 = queue.drain().map(|item| item.allocation.size()).sum();
-            tracing::warn!(target: "sublet::retire", resources, bytes, "resources that waited for the GPU are lost: they stay allocated");
+            tracing::warn!(name: "retired_resources_lost", target: "sublet::leak", resources, bytes, "resources that waited for the GPU are lost: they stay allocated");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use super::super::dedicated::Dedicated;
 use super::super::device_block::{DeviceBlock, DeviceContext};
+use super::super::news::News;
 use super::{BlockVector, Grant, Live, PlainRequest, Record, VectorRequest};
 use crate::base::sync::Threading;
 use crate::device::DriverAllocation;
@@ -117,7 +118,11 @@ impl<T: Threading> BlockVector<T> {
             // Better a place in another thread's shard than none.
             Err(error) if error.is_shortage() => match self.allocate_in_any_shard(request) {
                 Some(grant) => self.finish(context, grant, request),
-                None => Err(self.with_shards(error)),
+                None => {
+                    let error = self.with_shards(error);
+                    self.tell_exhausted(&error);
+                    Err(error)
+                }
             },
             answer => answer,
         }
@@ -149,29 +154,73 @@ impl<T: Threading> BlockVector<T> {
     /// Takes a block from the driver.
     #[cold]
     fn grow(&self, context: &DeviceContext, request: &VectorRequest) -> Result<Grant, AllocationError> {
-        let growth_lock = self.growth.lock();
+        // Not around the driver's call alone: a subscriber that allocates as the span begins must not find `growth` taken.
+        let span = tracing::debug_span!(target: "sublet::block", "grow", size = request.size);
+        let _entered = span.enter();
+        let mut news = None;
+        let grown = self.grow_in_turn(context, request, &mut news);
+        if let Some((memory_type, news)) = news {
+            news.tell(context, memory_type, || self.pool_name());
+        }
+        let (granted, unwanted) = grown?;
+        if let Some(block) = unwanted {
+            block.destroy(context, || self.pool_name());
+        }
+        self.finish(context, granted?, request)
+    }
+
+    /// [`Self::grow`] under its lock: nothing is told. The block comes back where it did not help.
+    #[allow(clippy::type_complexity, reason = "what `allocate_with` answers")]
+    fn grow_in_turn(
+        &self,
+        context: &DeviceContext,
+        request: &VectorRequest,
+        news: &mut Option<(u32, News)>,
+    ) -> Result<(Result<Grant, AllocationError>, Option<DeviceBlock>), AllocationError> {
+        let _growth_lock = self.growth.lock();
         let growth = {
             let mut core = self.core.lock();
             // Another thread may have grown the vector, or freed something, since.
             if let Some(grant) = core.try_allocate(request)? {
-                drop(core);
-                drop(growth_lock);
-                return self.finish(context, grant, request);
+                return Ok((Ok(grant), None));
             }
             core.plan_growth(request)?
         };
-        let block = growth.allocate(context)?;
-        let (granted, unwanted) = self.core.lock().allocate_with(block, request);
-        drop(growth_lock);
-        if let Some(block) = unwanted {
-            block.destroy(context);
-        }
-        self.finish(context, granted?, request)
+        let (_, news) = news.insert((growth.config.memory_type, News::default()));
+        let block = growth.allocate(context, news)?;
+        Ok(self.core.lock().allocate_with(block, request))
     }
 
     #[cold]
     fn allocate_in_any_shard(&self, request: &VectorRequest) -> Option<Grant> {
         self.shards.iter().find_map(|(number, shard)| shard.lock().try_allocate_any(request, number))
+    }
+
+    /// A pool that may have no more blocks is full.
+    fn tell_exhausted(&self, error: &AllocationError) {
+        let AllocationError::Full {
+            size,
+            alignment,
+            free,
+            largest_free,
+            block_count: blocks,
+            max_block_count,
+        } = *error
+        else {
+            return;
+        };
+        // 0: the caller wanted no other block. Else, only a pool has a limit.
+        if max_block_count == 0 || !tracing::enabled!(target: "sublet::pool", tracing::Level::DEBUG) {
+            return;
+        }
+        let memory_type = self.config(None).map(|config| config.memory_type);
+        let pool = self.pool_name();
+        tracing::debug!(
+            name: "pool_exhausted", target: "sublet::pool",
+            pool = pool.as_deref(), memory_type, size, alignment, free, largest_free, blocks,
+            max_blocks = max_block_count,
+            "no block of the pool has room, and it may have no more"
+        );
     }
 
     /// Adds what is free in shards to the figures of an error.
@@ -232,10 +281,17 @@ impl<T: Threading> BlockVector<T> {
             _ => return Err(Contradiction::TwoMemoryAllocateChains.into()),
         };
         let what = DriverAllocation { next, priority: what.priority.or(Some(config.priority)), ..*what };
-        let mut block = DeviceBlock::allocate(context, &what, request.within_budget)?;
+        let mut news = News::default();
+        let allocated = {
+            let span = tracing::debug_span!(target: "sublet::block", "dedicate", size = what.size);
+            let _entered = span.enter();
+            DeviceBlock::allocate(context, &what, true, request.within_budget, &mut news)
+        };
+        news.tell(context, what.memory_type, || self.pool_name());
+        let mut block = allocated?;
         if request.mapped {
             if let Err(error) = block.map(context) {
-                block.destroy(context);
+                block.destroy(context, || self.pool_name());
                 return Err(AllocationError::Map(error));
             }
         }

@@ -116,7 +116,7 @@ impl<T: Threading> BlockVector<T> {
         // `trim` may be about to unmap it. It cannot begin to any more, so that waiting once is enough, and others may
         // map while the driver frees.
         drop(self.mappings.lock());
-        block.destroy(context);
+        block.destroy(context, || self.pool_name());
     }
 
     /// Gives empty blocks back and unmaps what nobody has mapped. Returns the bytes given back.
@@ -134,7 +134,7 @@ impl<T: Threading> BlockVector<T> {
         unmapped.into_iter().chain(dedicated).for_each(|memory| unmap_memory(context, memory));
         drop(mappings);
         let bytes: u64 = emptied.iter().map(|block| block.size).sum();
-        emptied.into_iter().for_each(|block| block.destroy(context));
+        emptied.into_iter().for_each(|block| block.destroy(context, || self.pool_name()));
         reclaimed + bytes
     }
 

@@ -59,6 +59,7 @@ use super::dedicated::DedicatedList;
 use super::device_block::DeviceContext;
 use super::growth::{Growth, VectorConfig};
 use super::mapping::MappedPointer;
+use super::news::News;
 use crate::base::align::align_up;
 use crate::base::sync::{CoreMutex, Mutex, Threading};
 use crate::error::{ForeignHandle, MemoryError};
@@ -226,15 +227,19 @@ impl<T: Threading> BlockVector<T> {
     ) -> Result<u32, MemoryError> {
         let mut active = Active::new(config, name);
         let growth = Growth { config, needed: 0, largest_block: 0, within_budget: false };
+        let named = || name.map(Box::from);
         for _ in 0..config.min_blocks {
-            let made = growth.ask(context, config.block_size).and_then(|block| {
+            let mut news = News::default();
+            let asked = growth.ask(context, config.block_size, &mut news);
+            news.tell(context, config.memory_type, named);
+            let made = asked.and_then(|block| {
                 active.add_block(block).map(|_| ()).map_err(|block| {
-                    block.destroy(context);
+                    block.destroy(context, named);
                     MemoryError::TooManyAllocations { limit: active.block_count }
                 })
             });
             if let Err(error) = made {
-                active.take_all_blocks().into_iter().for_each(|block| block.destroy(context));
+                active.take_all_blocks().into_iter().for_each(|block| block.destroy(context, named));
                 return Err(error);
             }
         }
@@ -268,10 +273,12 @@ impl<T: Threading> BlockVector<T> {
         let dedicated = self.dedicated.lock().drain();
         // See `destroy_block`.
         drop(self.mappings.lock());
-        if let Some(mut active) = active {
-            active.take_all_blocks().into_iter().for_each(|block| block.destroy(context));
-        }
-        dedicated.into_iter().for_each(|dedicated| dedicated.block.destroy(context));
+        let (name, blocks) = active.map_or((None, Vec::new()), |mut active| {
+            let blocks = active.take_all_blocks();
+            (active.name, blocks)
+        });
+        let dedicated = dedicated.into_iter().map(|dedicated| dedicated.block);
+        blocks.into_iter().chain(dedicated).for_each(|block| block.destroy(context, || name.clone()));
     }
 
     /// What the vector was made with; `None` if it is not in use, or in another use than `generation`.

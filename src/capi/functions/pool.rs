@@ -83,7 +83,11 @@ exported! {
             Ok(leaks) if leaks.is_empty() => {}
             Ok(leaks) => {
                 let allocations = leaks.len();
-                tracing::error!(target: "sublet::capi", allocations, "a pool is destroyed before what is in it");
+                tracing::error!(
+                    name: "destroyed_in_use", target: "sublet::capi", what = "pool", holds = "allocations",
+                    count = allocations,
+                    "a pool is destroyed before what is in it"
+                );
             }
             Err(error) => foreign(NAME, &error),
         }

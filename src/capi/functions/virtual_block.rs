@@ -73,7 +73,11 @@ exported! {
             let object = unsafe { Box::from_raw(block) };
             let allocations = object.block.statistics().allocation_count;
             if allocations != 0 {
-                tracing::error!(target: "sublet::capi", allocations, "a virtual block is destroyed before what is in it");
+                tracing::error!(
+                    name: "destroyed_in_use", target: "sublet::capi", what = "virtual block", holds = "allocations",
+                    count = allocations,
+                    "a virtual block is destroyed before what is in it"
+                );
             }
         }
     }

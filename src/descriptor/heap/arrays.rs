@@ -118,7 +118,7 @@ impl Drop for Arrays {
     fn drop(&mut self) {
         if !*self.is_destroyed.get_mut() {
             tracing::warn!(
-                target: "sublet::leak", slots = self.slots,
+                name: "descriptor_heap_leaked", target: "sublet::leak", slots = self.slots,
                 "the store of a descriptor heap was dropped and not destroyed: it is leaked"
             );
         }

@@ -442,7 +442,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         // Told now that no lock is held: a subscriber may ask the allocator something.
         for leak in &leaks {
             tracing::warn!(
-                target: "sublet::leak",
+                name: "descriptor_sets_leaked", target: "sublet::leak",
                 layout = ?leak.layout, sets = leak.sets, counts = %leak.counts,
                 "descriptor sets were never freed"
             );

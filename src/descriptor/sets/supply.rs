@@ -11,6 +11,7 @@ use super::error::AllocateDescriptorSetError;
 use super::set::{DescriptorSet, DescriptorSetId};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
+use crate::descriptor::news::{self, PoolNews, What};
 use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
@@ -26,6 +27,8 @@ struct Visit {
     live: u32,
     /// What a pool answered last that refused although there was room.
     refusal: Option<DriverError>,
+    /// Sets and descriptors that the pool was made for which refused.
+    refused_by: (u32, u64),
 }
 
 /// The bucket is another shape's by now.
@@ -86,6 +89,22 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// As for [`Self::allocate_one`].
     #[cold]
     unsafe fn grow(
+        &self,
+        bucket: &Bucket<T>,
+        at: u32,
+        ask: &Ask<'_>,
+        left: u32,
+        sink: &mut impl FnMut(DescriptorSet),
+    ) -> Result<u32, AllocateDescriptorSetError> {
+        // SAFETY: the caller's own promise.
+        news::after(|| unsafe { self.grow_in_turn(bucket, at, ask, left, sink) })
+    }
+
+    /// [`Self::grow`] under the bucket's lock.
+    ///
+    /// # Safety
+    /// As for [`Self::allocate_one`].
+    unsafe fn grow_in_turn(
         &self,
         bucket: &Bucket<T>,
         at: u32,
@@ -177,7 +196,7 @@ impl<T: Threading> DescriptorAllocator<T> {
                     let capacity = pool.max_sets();
                     books.add_pool(pool, capacity)
                 });
-                let mut visit = Visit { taken: 0, live: 0, refusal: None };
+                let mut visit = Visit { taken: 0, live: 0, refusal: None, refused_by: (0, 0) };
                 let mut give = |slot: u32, set: vk::DescriptorSet, generation: u32| {
                     let id = DescriptorSetId { allocator: self.id, bucket: at, slot, generation };
                     sink(DescriptorSet { handle: set, id });
@@ -194,6 +213,9 @@ impl<T: Threading> DescriptorAllocator<T> {
             }
         };
         graves.into_iter().for_each(|pool| self.bury(pool));
+        if let Ok(Ok(Visit { refusal: Some(error), refused_by: (sets, descriptors), .. })) = result {
+            PoolNews { sets, descriptors, what: What::Exhausted(error) }.happened();
+        }
         result
     }
 
@@ -227,6 +249,9 @@ impl<T: Threading> DescriptorAllocator<T> {
                         Ok(taken) => visit.taken += taken,
                         Err(refusal) => {
                             visit.refusal = Some(refusal);
+                            let pool = books.pool(at).map(|entry| &entry.pool);
+                            visit.refused_by =
+                                pool.map_or((0, 0), |pool| (pool.max_sets(), pool.counts().total()));
                             self.take_out(books, at, graves);
                         }
                     }

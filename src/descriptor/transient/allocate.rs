@@ -5,6 +5,7 @@ use ash::vk;
 use super::list::Open;
 use super::{AFTER_BIND, LargeSets, PoolSizing, TransientError, TransientSets};
 use crate::descriptor::layout::SetSource;
+use crate::descriptor::news::What;
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, SetLayout};
 use crate::device::DriverError;
 use crate::metadata::RegionId;
@@ -223,8 +224,8 @@ impl TransientSets {
         let Open { region: current, .. } = self.lists[which].current;
         match failed {
             Some(source) if !means_full(source) => return Err(TransientError::Driver { source }),
-            Some(_) => {
-                self.refusals += 1;
+            Some(source) => {
+                self.count_refusal(which, current, source);
                 self.lists[which].shut(current);
             }
             None => {}
@@ -247,8 +248,8 @@ impl TransientSets {
                 return Ok(set);
             }
             Attempt::NoRoom => {}
-            Attempt::Refused(_) => {
-                self.refusals += 1;
+            Attempt::Refused(source) => {
+                self.count_refusal(which, second, source);
                 self.lists[which].shut(second);
             }
             Attempt::Failed(source) => return Err(TransientError::Driver { source }),
@@ -276,8 +277,10 @@ impl TransientSets {
                     return Ok(set);
                 }
                 // It had sets before: perhaps this driver's resets do not give everything back. A new pool will tell.
-                Attempt::Refused(_) if self.lists[which].slot(region).is_some_and(|slot| !slot.fresh) => {
-                    self.refusals += 1;
+                Attempt::Refused(source)
+                    if self.lists[which].slot(region).is_some_and(|slot| !slot.fresh) =>
+                {
+                    self.count_refusal(which, region, source);
                     worn = Some(region);
                 }
                 attempt => return Err(self.put_aside(which, region, want, &attempt)),
@@ -306,6 +309,14 @@ impl TransientSets {
         }
     }
 
+    /// The driver gave no set out of a pool that should have had one.
+    fn count_refusal(&mut self, which: usize, region: RegionId, error: DriverError) {
+        self.refusals += 1;
+        if let Some(slot) = self.lists[which].slot(region) {
+            slot.pool.happened(What::Exhausted(error));
+        }
+    }
+
     /// A pool without sets gave none: it is free for other layouts.
     fn put_aside(
         &mut self,
@@ -319,7 +330,7 @@ impl TransientSets {
         let (need, capacity) = (Box::new(*want.need), Box::new(capacity));
         match *attempt {
             Attempt::Refused(source) => {
-                self.refusals += 1;
+                self.count_refusal(which, region, source);
                 TransientError::Refused { need, capacity, source }
             }
             Attempt::Failed(source) => TransientError::Driver { source },

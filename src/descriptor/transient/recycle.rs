@@ -182,7 +182,7 @@ impl Drop for TransientSets {
         }
         if left != 0 {
             tracing::warn!(
-                target: "sublet::descriptor", pools = left, name = %self.info.name,
+                name: "transient_sets_leaked", target: "sublet::leak", pools = left, owner = %self.info.name,
                 "transient sets were dropped while the device may use some: their pools are not destroyed"
             );
         }

@@ -394,7 +394,10 @@ pub(super) fn on_physical_device<R: Outcome>(
 
 /// A dispatchable handle that no live object has: nobody's messages can take the report.
 fn unknown<R: Outcome>(kind: &str, raw: u64) -> R {
-    tracing::error!(target: "sublet::sim", "{kind} {raw:#x} was never created, or is destroyed");
+    tracing::error!(
+        name: "unknown_handle", target: "sublet::sim", kind, handle = raw,
+        "{kind} {raw:#x} was never created, or is destroyed"
+    );
     eprintln!("sublet::sim: {kind} {raw:#x} was never created, or is destroyed");
     R::failed(vk::Result::ERROR_VALIDATION_FAILED_EXT)
 }

@@ -40,7 +40,7 @@ pub(super) struct Messages {
 
 impl Messages {
     pub(super) fn push(&self, vuid: &'static str, text: String) {
-        tracing::error!(target: "sublet::sim", vuid, "{text}");
+        tracing::error!(name: "invalid_usage", target: "sublet::sim", vuid, "{text}");
         let mut list = self.list.lock();
         list.push(Message { vuid, text });
         self.read.store(false, Ordering::Relaxed);

@@ -45,7 +45,7 @@ impl Clock {
         let (ticket, unended) = self.enter(lane, |lane, serial| lane.begin_frame(slot, serial));
         if let Some(Some(serial)) = unended {
             tracing::warn!(
-                target: "sublet::retire", lane = lane.index(), slot, serial,
+                name: "slot_begun_twice", target: "sublet::retire", lane = lane.index(), slot, serial,
                 "the slot's last frame was neither ended nor discarded: what it uses is kept until it is"
             );
         }

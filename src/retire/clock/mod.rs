@@ -228,10 +228,10 @@ impl Clock {
         match reading {
             Reading::Ordinary => {}
             Reading::Regressed { before } => {
-                tracing::debug!(target: "sublet::retire", lane = index, value, before, "a counter was read out of order");
+                tracing::debug!(name: "counter_regressed", target: "sublet::retire", lane = index, value, before, "a counter was read out of order");
             }
             Reading::BehindPromise { promised } => tracing::warn!(
-                target: "sublet::retire", lane = index, value, promised,
+                name: "counter_behind", target: "sublet::retire", lane = index, value, promised,
                 "the counter is behind what a fence or an idle device was said to stand for: was it waited for?"
             ),
         }

@@ -376,7 +376,7 @@ impl<A: AllocatorRef> Drop for UploadArena<A> {
         // What is free may go. The pool stays, because the others are in it; it goes with the allocator.
         self.pages.trim(&self.source, u64::MAX);
         tracing::warn!(
-            target: "sublet::leak",
+            name: "upload_arena_leaked", target: "sublet::leak",
             pages = used, bytes = self.pages.in_use(),
             "an upload arena was dropped before its pages were collected: they are leaked"
         );

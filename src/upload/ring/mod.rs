@@ -495,7 +495,7 @@ impl<A: AllocatorRef> Drop for UploadRing<A> {
             unsafe { self.source.destroy(&mut self.backing) };
         } else if self.backing.size() > 0 {
             tracing::warn!(
-                target: "sublet::leak",
+                name: "upload_ring_leaked", target: "sublet::leak",
                 bytes = self.order.size(),
                 "an upload ring was dropped before its pieces were collected: its buffer is leaked"
             );

@@ -42,7 +42,12 @@ impl<T: Threading> BlockVector<T> {
             match self.map(context, planned.destination()) {
                 Ok(mapped) => planned.mapped = mapped.at(offset),
                 // The source may not need it. If it does, completing the move says what is wrong.
-                Err(error) => tracing::debug!(target: "sublet::defragment", %error, "destination not mapped"),
+                Err(error) => {
+                    tracing::debug!(
+                        name: "destination_not_mapped", target: "sublet::defragment", size, %error,
+                        "destination not mapped"
+                    );
+                }
             }
         }
         Some(planned)

@@ -1,0 +1,194 @@
+//! What is told of device memory. It is told when no lock is held that an allocation needs: a subscriber may ask the allocator,
+//! and even allocate. So what happens under a lock is noted, and told afterwards.
+#![forbid(unsafe_code)]
+
+use std::time::{Duration, Instant};
+
+use super::budget::{HeapLevel, Step};
+use super::device_block::DeviceContext;
+use crate::base::cast::narrow;
+use crate::error::MemoryError;
+
+/// One `VkDeviceMemory` that was asked for, and what is known of it.
+#[derive(Debug)]
+struct Attempt {
+    memory_type: u32,
+    size: u64,
+    /// Memory of its own for one allocation, and not a block that many share.
+    dedicated: bool,
+    outcome: Result<Given, MemoryError>,
+}
+
+/// The driver gave memory.
+#[derive(Debug)]
+struct Given {
+    time: Duration,
+    /// `VkDeviceMemory` objects that live now.
+    blocks: u32,
+    /// Bytes of those in the heap.
+    heap_bytes: u64,
+}
+
+/// What has happened and is not told yet.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct News(Vec<Attempt>);
+
+/// Whether somebody listens to what is told of blocks.
+fn is_heard() -> bool {
+    tracing::enabled!(target: "sublet::block", tracing::Level::DEBUG)
+}
+
+/// Measures a call of the driver, if somebody wants to know.
+#[derive(Debug)]
+pub(super) struct Watch(Option<Instant>);
+
+impl Watch {
+    pub(super) fn start() -> Self {
+        Self(is_heard().then(Instant::now))
+    }
+
+    fn nanoseconds(time: Duration) -> u64 {
+        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+impl News {
+    /// The driver was asked, or was not.
+    #[cold]
+    pub(super) fn asked(
+        &mut self,
+        context: &DeviceContext,
+        (memory_type, size, dedicated): (u32, u64, bool),
+        outcome: Result<&Watch, MemoryError>,
+    ) {
+        if !is_heard() {
+            return;
+        }
+        let outcome = outcome.map(|watch| Given {
+            time: watch.0.map_or(Duration::ZERO, |started| started.elapsed()),
+            blocks: context.budgets.live_memory().0,
+            heap_bytes: context.budgets.memory_bytes(context.heap_of(memory_type)),
+        });
+        self.0.push(Attempt { memory_type, size, dedicated, outcome });
+    }
+
+    /// Tells it. `pool` is the pool's name.
+    #[cold]
+    pub(super) fn tell(
+        self,
+        context: &DeviceContext,
+        memory_type: u32,
+        pool: impl FnOnce() -> Option<Box<str>>,
+    ) {
+        if !self.0.is_empty() {
+            let pool = pool();
+            let mut attempts = self.0.iter().peekable();
+            while let Some(attempt) = attempts.next() {
+                attempt.tell(context, pool.as_deref(), attempts.peek().map(|next| next.size));
+            }
+        }
+        tell_levels(context, context.heap_of(memory_type));
+    }
+}
+
+impl Attempt {
+    fn tell(&self, context: &DeviceContext, pool: Option<&str>, next_size: Option<u64>) {
+        let Self { memory_type, size, dedicated, ref outcome } = *self;
+        let heap = context.heap_of(memory_type);
+        match outcome {
+            Ok(Given { time, blocks, heap_bytes }) => tracing::debug!(
+                name: "block_created",
+                target: "sublet::block",
+                size, memory_type, heap, dedicated, pool, blocks, heap_bytes,
+                nanoseconds = Watch::nanoseconds(*time),
+                "device memory allocated"
+            ),
+            Err(error) => {
+                let (reason, result) = match error {
+                    MemoryError::HeapTooSmall { .. } => ("heap_too_small", None),
+                    MemoryError::HeapLimit { .. } => ("heap_limit", None),
+                    MemoryError::OverBudget { .. } => ("over_budget", None),
+                    MemoryError::TooManyAllocations { .. } => ("too_many_allocations", None),
+                    MemoryError::Driver(error) => ("driver", Some(error.result)),
+                };
+                tracing::debug!(
+                    name: "block_refused",
+                    target: "sublet::block",
+                    size, memory_type, heap, dedicated, pool, reason,
+                    result = result.map(tracing::field::debug),
+                    error = %error,
+                    next_size,
+                    "device memory refused"
+                );
+            }
+        }
+    }
+}
+
+/// The driver has `size` bytes back. `pool` is the pool's name.
+#[cold]
+pub(super) fn tell_destroyed(
+    context: &DeviceContext,
+    (memory_type, size, dedicated): (u32, u64, bool),
+    watch: &Watch,
+    pool: impl FnOnce() -> Option<Box<str>>,
+) {
+    let heap = context.heap_of(memory_type);
+    if let Some(started) = watch.0 {
+        let nanoseconds = Watch::nanoseconds(started.elapsed());
+        tracing::debug!(
+            name: "block_destroyed",
+            target: "sublet::block",
+            size, memory_type, heap, dedicated,
+            pool = pool().as_deref(),
+            blocks = context.budgets.live_memory().0,
+            heap_bytes = context.budgets.memory_bytes(heap),
+            nanoseconds,
+            "device memory freed"
+        );
+    }
+    tell_levels(context, heap);
+}
+
+/// Tells if a heap's usage has passed a share of its budget since the last look, or the number of blocks most of what the device
+/// allows.
+#[cold]
+fn tell_levels(context: &DeviceContext, heap: u32) {
+    // Else nobody would ever be told of what was passed before somebody listened.
+    if !tracing::enabled!(target: "sublet::budget", tracing::Level::WARN) {
+        return;
+    }
+    if let Some((before, now, HeapLevel { usage, budget })) = context.budgets.step_taken(heap) {
+        let share = now.max(before).percent();
+        if now < before {
+            tracing::info!(
+                name: "budget_eased", target: "sublet::budget", heap, share = now.above().percent(), usage, budget,
+                "the heap's usage is below a share of its budget again"
+            );
+        } else if now == Step::Passed {
+            tracing::warn!(
+                name: "budget_passed", target: "sublet::budget", heap, share, usage, budget,
+                "more of the heap is in use than its budget"
+            );
+        } else {
+            tracing::info!(
+                name: "budget_near", target: "sublet::budget", heap, share, usage, budget,
+                "the heap's usage comes near its budget"
+            );
+        }
+    }
+    if let Some((live, limit)) = context.budgets.count_came_near() {
+        tracing::warn!(
+            name: "allocation_count_near", target: "sublet::budget", live, limit,
+            "three quarters of the memory allocations that the device allows are live: preferences for dedicated memory do not count now"
+        );
+    }
+}
+
+/// [`tell_levels`] for all heaps.
+pub(crate) fn tell_all_levels(context: &DeviceContext) {
+    for heap in 0..narrow(context.device.memory_heaps().len()) {
+        tell_levels(context, heap);
+    }
+}

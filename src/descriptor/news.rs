@@ -1,0 +1,133 @@
+//! What is told of descriptor pools. It is told when no lock is held: a subscriber may ask for sets. Where pools are made under
+//! one, what happens is kept until it is given back.
+#![forbid(unsafe_code)]
+
+use std::cell::RefCell;
+use std::time::Instant;
+
+use super::pool::CreateDescriptorPoolError;
+use crate::device::DriverError;
+
+/// What has happened to a pool for `sets` sets and so many `descriptors`.
+#[derive(Debug)]
+pub(super) enum What {
+    /// The driver has made it, in so many `nanoseconds`.
+    Created { nanoseconds: u64 },
+    /// It was not made.
+    Refused(CreateDescriptorPoolError),
+    /// The driver gave no set out of it, although it should have had one.
+    Exhausted(DriverError),
+    /// The driver has it back.
+    Destroyed,
+}
+
+/// See [`What`].
+#[derive(Debug)]
+pub(super) struct PoolNews {
+    pub(super) sets: u32,
+    pub(super) descriptors: u64,
+    pub(super) what: What,
+}
+
+thread_local! {
+    /// What happened on this thread under a lock.
+    static KEPT: RefCell<Option<Vec<PoolNews>>> = const { RefCell::new(None) };
+}
+
+/// Whether somebody listens.
+pub(super) fn is_heard() -> bool {
+    tracing::enabled!(target: "sublet::descriptor", tracing::Level::DEBUG)
+}
+
+/// Measures a call of the driver, if somebody wants to know.
+pub(super) struct Watch(Option<Instant>);
+
+impl Watch {
+    pub(super) fn start() -> Self {
+        Self(is_heard().then(Instant::now))
+    }
+
+    pub(super) fn nanoseconds(&self) -> u64 {
+        self.0.map_or(0, |started| u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+/// Tells what is kept when it goes, also if the work under the lock panics.
+struct Keeping;
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        let kept = KEPT.with_borrow_mut(Option::take);
+        kept.unwrap_or_default().iter().for_each(PoolNews::tell);
+    }
+}
+
+/// Runs `work`, which takes a lock and gives it back. What happens to pools meanwhile is told afterwards.
+pub(super) fn after<R>(work: impl FnOnce() -> R) -> R {
+    if !is_heard() {
+        return work();
+    }
+    let is_outer = KEPT.with_borrow_mut(|kept| {
+        let is_outer = kept.is_none();
+        kept.get_or_insert_default();
+        is_outer
+    });
+    let _keeping = is_outer.then_some(Keeping);
+    work()
+}
+
+impl PoolNews {
+    /// Tells it now, or when the lock that is held was given back.
+    #[cold]
+    pub(super) fn happened(self) {
+        if !is_heard() {
+            return;
+        }
+        let now = KEPT.with_borrow_mut(|kept| match kept {
+            Some(kept) => {
+                kept.push(self);
+                None
+            }
+            None => Some(self),
+        });
+        if let Some(news) = now {
+            news.tell();
+        }
+    }
+
+    fn tell(&self) {
+        let Self { sets, descriptors, ref what } = *self;
+        match what {
+            What::Created { nanoseconds } => tracing::debug!(
+                name: "descriptor_pool_created", target: "sublet::descriptor", sets, descriptors, nanoseconds,
+                "descriptor pool created"
+            ),
+            What::Refused(error) => tracing::debug!(
+                name: "descriptor_pool_refused", target: "sublet::descriptor", sets, descriptors, %error,
+                "descriptor pool refused"
+            ),
+            What::Exhausted(error) => tracing::debug!(
+                name: "descriptor_pool_exhausted", target: "sublet::descriptor", sets, descriptors,
+                result = ?error.result,
+                "a descriptor pool gives fewer sets than it was made for"
+            ),
+            What::Destroyed => tracing::debug!(
+                name: "descriptor_pool_destroyed", target: "sublet::descriptor", sets, descriptors,
+                "descriptor pool destroyed"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_hears_is_not_kept() {
+        after(|| {
+            PoolNews { sets: 1, descriptors: 1, what: What::Destroyed }.happened();
+            assert!(KEPT.with_borrow(Option::is_none));
+        });
+    }
+}

@@ -1,0 +1,197 @@
+//! Everything that the guide's tables promise, brought about on simulated GPUs.
+
+use ash::vk::{self, Handle};
+use sublet::descriptor::{
+    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
+    DescriptorHeap, HeapCreateInfo, HeapKind, SetLayout, SetStore, TransientSets, TransientSetsCreateInfo,
+};
+use sublet::retire::Clock;
+use sublet::sim::{DescriptorPoolPolicy, Gpu, Profile};
+use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
+use sublet::{
+    AllocationCreateInfo, Allocator, AllocatorCreateInfo, DebugSettings, DefragmentationInfo, PoolCreateInfo,
+    RetiredResources, Shared, Tracking,
+};
+
+use crate::collect::{heard, names, rows};
+use crate::memory::{self, KIB, MIB, gpu, host_type, requirements};
+use crate::table::promised;
+
+fn leaks() {
+    let gpu = gpu();
+    let info = AllocatorCreateInfo {
+        tracking: Tracking::CALLER | Tracking::USER_DATA,
+        ..AllocatorCreateInfo::for_gpu(&gpu)
+    };
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::new(&info) }.unwrap();
+    let named = AllocationCreateInfo { name: Some("forgotten"), user_data: 7, ..Default::default() };
+    let _lost = allocator.allocate_memory(&requirements(KIB), &named).unwrap();
+    // Later than all that is in it.
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let ticket = clock.open(lane);
+    // SAFETY: the usages are those of version 1.0.
+    let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }.unwrap();
+    arena.write(b"read later", 1).unwrap();
+    arena.flush(ticket).unwrap();
+    drop(arena);
+    // SAFETY: as above.
+    let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(4096)) }.unwrap();
+    ring.allocate(64, 1).unwrap();
+    ring.finish(ticket).unwrap();
+    drop(ring);
+    // SAFETY: as above.
+    drop(unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(4096)) }.unwrap());
+    let retired = RetiredResources::new();
+    let memory = allocator.allocate_memory(&requirements(KIB), &Default::default()).unwrap();
+    // SAFETY: nothing uses the memory.
+    unsafe { retired.retire_memory(ticket, memory) };
+    drop(retired);
+    assert!(allocator.destroy().len() >= 4);
+    // The buffers of arena and ring are lost as well, and the driver says so.
+    drop(gpu.take_messages());
+}
+
+fn corruption() {
+    let gpu = gpu();
+    let debug = DebugSettings { margin: 16, detect_corruption: true, ..Default::default() };
+    let info = AllocatorCreateInfo { debug, ..AllocatorCreateInfo::for_gpu(&gpu) };
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::new(&info) }.unwrap();
+    let info = AllocationCreateInfo { memory_type_bits: 1 << host_type(&gpu), ..Default::default() };
+    let culprit = allocator.allocate_memory(&requirements(KIB), &info).unwrap();
+    assert!(gpu.write_memory(culprit.memory(), culprit.offset() + KIB, &[1]));
+    // SAFETY: nothing was ever bound to it.
+    unsafe { allocator.free_memory(culprit) }.unwrap();
+}
+
+fn defragmentation() {
+    let gpu = gpu();
+    let allocator = memory::allocator(&gpu);
+    let info = PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(host_type(&gpu)) };
+    let pool = allocator.create_pool(&info).unwrap();
+    let plain = AllocationCreateInfo::in_pool(&pool);
+    let mapped = AllocationCreateInfo { flags: sublet::AllocationCreateFlags::MAPPED, ..plain };
+    let first = allocator.allocate_memory(&requirements(MIB / 2), &plain).unwrap();
+    let filler = allocator.allocate_memory(&requirements(MIB / 2), &plain).unwrap();
+    let moved = allocator.allocate_memory(&requirements(MIB / 4), &mapped).unwrap();
+    // SAFETY: nothing was ever bound to any of them.
+    unsafe { allocator.free_memory(filler) }.unwrap();
+    gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
+    let info = DefragmentationInfo { pools: &[&pool], ..Default::default() };
+    let mut context = allocator.begin_defragmentation(&info).unwrap();
+    assert_eq!(context.begin_pass().unwrap().moves().len(), 1);
+    context.end();
+    gpu.faults().clear();
+    for allocation in [first, moved] {
+        // SAFETY: as above.
+        unsafe { allocator.free_memory(allocation) }.unwrap();
+    }
+    // SAFETY: nothing is in it.
+    unsafe { allocator.destroy_pool(pool) }.unwrap();
+}
+
+fn retirement() {
+    let clock = Clock::new();
+    let lane = clock.add_lane().unwrap();
+    let _unended = clock.begin_frame(lane, 0);
+    let frame = clock.begin_frame(lane, 0);
+    let value = clock.end_frame(frame);
+    clock.idle();
+    clock.completed(lane, value - 1);
+    clock.completed(lane, value);
+    let ticket = clock.open(lane);
+    clock.submit(ticket, value + 3).unwrap();
+    clock.completed(lane, value + 2);
+    clock.completed(lane, value + 1);
+}
+
+fn descriptors() {
+    let profile = Profile::by_name("nvidia-h200").unwrap();
+    let gpu = Gpu::builder(profile).descriptor_pools(DescriptorPoolPolicy::Strict).build();
+    // SAFETY: instance and device outlive what is made from the value.
+    let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
+    let binding = vk::DescriptorSetLayoutBinding::default()
+        .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
+        .descriptor_count(1)
+        .stage_flags(vk::ShaderStageFlags::COMPUTE);
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
+    // SAFETY: the create-info is valid.
+    let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
+    // SAFETY: the layout was made from it.
+    let layout = unsafe { SetLayout::new(handle, &info) }.unwrap();
+
+    let info = DescriptorAllocatorCreateInfo::new(&device);
+    // SAFETY: the device is live.
+    let persistent: DescriptorAllocator<Shared> = unsafe { DescriptorAllocator::new(&info) };
+    gpu.faults().fail_nth("vkCreateDescriptorPool", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    // A smaller pool is made instead.
+    // SAFETY: the layout is of this device.
+    let _lost = unsafe { persistent.allocate(&layout) }.unwrap();
+    gpu.faults().fail_nth("vkAllocateDescriptorSets", 0, vk::Result::ERROR_OUT_OF_POOL_MEMORY);
+    // SAFETY: as above.
+    let refused = unsafe { persistent.allocate(&layout) };
+    assert!(refused.is_err(), "a fresh pool that gives nothing");
+    drop(persistent);
+
+    let info = TransientSetsCreateInfo { name: "per frame".into(), ..Default::default() };
+    let mut sets = TransientSets::new(&device, &info).unwrap();
+    // SAFETY: as above.
+    unsafe { sets.allocate(&layout) }.unwrap();
+    drop(sets);
+
+    let store = SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Resource)).unwrap();
+    drop(DescriptorHeap::new(store));
+    // SAFETY: the sets of it are lost, and not used.
+    unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
+    drop(device);
+    drop(gpu.take_messages());
+}
+
+fn simulation() {
+    let gpu = gpu();
+    let none = vk::MemoryAllocateInfo::default();
+    // SAFETY: the simulated driver takes wrong calls, and reports them.
+    let given = unsafe { gpu.device().allocate_memory(&none, None) };
+    if let Ok(memory) = given {
+        // SAFETY: it was made just now.
+        unsafe { gpu.device().free_memory(memory, None) };
+    }
+    assert!(!gpu.take_messages().is_empty());
+    // SAFETY: as above.
+    let _ = unsafe { gpu.instance().get_physical_device_memory_properties(vk::PhysicalDevice::from_raw(16)) };
+}
+
+#[test]
+fn what_the_guide_promises_comes() {
+    let seen = heard(|| {
+        memory::blocks();
+        memory::refusals();
+        memory::dedicated();
+        memory::budgets();
+        memory::allocation_count();
+        leaks();
+        corruption();
+        defragmentation();
+        retirement();
+        descriptors();
+        simulation();
+    });
+    let (came, promised) = (rows(&seen), promised());
+    for (name, row) in &came {
+        assert_eq!(Some(row), promised.get(name), "{name}: what came, and what the guide says");
+    }
+    // What C programs do wrong needs the C interface; `source.rs` compares those as well.
+    let missing: Vec<_> = promised
+        .iter()
+        .filter(|(name, row)| row.target != "sublet::capi" && !came.contains_key(*name))
+        .collect();
+    assert!(missing.is_empty(), "promised, and did not come: {missing:?}");
+    // No field that is always there was without a value.
+    let always = ["size", "memory_type", "heap", "blocks", "heap_bytes", "nanoseconds", "dedicated"];
+    for event in seen.iter().filter(|seen| seen.name() == "block_created") {
+        assert!(always.iter().all(|field| !event.get(field).is_empty()), "{event:?}");
+    }
+    assert!(names(&seen).len() > 100);
+}

@@ -1,0 +1,156 @@
+//! A subscriber that uses the allocator in the middle of what it is told.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use ash::vk;
+use sublet::descriptor::{
+    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
+    SetLayout,
+};
+use sublet::sim::{Gpu, Profile};
+use sublet::{Allocation, AllocationCreateInfo, AllocatorCreateInfo, Local, LocalAllocator};
+
+use crate::collect::heard_with;
+use crate::memory::{KIB, MIB, gpu, requirements};
+
+thread_local! {
+    /// The allocator that is used. Without locks: where a real one would wait for ever it panics.
+    static USED: RefCell<Option<Rc<LocalAllocator>>> = const { RefCell::new(None) };
+    static HELD: RefCell<Vec<Allocation>> = const { RefCell::new(Vec::new()) };
+    static IS_BUSY: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Allocates so that a block has to be made, and frees, and asks.
+fn use_it() {
+    if IS_BUSY.replace(true) {
+        return;
+    }
+    USED.with_borrow(|used| {
+        let Some(allocator) = used else { return };
+        // Larger than what is left of any block: the vector grows.
+        let large = AllocationCreateInfo { memory_type_bits: 1, ..Default::default() };
+        let large = allocator.allocate_memory(&requirements(20 * MIB), &large);
+        let small = allocator.allocate_memory(&requirements(KIB), &Default::default());
+        let _ = (allocator.heap_budgets(), allocator.calculate_statistics());
+        // SAFETY: nothing was ever bound to it.
+        small.into_iter().for_each(|small| unsafe { allocator.free_memory(small) }.unwrap());
+        HELD.with_borrow_mut(|held| held.extend(large));
+        allocator.trim();
+    });
+    IS_BUSY.set(false);
+}
+
+#[test]
+fn a_subscriber_may_allocate_at_whatever_it_is_told() {
+    let mut grown = 0;
+    for refused in [false, true] {
+        let gpu = gpu();
+        // SAFETY: instance and device are live, and outlive the allocator.
+        let allocator = unsafe { LocalAllocator::new_local(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+        let allocator = Rc::new(allocator);
+        USED.set(Some(Rc::clone(&allocator)));
+        let seen = heard_with(
+            |_| use_it(),
+            || {
+                if refused {
+                    gpu.faults().fail_above(16 * MIB);
+                }
+                let info = AllocationCreateInfo { memory_type_bits: 1, ..Default::default() };
+                let own =
+                    AllocationCreateInfo { flags: sublet::AllocationCreateFlags::DEDICATED_MEMORY, ..info };
+                for _ in 0..4 {
+                    let mut held: Vec<_> = (0..30)
+                        .map(|_| allocator.allocate_memory(&requirements(3 * MIB), &info).unwrap())
+                        .collect();
+                    held.push(allocator.allocate_memory(&requirements(KIB), &own).unwrap());
+                    let _ = allocator.memory_map();
+                    // SAFETY: nothing was ever bound to any of them.
+                    held.into_iter().for_each(|it| unsafe { allocator.free_memory(it) }.unwrap());
+                    allocator.trim();
+                    // SAFETY: as above.
+                    HELD.take().into_iter().for_each(|it| unsafe { allocator.free_memory(it) }.unwrap());
+                }
+                allocator.trim();
+            },
+        );
+        // SAFETY: as above.
+        HELD.take().into_iter().for_each(|it| unsafe { allocator.free_memory(it) }.unwrap());
+        USED.set(None);
+        grown += seen.iter().filter(|seen| seen.name() == "grow").count();
+        allocator.validate();
+        allocator.trim();
+        assert_eq!(allocator.statistics().block_count, 0);
+        drop(allocator);
+        assert!(gpu.live().is_empty());
+        gpu.assert_silent();
+    }
+    assert!(grown >= 8, "{grown}");
+}
+
+type Sets = DescriptorAllocator<Local>;
+
+thread_local! {
+    static SETS: RefCell<Option<Rc<(Sets, SetLayout)>>> = const { RefCell::new(None) };
+    static TOLD: Cell<u32> = const { Cell::new(0) };
+}
+
+#[test]
+fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    // SAFETY: instance and device outlive what is made from the value.
+    let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
+    let binding = vk::DescriptorSetLayoutBinding::default()
+        .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
+        .descriptor_count(1);
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
+    // SAFETY: the create-info is valid.
+    let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
+    // SAFETY: the layout was made from it.
+    let layout = unsafe { SetLayout::new(handle, &info) }.unwrap();
+    let info = DescriptorAllocatorCreateInfo {
+        first_sets: 1,
+        max_sets: 2,
+        keep_idle_pools: 0,
+        ..DescriptorAllocatorCreateInfo::new(&device)
+    };
+    // SAFETY: the device is live.
+    let sets: Sets = unsafe { DescriptorAllocator::new_local(&info) };
+    let both = Rc::new((sets, layout));
+    SETS.set(Some(Rc::clone(&both)));
+    let ask = |_: &crate::collect::Seen| {
+        SETS.with_borrow(|both| {
+            let Some(both) = both else { return };
+            TOLD.set(TOLD.get() + 1);
+            if !IS_BUSY.replace(true) {
+                let (sets, layout) = &**both;
+                // SAFETY: the layout is of this device.
+                let more: Vec<_> = (0..3).map(|_| unsafe { sets.allocate(layout) }.unwrap()).collect();
+                for set in more {
+                    // SAFETY: the device never used it.
+                    unsafe { sets.free(set) }.unwrap();
+                }
+                IS_BUSY.set(false);
+            }
+        });
+    };
+    heard_with(ask, || {
+        for _ in 0..4 {
+            let (sets, layout) = &*both;
+            // SAFETY: the layout is of this device.
+            let held: Vec<_> = (0..9).map(|_| unsafe { sets.allocate(layout) }.unwrap()).collect();
+            for set in held {
+                // SAFETY: the device never used it.
+                unsafe { sets.free(set) }.unwrap();
+            }
+        }
+    });
+    assert!(TOLD.get() >= 5, "{}", TOLD.get());
+    SETS.set(None);
+    let (sets, _) = Rc::into_inner(both).unwrap();
+    drop(sets);
+    // SAFETY: nothing uses it.
+    unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
+    drop(device);
+    assert!(gpu.finish().is_empty());
+}
