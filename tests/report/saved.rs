@@ -3,7 +3,8 @@
 use ash::vk;
 use sublet::report::{ReadSnapshotError, Snapshot, SnapshotFault};
 use sublet::{
-    AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, PoolCreateInfo, Tracking, sim,
+    AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, PoolCreateInfo, Tracking,
+    sim,
 };
 
 #[test]
@@ -17,7 +18,8 @@ fn what_is_saved_is_read_again() {
         };
         // SAFETY: the GPU outlives the allocator.
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
-        let pool = allocator.create_pool(&PoolCreateInfo { name: Some("a \"pool\""), ..PoolCreateInfo::new(0) });
+        let pool =
+            allocator.create_pool(&PoolCreateInfo { name: Some("a \"pool\""), ..PoolCreateInfo::new(0) });
         let pool = pool.unwrap();
         let requirements = vk::MemoryRequirements { size: 5000, alignment: 256, memory_type_bits: !0 };
         let own = AllocationCreateInfo {
@@ -25,7 +27,8 @@ fn what_is_saved_is_read_again() {
             user_data: u64::MAX,
             ..AllocationCreateInfo::default()
         };
-        let named = AllocationCreateInfo { name: Some("</script>\n\u{1}"), ..AllocationCreateInfo::in_pool(&pool) };
+        let named =
+            AllocationCreateInfo { name: Some("</script>\n\u{1}"), ..AllocationCreateInfo::in_pool(&pool) };
         let held = [&own, &named, &AllocationCreateInfo::default()]
             .map(|info| allocator.allocate_memory(&requirements, info).unwrap());
         let snapshot = Snapshot::of(&allocator);
@@ -60,7 +63,13 @@ fn what_cannot_be_is_refused() {
         ReadSnapshotError::Contradiction { fault, .. } => fault,
         other => panic!("{other:?}"),
     };
-    assert_eq!(fault(r#""types":[{"heap":0"#, r#""types":[{"heap":1"#), SnapshotFault::NoSuchHeap { heap: 1, heaps: 1 });
+    assert_eq!(
+        fault(r#""types":[{"heap":0"#, r#""types":[{"heap":1"#),
+        SnapshotFault::NoSuchHeap { heap: 1, heaps: 1 }
+    );
     assert_eq!(fault(r#""offset":16"#, r#""offset":15"#), SnapshotFault::Overlap { end_of_previous: 16 });
-    assert_eq!(fault(r#""size":48"#, r#""size":49"#), SnapshotFault::BeyondBlock { size: 49, block_size: 64 });
+    assert_eq!(
+        fault(r#""size":48"#, r#""size":49"#),
+        SnapshotFault::BeyondBlock { size: 49, block_size: 64 }
+    );
 }

@@ -1,4 +1,4 @@
-//! What the library tells is told while no lock is held that an allocation needs: a subscriber may ask the allocator.
+//! What the library tells is told while no lock is held: a subscriber may ask the allocator, and allocate.
 #![forbid(unsafe_code)]
 
 use std::cell::{Cell, RefCell};
@@ -14,7 +14,7 @@ thread_local! {
     static TOLD: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A subscriber's output, each line of which finds all brief locks free.
+/// A subscriber's output, each line of which finds all locks free.
 #[derive(Clone, Copy)]
 struct Watching;
 
@@ -25,6 +25,7 @@ impl io::Write for Watching {
             let vector = &rig.vector;
             assert!(vector.core.try_lock().is_some(), "told with the core taken");
             assert!(vector.dedicated.try_lock().is_some(), "told with the list of dedicated memory taken");
+            assert!(vector.growth.try_lock().is_some(), "told with the growth taken");
             assert!(vector.mappings.try_lock().is_some(), "told with the mappings taken");
             let mut shards = vector.shards.iter();
             assert!(shards.all(|(_, shard)| shard.try_lock().is_some()), "told with a shard taken");
