@@ -22,6 +22,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "report")]
+mod comparison;
+#[cfg(feature = "report")]
+mod figures;
 mod flags;
 #[cfg(feature = "report")]
 mod snapshot;
@@ -31,6 +35,10 @@ mod stats_string;
 mod tests;
 mod writer;
 
+#[cfg(feature = "report")]
+pub use comparison::{Change, Comparison, Matching, NameChange, VectorChange};
+#[cfg(feature = "report")]
+pub use figures::{Figures, Fragmentation, Group, suspected_leaks};
 #[cfg(feature = "report")]
 pub use snapshot::{
     Block, Chunk, Dedicated, Device, Entry, Heap, Located, MemoryType, Place, ReadSnapshotError, Snapshot,

@@ -34,6 +34,12 @@ pub enum ReadSnapshotError {
         /// What this library writes.
         known: u32,
     },
+    /// It is the statistics string of a VMA before 3.0, which had another schema.
+    OldVma,
+    /// It is a statistics string in VMA's schema, of an allocator for another interface than Vulkan.
+    NotVulkan,
+    /// It is a statistics string without its detailed part: it has sums, and no blocks.
+    WithoutDetails,
     /// What it says cannot be.
     Contradiction {
         /// Where.
@@ -61,6 +67,11 @@ impl fmt::Display for ReadSnapshotError {
             }
             Self::Version { found: None, known } => {
                 write!(f, "the memory map has no version; known is version {known}")
+            }
+            Self::OldVma => f.write_str("this is a statistics string of VMA 2; known are those of VMA 3"),
+            Self::NotVulkan => f.write_str("this statistics string is not of an allocator for Vulkan"),
+            Self::WithoutDetails => {
+                f.write_str("this statistics string has no blocks: it was built without the detailed map")
             }
             Self::Contradiction { place, fault } => write!(f, "{place}: {fault}"),
         }
@@ -129,6 +140,16 @@ pub enum SnapshotFault {
         /// How many there are.
         types: usize,
     },
+    /// The heaps are numbered, and this one is not there.
+    HeapMissing {
+        /// Its index.
+        heap: u32,
+    },
+    /// The memory types are numbered, and this one is not there, or one before it is there twice.
+    TypeMissing {
+        /// Its index.
+        memory_type: u32,
+    },
     /// A heap that is not there is named.
     NoSuchHeap {
         /// Its index.
@@ -185,6 +206,8 @@ impl fmt::Display for SnapshotFault {
             Self::TooManyTypes { types } => {
                 write!(f, "there are {types} memory types, and Vulkan has at most 32")
             }
+            Self::HeapMissing { heap } => write!(f, "heap {heap} is missing"),
+            Self::TypeMissing { memory_type } => write!(f, "memory type {memory_type} is missing"),
             Self::NoSuchHeap { heap, heaps } => write!(f, "heap {heap} is named, and there are {heaps}"),
             Self::NoSuchType { memory_type, types } => {
                 write!(f, "memory type {memory_type} is named, and there are {types}")

@@ -1,13 +1,13 @@
 //! A snapshot's own JSON.
 #![forbid(unsafe_code)]
 
-use serde::de::{Deserializer, Error};
+use serde::de::{Deserializer, Error, IgnoredAny};
 use serde::ser::{SerializeStruct, Serializer};
 use serde::{Deserialize, Serialize};
 
 use super::error::ReadSnapshotError;
 use super::parts::{Device, Heap, MemoryType, Vector};
-use super::{Snapshot, check};
+use super::{Located, Snapshot, check, vma};
 
 /// What stands in `format`.
 const FORMAT: &str = "sublet-memory-map";
@@ -51,12 +51,17 @@ impl Snapshot {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads what [`Self::to_json`] wrote. Members that this version does not know are left out.
+    /// Reads what [`Self::to_json`] wrote; members that this version does not know are left out. And what
+    /// [`build_stats_string`](crate::Allocator::build_stats_string) wrote, this library's or VMA's, of VMA 3.0 or later. What that
+    /// does not say is `None`; its pools are numbered as they stand in it, and what lies between two chunks is not free and
+    /// not used.
     ///
     /// # Errors
     /// - [`Json`](ReadSnapshotError::Json): it is no JSON, ends too early, or a member is missing or of the wrong type.
     /// - [`NotASnapshot`](ReadSnapshotError::NotASnapshot): it is JSON, of something else.
     /// - [`Version`](ReadSnapshotError::Version): it was written in a format that came later.
+    /// - [`OldVma`](ReadSnapshotError::OldVma), [`NotVulkan`](ReadSnapshotError::NotVulkan): it is of another allocator.
+    /// - [`WithoutDetails`](ReadSnapshotError::WithoutDetails): a statistics string that was not to have blocks.
     /// - [`Contradiction`](ReadSnapshotError::Contradiction): it says what cannot be: see [`SnapshotFault`](super::SnapshotFault).
     ///
     /// # Panics
@@ -68,9 +73,28 @@ impl Snapshot {
     /// let error = Snapshot::from_json("{\n  \"format\": \"sublet-memory-map\",\n  \"version\": 1,\n").unwrap_err();
     /// assert!(matches!(error, ReadSnapshotError::Json { line: 4, .. }), "{error:?}");
     /// assert!(matches!(Snapshot::from_json("{}"), Err(ReadSnapshotError::NotASnapshot)));
+    ///
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let snapshot = Snapshot::from_json(&allocator.build_stats_string(true))?;
+    /// assert_eq!(snapshot.statistics(), allocator.calculate_statistics());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn from_json(text: &str) -> Result<Self, ReadSnapshotError> {
         let mark: Mark = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
+        if mark.format.is_none() && mark.memory_info.is_some() {
+            return match mark.general.as_ref().and_then(|general| general.api.as_deref()) {
+                Some("Vulkan") | None => {
+                    let read: vma::Document = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
+                    read.into_snapshot()
+                }
+                Some(_) => Err(ReadSnapshotError::NotVulkan),
+            };
+        }
+        if mark.format.is_none() && mark.total.is_some() && mark.heap.is_some() {
+            return Err(ReadSnapshotError::OldVma);
+        }
         if mark.format.as_deref() != Some(FORMAT) {
             return Err(ReadSnapshotError::NotASnapshot);
         }
@@ -87,6 +111,20 @@ impl Snapshot {
 struct Mark {
     format: Option<Box<str>>,
     version: Option<u64>,
+    #[serde(rename = "General")]
+    general: Option<MarkOfVma>,
+    #[serde(rename = "MemoryInfo")]
+    memory_info: Option<IgnoredAny>,
+    #[serde(rename = "Total")]
+    total: Option<IgnoredAny>,
+    #[serde(rename = "Heap 0")]
+    heap: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct MarkOfVma {
+    #[serde(rename = "API")]
+    api: Option<Box<str>>,
 }
 
 /// A snapshot as it is written, not yet checked.
@@ -119,6 +157,22 @@ impl Serialize for Snapshot {
         to.serialize_field("heaps", heaps)?;
         to.serialize_field("types", types)?;
         to.serialize_field("vectors", vectors)?;
+        to.end()
+    }
+}
+
+impl Serialize for Located<'_> {
+    /// Where it lies, its size, and all that is known of it as `allocation`.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut to = to.serialize_struct("Located", 8)?;
+        to.serialize_field("vector", &self.vector_index)?;
+        to.serialize_field("memory_type", &self.vector.memory_type)?;
+        to.serialize_field("pool", &self.vector.pool)?;
+        to.serialize_field("pool_name", &self.vector.name)?;
+        to.serialize_field("block", &self.block.map(|block| block.id))?;
+        to.serialize_field("offset", &self.offset)?;
+        to.serialize_field("size", &self.size)?;
+        to.serialize_field("allocation", self.entry)?;
         to.end()
     }
 }

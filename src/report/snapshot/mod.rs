@@ -7,9 +7,12 @@ mod json;
 mod live;
 mod parts;
 mod text;
+mod vma;
 
 pub use error::{Place, ReadSnapshotError, SnapshotFault};
 pub use parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
+
+pub(super) use text::kind_text;
 
 use crate::statistics::{DetailedStatistics, TotalStatistics};
 

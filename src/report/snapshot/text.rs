@@ -21,7 +21,7 @@ pub(super) fn kind_from(text: &str) -> Option<ResourceKind> {
 }
 
 /// As `Display` writes it.
-pub(super) fn kind_text(kind: ResourceKind) -> &'static str {
+pub(crate) fn kind_text(kind: ResourceKind) -> &'static str {
     match kind {
         ResourceKind::Unknown => "UNKNOWN",
         ResourceKind::Buffer => "BUFFER",
@@ -55,9 +55,9 @@ pub(super) fn hex_from(text: &str) -> Option<u64> {
 }
 
 /// Takes a text that `read` makes something of; `expected` says what it is.
-struct Word<F> {
-    expected: &'static str,
-    read: F,
+pub(super) struct Word<F> {
+    pub(super) expected: &'static str,
+    pub(super) read: F,
 }
 
 impl<T, F: FnOnce(&str) -> Option<T>> Visitor<'_> for Word<F> {
