@@ -20,9 +20,11 @@
 //!
 //! | beside others | |
 //! |---|---|
+//! | [`migrating`] | coming from vk-mem, gpu-allocator or VMA: old call, new call |
 //! | [`c`] | C and C++ |
 //! | [`differences`] | what is not as in VMA |
 //! | [`limits`] | what it does not do, and what it does badly |
+//! | [`faq`] | questions that users ask |
 //! | [`design`] | why all this is as it is |
 #![forbid(unsafe_code)]
 
@@ -59,6 +61,9 @@ pub mod testing {}
 #[doc = include_str!("debugging.md")]
 pub mod debugging {}
 
+#[doc = include_str!("migrating.md")]
+pub mod migrating {}
+
 #[doc = include_str!("c.md")]
 pub mod c {}
 
@@ -70,6 +75,9 @@ pub mod differences {}
 
 #[doc = include_str!("limits.md")]
 pub mod limits {}
+
+#[doc = include_str!("faq.md")]
+pub mod faq {}
 
 #[doc = include_str!("design.md")]
 pub mod design {}
