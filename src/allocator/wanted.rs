@@ -37,6 +37,18 @@ impl Resource {
         Self { requirements, kind, device_access: None, device_address: true, handle: None, tag: kind.tag(0) }
     }
 
+    /// A resource that a recording tells of.
+    #[cfg(feature = "trace")]
+    pub(crate) fn recorded(
+        requirements: Requirements,
+        kind: ResourceKind,
+        usage: u32,
+        device_access: Option<bool>,
+        device_address: bool,
+    ) -> Self {
+        Self { requirements, kind, device_access, device_address, handle: None, tag: kind.tag(usage) }
+    }
+
     pub(crate) fn requirements(&self) -> Requirements {
         self.requirements
     }

@@ -1,5 +1,4 @@
 //! Recording what a program asks of its allocator, and reading it again.
-#![forbid(unsafe_code)]
 
 mod asked;
 mod decode;
@@ -7,6 +6,7 @@ mod error;
 mod event;
 mod number;
 mod read;
+mod replay;
 mod settings;
 mod sink;
 #[cfg(test)]
@@ -20,6 +20,9 @@ pub use self::event::{
     AllocationNumber, DefragmentationNumber, Event, PoolNumber, Record, ScopeNumber, Trace,
 };
 pub use self::read::Prefix;
+pub use self::replay::{
+    CallKind, CallReport, Extremes, Footprint, FreeRanges, Latencies, Replay, ReplayReport,
+};
 pub use self::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
 pub use self::sink::Buffer;
 pub use crate::record::header::{Header, Heap, MemoryType};

@@ -1,6 +1,8 @@
 //! The command line.
 #![forbid(unsafe_code)]
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 
 use crate::gpu::Driver;
@@ -29,8 +31,12 @@ Examples:
   sublet-peers create --driver vulkan --device 0       on the system's driver
   sublet-peers churn --driver sim:nvidia-h200 --quick  on a simulated driver that checks every call
   sublet-peers descriptors --driver vulkan             descriptor sets, on the system's driver
+  sublet-peers replay tests/traces/vello.trace         what a program asked for, asked of every peer
   sublet-peers instructions                            counted by valgrind, the same on every run
   sublet-peers targets                                 only what the targets need, and how they are met";
+
+/// The one that does nothing.
+const DEFAULT_DRIVER: &str = "null";
 
 /// What is to be measured.
 #[derive(Subcommand, Debug, Clone, PartialEq, Eq)]
@@ -74,6 +80,12 @@ pub(crate) enum Command {
         #[arg(long)]
         profile: Option<String>,
     },
+    /// Traces of programs, replayed on each peer. With the null driver, on the recorded device's memory types
+    Replay {
+        /// Files that Sublet recorded
+        #[arg(required = true)]
+        files: Vec<PathBuf>,
+    },
     /// The names of the workloads, peers and simulated devices
     List,
     #[command(hide = true)]
@@ -93,7 +105,7 @@ pub(crate) struct Options {
     #[arg(long, global = true, value_delimiter = ',')]
     pub(crate) threads: Vec<usize>,
     /// null, null:PROFILE, sim:PROFILE or vulkan
-    #[arg(long, global = true, default_value = "null")]
+    #[arg(long, global = true, default_value = DEFAULT_DRIVER)]
     driver: String,
     /// Which of the system's devices
     #[arg(long, global = true, default_value_t = 0)]
@@ -112,6 +124,11 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn driver(&self) -> Result<Driver, String> {
         Driver::parse(&self.driver, self.device)
+    }
+
+    /// Whether no driver was named.
+    pub(crate) fn has_default_driver(&self) -> bool {
+        self.driver == DEFAULT_DRIVER
     }
 
     /// Whether the peer is asked for.

@@ -332,6 +332,11 @@ impl Gpu {
         }
     }
 
+    /// A device whose calls do nothing, with the heaps and memory types of this profile.
+    pub(crate) fn posing(profile: &'static sim::Profile) -> Self {
+        Self::layered(Owner::Null(sim::NullGpu::new(profile)), None)
+    }
+
     fn layered(owner: Owner, granularity: Option<u64>) -> Self {
         let (entry, real_instance, real_device, physical_device, api_version) = match &owner {
             Owner::Null(gpu) => {

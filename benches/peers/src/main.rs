@@ -20,6 +20,7 @@ mod heap;
 mod instructions;
 mod output;
 mod peers;
+mod replay;
 mod results;
 mod ring;
 mod script;

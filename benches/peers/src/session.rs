@@ -1,6 +1,7 @@
 //! A run of the program: which workloads, in which order, and the tables that come of them.
 #![forbid(unsafe_code)]
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -13,6 +14,7 @@ use crate::gpu::{Driver, Gpu};
 use crate::instructions;
 use crate::output::{is_busy, list, percentiles, processor, say};
 use crate::peers::PeerKind;
+use crate::replay;
 use crate::results::{Results, ThreadFigures};
 use crate::set_tables;
 use crate::statistics::{bytes, median, number, ratio};
@@ -158,6 +160,7 @@ impl Session {
                 self.growth(false)?;
                 self.targets()?;
             }
+            Command::Replay { files } => self.replay(files)?,
             Command::List | Command::Counted { .. } | Command::Differential { .. } => {}
         }
         self.progress.finish_and_clear();
@@ -555,6 +558,15 @@ impl Session {
             for (title, note, table) in tables {
                 self.print(&title, &[note], table)?;
             }
+        }
+        Ok(())
+    }
+
+    fn replay(&mut self, files: &[PathBuf]) -> Result<(), String> {
+        let progress = self.progress.clone();
+        let tell = |what: &str| progress.set_message(what.to_owned());
+        for (title, note, table) in replay::tables(files, &self.driver, &self.options, self.effort, tell)? {
+            self.print(&title, &[&note], table)?;
         }
         Ok(())
     }

@@ -25,7 +25,7 @@ pub(super) struct GpuAlloc {
 type Block = MemoryBlock<vk::DeviceMemory>;
 
 /// What gpu-alloc calls the driver through.
-struct Device(ash::Device);
+pub(super) struct Device(ash::Device);
 
 fn out_of_memory(error: vk::Result) -> OutOfMemory {
     match error {
@@ -92,6 +92,33 @@ impl MemoryDevice<vk::DeviceMemory> for Device {
     }
 }
 
+/// An allocator for the device, the device as it calls it, and the granularity that its users round up to.
+pub(super) fn create(gpu: &Gpu) -> (GpuAllocator<vk::DeviceMemory>, Device, u64) {
+    let memory = gpu.memory();
+    let kind = |kind: &vk::MemoryType| MemoryType {
+        heap: kind.heap_index,
+        props: MemoryPropertyFlags::from_bits_truncate(kind.property_flags.as_raw() as u8),
+    };
+    let heap = |heap: &vk::MemoryHeap| MemoryHeap { size: heap.size };
+    // SAFETY: the physical device is of this live instance.
+    let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
+    let limits = &properties.limits;
+    let allocator = GpuAllocator::new(
+        // The only configuration that it offers for GPUs of today.
+        Config::i_am_prototyping(),
+        DeviceProperties {
+            memory_types: Cow::Owned(memory.memory_types_as_slice().iter().map(kind).collect()),
+            memory_heaps: Cow::Owned(memory.memory_heaps_as_slice().iter().map(heap).collect()),
+            max_memory_allocation_count: limits.max_memory_allocation_count,
+            max_memory_allocation_size: 4 << 30,
+            non_coherent_atom_size: limits.non_coherent_atom_size.max(1),
+            buffer_device_address: false,
+        },
+    );
+    let granularity = limits.buffer_image_granularity.max(1);
+    (allocator, Device(gpu.device().clone()), granularity)
+}
+
 impl GpuAlloc {
     pub(super) fn new(gpu: &Gpu, shape: Shape) -> Option<Self> {
         let usage = match shape {
@@ -100,29 +127,8 @@ impl GpuAlloc {
             Shape::LinearPool { .. } => UsageFlags::FAST_DEVICE_ACCESS | UsageFlags::TRANSIENT,
             _ => return None,
         };
-        let memory = gpu.memory();
-        let kind = |kind: &vk::MemoryType| MemoryType {
-            heap: kind.heap_index,
-            props: MemoryPropertyFlags::from_bits_truncate(kind.property_flags.as_raw() as u8),
-        };
-        let heap = |heap: &vk::MemoryHeap| MemoryHeap { size: heap.size };
-        // SAFETY: the physical device is of this live instance.
-        let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
-        let limits = &properties.limits;
-        let allocator = GpuAllocator::new(
-            // The only configuration that it offers for GPUs of today.
-            Config::i_am_prototyping(),
-            DeviceProperties {
-                memory_types: Cow::Owned(memory.memory_types_as_slice().iter().map(kind).collect()),
-                memory_heaps: Cow::Owned(memory.memory_heaps_as_slice().iter().map(heap).collect()),
-                max_memory_allocation_count: limits.max_memory_allocation_count,
-                max_memory_allocation_size: 4 << 30,
-                non_coherent_atom_size: limits.non_coherent_atom_size.max(1),
-                buffer_device_address: false,
-            },
-        );
-        let granularity = limits.buffer_image_granularity.max(1);
-        Some(Self { allocator, device: Device(gpu.device().clone()), usage, granularity, live: 0 })
+        let (allocator, device, granularity) = create(gpu);
+        Some(Self { allocator, device, usage, granularity, live: 0 })
     }
 
     #[inline]

@@ -16,21 +16,26 @@ pub(super) struct GpuAllocator {
     device: ash::Device,
 }
 
+/// An allocator for the device, with everything as it comes.
+pub(super) fn create(gpu: &Gpu) -> Result<Allocator, String> {
+    let allocator = Allocator::new(&AllocatorCreateDesc {
+        instance: gpu.instance().clone(),
+        device: gpu.device().clone(),
+        physical_device: gpu.physical_device(),
+        debug_settings: AllocatorDebugSettings::default(),
+        buffer_device_address: false,
+        allocation_sizes: AllocationSizes::default(),
+    });
+    allocator.map_err(|error| error.to_string())
+}
+
 impl GpuAllocator {
     pub(super) fn new(gpu: &Gpu, shape: Shape) -> Result<Option<Self>, String> {
         // It has no pools, and no linear ones.
         if !matches!(shape, Shape::Default | Shape::Created) {
             return Ok(None);
         }
-        let allocator = Allocator::new(&AllocatorCreateDesc {
-            instance: gpu.instance().clone(),
-            device: gpu.device().clone(),
-            physical_device: gpu.physical_device(),
-            debug_settings: AllocatorDebugSettings::default(),
-            buffer_device_address: false,
-            allocation_sizes: AllocationSizes::default(),
-        });
-        let allocator = allocator.map_err(|error| error.to_string())?;
+        let allocator = create(gpu)?;
         Ok(Some(Self { allocator, device: gpu.device().clone() }))
     }
 

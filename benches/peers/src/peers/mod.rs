@@ -8,6 +8,7 @@ mod gpu_alloc;
 mod gpu_allocator;
 mod nothing;
 mod offset_allocator;
+pub(crate) mod replay;
 mod rlsf;
 pub(crate) mod sets;
 mod sublet;
@@ -305,6 +306,13 @@ pub(crate) fn make_shared<V: VisitShared>(
         PeerKind::Nothing => Some(visit.visit(nothing::Nothing)),
         _ => None,
     })
+}
+
+/// Sublet's own allocator, for who has to ask it something.
+pub(crate) fn with_sublet<R>(gpu: &Gpu, ask: impl FnOnce(&::sublet::Allocator) -> R) -> Result<R, String> {
+    // SAFETY: the device outlives the call, and the allocator does not.
+    let allocator = unsafe { ::sublet::Allocator::new(&sublet::create_info(gpu)) };
+    Ok(ask(&allocator.map_err(|error| error.to_string())?))
 }
 
 /// The buffer that is asked for.

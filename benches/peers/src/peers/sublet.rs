@@ -40,7 +40,7 @@ pub(super) fn local(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet<Local>>, St
     Sublet::new(allocator, gpu, shape)
 }
 
-fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
+pub(super) fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
     AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
 }
 

@@ -13,10 +13,14 @@ mod descriptors;
 mod intel;
 mod mobile;
 mod nvidia;
+#[cfg(feature = "trace")]
+mod posed;
 mod software;
 
 pub use descriptor_buffer::DescriptorBufferLimits;
 pub use descriptors::{DescriptorLimits, DescriptorMaxima};
+#[cfg(feature = "trace")]
+pub(crate) use posed::{KnownDevice, KnownFeatures};
 
 use super::DescriptorPoolPolicy;
 

@@ -66,7 +66,7 @@ pub(crate) fn functions(instance: &ash::Instance, device: &ash::Device) -> ffi::
     }
 }
 
-fn checked(result: vk::Result, call: &str) -> Result<(), String> {
+pub(super) fn checked(result: vk::Result, call: &str) -> Result<(), String> {
     if result == vk::Result::SUCCESS { Ok(()) } else { Err(format!("{call}: {result}")) }
 }
 
@@ -74,7 +74,7 @@ fn callbacks(count_heap: bool) -> *const vk::AllocationCallbacks<'static> {
     if count_heap { &raw const heap::CALLBACKS.0 } else { ptr::null() }
 }
 
-fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCreateInfo {
+pub(super) fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCreateInfo {
     ffi::AllocationCreateInfo {
         flags: 0,
         usage,
@@ -87,22 +87,30 @@ fn allocation_info(usage: u32, pool: ffi::Pool) -> ffi::AllocationCreateInfo {
     }
 }
 
+/// An allocator for the device, with everything as it comes.
+pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Allocator, String> {
+    let functions = functions(gpu.instance(), gpu.device());
+    let info = ffi::AllocatorCreateInfo {
+        flags: 0,
+        physical_device: gpu.physical_device(),
+        device: gpu.device().handle(),
+        preferred_large_heap_block_size: 0,
+        allocation_callbacks: callbacks(count_heap),
+        device_memory_callbacks: ptr::null(),
+        heap_size_limit: ptr::null(),
+        vulkan_functions: &raw const functions,
+        instance: gpu.instance().handle(),
+        vulkan_api_version: gpu.api_version().min(vk::API_VERSION_1_3),
+        type_external_memory_handle_types: ptr::null(),
+    };
+    let mut allocator = ptr::null_mut();
+    // SAFETY: the create-info is complete; whoever makes a peer keeps the device until the peer is finished.
+    checked(unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) }, "vmaCreateAllocator")?;
+    Ok(allocator)
+}
+
 impl Vma {
     pub(super) fn new(gpu: &Gpu, shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
-        let functions = functions(gpu.instance(), gpu.device());
-        let info = ffi::AllocatorCreateInfo {
-            flags: 0,
-            physical_device: gpu.physical_device(),
-            device: gpu.device().handle(),
-            preferred_large_heap_block_size: 0,
-            allocation_callbacks: callbacks(count_heap),
-            device_memory_callbacks: ptr::null(),
-            heap_size_limit: ptr::null(),
-            vulkan_functions: &raw const functions,
-            instance: gpu.instance().handle(),
-            vulkan_api_version: gpu.api_version().min(vk::API_VERSION_1_3),
-            type_external_memory_handle_types: ptr::null(),
-        };
         let (block_size, min, max, flags) = match shape {
             Shape::Default | Shape::Created => (0, 0, 0, None),
             Shape::Pool { block_size, min, max } => (block_size, min, max, Some(0)),
@@ -112,9 +120,7 @@ impl Vma {
             }
             Shape::Engine { .. } | Shape::LinearEngine { .. } => return Ok(None),
         };
-        let mut allocator = ptr::null_mut();
-        // SAFETY: the create-info is complete; whoever makes a peer keeps the device until the peer is finished.
-        checked(unsafe { ffi::create_allocator(&raw const info, &raw mut allocator) }, "vmaCreateAllocator")?;
+        let allocator = create_allocator(gpu, count_heap)?;
         let mut pool = ptr::null_mut();
         if let Some(flags) = flags {
             let info = ffi::PoolCreateInfo {

@@ -1,0 +1,104 @@
+//! gpu-alloc. It has no pools, and knows no granularity: its users have to round up.
+
+use std::ptr::NonNull;
+
+use ash::vk;
+use gpu_alloc::{Dedicated, GpuAllocator, MemoryBlock, Request, UsageFlags};
+
+use super::Plays;
+use crate::gpu::Gpu;
+use crate::peers::gpu_alloc::{Device, create};
+use crate::replay::script::{Ask, Host};
+
+pub(super) struct Player {
+    allocator: GpuAllocator<vk::DeviceMemory>,
+    device: Device,
+    granularity: u64,
+    live: u64,
+}
+
+/// A block, and how often it is mapped: it allows it once.
+pub(super) struct Held {
+    block: MemoryBlock<vk::DeviceMemory>,
+    mappings: u32,
+}
+
+impl Player {
+    pub(super) fn new(gpu: &Gpu) -> Self {
+        let (allocator, device, granularity) = create(gpu);
+        Self { allocator, device, granularity, live: 0 }
+    }
+
+    fn map_block(&self, held: &mut Held) -> Option<NonNull<u8>> {
+        let size = held.block.size() as usize;
+        // SAFETY: the block is of this device.
+        unsafe { held.block.map(&self.device, 0, size) }.ok()
+    }
+}
+
+impl Plays for Player {
+    type Allocation = Held;
+
+    #[inline]
+    fn allocate(&mut self, ask: &Ask) -> Option<Held> {
+        let usage = match ask.host {
+            Host::Never => UsageFlags::FAST_DEVICE_ACCESS,
+            Host::Writes => UsageFlags::HOST_ACCESS | UsageFlags::UPLOAD,
+            Host::Reads => UsageFlags::HOST_ACCESS | UsageFlags::DOWNLOAD,
+        };
+        let alignment = ask.alignment.max(self.granularity);
+        let request = Request {
+            size: ask.size.next_multiple_of(self.granularity),
+            align_mask: alignment - 1,
+            usage,
+            memory_types: 1 << ask.memory_type,
+        };
+        let block = if ask.dedicated {
+            // SAFETY: the device is the one whose properties it was made with.
+            unsafe { self.allocator.alloc_with_dedicated(&self.device, request, Dedicated::Required) }
+        } else {
+            // SAFETY: as above.
+            unsafe { self.allocator.alloc(&self.device, request) }
+        };
+        let mut held = Held { block: block.ok()?, mappings: 0 };
+        self.live += 1;
+        if ask.mapped && !self.map(&mut held) {
+            self.free(held);
+            return None;
+        }
+        Some(held)
+    }
+
+    #[inline]
+    fn free(&mut self, mut held: Held) {
+        if held.mappings > 0 {
+            // SAFETY: the block is of this device.
+            unsafe { held.block.unmap(&self.device) };
+        }
+        self.live -= 1;
+        // SAFETY: the block is this allocator's, and the device the one that it was made with.
+        unsafe { self.allocator.dealloc(&self.device, held.block) };
+    }
+
+    #[inline]
+    fn map(&mut self, held: &mut Held) -> bool {
+        let mapped = held.mappings > 0 || self.map_block(held).is_some();
+        held.mappings += u32::from(mapped);
+        mapped
+    }
+
+    #[inline]
+    fn unmap(&mut self, held: &mut Held) {
+        held.mappings -= 1;
+        if held.mappings == 0 {
+            // SAFETY: the block is of this device.
+            unsafe { held.block.unmap(&self.device) };
+        }
+    }
+
+    fn finish(mut self) -> Result<(), String> {
+        // SAFETY: the device is the one that it was made with.
+        unsafe { self.allocator.cleanup(&self.device) };
+        if self.live == 0 { Ok(()) } else { Err(format!("gpu-alloc still has {} allocations", self.live)) }
+    }
+}

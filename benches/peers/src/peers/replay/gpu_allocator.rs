@@ -1,0 +1,77 @@
+//! gpu-allocator. It has no pools, and maps every block that the host can see for as long as it lives: there is nothing to be done to
+//! map an allocation.
+
+use ash::vk;
+use gpu_allocator::MemoryLocation;
+use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme, Allocator};
+use sublet::ResourceKind;
+
+use super::Plays;
+use crate::gpu::Gpu;
+use crate::peers::gpu_allocator::create;
+use crate::replay::script::{Ask, Host};
+
+pub(super) struct Player {
+    allocator: Allocator,
+    /// By memory type.
+    types: Vec<vk::MemoryPropertyFlags>,
+}
+
+impl Player {
+    pub(super) fn new(gpu: &Gpu) -> Result<Self, String> {
+        let types = gpu.memory().memory_types_as_slice().iter().map(|kind| kind.property_flags).collect();
+        Ok(Self { allocator: create(gpu)?, types })
+    }
+}
+
+impl Plays for Player {
+    type Allocation = Allocation;
+
+    #[inline]
+    fn allocate(&mut self, ask: &Ask) -> Option<Allocation> {
+        let bits = 1 << ask.memory_type;
+        let flags = self.types[ask.memory_type as usize];
+        let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+        // A location that the memory type does not have would be refused.
+        let location = match ask.host {
+            Host::Writes if flags.contains(coherent) => MemoryLocation::CpuToGpu,
+            Host::Reads if flags.contains(coherent) => MemoryLocation::GpuToCpu,
+            Host::Never if flags.contains(vk::MemoryPropertyFlags::DEVICE_LOCAL) => MemoryLocation::GpuOnly,
+            _ => MemoryLocation::Unknown,
+        };
+        let linear = matches!(ask.kind, ResourceKind::Buffer | ResourceKind::ImageLinear);
+        let allocated = self.allocator.allocate(&AllocationCreateDesc {
+            name: "peer",
+            requirements: vk::MemoryRequirements {
+                size: ask.size,
+                alignment: ask.alignment,
+                memory_type_bits: bits,
+            },
+            location,
+            linear,
+            allocation_scheme: match ask.dedicated {
+                // Of which buffer does not matter to it.
+                true => AllocationScheme::DedicatedBuffer(vk::Buffer::null()),
+                false => AllocationScheme::GpuAllocatorManaged,
+            },
+        });
+        allocated.ok()
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: Allocation) {
+        let freed = self.allocator.free(allocation);
+        assert!(freed.is_ok(), "gpu-allocator does not know its own allocation");
+    }
+
+    fn map(&mut self, allocation: &mut Allocation) -> bool {
+        allocation.mapped_ptr().is_some()
+    }
+
+    fn unmap(&mut self, _: &mut Allocation) {}
+
+    fn finish(self) -> Result<(), String> {
+        let live = self.allocator.generate_report().allocations.len();
+        if live == 0 { Ok(()) } else { Err(format!("gpu-allocator still has {live} allocations")) }
+    }
+}

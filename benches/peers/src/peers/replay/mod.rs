@@ -1,0 +1,65 @@
+//! The peers as a replay of a trace drives them: see [`crate::replay::script`] for what they are asked.
+
+mod gpu_alloc;
+mod gpu_allocator;
+mod sublet;
+mod vma;
+
+use ::sublet::trace::PoolSettings;
+
+use super::PeerKind;
+use crate::gpu::Gpu;
+use crate::replay::script::Ask;
+
+/// An allocator that a script is played on.
+pub(crate) trait Plays: Sized {
+    type Allocation;
+
+    /// `None` if there is no room, or on any other error.
+    fn allocate(&mut self, ask: &Ask) -> Option<Self::Allocation>;
+    fn free(&mut self, allocation: Self::Allocation);
+
+    /// Whether it could be mapped.
+    fn map(&mut self, allocation: &mut Self::Allocation) -> bool;
+    fn unmap(&mut self, allocation: &mut Self::Allocation);
+
+    /// Peers without pools have nothing to do.
+    fn create_pool(&mut self, _number: u32, _settings: &PoolSettings) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn destroy_pool(&mut self, _number: u32) {}
+
+    /// Peers that ask the driver for no budget have nothing to do.
+    fn frame(&mut self, _index: u32) {}
+
+    /// Ends the peer. An error if something is left.
+    fn finish(self) -> Result<(), String>;
+}
+
+/// Who has something to do with such a peer of whatever type.
+pub(crate) trait VisitPlayer {
+    type Output;
+    fn visit<P: Plays>(self, peer: P) -> Self::Output;
+}
+
+/// The peers that scripts are played on.
+pub(crate) const PLAYERS: [PeerKind; 5] =
+    [PeerKind::Sublet, PeerKind::SubletLocal, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc];
+
+/// Whether the peer has pools.
+pub(crate) const fn has_pools(kind: PeerKind) -> bool {
+    matches!(kind, PeerKind::Sublet | PeerKind::SubletLocal | PeerKind::Vma)
+}
+
+/// Makes a peer. `None` if it plays no scripts.
+pub(crate) fn make<V: VisitPlayer>(kind: PeerKind, gpu: &Gpu, visit: V) -> Result<Option<V::Output>, String> {
+    Ok(match kind {
+        PeerKind::Sublet => Some(visit.visit(sublet::shared(gpu)?)),
+        PeerKind::SubletLocal => Some(visit.visit(sublet::local(gpu)?)),
+        PeerKind::Vma => Some(visit.visit(vma::Player::new(gpu)?)),
+        PeerKind::GpuAllocator => Some(visit.visit(gpu_allocator::Player::new(gpu)?)),
+        PeerKind::GpuAlloc => Some(visit.visit(gpu_alloc::Player::new(gpu))),
+        _ => None,
+    })
+}

@@ -1,0 +1,107 @@
+//! Sublet.
+
+use ash::vk;
+use sublet::trace::PoolSettings;
+use sublet::{
+    Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, Local, LocalAllocator, Pool,
+    PoolCreateInfo, Shared, Threading,
+};
+
+use super::Plays;
+use crate::gpu::Gpu;
+use crate::peers::sublet::create_info;
+use crate::replay::script::Ask;
+
+pub(super) struct Player<T: Threading> {
+    allocator: Allocator<T>,
+    pools: Vec<Option<Pool>>,
+}
+
+pub(super) fn shared(gpu: &Gpu) -> Result<Player<Shared>, String> {
+    // SAFETY: whoever makes a peer keeps the device until the peer is finished.
+    let allocator = unsafe { Allocator::new(&create_info(gpu)) }.map_err(|error| error.to_string())?;
+    Ok(Player { allocator, pools: Vec::new() })
+}
+
+pub(super) fn local(gpu: &Gpu) -> Result<Player<Local>, String> {
+    // SAFETY: as above.
+    let allocator = unsafe { LocalAllocator::new_local(&create_info(gpu)) };
+    Ok(Player { allocator: allocator.map_err(|error| error.to_string())?, pools: Vec::new() })
+}
+
+impl<T: Threading> Plays for Player<T> {
+    type Allocation = Allocation;
+
+    #[inline]
+    fn allocate(&mut self, ask: &Ask) -> Option<Allocation> {
+        let requirements =
+            vk::MemoryRequirements { size: ask.size, alignment: ask.alignment, memory_type_bits: u32::MAX };
+        let mut flags = AllocationCreateFlags::empty();
+        flags.set(AllocationCreateFlags::MAPPED, ask.mapped);
+        flags.set(AllocationCreateFlags::DEDICATED_MEMORY, ask.dedicated);
+        flags.set(AllocationCreateFlags::UPPER_ADDRESS, ask.upper);
+        let info = AllocationCreateInfo {
+            flags,
+            memory_type_bits: 1 << ask.memory_type,
+            pool: ask.pool.and_then(|pool| self.pools[pool as usize].as_ref()),
+            ..AllocationCreateInfo::default()
+        };
+        // SAFETY: nothing is bound to it.
+        unsafe { self.allocator.allocate_memory_of_kind(&requirements, ask.kind, &info) }.ok()
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: Allocation) {
+        // SAFETY: no device uses it.
+        let freed = unsafe { self.allocator.free_memory(allocation) };
+        assert!(freed.is_ok(), "Sublet does not know its own allocation");
+    }
+
+    #[inline]
+    fn map(&mut self, allocation: &mut Allocation) -> bool {
+        self.allocator.map(allocation).map(|mapping| mapping.into_raw()).is_ok()
+    }
+
+    #[inline]
+    fn unmap(&mut self, allocation: &mut Allocation) {
+        // SAFETY: scripts pair it with a `map`, whose pointer was not kept.
+        let unmapped = unsafe { self.allocator.unmap_memory(allocation) };
+        assert!(unmapped.is_ok(), "Sublet does not know its own mapping");
+    }
+
+    fn create_pool(&mut self, number: u32, settings: &PoolSettings) -> Result<(), String> {
+        let info = PoolCreateInfo {
+            flags: settings.flags,
+            algorithm: settings.algorithm,
+            block_size: settings.block_size,
+            min_block_count: settings.min_block_count,
+            max_block_count: settings.max_block_count,
+            empty_blocks_kept: settings.empty_blocks_kept,
+            min_allocation_alignment: settings.min_allocation_alignment,
+            ..PoolCreateInfo::new(settings.memory_type)
+        };
+        let pool = self.allocator.create_pool(&info).map_err(|error| error.to_string())?;
+        self.pools.resize_with(self.pools.len().max(number as usize + 1), || None);
+        self.pools[number as usize] = Some(pool);
+        Ok(())
+    }
+
+    fn destroy_pool(&mut self, number: u32) {
+        if let Some(pool) = self.pools[number as usize].take() {
+            // SAFETY: the script has freed all that was in it.
+            let leaks = unsafe { self.allocator.destroy_pool(pool) };
+            assert!(leaks.is_ok_and(|leaks| leaks.is_empty()), "the pool was not empty");
+        }
+    }
+
+    fn frame(&mut self, index: u32) {
+        self.allocator.set_current_frame_index(index);
+    }
+
+    fn finish(self) -> Result<(), String> {
+        match self.allocator.destroy().len() {
+            0 => Ok(()),
+            leaks => Err(format!("Sublet reports {leaks} leaks")),
+        }
+    }
+}

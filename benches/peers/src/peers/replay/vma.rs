@@ -1,0 +1,123 @@
+//! VMA. Through `vmaAllocateMemory` it does not learn whether a buffer or an image is meant, and takes the wider distance.
+
+use std::ptr;
+
+use ash::vk;
+use sublet::Algorithm;
+use sublet::trace::PoolSettings;
+
+use super::Plays;
+use crate::gpu::Gpu;
+use crate::peers::vma::{allocation_info, checked, create_allocator, ffi};
+use crate::replay::script::Ask;
+
+pub(super) struct Player {
+    allocator: ffi::Allocator,
+    pools: Vec<ffi::Pool>,
+}
+
+/// `VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT`.
+const DEDICATED: u32 = 1;
+/// `VMA_ALLOCATION_CREATE_MAPPED_BIT`.
+const MAPPED: u32 = 4;
+/// `VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT`.
+const UPPER: u32 = 0x40;
+/// `VMA_MEMORY_USAGE_UNKNOWN`.
+const UNKNOWN: u32 = 0;
+
+impl Player {
+    pub(super) fn new(gpu: &Gpu) -> Result<Self, String> {
+        Ok(Self { allocator: create_allocator(gpu, false)?, pools: Vec::new() })
+    }
+}
+
+impl Plays for Player {
+    type Allocation = ffi::Allocation;
+
+    #[inline]
+    fn allocate(&mut self, ask: &Ask) -> Option<ffi::Allocation> {
+        let bits = 1 << ask.memory_type;
+        let requirements =
+            vk::MemoryRequirements { size: ask.size, alignment: ask.alignment, memory_type_bits: bits };
+        let pool = ask.pool.map_or(ptr::null_mut(), |pool| self.pools[pool as usize]);
+        let mut info = allocation_info(UNKNOWN, pool);
+        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+        info.flags = flag(ask.mapped, MAPPED) | flag(ask.dedicated, DEDICATED) | flag(ask.upper, UPPER);
+        let mut allocation = ptr::null_mut();
+        let (info, to, none) = (&raw const info, &raw mut allocation, ptr::null_mut());
+        // SAFETY: the allocator is live, everything that is passed is valid.
+        let result = unsafe { ffi::allocate_memory(self.allocator, &raw const requirements, info, to, none) };
+        (result == vk::Result::SUCCESS).then_some(allocation)
+    }
+
+    #[inline]
+    fn free(&mut self, allocation: ffi::Allocation) {
+        // SAFETY: the allocation is this allocator's, and no device uses it.
+        unsafe { ffi::free_memory(self.allocator, allocation) };
+    }
+
+    #[inline]
+    fn map(&mut self, allocation: &mut ffi::Allocation) -> bool {
+        let mut data = ptr::null_mut();
+        // SAFETY: the allocation is this allocator's.
+        let result = unsafe { ffi::map_memory(self.allocator, *allocation, &raw mut data) };
+        result == vk::Result::SUCCESS
+    }
+
+    #[inline]
+    fn unmap(&mut self, allocation: &mut ffi::Allocation) {
+        // SAFETY: scripts pair it with a `map`.
+        unsafe { ffi::unmap_memory(self.allocator, *allocation) };
+    }
+
+    fn create_pool(&mut self, number: u32, settings: &PoolSettings) -> Result<(), String> {
+        let linear = if settings.algorithm == Algorithm::Linear { ffi::POOL_LINEAR } else { 0 };
+        let info = ffi::PoolCreateInfo {
+            memory_type_index: settings.memory_type,
+            // The flags have VMA's numbers.
+            flags: settings.flags.bits() | linear,
+            block_size: settings.block_size,
+            min_block_count: settings.min_block_count as usize,
+            max_block_count: settings.max_block_count as usize,
+            priority: 0.5,
+            min_allocation_alignment: settings.min_allocation_alignment,
+            memory_allocate_next: ptr::null_mut(),
+        };
+        let mut pool = ptr::null_mut();
+        // SAFETY: the create-info is complete.
+        checked(
+            unsafe { ffi::create_pool(self.allocator, &raw const info, &raw mut pool) },
+            "vmaCreatePool",
+        )?;
+        self.pools.resize(self.pools.len().max(number as usize + 1), ptr::null_mut());
+        self.pools[number as usize] = pool;
+        Ok(())
+    }
+
+    fn destroy_pool(&mut self, number: u32) {
+        let pool = std::mem::replace(&mut self.pools[number as usize], ptr::null_mut());
+        if !pool.is_null() {
+            // SAFETY: the script has freed all that was in it.
+            unsafe { ffi::destroy_pool(self.allocator, pool) };
+        }
+    }
+
+    fn frame(&mut self, index: u32) {
+        // SAFETY: the allocator is live.
+        unsafe { ffi::set_current_frame_index(self.allocator, index) };
+    }
+
+    fn finish(self) -> Result<(), String> {
+        let mut all = ffi::TotalStatistics::default();
+        // SAFETY: the allocator is live.
+        unsafe { ffi::calculate_statistics(self.allocator, &raw mut all) };
+        let live = all.total.statistics.allocation_count;
+        if live != 0 {
+            // VMA ends the process when it is destroyed like this with assertions, and leaks without.
+            return Err(format!("VMA still has {live} allocations"));
+        }
+        // SAFETY: nothing is left in it, and it is not used again.
+        unsafe { ffi::destroy_allocator(self.allocator) };
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! A script played on a peer, and what is measured.
+#![forbid(unsafe_code)]
+
+use std::sync::Arc;
+
+use super::script::{Script, Step};
+use crate::clock::{self, Clock};
+use crate::gpu::{Calls, Counters, Gpu};
+use crate::peers::replay::{Plays, VisitPlayer};
+use crate::statistics::Percentiles;
+
+/// What a run is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The whole time, with nothing between the calls.
+    Whole,
+    /// Each call by itself.
+    Single,
+    /// What was taken from the driver.
+    Memory,
+}
+
+/// What one run gave; what it was not for is not in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Run {
+    /// Nanoseconds.
+    pub(crate) whole: f64,
+    pub(crate) allocate: Option<Percentiles>,
+    pub(crate) free: Option<Percentiles>,
+    pub(crate) memory: Memory,
+    /// Allocations that were not granted.
+    pub(crate) refused: u64,
+}
+
+/// What was taken from the driver.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// The most bytes at once.
+    pub(crate) reserved_peak: u64,
+    /// The bytes that the script had in use when that was so for the first time.
+    pub(crate) used_then: u64,
+    /// The most bytes that the script had in use.
+    pub(crate) used_peak: u64,
+    /// The most memory objects at once.
+    pub(crate) blocks_peak: u64,
+    pub(crate) calls: Calls,
+}
+
+/// Plays a script on the peer that it visits.
+pub(crate) struct Player<'a> {
+    pub(crate) script: &'a Script,
+    pub(crate) purpose: Purpose,
+    pub(crate) gpu: &'a Gpu,
+}
+
+impl VisitPlayer for Player<'_> {
+    type Output = Result<Run, String>;
+
+    fn visit<P: Plays>(self, mut peer: P) -> Self::Output {
+        let mut slots: Vec<Option<P::Allocation>> = Vec::new();
+        slots.resize_with(self.script.slots, || None);
+        let run = match self.purpose {
+            Purpose::Whole => self.whole(&mut peer, &mut slots),
+            Purpose::Single => self.single(&mut peer, &mut slots),
+            Purpose::Memory => self.memory(&mut peer, &mut slots),
+        }?;
+        if slots.iter().any(Option::is_some) {
+            return Err("the script left an allocation".to_owned());
+        }
+        peer.finish()?;
+        Ok(run)
+    }
+}
+
+/// One step; whether it was an allocation that was refused.
+#[inline(always)]
+fn play<P: Plays>(peer: &mut P, slots: &mut [Option<P::Allocation>], step: &Step) -> Result<bool, String> {
+    match step {
+        Step::Allocate(slot, ask) => {
+            let allocation = peer.allocate(ask);
+            let refused = allocation.is_none();
+            slots[*slot as usize] = allocation;
+            return Ok(refused);
+        }
+        Step::Free(slot) => {
+            if let Some(allocation) = slots[*slot as usize].take() {
+                peer.free(allocation);
+            }
+        }
+        Step::Map(slot) => {
+            if let Some(allocation) = &mut slots[*slot as usize] {
+                if !peer.map(allocation) {
+                    return Err("memory could not be mapped".to_owned());
+                }
+            }
+        }
+        Step::Unmap(slot) => {
+            if let Some(allocation) = &mut slots[*slot as usize] {
+                peer.unmap(allocation);
+            }
+        }
+        Step::CreatePool(pool, settings) => peer.create_pool(*pool, settings)?,
+        Step::DestroyPool(pool) => peer.destroy_pool(*pool),
+        Step::Frame(index) => peer.frame(*index),
+    }
+    Ok(false)
+}
+
+impl Player<'_> {
+    fn whole<P: Plays>(&self, peer: &mut P, slots: &mut [Option<P::Allocation>]) -> Result<Run, String> {
+        let mut refused = 0;
+        let (ran, from) = (clock::thread_time(), clock::now());
+        for step in &self.script.steps {
+            refused += u64::from(play(peer, slots, step)?);
+        }
+        let (to, has_run) = (clock::now(), clock::thread_time());
+        // On a machine with other work, what the others did is not counted. A real driver may sleep, and that is.
+        let whole = match (ran, has_run) {
+            (Some(ran), Some(has_run)) if !self.gpu.is_real() => has_run - ran,
+            _ => Clock::get().between(from, to),
+        };
+        Ok(Run { whole, refused, ..Run::default() })
+    }
+
+    fn single<P: Plays>(&self, peer: &mut P, slots: &mut [Option<P::Allocation>]) -> Result<Run, String> {
+        let clock = Clock::get();
+        let (mut allocate, mut free) = (Vec::new(), Vec::new());
+        allocate.reserve(self.script.steps.len());
+        free.reserve(self.script.steps.len());
+        let mut refused = 0;
+        for step in &self.script.steps {
+            let from = clock::now();
+            let was_refused = play(peer, slots, step)?;
+            let took = clock.single(from, clock::now()) as f32;
+            refused += u64::from(was_refused);
+            match step {
+                Step::Allocate(..) => allocate.push(took),
+                Step::Free(_) => free.push(took),
+                _ => {}
+            }
+        }
+        Ok(Run {
+            allocate: Percentiles::of(&mut allocate),
+            free: Percentiles::of(&mut free),
+            refused,
+            ..Run::default()
+        })
+    }
+
+    fn memory<P: Plays>(&self, peer: &mut P, slots: &mut [Option<P::Allocation>]) -> Result<Run, String> {
+        let counters: Arc<Counters> = Arc::clone(self.gpu.counters());
+        let mut sizes = vec![0_u64; self.script.slots];
+        let (mut memory, mut used, mut refused) = (Memory::default(), 0, 0);
+        for step in &self.script.steps {
+            let was_refused = play(peer, slots, step)?;
+            refused += u64::from(was_refused);
+            let (slot, size) = match step {
+                Step::Allocate(slot, ask) if !was_refused => (*slot, ask.size),
+                Step::Allocate(slot, _) | Step::Free(slot) => (*slot, 0),
+                _ => continue,
+            };
+            used = used + size - std::mem::replace(&mut sizes[slot as usize], size);
+            memory.used_peak = memory.used_peak.max(used);
+            let reserved = counters.reserved();
+            if reserved > memory.reserved_peak {
+                (memory.reserved_peak, memory.used_then) = (reserved, used);
+            }
+            memory.blocks_peak = memory.blocks_peak.max(counters.blocks());
+        }
+        memory.calls = counters.calls();
+        Ok(Run { memory, refused, ..Run::default() })
+    }
+}

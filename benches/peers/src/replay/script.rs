@@ -1,0 +1,256 @@
+//! A trace as a list of steps that every peer can take.
+//!
+//! The peers differ in how memory is asked for: with usages, locations, masks, pools. So that all of them do the same work, the trace
+//! is replayed on Sublet once, on the very device, and each allocation is then asked for in the memory type that it had there: no peer
+//! has to search for one, and none can choose another. Of the rest:
+//!
+//! - What was mapped for as long as it lived is mapped so by each peer in its own way, and what was mapped for a while as well.
+//! - What was given memory of its own by the program's wish or the driver's is asked for as such; what Sublet gave memory of its own
+//!   because of its size is up to the peer.
+//! - Pools are pools for Sublet and VMA. The others have none, and serve them from their only memory: limits and linear order are lost.
+//! - Scopes are default memory for everybody, and what is in them is freed piece by piece.
+//! - Frames are told to Sublet and VMA, which fetch budgets then.
+//! - Defragmentation, trimming, flushes, names and priorities are left out, and counted.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+
+use ash::vk;
+use sublet::trace::{Event, MoveOutcome, Needs, PoolSettings, Replay, Trace, Wanted};
+use sublet::{AllocationCreateFlags, Allocator, ResourceKind};
+
+/// How the host gets at memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Host {
+    Never,
+    Writes,
+    Reads,
+}
+
+/// One allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub(crate) size: u64,
+    pub(crate) alignment: u64,
+    pub(crate) memory_type: u32,
+    pub(crate) kind: ResourceKind,
+    pub(crate) host: Host,
+    /// For as long as it lives.
+    pub(crate) mapped: bool,
+    /// Its memory is to be its own.
+    pub(crate) dedicated: bool,
+    pub(crate) pool: Option<u32>,
+    /// From the end of a linear pool.
+    pub(crate) upper: bool,
+}
+
+/// One step. The numbers are of slots that allocations are kept in, and of pools.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Step {
+    Allocate(u32, Ask),
+    Free(u32),
+    Map(u32),
+    Unmap(u32),
+    CreatePool(u32, Box<PoolSettings>),
+    DestroyPool(u32),
+    Frame(u32),
+}
+
+/// What there is to do, and what is not done.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Script {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) slots: usize,
+    pub(crate) pools: usize,
+    /// Allocations in pools, in scopes, and those that Sublet refused here.
+    pub(crate) in_pools: u64,
+    pub(crate) in_scopes: u64,
+    pub(crate) refused: u64,
+    /// Events that nobody is asked for.
+    pub(crate) left_out: u64,
+}
+
+impl Script {
+    /// Calls that are made.
+    pub(crate) fn calls(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The script of a trace for the device of this allocator.
+    pub(crate) fn new(trace: &Trace, allocator: &Allocator) -> Self {
+        let mut maker = Maker {
+            script: Self::default(),
+            memory: allocator.memory_properties(),
+            live: BTreeMap::new(),
+            free_slots: Vec::new(),
+            pools: BTreeMap::new(),
+        };
+        let mut replay = Replay::new(trace, allocator);
+        while let Some(record) = replay.step() {
+            let memory_type = record
+                .event
+                .allocation()
+                .and_then(|number| replay.allocation(number))
+                .map(sublet::Allocation::memory_type_index);
+            let pool = match &record.event {
+                Event::CreatePool { pool, .. } => replay.pool(*pool).map(sublet::Pool::memory_type_index),
+                _ => None,
+            };
+            maker.event(&record.event, memory_type.or(pool));
+        }
+        maker.end()
+    }
+}
+
+/// Who an allocation ends with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Nobody,
+    Pool(u32),
+    Scope(u32),
+}
+
+struct Live {
+    slot: u32,
+    owner: Owner,
+    mappings: u32,
+}
+
+struct Maker {
+    script: Script,
+    memory: vk::PhysicalDeviceMemoryProperties,
+    /// By number in the trace.
+    live: BTreeMap<u32, Live>,
+    /// The one that was left last is taken first: it is in the cache.
+    free_slots: Vec<u32>,
+    /// By number in the trace.
+    pools: BTreeMap<u32, u32>,
+}
+
+impl Maker {
+    fn event(&mut self, event: &Event, memory_type: Option<u32>) {
+        match event {
+            Event::Existing(existing) => {
+                let needs = Needs {
+                    size: existing.size,
+                    alignment: existing.alignment,
+                    kind: existing.kind,
+                    ..Needs::default()
+                };
+                let wanted = Wanted { pool: existing.pool, scope: existing.scope, ..Wanted::default() };
+                self.allocate(existing.allocation.0, &needs, &wanted, memory_type);
+            }
+            Event::Allocate(allocate) => {
+                self.allocate(allocate.allocation.0, &allocate.resource, &allocate.wanted, memory_type);
+            }
+            Event::Free { allocation } | Event::Move { allocation, outcome: MoveOutcome::Freed, .. } => {
+                self.free(allocation.0);
+            }
+            Event::Map { allocation } => self.map(allocation.0),
+            Event::Unmap { allocation } => self.unmap(allocation.0),
+            Event::CopyTo { allocation, .. } | Event::CopyFrom { allocation, .. } => {
+                self.map(allocation.0);
+                self.unmap(allocation.0);
+            }
+            Event::CreatePool { pool, settings } => {
+                let Some(memory_type) = memory_type else { return };
+                let number = self.script.pools as u32;
+                self.script.pools += 1;
+                self.pools.insert(pool.0, number);
+                let settings = PoolSettings { memory_type, ..PoolSettings::clone(settings) };
+                self.script.steps.push(Step::CreatePool(number, Box::new(settings)));
+            }
+            Event::DestroyPool { pool } => {
+                self.end_owner(Owner::Pool(pool.0));
+                if let Some(number) = self.pools.remove(&pool.0) {
+                    self.script.steps.push(Step::DestroyPool(number));
+                }
+            }
+            Event::FreeScope { scope } => self.end_owner(Owner::Scope(scope.0)),
+            Event::Frame { index } => self.script.steps.push(Step::Frame(*index)),
+            Event::CreateScope { .. } => {}
+            _ => self.script.left_out += 1,
+        }
+    }
+
+    fn allocate(&mut self, number: u32, needs: &Needs, wanted: &Wanted, memory_type: Option<u32>) {
+        let Some(memory_type) = memory_type else {
+            self.script.refused += 1;
+            return;
+        };
+        let (owner, pool) = match (wanted.pool, wanted.scope) {
+            (Some(pool), _) => (Owner::Pool(pool.0), self.pools.get(&pool.0).copied()),
+            (None, Some(scope)) => (Owner::Scope(scope.0), None),
+            (None, None) => (Owner::Nobody, None),
+        };
+        self.script.in_pools += u64::from(pool.is_some());
+        self.script.in_scopes += u64::from(matches!(owner, Owner::Scope(_)));
+        let flags = self.memory.memory_types[memory_type as usize].property_flags;
+        let mapped = wanted.flags.contains(AllocationCreateFlags::MAPPED);
+        let host = match flags {
+            flags if !flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE) => Host::Never,
+            _ if !mapped && wanted.preferred_flags == vk::MemoryPropertyFlags::DEVICE_LOCAL => Host::Never,
+            _ if wanted.preferred_flags.contains(vk::MemoryPropertyFlags::HOST_CACHED)
+                || wanted.flags.contains(AllocationCreateFlags::HOST_ACCESS_RANDOM) =>
+            {
+                Host::Reads
+            }
+            _ => Host::Writes,
+        };
+        let slot = self.free_slots.pop().unwrap_or_else(|| {
+            self.script.slots += 1;
+            self.script.slots as u32 - 1
+        });
+        let ask = Ask {
+            size: needs.size,
+            alignment: needs.alignment.max(wanted.min_alignment).max(1),
+            memory_type,
+            kind: needs.kind,
+            host,
+            mapped: mapped && host != Host::Never,
+            dedicated: needs.requires_dedicated
+                || needs.prefers_dedicated
+                || wanted.flags.contains(AllocationCreateFlags::DEDICATED_MEMORY),
+            pool,
+            upper: wanted.flags.contains(AllocationCreateFlags::UPPER_ADDRESS),
+        };
+        self.script.steps.push(Step::Allocate(slot, ask));
+        self.live.insert(number, Live { slot, owner, mappings: 0 });
+    }
+
+    fn free(&mut self, number: u32) {
+        let Some(live) = self.live.remove(&number) else { return };
+        (0..live.mappings).for_each(|_| self.script.steps.push(Step::Unmap(live.slot)));
+        self.script.steps.push(Step::Free(live.slot));
+        self.free_slots.push(live.slot);
+    }
+
+    fn map(&mut self, number: u32) {
+        if let Some(live) = self.live.get_mut(&number) {
+            live.mappings += 1;
+            self.script.steps.push(Step::Map(live.slot));
+        }
+    }
+
+    fn unmap(&mut self, number: u32) {
+        if let Some(live) = self.live.get_mut(&number).filter(|live| live.mappings > 0) {
+            live.mappings -= 1;
+            self.script.steps.push(Step::Unmap(live.slot));
+        }
+    }
+
+    fn end_owner(&mut self, owner: Owner) {
+        let ended = self.live.iter().filter(|(_, live)| live.owner == owner);
+        let ended: Vec<u32> = ended.map(|(number, _)| *number).collect();
+        ended.into_iter().for_each(|number| self.free(number));
+    }
+
+    /// Whatever the program left is freed, so that every peer can be seen to have nothing.
+    fn end(mut self) -> Script {
+        let left: Vec<u32> = self.live.keys().copied().collect();
+        left.into_iter().for_each(|number| self.free(number));
+        let pools = std::mem::take(&mut self.pools);
+        self.script.steps.extend(pools.into_values().map(Step::DestroyPool));
+        self.script
+    }
+}

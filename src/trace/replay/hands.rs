@@ -1,0 +1,40 @@
+//! What a replay does to memory that it alone knows of.
+
+use crate::allocation::{Allocation, FreeError};
+use crate::allocator::Allocator;
+use crate::base::sync::Threading;
+use crate::error::MapError;
+use crate::pool::{DestroyPoolError, FreeScopeError, Pool, Scope};
+
+/// Frees an allocation that a replay made: no resource was ever bound to it, and no device ever saw it.
+pub(super) fn free<T: Threading>(allocator: &Allocator<T>, allocation: Allocation) -> Result<(), FreeError> {
+    // SAFETY: a replay makes no resources and submits nothing, and gives its allocations to nobody
+    // (VUID-vkFreeMemory-memory-00677).
+    unsafe { allocator.free_memory(allocation) }
+}
+
+/// Destroys a pool that a replay made, with everything in it: how many allocations that were.
+pub(super) fn destroy_pool<T: Threading>(
+    allocator: &Allocator<T>,
+    pool: Pool,
+) -> Result<usize, DestroyPoolError> {
+    // SAFETY: only the replay knows the pool, so that all in it is its own: see `free`.
+    unsafe { allocator.destroy_pool(pool) }.map(|leaks| leaks.len())
+}
+
+/// Frees a scope that a replay made, with everything in it.
+pub(super) fn free_scope<T: Threading>(allocator: &Allocator<T>, scope: Scope) -> Result<(), FreeScopeError> {
+    // SAFETY: only the replay knows the scope, so that all in it is its own: see `free`.
+    unsafe { allocator.free_scope(scope) }.map(drop)
+}
+
+/// Ends a mapping. `mappings` is how many the replay has open of this allocation; it is 1 at least.
+pub(super) fn unmap<T: Threading>(
+    allocator: &Allocator<T>,
+    allocation: &Allocation,
+    mappings: u32,
+) -> Result<(), MapError> {
+    debug_assert!(mappings > 0);
+    // SAFETY: the replay counts what it maps, so that the call pairs with one mapping; it kept no pointer of it.
+    unsafe { allocator.unmap_memory(allocation) }
+}

@@ -1,0 +1,259 @@
+//! How long calls took: a histogram whose steps grow with what is counted.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::base::cast::index;
+
+/// Steps of each octave, as a power of two: what is told is never more than 1/32 above what was measured.
+const STEP_BITS: u32 = 5;
+const STEPS: u64 = 1 << STEP_BITS;
+/// Below [`STEPS`] each value has a bucket of its own, and so has each step of the octaves from there on.
+const BUCKETS: u32 = (64 - STEP_BITS + 1) << STEP_BITS;
+
+/// How long the calls of one kind took. Percentiles are right to 1/32, the shortest, the longest and the sum exactly.
+///
+/// ```
+/// use std::time::Duration;
+/// use sublet::trace::Latencies;
+///
+/// let mut latencies = Latencies::default();
+/// for nanoseconds in 1..=1000 {
+///     latencies.add(Duration::from_nanos(nanoseconds));
+/// }
+/// assert_eq!((latencies.count(), latencies.max()), (1000, Duration::from_nanos(1000)));
+/// let half = latencies.percentile(500);
+/// assert!(half >= Duration::from_nanos(500) && half < Duration::from_nanos(520));
+/// ```
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Latencies {
+    /// By bucket; as long as the longest call needs.
+    buckets: Vec<u64>,
+    count: u64,
+    sum: u128,
+    min: u64,
+    max: u64,
+}
+
+/// Where a number of nanoseconds is counted.
+fn bucket(nanoseconds: u64) -> u32 {
+    let Some(octave) = nanoseconds.checked_ilog2().filter(|octave| *octave >= STEP_BITS) else {
+        // Less than STEPS.
+        return u32::try_from(nanoseconds).unwrap_or(0);
+    };
+    let shift = octave - STEP_BITS;
+    // The leading bit is left out: it stands for the octave.
+    let step = u32::try_from((nanoseconds >> shift) & (STEPS - 1)).unwrap_or(0);
+    ((shift + 1) << STEP_BITS) + step
+}
+
+/// The largest number of nanoseconds that is counted there.
+fn last_of(bucket: u32) -> u64 {
+    let (octave, step) = (bucket >> STEP_BITS, u64::from(bucket) & (STEPS - 1));
+    match octave.checked_sub(1) {
+        None => step,
+        // Does not overflow: the last bucket ends with all bits set, and the shift fills in what is below.
+        Some(shift) => ((STEPS + step) << shift) | ((1 << shift) - 1),
+    }
+}
+
+impl Latencies {
+    /// Counts one call.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let mut latencies = sublet::trace::Latencies::default();
+    /// latencies.add(Duration::from_micros(3));
+    /// assert_eq!(latencies.total(), Duration::from_micros(3));
+    /// ```
+    pub fn add(&mut self, took: Duration) {
+        // 584 years are enough.
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let at = index(bucket(nanoseconds));
+        if at >= self.buckets.len() {
+            self.buckets.resize(at + 1, 0);
+        }
+        self.buckets[at] += 1;
+        self.min = if self.count == 0 { nanoseconds } else { self.min.min(nanoseconds) };
+        self.max = self.max.max(nanoseconds);
+        self.count += 1;
+        self.sum += u128::from(nanoseconds);
+    }
+
+    /// Counts what another one has counted.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sublet::trace::Latencies;
+    /// let (mut one, mut other) = (Latencies::default(), Latencies::default());
+    /// one.add(Duration::from_nanos(5));
+    /// other.add(Duration::from_nanos(7));
+    /// one.merge(&other);
+    /// assert_eq!((one.count(), one.max()), (2, Duration::from_nanos(7)));
+    /// ```
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if other.buckets.len() > self.buckets.len() {
+            self.buckets.resize(other.buckets.len(), 0);
+        }
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(own, more)| *own += more);
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = self.max.max(other.max);
+        self.count += other.count;
+        self.sum += other.sum;
+    }
+
+    /// How many calls were counted.
+    ///
+    /// ```
+    /// assert_eq!(sublet::trace::Latencies::default().count(), 0);
+    /// ```
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// All calls together.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// assert_eq!(sublet::trace::Latencies::default().total(), Duration::ZERO);
+    /// ```
+    #[must_use]
+    pub fn total(&self) -> Duration {
+        const SECOND: u128 = 1_000_000_000;
+        let seconds = u64::try_from(self.sum / SECOND).unwrap_or(u64::MAX);
+        // A remainder of a second fits.
+        Duration::new(seconds, u32::try_from(self.sum % SECOND).unwrap_or(0))
+    }
+
+    /// The shortest call; zero if there was none.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let mut latencies = sublet::trace::Latencies::default();
+    /// latencies.add(Duration::from_nanos(40));
+    /// assert_eq!(latencies.min(), Duration::from_nanos(40));
+    /// ```
+    #[must_use]
+    pub fn min(&self) -> Duration {
+        Duration::from_nanos(self.min)
+    }
+
+    /// The longest call; zero if there was none.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let mut latencies = sublet::trace::Latencies::default();
+    /// latencies.add(Duration::from_nanos(40));
+    /// assert_eq!(latencies.max(), Duration::from_nanos(40));
+    /// ```
+    #[must_use]
+    pub fn max(&self) -> Duration {
+        Duration::from_nanos(self.max)
+    }
+
+    /// What `per_mille` of a thousand calls did not exceed, by the nearest rank: 500 is the median, 999 what one in a thousand
+    /// exceeds. Never less than what was measured, and at most 1/32 more. Zero if there was no call.
+    ///
+    /// # Complexity
+    /// O(buckets), of which there are 1,920 at most.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// let mut latencies = sublet::trace::Latencies::default();
+    /// (0..999).for_each(|_| latencies.add(Duration::from_nanos(20)));
+    /// latencies.add(Duration::from_millis(3));
+    /// assert_eq!(latencies.percentile(999), Duration::from_nanos(20));
+    /// assert_eq!(latencies.percentile(1000), Duration::from_millis(3));
+    /// ```
+    #[must_use]
+    pub fn percentile(&self, per_mille: u32) -> Duration {
+        let rank = (u128::from(self.count) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);
+        let mut seen = 0_u128;
+        for (bucket, count) in (0..BUCKETS).zip(&self.buckets) {
+            seen += u128::from(*count);
+            if seen >= rank {
+                return Duration::from_nanos(last_of(bucket).min(self.max));
+            }
+        }
+        Duration::from_nanos(self.max)
+    }
+}
+
+impl fmt::Debug for Latencies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Latencies")
+            .field("count", &self.count)
+            .field("p50", &self.percentile(500))
+            .field("p99", &self.percentile(990))
+            .field("p99.9", &self.percentile(999))
+            .field("max", &self.max())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_is_in_a_bucket_that_ends_close_above_it() {
+        let mut random = fastrand::Rng::with_seed(11);
+        let few = 0..5000;
+        let powers = (0..64).flat_map(|bit| [(1_u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        let any = (0..20_000).map(|_| random.u64(..) >> random.u32(0..64));
+        for number in few.chain(powers).chain(any).chain([u64::MAX]) {
+            let bucket = bucket(number);
+            assert!(bucket < BUCKETS, "{number}");
+            let last = last_of(bucket);
+            assert!(last >= number && last - number <= number / STEPS, "{number} is told as {last}");
+            if let Some(before) = bucket.checked_sub(1) {
+                assert!(last_of(before) < number, "{number} is beyond the bucket before");
+            }
+        }
+        assert_eq!(last_of(BUCKETS - 1), u64::MAX);
+    }
+
+    #[test]
+    fn percentiles_are_of_the_nearest_rank_as_in_a_sorted_list() {
+        let mut random = fastrand::Rng::with_seed(12);
+        for count in [1, 2, 3, 10, 999, 1000, 1001, 5000] {
+            let mut list: Vec<u64> = (0..count).map(|_| random.u64(..) >> random.u32(30..60)).collect();
+            let mut latencies = Latencies::default();
+            list.iter().for_each(|value| latencies.add(Duration::from_nanos(*value)));
+            list.sort_unstable();
+            for per_mille in [1_u32, 500, 900, 990, 999, 1000] {
+                let rank = (list.len() * index(per_mille)).div_ceil(1000).max(1) - 1;
+                let (found, expected) = (latencies.percentile(per_mille), list[rank]);
+                let found = u64::try_from(found.as_nanos()).unwrap();
+                assert!(found >= expected && found - expected <= expected / STEPS, "{per_mille} of {count}");
+            }
+            assert_eq!(latencies.total(), Duration::from_nanos(list.iter().sum()));
+            assert_eq!(latencies.min(), Duration::from_nanos(list[0]));
+            assert_eq!(latencies.max(), Duration::from_nanos(*list.last().unwrap()));
+        }
+    }
+
+    #[test]
+    fn what_is_merged_counts_as_if_it_had_been_added() {
+        let mut random = fastrand::Rng::with_seed(13);
+        let (mut all, mut parts) = (Latencies::default(), [Latencies::default(), Latencies::default()]);
+        for number in 0..3000_usize {
+            let took = Duration::from_nanos(random.u64(..) >> random.u32(20..64));
+            all.add(took);
+            parts[number % 2].add(took);
+        }
+        let [mut one, other] = parts;
+        one.merge(&other);
+        one.merge(&Latencies::default());
+        assert_eq!(one, all);
+        let mut none = Latencies::default();
+        none.merge(&all);
+        assert_eq!(none, all);
+        assert_eq!(Latencies::default().percentile(999), Duration::ZERO);
+    }
+}

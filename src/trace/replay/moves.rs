@@ -1,0 +1,158 @@
+//! Defragmentation.
+#![forbid(unsafe_code)]
+
+use super::super::{BeginDefragmentation, MoveOutcome};
+use super::play::timed;
+use super::{CallKind, Context, Held, Owner, Replay};
+use crate::allocator::defragment::PlannedMove;
+use crate::base::sync::Threading;
+use crate::defragment::DefragmentationInfo;
+use crate::pool::Pool;
+
+impl<T: Threading> Replay<'_, T> {
+    pub(super) fn begin_defragmentation(&mut self, begin: &BeginDefragmentation) {
+        let pools: Vec<&Pool> = begin.pools.iter().filter_map(|pool| self.pools.get(&pool.0)).collect();
+        let missing = begin.pools.len() - pools.len();
+        // Without the pools that it was for it would be for all default memory.
+        let nothing_left = pools.is_empty() && missing > 0 && begin.memory_type_bits == 0;
+        let info = DefragmentationInfo {
+            algorithm: begin.algorithm,
+            pools: &pools,
+            memory_type_bits: self.translation.wish(begin.memory_type_bits),
+            max_bytes_per_pass: begin.max_bytes_per_pass,
+            max_allocations_per_pass: begin.max_allocations_per_pass,
+            max_time_per_pass: None,
+            break_callback: None,
+        };
+        if missing > 0 {
+            self.report.unknown += 1;
+        }
+        if nothing_left {
+            return;
+        }
+        let (opened, took) = timed(|| self.allocator.open_defragmentation(&info));
+        self.note(CallKind::Defragment, took, opened.is_err());
+        if let Ok(open) = opened {
+            let before = self.contexts.insert(begin.defragmentation.0, Context { open, moves: Vec::new() });
+            if let Some(before) = before {
+                self.unknown();
+                self.close(before);
+            }
+        }
+    }
+
+    pub(super) fn begin_pass(&mut self, number: u32, count: u32) {
+        let Some(mut context) = self.contexts.remove(&number) else { return self.unknown() };
+        let allocator = self.allocator;
+        self.roll_back(&mut context);
+        let open = &mut context.open;
+        let planned = self.run(CallKind::Defragment, || allocator.plan_moves(open, &mut || false));
+        context.moves = planned;
+        let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+        let more = context.moves.split_off(wanted.min(context.moves.len()));
+        for planned in more.into_iter().rev() {
+            allocator.roll_back_move(&context.open, &planned);
+        }
+        self.contexts.insert(number, context);
+        self.look();
+    }
+
+    pub(super) fn resolve(&mut self, number: u32, allocation: u32, outcome: MoveOutcome) {
+        let Some(mut context) = self.contexts.remove(&number) else { return self.unknown() };
+        let source = self.live.get(&allocation).map(|held| held.allocation.id());
+        let found = context.moves.iter().position(|planned| Some(planned.source()) == source);
+        match (found, self.live.remove(&allocation)) {
+            (Some(at), Some(held)) => {
+                let planned = context.moves.remove(at);
+                self.resolve_planned(&context, &planned, (allocation, held), outcome);
+            }
+            (_, held) => {
+                let done = matches!(outcome, MoveOutcome::Completed | MoveOutcome::Freed);
+                self.report.moves_missing += u64::from(done);
+                match held {
+                    // It is not moved here, and freed it has to be all the same.
+                    Some(held) if outcome == MoveOutcome::Freed => self.give_back(held),
+                    Some(held) => drop(self.live.insert(allocation, held)),
+                    None => {}
+                }
+            }
+        }
+        self.contexts.insert(number, context);
+        self.look();
+    }
+
+    pub(super) fn end_pass(&mut self, number: u32) {
+        let Some(mut context) = self.contexts.remove(&number) else { return self.unknown() };
+        self.roll_back(&mut context);
+        let allocator = self.allocator;
+        self.run(CallKind::Defragment, || allocator.end_pass(&context.open));
+        self.contexts.insert(number, context);
+        self.look();
+    }
+
+    pub(super) fn end_defragmentation(&mut self, number: u32) {
+        let Some(context) = self.contexts.remove(&number) else { return self.unknown() };
+        self.close(context);
+        self.look();
+    }
+
+    fn close(&mut self, mut context: Context) {
+        self.roll_back(&mut context);
+        let allocator = self.allocator;
+        self.run(CallKind::Defragment, || allocator.close_defragmentation(context.open));
+    }
+
+    /// Rolls back the moves that nobody has resolved.
+    fn roll_back(&mut self, context: &mut Context) {
+        let allocator = self.allocator;
+        for planned in context.moves.drain(..) {
+            self.run(CallKind::Defragment, || allocator.roll_back_move(&context.open, &planned));
+        }
+    }
+
+    /// A move of the recording that was planned here, too.
+    fn resolve_planned(
+        &mut self,
+        context: &Context,
+        planned: &PlannedMove,
+        (number, mut held): (u32, Held),
+        outcome: MoveOutcome,
+    ) {
+        let (allocator, open) = (self.allocator, &context.open);
+        let source = held.allocation.memory();
+        match outcome {
+            MoveOutcome::Completed => {
+                let allocation = &mut held.allocation;
+                let moved =
+                    self.call(CallKind::Defragment, || allocator.complete_move(open, planned, allocation, 0));
+                if moved.is_some() {
+                    // The mappings ended with the old place.
+                    held.mappings = 0;
+                    self.placements.placed(&held.allocation, held.owner != Owner::Nobody);
+                    self.placements.left(source);
+                } else {
+                    self.report.moves_missing += 1;
+                    allocator.roll_back_move(open, planned);
+                }
+            }
+            MoveOutcome::Freed => {
+                let allocation = &held.allocation;
+                let freed =
+                    self.call(CallKind::Defragment, || allocator.free_move(open, planned, allocation, 0));
+                if freed.is_some() {
+                    self.placements.left(source);
+                    return;
+                }
+                self.report.moves_missing += 1;
+                allocator.roll_back_move(open, planned);
+            }
+            MoveOutcome::Ignored => {
+                self.run(CallKind::Defragment, || allocator.ignore_move(open, planned));
+            }
+            _ => {
+                self.run(CallKind::Defragment, || allocator.roll_back_move(open, planned));
+            }
+        }
+        self.live.insert(number, held);
+    }
+}

@@ -1,0 +1,110 @@
+//! Pools and scopes.
+#![forbid(unsafe_code)]
+
+use super::super::{Event, PoolSettings, ScopeSettings};
+use super::{CallKind, Owner, Replay, hands};
+use crate::base::sync::Threading;
+use crate::create_info::PoolCreateInfo;
+use crate::device::MemoryAllocateNext;
+use crate::pool::{Pool, Scope, ScopeCreateInfo};
+
+impl<T: Threading> Replay<'_, T> {
+    pub(super) fn create_pool(&mut self, number: u32, settings: &PoolSettings) {
+        let info = PoolCreateInfo {
+            memory_type_index: self.translation.one(settings.memory_type),
+            flags: settings.flags,
+            algorithm: settings.algorithm,
+            block_size: settings.block_size,
+            min_block_count: settings.min_block_count,
+            max_block_count: settings.max_block_count,
+            empty_blocks_kept: settings.empty_blocks_kept,
+            priority: settings.priority,
+            min_allocation_alignment: settings.min_allocation_alignment,
+            name: settings.name.as_deref(),
+            memory_allocate_next: MemoryAllocateNext::default(),
+        };
+        let allocator = self.allocator;
+        if let Some(pool) = self.call(CallKind::CreatePool, || allocator.create_pool(&info)) {
+            if let Some(before) = self.pools.insert(number, pool) {
+                self.unknown();
+                self.forget(Owner::Pool(number));
+                self.end_pool(before);
+            }
+        }
+        self.look();
+    }
+
+    /// What ends with its owner has left its place.
+    fn forget(&mut self, owner: Owner) {
+        for number in self.members.remove(&owner).unwrap_or_default() {
+            if self.live.get(&number).is_some_and(|held| held.owner == owner) {
+                if let Some(held) = self.live.remove(&number) {
+                    self.placements.left(held.allocation.memory());
+                }
+            }
+        }
+    }
+
+    fn end_pool(&mut self, pool: Pool) {
+        let allocator = self.allocator;
+        self.call(CallKind::DestroyPool, || hands::destroy_pool(allocator, pool));
+    }
+
+    fn end_scope(&mut self, scope: Scope) {
+        let allocator = self.allocator;
+        self.call(CallKind::FreeScope, || hands::free_scope(allocator, scope));
+    }
+
+    pub(super) fn destroy_pool(&mut self, number: u32) {
+        let Some(pool) = self.pools.remove(&number) else { return self.unknown() };
+        self.forget(Owner::Pool(number));
+        self.end_pool(pool);
+        self.look();
+    }
+
+    pub(super) fn change_pool(&mut self, number: u32, event: &Event) {
+        let Some(pool) = self.pools.remove(&number) else { return self.unknown() };
+        let allocator = self.allocator;
+        match event {
+            Event::SetPoolName { name, .. } => {
+                self.call(CallKind::Describe, || allocator.set_pool_name(&pool, name.as_deref()));
+            }
+            Event::SetPoolPriority { priority, .. } => {
+                self.call(CallKind::Describe, || allocator.set_pool_priority(&pool, *priority));
+            }
+            Event::SetPoolEmptyBlocksKept { empty_blocks_kept, .. } => {
+                self.call(CallKind::Trim, || allocator.set_pool_empty_blocks_kept(&pool, *empty_blocks_kept));
+            }
+            Event::SettleInPool { .. } if self.is_single => {
+                let settled = allocator.settle_in_pool(&pool);
+                debug_assert!(settled.is_ok());
+            }
+            _ => {}
+        }
+        self.pools.insert(number, pool);
+        self.look();
+    }
+
+    pub(super) fn create_scope(&mut self, number: u32, settings: &ScopeSettings) {
+        let info = ScopeCreateInfo {
+            name: settings.name.as_deref(),
+            block_size: settings.block_size,
+            priority: settings.priority,
+        };
+        let allocator = self.allocator;
+        if let Some(scope) = self.call(CallKind::CreateScope, || allocator.create_scope(&info)) {
+            if let Some(before) = self.scopes.insert(number, scope) {
+                self.unknown();
+                self.forget(Owner::Scope(number));
+                self.end_scope(before);
+            }
+        }
+    }
+
+    pub(super) fn free_scope(&mut self, number: u32) {
+        let Some(scope) = self.scopes.remove(&number) else { return self.unknown() };
+        self.forget(Owner::Scope(number));
+        self.end_scope(scope);
+        self.look();
+    }
+}

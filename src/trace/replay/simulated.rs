@@ -1,0 +1,99 @@
+//! The device of a recording, simulated.
+#![forbid(unsafe_code)]
+
+use crate::allocator::{AllocatorCreateInfo, DebugSettings, Tracking};
+use crate::create_info::AllocatorCreateFlags as Flags;
+use crate::device::sim::profiles::{HeapProfile, KnownDevice, KnownFeatures, TypeProfile};
+use crate::device::sim::{Gpu, GpuBuilder, Profile};
+use crate::record::header::Header;
+
+impl Header {
+    /// A profile that poses as the recorded device: its heaps, memory types, granularity, atom size and count of allocations. What a
+    /// recording does not say is as on the nearest of [`profiles::ALL`](crate::sim::profiles::ALL), which it is itself if it agrees.
+    ///
+    /// The profile stays until the process ends; the same device has the same one.
+    ///
+    /// ```
+    /// # use sublet::{sim, trace::Header};
+    /// let header = Header { device_name: "some GPU".into(), ..Header::default() };
+    /// assert!(!header.profile().types.is_empty(), "a device without memory is none");
+    /// ```
+    #[must_use]
+    pub fn profile(&self) -> &'static Profile {
+        let heap = |heap: &super::super::Heap| HeapProfile { size: heap.size, flags: heap.flags };
+        let kind = |kind: &super::super::MemoryType| TypeProfile { flags: kind.flags, heap: kind.heap };
+        let heaps: Vec<_> = self.heaps.iter().map(heap).collect();
+        let types: Vec<_> = self.memory_types.iter().map(kind).collect();
+        let has = |flag| self.flags.contains(flag);
+        Profile::posing(&KnownDevice {
+            name: &self.device_name,
+            device_type: self.device_type,
+            vendor_id: self.vendor_id,
+            device_id: self.device_id,
+            driver_version: self.driver_version,
+            api_version: self.device_api_version,
+            heaps: &heaps,
+            types: &types,
+            buffer_image_granularity: self.buffer_image_granularity,
+            non_coherent_atom_size: self.non_coherent_atom_size,
+            max_memory_allocation_count: self.max_memory_allocation_count,
+            features: KnownFeatures {
+                memory_budget: has(Flags::EXT_MEMORY_BUDGET),
+                memory_priority: has(Flags::EXT_MEMORY_PRIORITY),
+                pageable_device_local_memory: has(Flags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY),
+                device_coherent_memory: has(Flags::AMD_DEVICE_COHERENT_MEMORY),
+                buffer_device_address: has(Flags::BUFFER_DEVICE_ADDRESS),
+                maintenance4: has(Flags::KHR_MAINTENANCE4),
+                maintenance5: has(Flags::KHR_MAINTENANCE5),
+            },
+        })
+    }
+
+    /// A simulated GPU that poses as the recorded device; see [`Self::profile`].
+    ///
+    /// ```
+    /// # use sublet::trace::Header;
+    /// # let header = Header::default();
+    /// let gpu = header.simulated().build();
+    /// assert_eq!(gpu.profile().name, header.profile().name);
+    /// ```
+    #[must_use]
+    pub fn simulated(&self) -> GpuBuilder {
+        Gpu::builder(self.profile())
+    }
+
+    /// How to make an allocator like the recorded one on a simulated GPU: its flags, as far as the GPU has what they are for, its block
+    /// sizes and limits, and its debug settings that change where allocations lie.
+    ///
+    /// ```
+    /// # use sublet::{Allocator, trace::Header};
+    /// # let header = Header::default();
+    /// let gpu = header.simulated().build();
+    /// // SAFETY: instance and device are live, and outlive the allocator.
+    /// let allocator = unsafe { Allocator::new(&header.create_info(&gpu)) }?;
+    /// # Ok::<(), sublet::CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn create_info(&self, gpu: &Gpu) -> AllocatorCreateInfo<'_> {
+        let info = AllocatorCreateInfo::for_gpu(gpu);
+        let heaps = gpu.profile().heaps.len().min(self.heap_size_limits.len());
+        // A version that no allocator takes would be no recording of one.
+        let asked = if self.api_version == 0 { info.api_version } else { self.api_version };
+        AllocatorCreateInfo {
+            flags: info.flags & self.flags,
+            api_version: asked.min(info.api_version),
+            preferred_large_heap_block_size: self.preferred_large_heap_block_size,
+            heap_size_limits: &self.heap_size_limits[..heaps],
+            empty_blocks_kept: self.empty_blocks_kept,
+            tracking: Tracking::from_bits_truncate(self.tracking),
+            debug: DebugSettings {
+                margin: self.margin,
+                always_dedicated: self.always_dedicated,
+                min_buffer_image_granularity: self.min_buffer_image_granularity,
+                exceed_max_allocation_count: self.exceed_max_allocation_count,
+                ..DebugSettings::default()
+            },
+            ..info
+        }
+    }
+}
