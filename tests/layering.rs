@@ -70,6 +70,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "descriptor/transient/tests.rs",
     "device/",
     "resource.rs",
+    "trace/replay/hands.rs",
     "upload/arena/mod.rs",
     "upload/arena/pages.rs",
     "upload/backing.rs",

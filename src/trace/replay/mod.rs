@@ -73,25 +73,18 @@ struct Context {
 /// - **What lived before** the recording began is allocated first, one after the other: its places are not the old ones.
 ///
 /// ```
-/// # use sublet::*; use sublet::trace::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// // Recorded by some program.
-/// let sink = Buffer::new();
-/// allocator.start_recording(sink.clone())?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// # let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &info)?;
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// allocator.stop_recording()?;
-///
-/// let trace = Trace::read(&sink.bytes())?;
+/// # use sublet::*; use sublet::trace::*;
+/// # let mesh = Existing { size: 4096, alignment: 256, ..Existing::new(AllocationNumber(0)) };
+/// # let event = Event::Existing(Box::new(mesh));
+/// # let bytes = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() }.to_bytes();
+/// // Of a file that some program recorded.
+/// let trace = Trace::read(&bytes)?;
 /// let gpu = trace.header.simulated().build();
 /// // SAFETY: instance and device are live, and outlive the allocator.
 /// let allocator = unsafe { Allocator::new(&trace.header.create_info(&gpu)) }?;
 /// let mut replay = Replay::new(&trace, &allocator);
 /// while let Some(record) = replay.step() {
-///     println!("{:?}", record.event);
+///     println!("{:?}: {:?}", record.time, record.event);
 /// }
 /// let report = replay.finish();
 /// assert_eq!((report.call(CallKind::Allocate).made, report.memory.peak_used_bytes), (1, 4096));

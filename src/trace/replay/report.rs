@@ -220,8 +220,7 @@ impl FreeRanges {
 ///
 /// ```
 /// # use sublet::*; use sublet::trace::*;
-/// # let bytes = doc_trace();
-/// let trace = Trace::read(&bytes)?;
+/// # let trace = Trace::default();
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
 /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// let report = Replay::new(&trace, &allocator).finish();

@@ -14,8 +14,8 @@ impl Header {
     /// The profile stays until the process ends; the same device has the same one.
     ///
     /// ```
-    /// # use sublet::{sim, trace::Header};
-    /// let header = Header { device_name: "some GPU".into(), ..Header::default() };
+    /// # use sublet::trace::Header;
+    /// let header = Header::default();
     /// assert!(!header.profile().types.is_empty(), "a device without memory is none");
     /// ```
     #[must_use]

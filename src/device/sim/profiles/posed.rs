@@ -53,16 +53,16 @@ static MADE: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
 impl Profile {
     /// A profile with the memory of a device that is known: one of [`ALL`] if it has it, else one that is like the device's
-    /// nearest kin in all that is not known. The profile stays until the process ends.
+    /// nearest kin in all that is not known. The profile stays until the process ends. Of a device without memory: lavapipe's.
     ///
     /// What no device could say is set right: limits become powers of two, a heap that is not there becomes the first one.
     pub(crate) fn posing(known: &KnownDevice<'_>) -> &'static Profile {
         let heaps = heaps(known);
         let types = types(known, heaps.len());
-        let kin = kin(known);
         if heaps.is_empty() || types.is_empty() {
-            return kin;
+            return &software::LAVAPIPE;
         }
+        let kin = kin(known);
         let profile = pose(known, kin, &heaps, &types);
         let is_it = |found: &&Profile| {
             found.heaps == heaps
@@ -117,8 +117,8 @@ fn kin(known: &KnownDevice<'_>) -> &'static Profile {
             profile.types == known.types && profile.heaps == known.heaps,
         )
     };
-    // Of several the last is taken; which one that is does not depend on anything else.
-    ALL.iter().max_by_key(likeness).copied().unwrap_or(&software::LAVAPIPE)
+    // Of several the first.
+    ALL.iter().rev().max_by_key(likeness).copied().unwrap_or(&software::LAVAPIPE)
 }
 
 /// The known parts over those of the kin. Name, heaps and types are lent.
