@@ -78,7 +78,7 @@ impl DeviceBlock {
         match context.device.allocate_memory(what) {
             Ok(memory) => {
                 context.budgets.note_given(heap, what.size);
-                news.asked(context, described, Ok(&watch));
+                news.asked(context, described, Ok((memory, &watch)));
                 let mapped = MappedPointer::UNMAPPED;
                 Ok(Self { memory, size: what.size, memory_type: what.memory_type, dedicated, mapped })
             }
@@ -102,7 +102,7 @@ impl DeviceBlock {
         // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).
         unsafe { context.device.free_memory(self.memory, self.memory_type, self.size) };
         context.budgets.release(heap, self.size);
-        tell_destroyed(context, (self.memory_type, self.size, self.dedicated), &watch, pool);
+        tell_destroyed(context, self.memory, (self.memory_type, self.size, self.dedicated), &watch, pool);
     }
 
     /// Where the memory is mapped now.

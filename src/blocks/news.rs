@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use ash::vk::{self, Handle};
+
 use super::budget::{HeapLevel, Step};
 use super::device_block::DeviceContext;
 use crate::base::cast::narrow;
@@ -22,6 +24,7 @@ struct Attempt {
 /// The driver gave memory.
 #[derive(Debug)]
 struct Given {
+    memory: vk::DeviceMemory,
     time: Duration,
     /// `VkDeviceMemory` objects that live now.
     blocks: u32,
@@ -60,12 +63,13 @@ impl News {
         &mut self,
         context: &DeviceContext,
         (memory_type, size, dedicated): (u32, u64, bool),
-        outcome: Result<&Watch, MemoryError>,
+        outcome: Result<(vk::DeviceMemory, &Watch), MemoryError>,
     ) {
         if !is_heard() {
             return;
         }
-        let outcome = outcome.map(|watch| Given {
+        let outcome = outcome.map(|(memory, watch)| Given {
+            memory,
             time: watch.0.map_or(Duration::ZERO, |started| started.elapsed()),
             blocks: context.budgets.live_memory().0,
             heap_bytes: context.budgets.memory_bytes(context.heap_of(memory_type)),
@@ -97,10 +101,10 @@ impl Attempt {
         let Self { memory_type, size, dedicated, ref outcome } = *self;
         let heap = context.heap_of(memory_type);
         match outcome {
-            Ok(Given { time, blocks, heap_bytes }) => tracing::debug!(
+            Ok(Given { memory, time, blocks, heap_bytes }) => tracing::debug!(
                 name: "block_created",
                 target: "sublet::block",
-                size, memory_type, heap, dedicated, pool, blocks, heap_bytes,
+                memory = memory.as_raw(), size, memory_type, heap, dedicated, pool, blocks, heap_bytes,
                 nanoseconds = Watch::nanoseconds(*time),
                 "device memory allocated"
             ),
@@ -130,6 +134,7 @@ impl Attempt {
 #[cold]
 pub(super) fn tell_destroyed(
     context: &DeviceContext,
+    memory: vk::DeviceMemory,
     (memory_type, size, dedicated): (u32, u64, bool),
     watch: &Watch,
     pool: impl FnOnce() -> Option<Box<str>>,
@@ -140,7 +145,7 @@ pub(super) fn tell_destroyed(
         tracing::debug!(
             name: "block_destroyed",
             target: "sublet::block",
-            size, memory_type, heap, dedicated,
+            memory = memory.as_raw(), size, memory_type, heap, dedicated,
             pool = pool().as_deref(),
             blocks = context.budgets.live_memory().0,
             heap_bytes = context.budgets.memory_bytes(heap),
