@@ -357,3 +357,25 @@ fn algorithm(flags: DefragmentationFlags) -> sublet::DefragmentationAlgorithm {
     ];
     known.into_iter().find(|&(flag, _)| flags.contains(flag)).map_or(Algorithm::default(), |(_, found)| found)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_choose_the_algorithm_and_of_several_the_first_counts() {
+        use sublet::DefragmentationAlgorithm as Algorithm;
+        let chosen = |flags: u32| algorithm(DefragmentationFlags::from_bits_retain(flags));
+        assert_eq!(
+            [0, 1, 2, 4, 8].map(chosen),
+            [
+                Algorithm::Balanced,
+                Algorithm::Fast,
+                Algorithm::Balanced,
+                Algorithm::Full,
+                Algorithm::Extensive,
+            ]
+        );
+        assert_eq!([0xf, 6, 12].map(chosen), [Algorithm::Fast, Algorithm::Balanced, Algorithm::Full]);
+    }
+}

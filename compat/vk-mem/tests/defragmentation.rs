@@ -172,10 +172,13 @@ fn what_is_ignored_or_not_committed_stays_and_what_is_destroyed_goes() {
     let places: Vec<_> =
         held.iter().map(|(_, _, allocation)| allocator.get_allocation_info(allocation)).collect();
     let destroyed = Cell::new(None);
+    let ignored = Cell::new(vk::DeviceMemory::null());
     assert!(context.begin_pass(|moves| {
         assert_eq!(moves.len(), 3);
         assert!(!context.begin_pass(|_| panic!("a pass within a pass")));
         moves[0].operation = Operation::Ignore;
+        let stays = held.iter().position(|(_, _, allocation)| moves[0].is_of(allocation)).unwrap();
+        ignored.set(places[stays].device_memory);
         moves[1].operation = Operation::Destroy;
         let at = held.iter().position(|(_, _, allocation)| moves[1].is_of(allocation)).unwrap();
         destroyed.set(Some(at));
@@ -189,8 +192,15 @@ fn what_is_ignored_or_not_committed_stays_and_what_is_destroyed_goes() {
             Err(vk::Result::ERROR_UNKNOWN),
             "of another allocation"
         );
+        assert!(moves[2].id().is_some(), "it can still be committed");
         assert_eq!(unsafe { moves[1].commit(other) }, Err(vk::Result::ERROR_UNKNOWN), "committed");
     }));
+    context.begin_pass(|moves| {
+        for moved in moves {
+            let at = held.iter().position(|(_, _, allocation)| moved.is_of(allocation)).unwrap();
+            assert_ne!(places[at].device_memory, ignored.get(), "nothing more is moved out of this block");
+        }
+    });
     assert_eq!(context.end().allocationsMoved, 0);
     let gone = destroyed.take().unwrap();
     for (at, (_, _, allocation)) in held.iter().enumerate() {
