@@ -22,6 +22,7 @@ impl Features {
             maintenance4,
             protected_memory,
             descriptor_buffer,
+            sparse_binding,
             ..
         } = hub.profile.features;
         let descriptor_buffer = descriptor_buffer && hub.offers("VK_EXT_descriptor_buffer");
@@ -35,8 +36,7 @@ impl Features {
             synchronization2: synchronization2 && hub.offers("VK_KHR_synchronization2"),
             maintenance4: maintenance4 && hub.offers("VK_KHR_maintenance4"),
             protected_memory,
-            // Drivers of desktop GPUs have it.
-            sparse_binding: hub.profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU,
+            sparse_binding,
             descriptor_buffer,
             descriptor_buffer_push: descriptor_buffer,
             descriptors: DescriptorFeatures::supported(hub),

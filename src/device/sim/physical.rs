@@ -468,9 +468,23 @@ unsafe extern "system" fn image_format2(
         let Some(found) = image_limits(limits, info.format, info.ty, info.tiling) else {
             return vk::Result::ERROR_FORMAT_NOT_SUPPORTED;
         };
+        // SAFETY: the chain is valid: VUID-VkPhysicalDeviceImageFormatInfo2-pNext-pNext.
+        let external = unsafe { chain::find::<vk::PhysicalDeviceExternalImageFormatInfo<'_>>(info.p_next) };
+        let shared = external.map(|external| shared_memory(instance, external.handle_type));
+        if shared.is_some_and(|shared| shared.external_memory_features.is_empty()) {
+            return vk::Result::ERROR_FORMAT_NOT_SUPPORTED;
+        }
         // SAFETY: VUID-vkGetPhysicalDeviceImageFormatProperties2-pImageFormatProperties-parameter.
         if let Some(out) = unsafe { out.as_mut() } {
             out.image_format_properties = found;
+            // SAFETY: the chain is valid: VUID-VkImageFormatProperties2-pNext-pNext.
+            let sharing = unsafe { chain::find_mut::<vk::ExternalImageFormatProperties<'_>>(out.p_next) };
+            if let (Some(sharing), Some(mut shared)) = (sharing, shared) {
+                if instance.hub.profile.images.external_requires_dedicated {
+                    shared.external_memory_features |= vk::ExternalMemoryFeatureFlags::DEDICATED_ONLY;
+                }
+                sharing.external_memory_properties = shared;
+            }
         }
         vk::Result::SUCCESS
     })
@@ -492,6 +506,23 @@ unsafe extern "system" fn sparse_format(
     });
 }
 
+/// What can be done with memory that is shared through handles of a type.
+fn shared_memory(
+    instance: &Instance,
+    asked: vk::ExternalMemoryHandleTypeFlags,
+) -> vk::ExternalMemoryProperties {
+    let fd = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+    if asked != fd || !instance.hub.profile.features.external_memory {
+        return vk::ExternalMemoryProperties::default();
+    }
+    vk::ExternalMemoryProperties {
+        external_memory_features: vk::ExternalMemoryFeatureFlags::EXPORTABLE
+            | vk::ExternalMemoryFeatureFlags::IMPORTABLE,
+        export_from_imported_handle_types: fd,
+        compatible_handle_types: fd,
+    }
+}
+
 unsafe extern "system" fn external_buffer(
     device: vk::PhysicalDevice,
     info: *const vk::PhysicalDeviceExternalBufferInfo<'_>,
@@ -504,16 +535,6 @@ unsafe extern "system" fn external_buffer(
         let Some(out) = (unsafe { out.as_mut() }) else {
             return;
         };
-        let fd = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
-        out.external_memory_properties = if asked == fd && instance.hub.profile.features.external_memory {
-            vk::ExternalMemoryProperties {
-                external_memory_features: vk::ExternalMemoryFeatureFlags::EXPORTABLE
-                    | vk::ExternalMemoryFeatureFlags::IMPORTABLE,
-                export_from_imported_handle_types: fd,
-                compatible_handle_types: fd,
-            }
-        } else {
-            vk::ExternalMemoryProperties::default()
-        };
+        out.external_memory_properties = shared_memory(instance, asked);
     });
 }

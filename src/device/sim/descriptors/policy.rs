@@ -20,6 +20,8 @@ use super::super::profiles::{DescriptorLimits, Profile};
 /// assert_eq!(policy("intel-arc-a770"), DescriptorPoolPolicy::Strict);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "profiles", serde(rename_all = "snake_case"))]
 pub enum DescriptorPoolPolicy {
     /// `maxSets`, the descriptors of each type and the inline uniform bytes and bindings: each of them is an end.
     Strict,

@@ -56,13 +56,19 @@ impl<'a> ImageLayout<'a> {
         let tile = if let Some(tile) = profile.images.compressed.filter(|_| compressed) {
             tile
         } else if image.tiling == vk::ImageTiling::OPTIMAL {
-            let bytes = info.planes().iter().map(|plane| bare(image, plane)).fold(0, u64::saturating_add);
+            let bytes = bare_size(&info, image);
             let tiles = profile.images.tiles;
             *tiles.iter().rfind(|tile| bytes >= tile.from).or(tiles.first())?
         } else {
             profile.images.linear
         };
         Some(Self { image, info, tile })
+    }
+
+    /// With this tile, whatever the profile would choose.
+    #[cfg(feature = "profiles")]
+    pub(in crate::device::sim) fn with_tile(tile: Tile, image: &'a ImageDescription) -> Option<Self> {
+        Some(Self { image, info: FormatInfo::of(image.format)?, tile })
     }
 
     pub(in crate::device::sim) fn info(&self) -> &FormatInfo {
@@ -159,7 +165,12 @@ impl<'a> ImageLayout<'a> {
     }
 }
 
-/// The bytes of the first level without any rounding.
+/// The bytes of the first level of all planes without any rounding.
+pub(super) fn bare_size(info: &FormatInfo, image: &ImageDescription) -> u64 {
+    info.planes().iter().map(|plane| bare(image, plane)).fold(0, u64::saturating_add)
+}
+
+/// The bytes of the first level of a plane without any rounding.
 fn bare(image: &ImageDescription, plane: &Plane) -> u64 {
     let extent = extent(image, plane, 0);
     u64::from(extent[0].div_ceil(plane.block.0))

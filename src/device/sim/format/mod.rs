@@ -11,6 +11,8 @@ mod texel;
 pub(super) use layout::{ImageLayout, Level};
 pub(super) use texel::{Aspect, FormatInfo};
 
+#[cfg(feature = "profiles")]
+use super::profiles::Tile;
 use super::profiles::{Profile, Rounding};
 use crate::base::align::align_up;
 
@@ -228,6 +230,18 @@ pub fn image_requirements(profile: &Profile, image: &ImageDescription) -> Requir
         prefers_dedicated,
         requires_dedicated,
     }
+}
+
+/// How large an image is with a tile. `None` if the driver does not know the format.
+#[cfg(feature = "profiles")]
+pub(super) fn tiled_size(tile: Tile, image: &ImageDescription) -> Option<u64> {
+    Some(ImageLayout::with_tile(tile, image)?.size())
+}
+
+/// The bytes of an image's first level without any rounding, which its tile is chosen by.
+#[cfg(feature = "profiles")]
+pub(super) fn bare_size(image: &ImageDescription) -> Option<u64> {
+    Some(layout::bare_size(&FormatInfo::of(image.format)?, image))
 }
 
 /// Where a subresource lies within its image: for optimal images too, where Vulkan keeps it secret, because the

@@ -13,6 +13,7 @@ use ash::vk;
 /// assert_eq!(limits.size(vk::DescriptorType::STORAGE_BUFFER), Some(16));
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct DescriptorBufferLimits {
     /// `descriptorBufferOffsetAlignment`: of sets in a descriptor buffer, and of its address.
     pub offset_alignment: u64,

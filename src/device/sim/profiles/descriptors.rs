@@ -12,6 +12,7 @@ use ash::vk::DescriptorType as Type;
 /// assert_eq!(limits.per_set_update_after_bind.sampled_images, 1 << 20);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct DescriptorLimits {
     /// `maxBoundDescriptorSets`.
     pub max_bound_descriptor_sets: u32,
@@ -47,6 +48,7 @@ pub struct DescriptorLimits {
 /// assert_eq!(counts.of(DescriptorType::UNIFORM_BUFFER), counts.uniform_buffers);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct DescriptorMaxima {
     /// Samplers, those of combined descriptors included.
     pub samplers: u32,

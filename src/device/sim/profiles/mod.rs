@@ -2,7 +2,6 @@
 //!
 //! A [`Profile`] is data: heaps and memory types in the driver's own order, the limits and features that touch
 //! memory, and the rules by which the driver sizes, aligns and places buffers and images.
-#![forbid(unsafe_code)]
 
 use ash::vk;
 
@@ -10,7 +9,11 @@ mod amd;
 mod apple;
 mod descriptor_buffer;
 mod descriptors;
+#[cfg(feature = "profiles")]
+mod document;
 mod intel;
+#[cfg(feature = "profiles")]
+mod measure;
 mod mobile;
 mod nvidia;
 #[cfg(feature = "trace")]
@@ -19,6 +22,10 @@ mod software;
 
 pub use descriptor_buffer::DescriptorBufferLimits;
 pub use descriptors::{DescriptorLimits, DescriptorMaxima};
+#[cfg(feature = "profiles")]
+pub use document::{InvalidProfile, ReadProfileError};
+#[cfg(feature = "profiles")]
+pub use measure::MeasureError;
 #[cfg(feature = "trace")]
 pub(crate) use posed::{KnownDevice, KnownFeatures};
 
@@ -79,10 +86,12 @@ pub struct Profile {
 /// assert!(heaps[0].flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) && heaps[0].size > 1 << 30);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct HeapProfile {
     /// `VkMemoryHeap::size`, in bytes.
     pub size: u64,
     /// `VkMemoryHeap::flags`.
+    #[cfg_attr(feature = "profiles", serde(with = "document::flags"))]
     pub flags: vk::MemoryHeapFlags,
 }
 
@@ -96,8 +105,10 @@ pub struct HeapProfile {
 /// assert_eq!(profile.types.iter().filter(lazy).count(), 1);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct TypeProfile {
     /// `VkMemoryType::propertyFlags`.
+    #[cfg_attr(feature = "profiles", serde(with = "document::flags"))]
     pub flags: vk::MemoryPropertyFlags,
     /// `VkMemoryType::heapIndex`.
     pub heap: u32,
@@ -111,6 +122,7 @@ pub struct TypeProfile {
 /// assert!(limits.buffer_image_granularity.is_power_of_two() && limits.max_memory_allocation_count >= 4096);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct LimitsProfile {
     /// `bufferImageGranularity`.
     pub buffer_image_granularity: u64,
@@ -156,6 +168,7 @@ pub struct LimitsProfile {
 /// assert!(features.memory_budget && features.buffer_device_address);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct FeaturesProfile {
     /// `VK_EXT_memory_budget`.
     pub memory_budget: bool,
@@ -224,6 +237,8 @@ pub struct BufferRules {
 /// assert_eq!(rounding, Rounding::ToAlignment);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "profiles", serde(rename_all = "snake_case"))]
 pub enum Rounding {
     /// Not at all.
     Exact,
@@ -278,6 +293,7 @@ pub struct ImageRules {
 /// assert!(tiles.iter().all(|tile| tile.alignment.is_power_of_two()));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "profiles", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Tile {
     /// The tile is used for images whose first level has at least so many bytes.
     pub from: u64,
