@@ -55,6 +55,10 @@ pub mod budgets {}
 #[doc = include_str!("threads.md")]
 pub mod threads {}
 
+#[cfg_attr(
+    not(feature = "sim"),
+    allow(rustdoc::broken_intra_doc_links, reason = "the simulated device is documented with its feature")
+)]
 #[doc = include_str!("testing.md")]
 pub mod testing {}
 
