@@ -1,0 +1,68 @@
+// Colours. The style sheet has them, for light and dark; here they are read, and dealt out.
+
+const KINDS = {
+  BUFFER: 'Buffers',
+  IMAGE_OPTIMAL: 'Images, optimal',
+  IMAGE_LINEAR: 'Images, linear',
+  IMAGE_UNKNOWN: 'Images, tiling unknown',
+  UNKNOWN: 'Memory of no known use',
+};
+const NAME_COLOURS = 16;
+
+// FNV-1a: a name has the same colour in every page, whatever else is in it.
+function hashOf(text) {
+  let hash = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193) >>> 0;
+  // The low bits alone are weak for short names.
+  return (hash ^ (hash >>> 15)) >>> 0;
+}
+
+// Dark or light letters on a colour, by its luminance.
+function inkOn(colour) {
+  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
+  return 0.2126 * red ** 2.2 + 0.7152 * green ** 2.2 + 0.0722 * blue ** 2.2 > 0.26 ? '#15181c' : '#ffffff';
+}
+
+class Palette {
+  constructor() {
+    this.read();
+  }
+
+  // Again whenever light turns to dark.
+  read() {
+    const style = getComputedStyle(document.documentElement);
+    const value = (name) => style.getPropertyValue(`--${name}`).trim();
+    this.kinds = {};
+    for (const kind of Object.keys(KINDS)) this.kinds[kind] = value(`kind-${kind.toLowerCase().replace('_', '-')}`);
+    this.names = Array.from({ length: NAME_COLOURS }, (_, at) => value(`name-${at}`));
+    this.unnamed = value('unnamed');
+    this.free = value('free');
+    this.hatch = value('hatch');
+    this.edge = value('edge');
+    this.ink = value('ink');
+    this.soft = value('ink-soft');
+    this.mark = value('mark');
+    this.inks = new Map();
+  }
+
+  byKind(kind) {
+    return this.kinds[kind] || this.kinds.UNKNOWN;
+  }
+
+  byName(name) {
+    return name ? this.names[hashOf(name) % NAME_COLOURS] : this.unnamed;
+  }
+
+  of(allocation, by) {
+    return by === 'name' ? this.byName(allocation.name) : this.byKind(allocation.kind);
+  }
+
+  inkFor(colour) {
+    let ink = this.inks.get(colour);
+    if (!ink) {
+      ink = inkOn(colour);
+      this.inks.set(colour, ink);
+    }
+    return ink;
+  }
+}

@@ -1,0 +1,84 @@
+// Two snapshots compared: what is new, what is gone, and where the sums went.
+
+// Marks the chunks that the other snapshot lacks. An allocation is the same if its id is.
+function markDifferences(before, now) {
+  const idsOf = (model) => new Set(model.allocations.map((chunk) => chunk.allocation.id));
+  const [idsBefore, idsNow] = [idsOf(before), idsOf(now)];
+  for (const chunk of now.allocations) chunk.isOnlyHere = !idsBefore.has(chunk.allocation.id);
+  for (const chunk of before.allocations) chunk.isOnlyHere = !idsNow.has(chunk.allocation.id);
+}
+
+// Sums of both by one key, where they differ.
+function changesBy(before, now, keyOf) {
+  const rows = new Map();
+  const rowOf = (key) => {
+    if (!rows.has(key)) rows.set(key, { key, before: 0, now: 0, countBefore: 0, countNow: 0 });
+    return rows.get(key);
+  };
+  for (const sum of sumsBy(before.allocations, keyOf)) Object.assign(rowOf(sum.key), { before: sum.bytes, countBefore: sum.count });
+  for (const sum of sumsBy(now.allocations, keyOf)) Object.assign(rowOf(sum.key), { now: sum.bytes, countNow: sum.count });
+  return [...rows.values()].filter((row) => row.before !== row.now || row.countBefore !== row.countNow);
+}
+
+function changeTable(id, title, label, rows, empty) {
+  const columns = [
+    textColumn(label, (row) => row.key, empty),
+    bytesColumn('Before', (row) => row.before),
+    bytesColumn('Now', (row) => row.now),
+    bytesColumn('Change', (row) => row.now - row.before, signedBytes),
+    { label: 'Allocations', isNumber: true, value: (row) => row.countNow - row.countBefore, show: (row) => `${exact(row.countBefore)} → ${exact(row.countNow)}` },
+  ];
+  return new Table({ id, title, columns, rows, sort: 3 });
+}
+
+// One line with two bars, before above now, on a scale that all lines share.
+function changeBar(label, before, now, scale) {
+  const bar = (kind, sums) => {
+    const used = make('span', { class: 'used' });
+    const reserved = make('span', { class: 'reserved' });
+    used.style.width = `${(sums.used / scale) * 100}%`;
+    reserved.style.width = `${(sums.reserved / scale) * 100}%`;
+    return make('div', { class: `bar ${kind}`, title: `${kind}: ${exact(sums.used)} of ${exact(sums.reserved)} bytes used` }, reserved, used);
+  };
+  const change = now.used - before.used;
+  return make('div', { class: 'change' },
+    make('span', { class: 'label' }, label),
+    make('div', { class: 'bars' }, bar('before', before), bar('now', now)),
+    make('span', { class: 'figures' },
+      make('span', {}, `${bytes(before.used)} → ${bytes(now.used)}`),
+      make('b', { class: change > 0 ? 'more' : change < 0 ? 'less' : 'same' }, signedBytes(change))));
+}
+
+function vectorsOfBoth(before, now) {
+  const pairs = new Map();
+  const none = new Sums();
+  for (const vector of before.vectors) pairs.set(vector.key, { label: vector.place, before: vector.sums, now: none });
+  for (const vector of now.vectors) {
+    const pair = pairs.get(vector.key);
+    pairs.set(vector.key, { label: vector.place, before: pair ? pair.before : none, now: vector.sums });
+  }
+  return [...pairs.values()].filter((pair) => pair.before.reserved > 0 || pair.now.reserved > 0);
+}
+
+// `pick(chunk, which)`: chooses a chunk of the snapshot 'before' or 'now'.
+function showComparison(before, now, pick) {
+  const bars = byId('comparison-bars');
+  const pairs = vectorsOfBoth(before, now);
+  const all = { label: 'All memory', before: before.total, now: now.total };
+  const scale = Math.max(1, before.total.reserved, now.total.reserved);
+  bars.append(
+    make('p', { class: 'legend' },
+      make('span', { class: 'key before' }, 'before, above'), make('span', { class: 'key now' }, 'now, below'),
+      make('span', { class: 'key pale' }, 'pale: reserved, and free')),
+    [all, ...pairs].map((pair) => changeBar(pair.label, pair.before, pair.now, scale)));
+  const added = now.allocations.filter((chunk) => chunk.isOnlyHere);
+  const gone = before.allocations.filter((chunk) => chunk.isOnlyHere);
+  const sum = (chunks) => exact(chunks.reduce((bytesOfAll, chunk) => bytesOfAll + chunk.size, 0));
+  byId('comparison-tables').append(...[
+    changeTable('changed-names', 'By name', 'Name', changesBy(before, now, (chunk) => chunk.name || null), 'unnamed'),
+    changeTable('changed-vectors', 'By pool and memory type', 'Vector', changesBy(before, now, (chunk) => chunk.strip.vector.place), ''),
+    chunkTable('added', 'New', added, (chunk) => pick(chunk, 'now'), `${count(added.length, 'allocation')} with ${sum(added)} bytes that was not there before.`),
+    chunkTable('gone', 'Gone', gone, (chunk) => pick(chunk, 'before'), `${count(gone.length, 'allocation')} with ${sum(gone)} bytes that is no longer there.`),
+  ].map((table) => table.element));
+  byId('comparison').hidden = false;
+}

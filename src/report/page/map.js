@@ -1,0 +1,232 @@
+// The map: every strip drawn to scale, in rows, one set of canvases for each vector.
+//
+// Rows are gathered in bands, a canvas each, because browsers limit the size of a canvas. Bands that are far out of sight are not
+// kept in memory once there are very many.
+
+const LABEL_HEIGHT = 17;
+const STRIP_HEIGHT = 28;
+const ROW_HEIGHT = LABEL_HEIGHT + STRIP_HEIGHT + 9;
+const STRIP_GAP = 7;
+const MIN_STRIP = 5;
+const BAND_ROWS = 20;
+// Pixels of canvas that are drawn at once, 4 bytes each; bands beyond them are drawn when they come near.
+const EAGER_PIXELS = 48e6;
+
+// Pieces of strips, row after row. A piece is {strip, x, width, from, to}.
+function layRows(strips, width, mode, rowBytes) {
+  const rows = [];
+  let x = 0;
+  const place = (piece) => {
+    if (rows.length === 0 || (x > 0 && x + piece.width > width + 0.5)) {
+      rows.push([]);
+      x = 0;
+    }
+    rows[rows.length - 1].push({ ...piece, x });
+    x += piece.width + STRIP_GAP;
+  };
+  const breakRow = () => {
+    x = Infinity;
+  };
+  for (const strip of strips) {
+    if (mode === 'full' && !strip.dedicated) {
+      breakRow();
+      place({ strip, width, from: 0, to: strip.size });
+      breakRow();
+    } else if (strip.size <= rowBytes) {
+      place({ strip, width: Math.max(MIN_STRIP, (strip.size / rowBytes) * width), from: 0, to: strip.size });
+    } else {
+      // Longer than a row: it goes on in the next ones.
+      breakRow();
+      for (let from = 0; from < strip.size; from += rowBytes) {
+        const to = Math.min(strip.size, from + rowBytes);
+        place({ strip, width: Math.max(1, ((to - from) / rowBytes) * width), from, to });
+      }
+    }
+  }
+  return rows;
+}
+
+// Bytes of a full row, one figure for the whole page: the largest block, or a sixteenth of a dedicated allocation that dwarfs it.
+function bytesOfRow(models) {
+  let largestBlock = 0;
+  let largest = 1;
+  for (const model of models) {
+    for (const vector of model.vectors) {
+      for (const strip of vector.strips) {
+        largest = Math.max(largest, strip.size);
+        if (!strip.dedicated) largestBlock = Math.max(largestBlock, strip.size);
+      }
+    }
+  }
+  return largestBlock === 0 ? largest : Math.max(largestBlock, Math.ceil(largest / 16));
+}
+
+class Drawing {
+  // `events`: hover(chunk, x, y), leave(), pick(chunk).
+  constructor(holder, rowBytes, events) {
+    this.holder = holder;
+    this.rowBytes = rowBytes;
+    this.events = events;
+    this.bands = [];
+    this.look = null;
+    this.observer = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        const band = this.bands.find(({ canvas }) => canvas === entry.target);
+        if (band && entry.isIntersecting) this.paintBand(band);
+        else if (band) this.dropBand(band);
+      }
+    }, { rootMargin: '800px' });
+  }
+
+  // Lays everything out anew: for another snapshot, another width, another scale.
+  show(model, mode, look) {
+    this.observer.disconnect();
+    this.bands = [];
+    this.look = look;
+    this.holder.textContent = '';
+    // Measured once, before anything is put in: reading it afterwards would lay the page out again for each vector.
+    this.width = Math.max(320, Math.floor(this.holder.clientWidth));
+    let pixels = 0;
+    for (const vector of model.vectors) {
+      if (vector.strips.length === 0) continue;
+      const rows = layRows(vector.strips, this.width, mode, this.rowBytes);
+      const canvases = [];
+      for (let first = 0; first < rows.length; first += BAND_ROWS) {
+        const band = this.makeBand(rows.slice(first, first + BAND_ROWS), vector);
+        canvases.push(band.canvas);
+        pixels += this.width * band.rows.length * ROW_HEIGHT;
+        band.isEager = pixels <= EAGER_PIXELS;
+        this.bands.push(band);
+      }
+      this.holder.append(make('article', { class: 'vector' }, vectorHeading(vector), make('div', { class: 'rows' }, canvases)));
+    }
+    for (const band of this.bands) {
+      if (!band.isEager) this.observer.observe(band.canvas);
+    }
+    this.paint(look);
+  }
+
+  makeBand(rows, vector) {
+    const canvas = make('canvas', {
+      role: 'img',
+      'aria-label': `${vector.title}: ${count(vector.sums.blocks, 'block')}, ${count(vector.sums.allocations, 'allocation')}, ${bytes(vector.sums.used)} used`,
+    });
+    canvas.style.width = `${this.width}px`;
+    canvas.style.height = `${rows.length * ROW_HEIGHT}px`;
+    const band = { canvas, rows, isPainted: false, isEager: true, strips: new Set(rows.flat().map((piece) => piece.strip)) };
+    canvas.addEventListener('mousemove', (event) => {
+      const chunk = this.chunkAt(band, event.offsetX, event.offsetY);
+      canvas.classList.toggle('over', chunk !== null);
+      if (chunk) this.events.hover(chunk, event.clientX, event.clientY);
+      else this.events.leave();
+    });
+    canvas.addEventListener('mouseleave', () => this.events.leave());
+    canvas.addEventListener('click', (event) => {
+      const chunk = this.chunkAt(band, event.offsetX, event.offsetY);
+      if (chunk) this.events.pick(chunk);
+    });
+    return band;
+  }
+
+  // Paints what is shown already: for another colour, search or choice. Of `strips` only, if they are given.
+  paint(look, strips) {
+    this.look = look;
+    for (const band of this.bands) {
+      if (!(band.isEager || band.isPainted)) continue;
+      if (!strips || strips.some((strip) => band.strips.has(strip))) this.paintBand(band);
+    }
+  }
+
+  paintBand(band) {
+    const context = sizeCanvas(band.canvas, this.width, band.rows.length * ROW_HEIGHT);
+    const { palette } = this.look;
+    band.isPainted = true;
+    band.rows.forEach((row, at) => {
+      const top = at * ROW_HEIGHT;
+      for (const piece of row) {
+        paintStrip(context, piece.strip, piece.from, piece.to, piece.x, top + LABEL_HEIGHT, piece.width, STRIP_HEIGHT, this.look);
+        if (piece.from !== 0 || piece.width < 30) continue;
+        context.font = LABEL_FONT;
+        context.textBaseline = 'alphabetic';
+        context.fillStyle = palette.soft;
+        context.fillText(stripLabel(context, piece.strip, piece.width), piece.x, top + LABEL_HEIGHT - 5);
+      }
+    });
+  }
+
+  dropBand(band) {
+    band.isPainted = false;
+    band.canvas.width = 1;
+    band.canvas.height = 1;
+  }
+
+  chunkAt(band, x, y) {
+    const row = band.rows[Math.floor(y / ROW_HEIGHT)];
+    const inRow = y % ROW_HEIGHT;
+    if (!row || inRow < LABEL_HEIGHT - 3 || inRow > LABEL_HEIGHT + STRIP_HEIGHT + 3) return null;
+    const piece = row.find((candidate) => x >= candidate.x - 1 && x <= candidate.x + candidate.width + 1);
+    if (!piece) return null;
+    const perPixel = (piece.to - piece.from) / piece.width;
+    const byte = piece.from + Math.min(Math.max((x - piece.x) * perPixel, 0), piece.to - piece.from - 1);
+    return nearest(piece.strip, byte, perPixel * 3, this.look.isSearching);
+  }
+
+  // Where a chunk is drawn, for scrolling to it: the canvas and the pixels from its top.
+  find(chunk) {
+    for (const band of this.bands) {
+      if (!band.strips.has(chunk.strip)) continue;
+      const row = band.rows.findIndex((pieces) =>
+        pieces.some(({ strip, from, to }) => strip === chunk.strip && chunk.offset >= from && chunk.offset < to));
+      if (row >= 0) return { canvas: band.canvas, top: row * ROW_HEIGHT };
+    }
+    return null;
+  }
+
+  // Everything, however far: paper has no "near".
+  paintAll() {
+    for (const band of this.bands) if (!band.isPainted) this.paintBand(band);
+  }
+}
+
+// The chunk at a byte. Where a search is on and the pointer is beside a thin match, the match.
+function nearest(strip, byte, reach, isSearching) {
+  const at = strip.indexAt(byte);
+  if (!isSearching || strip.chunks[at].isMatch) return strip.chunks[at];
+  for (let near = strip.indexAt(Math.max(0, byte - reach)); near < strip.chunks.length; near += 1) {
+    const chunk = strip.chunks[near];
+    if (chunk.offset > byte + reach) break;
+    if (chunk.isMatch) return chunk;
+  }
+  return strip.chunks[at];
+}
+
+// The longest label that fits over a strip.
+function stripLabel(context, strip, width) {
+  const size = bytes(strip.size);
+  const full = `${strip.title}  ·  ${size}`;
+  const labels = strip.dedicated
+    ? [full, size]
+    : [`${full}  ·  ${percent(strip.used / strip.size)} used${strip.mapCount > 0 ? '  ·  mapped' : ''}`, full, size];
+  return labels.find((label) => context.measureText(label).width <= width) || '';
+}
+
+function flagList(flags) {
+  return make('span', { class: 'flags' }, flags.length === 0
+    ? make('span', { class: 'flag none' }, 'no flags')
+    : flags.map((flag) => make('span', { class: 'flag' }, flag)));
+}
+
+function vectorHeading(vector) {
+  const { sums } = vector;
+  const facts = [`heap ${vector.heap}`];
+  if (vector.isPool) facts.unshift(`memory type ${vector.memoryType}`);
+  facts.push(`${vector.algorithm}, blocks of ${bytes(vector.blockSize)}`);
+  return make('header', {},
+    make('h3', {}, vector.isPool ? 'Pool ' : vector.title, vector.isPool ? given(vector.poolName || String(vector.pool)) : null),
+    flagList(vector.flags),
+    make('span', { class: 'aside' }, facts.join('  ·  ')),
+    make('span', { class: 'sums' },
+      make('b', {}, bytes(sums.used)), ` of ${bytes(sums.reserved)}`,
+      `  ·  ${count(sums.blocks - sums.dedicated, 'block')}${sums.dedicated ? `, ${exact(sums.dedicated)} dedicated` : ''}`,
+      `  ·  fragmentation ${percent(sums.fragmentation)}`));
+}

@@ -1,0 +1,168 @@
+// The model: a snapshot as the page works with it.
+//
+// A strip is one VkDeviceMemory: a block with its chunks, or a dedicated allocation, which is a strip with one chunk.
+// Sums are over the chunks that are drawn, so that figures and picture cannot disagree.
+
+class Sums {
+  constructor() {
+    this.reserved = 0;
+    this.used = 0;
+    this.free = 0;
+    this.largestFree = 0;
+    this.freeRanges = 0;
+    this.allocations = 0;
+    this.blocks = 0;
+    this.dedicated = 0;
+  }
+
+  addStrip(strip) {
+    this.blocks += 1;
+    this.dedicated += strip.dedicated ? 1 : 0;
+    this.reserved += strip.size;
+    for (const chunk of strip.chunks) {
+      if (chunk.allocation) {
+        this.allocations += 1;
+        this.used += chunk.size;
+      } else {
+        this.free += chunk.size;
+        this.freeRanges += 1;
+        this.largestFree = Math.max(this.largestFree, chunk.size);
+      }
+    }
+  }
+
+  add(other) {
+    for (const key of ['reserved', 'used', 'free', 'freeRanges', 'allocations', 'blocks', 'dedicated']) this[key] += other[key];
+    this.largestFree = Math.max(this.largestFree, other.largestFree);
+  }
+
+  // 0: all that is free is one range. Near 1: the largest range is a small part of it.
+  get fragmentation() {
+    return this.free === 0 ? 0 : 1 - this.largestFree / this.free;
+  }
+}
+
+class Chunk {
+  constructor(strip, offset, size, allocation) {
+    this.strip = strip;
+    this.offset = offset;
+    this.size = size;
+    this.allocation = allocation;
+    this.isMatch = true;
+    // Whether the other snapshot lacks it.
+    this.isOnlyHere = false;
+  }
+
+  get name() {
+    return this.allocation ? this.allocation.name : null;
+  }
+
+  get end() {
+    return this.offset + this.size;
+  }
+}
+
+class Strip {
+  constructor(vector, number, raw, dedicated) {
+    this.vector = vector;
+    this.number = number;
+    this.size = raw.size;
+    this.mapCount = raw.map_count;
+    this.dedicated = dedicated;
+    this.chunks = dedicated
+      ? [new Chunk(this, 0, raw.size, raw.allocation)]
+      : raw.chunks.map((chunk) => new Chunk(this, chunk.offset, chunk.size, chunk.allocation));
+    this.used = this.chunks.reduce((sum, chunk) => sum + (chunk.allocation ? chunk.size : 0), 0);
+  }
+
+  get title() {
+    return this.dedicated ? 'dedicated' : `block ${this.number}`;
+  }
+
+  // The index of the chunk that holds a byte.
+  indexAt(byte) {
+    let low = 0;
+    let high = this.chunks.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.chunks[middle].offset <= byte) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+}
+
+class Vector {
+  constructor(raw, types) {
+    this.memoryType = raw.memory_type;
+    this.heap = raw.heap;
+    this.pool = raw.pool;
+    this.poolName = raw.name;
+    this.algorithm = raw.algorithm;
+    this.blockSize = raw.block_size;
+    const type = types[raw.memory_type];
+    this.flags = type ? type.flags : [];
+    const shared = raw.blocks.map((block) => new Strip(this, block.id, block, false));
+    this.strips = shared.concat(raw.dedicated.map((dedicated) => new Strip(this, null, dedicated, true)));
+    this.sums = new Sums();
+    for (const strip of this.strips) this.sums.addStrip(strip);
+  }
+
+  get isPool() {
+    return this.pool !== null && this.pool !== undefined;
+  }
+
+  // What it is called: a pool by name or number, a default vector by its memory type.
+  get title() {
+    if (!this.isPool) return `Memory type ${this.memoryType}`;
+    return this.poolName ? `Pool ${printable(this.poolName)}` : `Pool ${this.pool}`;
+  }
+
+  // What it is called where the memory type has to be seen too.
+  get place() {
+    return this.isPool ? `${this.title} (type ${this.memoryType})` : this.title;
+  }
+
+  // The same vector in two snapshots.
+  get key() {
+    return this.isPool ? `pool ${this.pool}` : `type ${this.memoryType}`;
+  }
+}
+
+class Model {
+  constructor(raw) {
+    this.raw = raw;
+    this.vectors = raw.vectors.map((vector) => new Vector(vector, raw.types));
+    this.chunks = [];
+    for (const vector of this.vectors) {
+      for (const strip of vector.strips) {
+        for (const chunk of strip.chunks) this.chunks.push(chunk);
+      }
+    }
+    this.allocations = this.chunks.filter((chunk) => chunk.allocation);
+    this.total = new Sums();
+    this.heaps = raw.heaps.map((heap, index) => {
+      const sums = new Sums();
+      for (const vector of this.vectors) if (vector.heap === index) sums.add(vector.sums);
+      return { ...heap, index, sums };
+    });
+    for (const vector of this.vectors) this.total.add(vector.sums);
+  }
+}
+
+// Sums of bytes by something that allocations have in common, the largest first. What lacks it is under `null`.
+function sumsBy(chunks, keyOf) {
+  const sums = new Map();
+  for (const chunk of chunks) {
+    const key = keyOf(chunk);
+    let entry = sums.get(key);
+    if (!entry) {
+      entry = { key, bytes: 0, count: 0, largest: 0 };
+      sums.set(key, entry);
+    }
+    entry.bytes += chunk.size;
+    entry.count += 1;
+    entry.largest = Math.max(entry.largest, chunk.size);
+  }
+  return [...sums.values()].sort((a, b) => b.bytes - a.bytes);
+}

@@ -1,0 +1,320 @@
+// The page itself: reads the data, shows it, and answers the reader.
+
+// What the reader has chosen.
+const state = { snapshot: 'now', colour: 'kind', scale: 'true', query: '', selected: null };
+
+function figure(id, label, value, detail, change) {
+  return make('div', { class: 'figure', id },
+    make('span', { class: 'label' }, label),
+    make('span', { class: 'value' }, value),
+    make('span', { class: 'detail' }, detail),
+    change ? make('span', { class: 'since' }, change) : null);
+}
+
+function showSummary(model, before) {
+  const { total } = model;
+  const past = before ? before.total : null;
+  const since = (key) => (past ? `before: ${bytes(past[key])} (${signedBytes(total[key] - past[key])})` : null);
+  const sinceCount = (key) => (past ? `before: ${exact(past[key])}` : null);
+  byId('summary').append(
+    figure('figure-reserved', 'Reserved', bytes(total.reserved), `${exact(total.reserved)} bytes`, since('reserved')),
+    figure('figure-used', 'Used', bytes(total.used), `${exact(total.used)} bytes`, since('used')),
+    figure('figure-free', 'Free', bytes(total.free), `${exact(total.free)} bytes`, since('free')),
+    figure('figure-largest-free', 'Largest free range', bytes(total.largestFree), `${exact(total.largestFree)} bytes`, since('largestFree')),
+    figure('figure-allocations', 'Allocations', exact(total.allocations), `${exact(total.dedicated)} dedicated`, sinceCount('allocations')),
+    figure('figure-blocks', 'Blocks', exact(total.blocks), 'VkDeviceMemory objects', sinceCount('blocks')),
+    figure('figure-fragmentation', 'Fragmentation', percent(total.fragmentation), `${count(total.freeRanges, 'free range')}`,
+      past ? `before: ${percent(past.fragmentation)}` : null));
+}
+
+function showHeap(heap) {
+  const { sums } = heap;
+  const scale = Math.max(heap.size, heap.usage, heap.budget, sums.reserved, 1);
+  const part = (className, size) => {
+    const element = make('span', { class: className });
+    element.style.width = `${(size / scale) * 100}%`;
+    return element;
+  };
+  const mark = make('span', { class: 'budget' });
+  mark.style.left = `${(heap.budget / scale) * 100}%`;
+  const term = (className, label, size) => make('span', { class: `term ${className}`, data: { value: String(size) }, title: `${exact(size)} bytes` },
+    make('span', { class: 'swatch' }), `${label} `, make('b', {}, bytes(size)));
+  const isOver = heap.usage > heap.budget;
+  return make('div', { class: isOver ? 'heap over' : 'heap', id: `heap-${heap.index}` },
+    make('div', { class: 'head' }, make('h3', {}, `Heap ${heap.index}`), flagList(heap.flags),
+      isOver ? make('span', { class: 'warning' }, 'over budget') : null),
+    make('div', { class: 'gauge' }, part('usage', heap.usage), part('reserved', sums.reserved), part('used', sums.used), mark),
+    make('div', { class: 'terms' },
+      term('size', 'size', heap.size), term('budget', 'budget', heap.budget), term('usage', 'in use by the process', heap.usage),
+      term('reserved', 'own blocks', sums.reserved), term('used', 'used', sums.used)));
+}
+
+function showLegend(model, palette, look) {
+  const legend = byId('legend');
+  legend.textContent = '';
+  const key = (colour, label, className) => {
+    const swatch = make('span', { class: 'swatch' });
+    if (colour) swatch.style.background = colour;
+    return make('span', { class: className ? `key ${className}` : 'key' }, swatch, label);
+  };
+  if (state.colour === 'kind') {
+    const kinds = new Set(model.allocations.map((chunk) => chunk.allocation.kind));
+    for (const [kind, label] of Object.entries(KINDS)) if (kinds.has(kind)) legend.append(key(palette.byKind(kind), label));
+  } else {
+    const sums = sumsBy(model.allocations, (chunk) => chunk.name || null);
+    const shown = sums.slice(0, 14);
+    for (const sum of shown) legend.append(key(palette.byName(sum.key), sum.key ? given(sum.key) : 'unnamed'));
+    if (sums.length > shown.length) legend.append(make('span', { class: 'aside' }, `and ${count(sums.length - shown.length, 'more name')}`));
+  }
+  legend.append(key(null, 'Free', 'free'));
+  if (look.compares) legend.append(key(null, state.snapshot === 'now' ? 'New' : 'Gone since', 'outlined'));
+}
+
+// Shown where the data cannot be read: an empty page would look like an empty allocator.
+function fail(message) {
+  byId('failure').textContent = message;
+  byId('failure').hidden = false;
+  byId('page').hidden = true;
+  document.documentElement.dataset.state = 'failed';
+}
+
+class Page {
+  constructor(data) {
+    this.data = data;
+    this.models = { now: new Model(data.now), before: data.before ? new Model(data.before) : null };
+    if (this.models.before) markDifferences(this.models.before, this.models.now);
+    this.palette = new Palette();
+    this.tooltip = new Tooltip(byId('tooltip'));
+    const events = {
+      hover: (chunk, x, y) => this.tooltip.show(chunk, x, y, this.noteOn(chunk)),
+      leave: () => this.tooltip.hide(),
+      pick: (chunk) => this.select(chunk),
+      close: () => this.select(null),
+    };
+    this.drawing = new Drawing(byId('vectors'), bytesOfRow(Object.values(this.models).filter(Boolean)), events);
+    this.inspector = new Inspector(byId('inspector'), events);
+    this.matches = null;
+  }
+
+  get model() {
+    return this.models[state.snapshot];
+  }
+
+  get look() {
+    return {
+      palette: this.palette,
+      colour: state.colour,
+      isSearching: state.query !== '' && this.test !== null,
+      compares: this.models.before !== null,
+      selected: state.selected,
+    };
+  }
+
+  noteOn(chunk) {
+    if (!chunk.isOnlyHere) return null;
+    return state.snapshot === 'now' ? 'New: it was not there before.' : 'Gone: it is not there now.';
+  }
+
+  start() {
+    const { data } = this;
+    const { now, before } = this.models;
+    byId('title').textContent = printable(data.title);
+    byId('device').textContent = deviceLine(data.now.device);
+    byId('generator').textContent = document.querySelector('meta[name=generator]').content;
+    showSummary(now, before);
+    byId('heaps').append(...now.heaps.map(showHeap));
+    if (before) {
+      byId('compared').textContent = `compared with ${printable(data.before.title || 'an earlier snapshot')}, ${deviceLine(data.before.device)}`;
+      for (const id of ['compared', 'snapshot-switch', 'help-compared']) byId(id).hidden = false;
+      showComparison(before, now, (chunk, which) => this.pickFrom(chunk, which));
+    }
+    this.showTables();
+    this.listen();
+    this.search();
+    this.lay();
+  }
+
+  showTables() {
+    const { now } = this.models;
+    const pick = (chunk) => this.pickFrom(chunk, 'now');
+    this.found = chunkTable('matches', 'Found', [], (chunk) => this.pickFrom(chunk, state.snapshot));
+    this.found.element.hidden = true;
+    const searchFor = (field) => (sum) => this.searchFor(sum.key === null ? 'is:unnamed' : `${field}:"${sum.key}"`);
+    const tables = [this.found];
+    if (this.data.leaks.length > 0) tables.push(leakTable(this.data.leaks));
+    tables.push(chunkTable('largest', 'Largest allocations', now.allocations, pick));
+    tables.push(sumTable('by-name', 'By name', 'Name', sumsBy(now.allocations, (chunk) => chunk.name || null), 'unnamed', searchFor('name')));
+    if (now.allocations.some((chunk) => chunk.allocation.caller)) {
+      const sums = sumsBy(now.allocations, (chunk) => chunk.allocation.caller || null);
+      tables.push(sumTable('by-caller', 'By caller', 'Caller', sums, 'not known', searchFor('caller')));
+    }
+    tables.push(vectorTable(now.vectors.filter((vector) => vector.strips.length > 0)));
+    byId('tables').append(...tables.map((table) => table.element));
+  }
+
+  listen() {
+    const box = byId('search');
+    box.addEventListener('input', () => {
+      state.query = box.value;
+      this.search();
+      this.repaint();
+    });
+    byId('help-toggle').addEventListener('click', () => {
+      const help = byId('search-help');
+      help.hidden = !help.hidden;
+      byId('help-toggle').setAttribute('aria-expanded', String(!help.hidden));
+    });
+    for (const input of document.querySelectorAll('#toolbar input[type=radio]')) {
+      input.addEventListener('change', () => {
+        state[input.name] = input.value;
+        if (input.name === 'snapshot') this.turn();
+        else if (input.name === 'scale') this.lay();
+        else this.repaint();
+      });
+    }
+    document.addEventListener('keydown', (event) => this.key(event));
+    const dark = window.matchMedia('(prefers-color-scheme: dark)');
+    dark.addEventListener('change', () => {
+      this.palette.read();
+      this.repaint();
+    });
+    let width = window.innerWidth;
+    let timer = 0;
+    window.addEventListener('resize', () => {
+      clearTimeout(timer);
+      // The height alone changes nothing.
+      timer = setTimeout(() => {
+        if (window.innerWidth !== width) this.lay();
+        width = window.innerWidth;
+      }, 120);
+    });
+    window.addEventListener('beforeprint', () => this.drawing.paintAll());
+    window.addEventListener('scroll', () => this.tooltip.hide(), { passive: true });
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const box = byId('search');
+    const isTyping = event.target instanceof HTMLInputElement;
+    if (event.key === 'Escape') {
+      if (this.inspector.isOpen) this.select(null);
+      else if (box.value !== '') this.searchFor('');
+      else box.blur();
+    } else if (event.key === '/' && !isTyping) {
+      event.preventDefault();
+      box.focus();
+      box.select();
+    } else if (!isTyping && this.inspector.isOpen && this.inspector.key(event.key)) {
+      event.preventDefault();
+    }
+  }
+
+  searchFor(query) {
+    const box = byId('search');
+    box.value = query;
+    state.query = query;
+    this.search();
+    this.repaint();
+    if (query !== '') byId('toolbar').scrollIntoView({ block: 'start' });
+  }
+
+  search() {
+    this.test = readQuery(state.query);
+    const { chunks } = this.model;
+    const found = [];
+    let sum = 0;
+    for (const chunk of chunks) {
+      chunk.isMatch = this.test === null || this.test(chunk);
+      if (this.test !== null && chunk.isMatch) {
+        found.push(chunk);
+        sum += chunk.size;
+      }
+    }
+    const output = byId('found');
+    output.textContent = '';
+    this.found.element.hidden = this.test === null;
+    if (this.test !== null) {
+      output.append(make('b', {}, count(found.length, 'match', 'matches')), `  ·  ${bytes(sum)} `, make('small', {}, `(${exact(sum)} bytes)  `));
+      if (found.length > 0) output.append(make('a', { href: '#matches' }, 'list'));
+    }
+    this.found.setRows(found);
+  }
+
+  // Another snapshot is shown.
+  turn() {
+    this.select(null);
+    this.search();
+    this.lay();
+  }
+
+  lay() {
+    const { look, model } = this;
+    this.tooltip.hide();
+    this.drawing.show(model, state.scale, look);
+    showLegend(model, this.palette, look);
+    this.inspector.paint();
+    const empty = model.vectors.filter((vector) => vector.strips.length === 0);
+    byId('empty-vectors').hidden = empty.length === 0;
+    byId('empty-vectors').textContent = `Without blocks: ${empty.map((vector) => vector.title.toLowerCase()).join(', ')}.`;
+  }
+
+  repaint() {
+    const { look } = this;
+    this.drawing.paint(look);
+    showLegend(this.model, this.palette, look);
+    if (this.inspector.isOpen) {
+      this.inspector.look = look;
+      this.inspector.paint();
+    }
+  }
+
+  select(chunk) {
+    const changed = [state.selected, chunk].filter(Boolean).map(({ strip }) => strip);
+    state.selected = chunk;
+    const { look } = this;
+    this.drawing.paint(look, changed);
+    if (chunk) this.inspector.show(chunk, look);
+    else this.inspector.hide();
+    document.body.classList.toggle('inspecting', chunk !== null);
+  }
+
+  // Chooses a chunk from a table, and scrolls to where it is drawn.
+  pickFrom(chunk, which) {
+    if (state.snapshot !== which) {
+      document.querySelector(`input[name=snapshot][value=${which}]`).checked = true;
+      state.snapshot = which;
+      this.turn();
+    }
+    this.select(chunk);
+    const place = this.drawing.find(chunk);
+    if (!place) return;
+    const top = place.canvas.getBoundingClientRect().top + place.top;
+    const covered = byId('toolbar').getBoundingClientRect().height + 20;
+    if (top < covered || top > window.innerHeight - 320) window.scrollBy(0, top - covered - 60);
+  }
+}
+
+function deviceLine(device) {
+  return device && device.name ? printable(device.name) : 'device not known';
+}
+
+function run() {
+  let data;
+  try {
+    data = JSON.parse(byId('data').textContent);
+  } catch (error) {
+    fail(`The data of this page cannot be read: ${error.message}`);
+    return;
+  }
+  const page = new Page(data);
+  page.start();
+  // Two frames on, what was painted is on the screen: from the start of loading, as the reader counts.
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    const drawnIn = performance.now();
+    document.documentElement.dataset.drawnIn = drawnIn.toFixed(1);
+    document.documentElement.dataset.state = 'ready';
+    byId('drawn').textContent = `${count(page.models.now.allocations.length, 'allocation')} drawn in ${Math.round(drawnIn)} ms.`;
+  }));
+}
+
+run();

@@ -1,0 +1,122 @@
+// Painting: a range of a strip onto a canvas. The map and the inspector both use it.
+
+const LABEL_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
+// Narrower chunks have no gap to the next one: the gaps would be all there is to see.
+const GAP_FROM = 3;
+// Narrower ones have no name inside.
+const LABEL_FROM = 46;
+const FADED = 0.13;
+
+// A canvas of `width` by `height` CSS pixels, sharp on every display.
+function sizeCanvas(canvas, width, height) {
+  const ratio = Math.min(window.devicePixelRatio || 1, 2);
+  canvas.width = Math.max(1, Math.round(width * ratio));
+  canvas.height = Math.max(1, Math.round(height * ratio));
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext('2d');
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  return context;
+}
+
+// Free memory is hatched, so that it is not one more colour.
+function hatching(context, palette) {
+  const tile = document.createElement('canvas');
+  tile.width = 6;
+  tile.height = 6;
+  const pen = tile.getContext('2d');
+  pen.fillStyle = palette.free;
+  pen.fillRect(0, 0, 6, 6);
+  pen.strokeStyle = palette.hatch;
+  pen.lineWidth = 1;
+  pen.beginPath();
+  for (const shift of [-6, 0, 6]) {
+    pen.moveTo(shift - 1, 7);
+    pen.lineTo(shift + 7, -1);
+  }
+  pen.stroke();
+  return context.createPattern(tile, 'repeat');
+}
+
+// As much of a text as fits, with an ellipsis where some is missing.
+function fitted(context, text, room) {
+  if (context.measureText(text).width <= room) return text;
+  let low = 0;
+  let high = Math.min(text.length, 80);
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (context.measureText(`${text.slice(0, middle)}…`).width <= room) low = middle;
+    else high = middle - 1;
+  }
+  return low < 2 ? '' : `${text.slice(0, low)}…`;
+}
+
+// Paints the bytes `from..to` of a strip into the rectangle x, y, width, height.
+// `look`: palette, colour ('kind' or 'name'), isSearching, compares, selected, labels.
+function paintStrip(context, strip, from, to, x, y, width, height, look) {
+  const { palette } = look;
+  const scale = width / (to - from);
+  if (!look.hatch) look.hatch = hatching(context, palette);
+  context.fillStyle = look.hatch;
+  context.fillRect(x, y, width, height);
+
+  const marks = [];
+  const labels = [];
+  let chosen = null;
+  let colour = null;
+  context.globalAlpha = 1;
+  for (let at = strip.indexAt(from); at < strip.chunks.length; at += 1) {
+    const chunk = strip.chunks[at];
+    if (chunk.offset >= to) break;
+    const left = x + Math.max(0, (chunk.offset - from) * scale);
+    const right = x + Math.min(width, (chunk.end - from) * scale);
+    const room = right - left;
+    if (chunk === look.selected) chosen = [left, room];
+    if (!chunk.allocation) {
+      if (look.isSearching && chunk.isMatch) marks.push([left, room]);
+      continue;
+    }
+    const fill = palette.of(chunk.allocation, look.colour);
+    // Setting a colour costs more than painting with it.
+    if (fill !== colour) {
+      context.fillStyle = fill;
+      colour = fill;
+    }
+    const isFaded = look.isSearching && !chunk.isMatch;
+    if (isFaded) context.globalAlpha = FADED;
+    // What is too small to see is seen nevertheless, if it is what was searched for.
+    const shown = look.isSearching && chunk.isMatch ? Math.max(room, 1.5) : room;
+    context.fillRect(left, y, shown >= GAP_FROM ? shown - 1 : shown, height);
+    if (isFaded) context.globalAlpha = 1;
+    if (look.compares && chunk.isOnlyHere && !isFaded) marks.push([left, room]);
+    if (room >= LABEL_FROM && !isFaded) labels.push([left, room, chunk, fill]);
+  }
+
+  context.strokeStyle = palette.mark;
+  context.fillStyle = palette.mark;
+  for (const [left, room] of marks) {
+    if (room >= 6) {
+      context.lineWidth = 2;
+      context.strokeRect(left + 1, y + 1, room - 3, height - 2);
+    } else {
+      context.fillRect(left, y, Math.max(room, 1.5), 4);
+    }
+  }
+  context.font = LABEL_FONT;
+  context.textBaseline = 'middle';
+  context.textAlign = 'left';
+  for (const [left, room, chunk, fill] of labels) {
+    const text = chunk.name ? printable(chunk.name) : bytes(chunk.size);
+    context.fillStyle = palette.inkFor(fill);
+    context.fillText(fitted(context, text, room - 12), left + 6, y + height / 2 + 0.5);
+  }
+  context.lineWidth = 1;
+  context.strokeStyle = palette.edge;
+  context.strokeRect(x + 0.5, y + 0.5, Math.max(width - 1, 1), height - 1);
+  if (chosen) {
+    context.lineWidth = 2;
+    context.strokeStyle = palette.ink;
+    context.strokeRect(chosen[0], y - 1, Math.max(chosen[1] - 1, 2), height + 2);
+  }
+}

@@ -1,0 +1,166 @@
+// Tables: sorted by any column, and cut where nobody reads on.
+
+const FIRST_ROWS = 12;
+const MORE_ROWS = 200;
+
+// A column of bytes: shown short, exact when pointed at.
+function bytesColumn(label, value, show = bytes) {
+  return { label, value, isNumber: true, show: (row) => make('span', { title: `${exact(value(row))} bytes` }, show(value(row))) };
+}
+
+function numberColumn(label, value) {
+  return { label, value, isNumber: true, show: (row) => exact(value(row)) };
+}
+
+function textColumn(label, value, empty = '') {
+  return {
+    label,
+    value: (row) => value(row) || '',
+    show: (row) => (value(row) ? given(value(row)) : make('span', { class: 'unnamed' }, empty)),
+  };
+}
+
+class Table {
+  // `columns`: {label, value(row), show(row), isNumber}. `pick(row)` makes rows that can be chosen.
+  constructor({ id, title, note, columns, rows, sort = 0, descending = true, pick = null }) {
+    this.columns = columns;
+    this.pick = pick;
+    this.sort = sort;
+    this.descending = descending;
+    this.heads = columns.map((column, at) => {
+      const head = make('th', { scope: 'col', class: column.isNumber ? 'number' : null },
+        make('button', { type: 'button', onclick: () => this.sortBy(at) }, column.label));
+      return head;
+    });
+    this.body = make('tbody', {});
+    this.note = make('p', { class: 'aside' });
+    this.more = make('button', { type: 'button', class: 'more', onclick: () => this.grow() });
+    this.heading = make('h3', {}, title);
+    this.element = make('section', { id, class: 'table' },
+      this.heading,
+      note ? make('p', { class: 'aside' }, note) : null,
+      make('div', { class: 'scroll' }, make('table', {}, make('thead', {}, make('tr', {}, this.heads)), this.body)),
+      this.note, this.more);
+    this.setRows(rows);
+  }
+
+  setRows(rows) {
+    this.rows = rows;
+    this.shown = FIRST_ROWS;
+    this.element.dataset.rows = String(rows.length);
+    this.arrange();
+  }
+
+  sortBy(at) {
+    this.descending = at === this.sort ? !this.descending : Boolean(this.columns[at].isNumber);
+    this.sort = at;
+    this.arrange();
+  }
+
+  grow() {
+    this.shown += MORE_ROWS;
+    this.draw();
+  }
+
+  arrange() {
+    const { value } = this.columns[this.sort];
+    const sign = this.descending ? -1 : 1;
+    // Keyed once: a comparison is made many times for each row. Equal rows keep their order.
+    this.sorted = this.rows
+      .map((row, at) => ({ row, at, key: value(row) }))
+      .sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : a.at - b.at))
+      .map(({ row }) => row);
+    this.heads.forEach((head, at) => {
+      if (at === this.sort) head.setAttribute('aria-sort', this.descending ? 'descending' : 'ascending');
+      else head.removeAttribute('aria-sort');
+    });
+    this.draw();
+  }
+
+  draw() {
+    const rows = this.sorted.slice(0, this.shown);
+    this.body.textContent = '';
+    this.body.append(...rows.map((row) => this.drawRow(row)));
+    const hidden = this.sorted.length - rows.length;
+    this.more.hidden = hidden <= 0;
+    this.more.textContent = `Show ${exact(Math.min(hidden, MORE_ROWS))} more of ${exact(hidden)}`;
+    this.note.textContent = this.sorted.length === 0 ? 'None.' : '';
+    this.note.hidden = this.sorted.length !== 0;
+  }
+
+  drawRow(row) {
+    const cells = this.columns.map((column, at) => {
+      const shown = column.show(row);
+      // A button in the first cell, so that the keyboard can choose what the mouse can.
+      const inner = this.pick && at === 0 ? make('button', { type: 'button', class: 'pick' }, shown) : shown;
+      return make('td', { class: column.isNumber ? 'number' : null, data: { value: String(column.value(row)) } }, inner);
+    });
+    return make('tr', this.pick ? { class: 'pickable', onclick: () => this.pick(row) } : {}, cells);
+  }
+}
+
+const chunkColumns = {
+  name: textColumn('Name', (chunk) => (chunk.allocation ? chunk.allocation.name : null), 'unnamed'),
+  size: bytesColumn('Size', (chunk) => chunk.size),
+  kind: textColumn('Kind', (chunk) => (chunk.allocation ? chunk.allocation.kind : 'free')),
+  place: textColumn('In', (chunk) => `${chunk.strip.vector.place}, ${chunk.strip.title}`),
+  offset: numberColumn('Offset', (chunk) => chunk.offset),
+  caller: textColumn('Caller', (chunk) => (chunk.allocation ? chunk.allocation.caller : null)),
+};
+
+function columnsFor(chunks) {
+  const { name, size, kind, place, offset, caller } = chunkColumns;
+  const hasCallers = chunks.some((chunk) => chunk.allocation && chunk.allocation.caller);
+  return hasCallers ? [name, size, kind, place, offset, caller] : [name, size, kind, place, offset];
+}
+
+function chunkTable(id, title, chunks, pick, note) {
+  return new Table({ id, title, note, columns: columnsFor(chunks), rows: chunks, sort: 1, pick });
+}
+
+function sumTable(id, title, label, sums, empty, pick) {
+  const columns = [
+    textColumn(label, (row) => row.key, empty),
+    bytesColumn('Bytes', (row) => row.bytes),
+    numberColumn('Allocations', (row) => row.count),
+    bytesColumn('Largest', (row) => row.largest),
+  ];
+  return new Table({ id, title, columns, rows: sums, sort: 1, pick });
+}
+
+function vectorTable(vectors) {
+  const columns = [
+    textColumn('Vector', (vector) => vector.place),
+    numberColumn('Blocks', (vector) => vector.sums.blocks - vector.sums.dedicated),
+    numberColumn('Dedicated', (vector) => vector.sums.dedicated),
+    numberColumn('Allocations', (vector) => vector.sums.allocations),
+    bytesColumn('Reserved', (vector) => vector.sums.reserved),
+    bytesColumn('Used', (vector) => vector.sums.used),
+    bytesColumn('Free', (vector) => vector.sums.free),
+    numberColumn('Free ranges', (vector) => vector.sums.freeRanges),
+    bytesColumn('Largest free', (vector) => vector.sums.largestFree),
+    {
+      label: 'Fragmentation',
+      isNumber: true,
+      value: (vector) => vector.sums.fragmentation,
+      show: (vector) => percent(vector.sums.fragmentation),
+    },
+  ];
+  const note = 'Fragmentation is the part of the free memory that is not in the largest free range.';
+  return new Table({ id: 'vectors-table', title: 'Pools and memory types', note, columns, rows: vectors, sort: 4 });
+}
+
+function leakTable(leaks) {
+  const columns = [
+    textColumn('Name', (leak) => leak.name, 'unnamed'),
+    bytesColumn('Size', (leak) => leak.size),
+    textColumn('Kind', (leak) => leak.kind),
+    numberColumn('Memory type', (leak) => leak.memory_type),
+    textColumn('Pool', (leak) => leak.pool),
+    textColumn('User data', (leak) => leak.user_data),
+    textColumn('Caller', (leak) => leak.caller),
+  ];
+  const sum = leaks.reduce((all, leak) => all + leak.size, 0);
+  const note = `${count(leaks.length, 'allocation')} with ${exact(sum)} bytes ${leaks.length === 1 ? 'was' : 'were'} never given back.`;
+  return new Table({ id: 'leaks', title: 'Leaks', note, columns, rows: leaks, sort: 1 });
+}

@@ -1,0 +1,69 @@
+// Text: numbers for people, and elements in which data is always text.
+
+const UNITS = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+// "49,152,000". Not `toLocaleString`: the page reads the same everywhere, and a table of 100,000 rows cannot wait for it.
+function exact(number) {
+  return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
+}
+
+// "46.9 MiB": three digits, which is what the eye compares.
+function bytes(number) {
+  if (number < 1024) return `${number} B`;
+  let value = number;
+  let unit = -1;
+  // 1023.5 would be shown as "1024".
+  while (value >= 1023.5 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  const digits = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return `${value.toFixed(digits).replace(/\.0+$/, '')} ${UNITS[unit]}`;
+}
+
+function signedBytes(number) {
+  if (number === 0) return '±0';
+  return `${number > 0 ? '+' : '−'}${bytes(Math.abs(number))}`;
+}
+
+function percent(fraction) {
+  const value = fraction * 100;
+  if (value > 0 && value < 0.1) return '< 0.1 %';
+  // Never "100 %" of what is not all.
+  return `${value > 99.9 && value < 100 ? '99.9' : value.toFixed(value >= 99.95 || value === 0 ? 0 : 1)} %`;
+}
+
+function count(number, one, many = `${one}s`) {
+  return `${exact(number)} ${number === 1 ? one : many}`;
+}
+
+const ESCAPES = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
+
+// A name as it is, but for characters that hide themselves or turn the text around them: those are shown as escapes.
+function printable(text) {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+    (c) => ESCAPES[c] || `\\u{${c.codePointAt(0).toString(16)}}`);
+}
+
+// The one way in which this page makes elements. What is not an element becomes text, never markup.
+function make(tag, attributes, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (name === 'class') element.className = value;
+    else if (name === 'data') Object.assign(element.dataset, value);
+    else if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, '');
+    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+// A name out of the data. It keeps its own direction, so that a right-to-left name does not turn the row around.
+function given(text, className) {
+  return make('bdi', { class: className || null }, printable(text));
+}
+
+function byId(id) {
+  return document.getElementById(id);
+}
