@@ -28,6 +28,8 @@ mod comparison;
 mod figures;
 mod flags;
 #[cfg(feature = "report")]
+mod page;
+#[cfg(feature = "report")]
 mod snapshot;
 mod stats_string;
 #[cfg(test)]
@@ -39,6 +41,8 @@ mod writer;
 pub use comparison::{Change, Comparison, Matching, NameChange, VectorChange};
 #[cfg(feature = "report")]
 pub use figures::{Figures, Fragmentation, Group, suspected_leaks};
+#[cfg(feature = "report")]
+pub use page::Page;
 #[cfg(feature = "report")]
 pub use snapshot::{
     Block, Chunk, Dedicated, Device, Entry, Heap, Located, MemoryType, Place, ReadSnapshotError, Snapshot,

@@ -8,6 +8,8 @@ const KINDS = {
   UNKNOWN: 'Memory of no known use',
 };
 const NAME_COLOURS = 16;
+// Each of them as it is, lighter, and darker: what is mixed in, and how much of it.
+const SHADES = [[0, 0], [255, 0.42], [0, 0.34]];
 
 // FNV-1a: a name has the same colour in every page, whatever else is in it.
 function hashOf(text) {
@@ -23,6 +25,11 @@ function inkOn(colour) {
   return 0.2126 * red ** 2.2 + 0.7152 * green ** 2.2 + 0.0722 * blue ** 2.2 > 0.26 ? '#15181c' : '#ffffff';
 }
 
+function shaded(colour, [other, share]) {
+  const channels = [1, 3, 5].map((at) => Math.round(parseInt(colour.slice(at, at + 2), 16) * (1 - share) + other * share));
+  return `#${channels.map((channel) => channel.toString(16).padStart(2, '0')).join('')}`;
+}
+
 class Palette {
   constructor() {
     this.read();
@@ -34,7 +41,8 @@ class Palette {
     const value = (name) => style.getPropertyValue(`--${name}`).trim();
     this.kinds = {};
     for (const kind of Object.keys(KINDS)) this.kinds[kind] = value(`kind-${kind.toLowerCase().replace('_', '-')}`);
-    this.names = Array.from({ length: NAME_COLOURS }, (_, at) => value(`name-${at}`));
+    const names = Array.from({ length: NAME_COLOURS }, (_, at) => value(`name-${at}`));
+    this.names = SHADES.map((shade) => names.map((colour) => shaded(colour, shade))).flat();
     this.unnamed = value('unnamed');
     this.free = value('free');
     this.hatch = value('hatch');
@@ -50,7 +58,7 @@ class Palette {
   }
 
   byName(name) {
-    return name ? this.names[hashOf(name) % NAME_COLOURS] : this.unnamed;
+    return name ? this.names[hashOf(name) % this.names.length] : this.unnamed;
   }
 
   of(allocation, by) {

@@ -1,11 +1,16 @@
 // Two snapshots compared: what is new, what is gone, and where the sums went.
 
-// Marks the chunks that the other snapshot lacks. An allocation is the same if its id is.
+// Marks the chunks that the other snapshot lacks. An allocation is the same if its id is, within one run of a program.
 function markDifferences(before, now) {
+  if (!haveSameIds(before, now)) return;
   const idsOf = (model) => new Set(model.allocations.map((chunk) => chunk.allocation.id));
   const [idsBefore, idsNow] = [idsOf(before), idsOf(now)];
   for (const chunk of now.allocations) chunk.isOnlyHere = !idsBefore.has(chunk.allocation.id);
   for (const chunk of before.allocations) chunk.isOnlyHere = !idsNow.has(chunk.allocation.id);
+}
+
+function haveSameIds(before, now) {
+  return Boolean(now.raw.run) && before.raw.run === now.raw.run;
 }
 
 // Sums of both by one key, where they differ.
@@ -25,7 +30,8 @@ function changeTable(id, title, label, rows, empty) {
     textColumn(label, (row) => row.key, empty),
     bytesColumn('Before', (row) => row.before),
     bytesColumn('Now', (row) => row.now),
-    bytesColumn('Change', (row) => row.now - row.before, signedBytes),
+    // What shrank much matters as much as what grew: sorted by the distance.
+    { ...bytesColumn('Change', (row) => row.now - row.before, signedBytes), order: (row) => Math.abs(row.now - row.before) },
     { label: 'Allocations', isNumber: true, value: (row) => row.countNow - row.countBefore, show: (row) => `${exact(row.countBefore)} → ${exact(row.countNow)}` },
   ];
   return new Table({ id, title, columns, rows, sort: 3 });
@@ -70,15 +76,18 @@ function showComparison(before, now, pick) {
     make('p', { class: 'legend' },
       make('span', { class: 'key before' }, 'before, above'), make('span', { class: 'key now' }, 'now, below'),
       make('span', { class: 'key pale' }, 'pale: reserved, and free')),
-    [all, ...pairs].map((pair) => changeBar(pair.label, pair.before, pair.now, scale)));
+    ...[all, ...pairs].map((pair) => changeBar(pair.label, pair.before, pair.now, scale)));
   const added = now.allocations.filter((chunk) => chunk.isOnlyHere);
   const gone = before.allocations.filter((chunk) => chunk.isOnlyHere);
   const sum = (chunks) => exact(chunks.reduce((bytesOfAll, chunk) => bytesOfAll + chunk.size, 0));
-  byId('comparison-tables').append(...[
+  const tables = [
     changeTable('changed-names', 'By name', 'Name', changesBy(before, now, (chunk) => chunk.name || null), 'unnamed'),
     changeTable('changed-vectors', 'By pool and memory type', 'Vector', changesBy(before, now, (chunk) => chunk.strip.vector.place), ''),
-    chunkTable('added', 'New', added, (chunk) => pick(chunk, 'now'), `${count(added.length, 'allocation')} with ${sum(added)} bytes that was not there before.`),
-    chunkTable('gone', 'Gone', gone, (chunk) => pick(chunk, 'before'), `${count(gone.length, 'allocation')} with ${sum(gone)} bytes that is no longer there.`),
-  ].map((table) => table.element));
+  ];
+  if (haveSameIds(before, now)) tables.push(
+    chunkTable('added', 'New', added, (chunk) => pick(chunk, 'now'), `${count(added.length, 'allocation')} with ${sum(added)} bytes, not there before.`),
+    chunkTable('gone', 'Gone', gone, (chunk) => pick(chunk, 'before'), `${count(gone.length, 'allocation')} with ${sum(gone)} bytes, no longer there.`),
+  );
+  byId('comparison-tables').append(...tables.map((table) => table.element));
   byId('comparison').hidden = false;
 }

@@ -191,6 +191,8 @@ class Drawing {
 // The chunk at a byte. Where a search is on and the pointer is beside a thin match, the match.
 function nearest(strip, byte, reach, isSearching) {
   const at = strip.indexAt(byte);
+  // A block of which only the size is known.
+  if (strip.chunks.length === 0) return null;
   if (!isSearching || strip.chunks[at].isMatch) return strip.chunks[at];
   for (let near = strip.indexAt(Math.max(0, byte - reach)); near < strip.chunks.length; near += 1) {
     const chunk = strip.chunks[near];
@@ -220,7 +222,8 @@ function vectorHeading(vector) {
   const { sums } = vector;
   const facts = [`heap ${vector.heap}`];
   if (vector.isPool) facts.unshift(`memory type ${vector.memoryType}`);
-  facts.push(`${vector.algorithm}, blocks of ${bytes(vector.blockSize)}`);
+  if (vector.algorithm) facts.push(vector.algorithm);
+  if (vector.blockSize > 0) facts.push(`blocks of ${bytes(vector.blockSize)}`);
   return make('header', {},
     make('h3', {}, vector.isPool ? 'Pool ' : vector.title, vector.isPool ? given(vector.poolName || String(vector.pool)) : null),
     flagList(vector.flags),

@@ -49,25 +49,32 @@ function showHeap(heap) {
       term('reserved', 'own blocks', sums.reserved), term('used', 'used', sums.used)));
 }
 
-function showLegend(model, palette, look) {
+// The query that finds what is in one place.
+function queryFor(field, text) {
+  if (text === null) return field === 'name' ? 'is:unnamed' : 'is:no-caller';
+  return `${field}:"${text.replace(/"/g, '""')}"`;
+}
+
+// Each colour is a button that searches for what has it.
+function showLegend(model, palette, look, searchFor) {
   const legend = byId('legend');
   legend.textContent = '';
-  const key = (colour, label, className) => {
+  const key = (colour, label, query, className = '') => {
     const swatch = make('span', { class: 'swatch' });
     if (colour) swatch.style.background = colour;
-    return make('span', { class: className ? `key ${className}` : 'key' }, swatch, label);
+    return make('button', { type: 'button', class: `key ${className}`, onclick: () => searchFor(query) }, swatch, label);
   };
   if (state.colour === 'kind') {
     const kinds = new Set(model.allocations.map((chunk) => chunk.allocation.kind));
-    for (const [kind, label] of Object.entries(KINDS)) if (kinds.has(kind)) legend.append(key(palette.byKind(kind), label));
+    for (const [kind, label] of Object.entries(KINDS)) if (kinds.has(kind)) legend.append(key(palette.byKind(kind), label, `kind:${kind}`));
   } else {
     const sums = sumsBy(model.allocations, (chunk) => chunk.name || null);
     const shown = sums.slice(0, 14);
-    for (const sum of shown) legend.append(key(palette.byName(sum.key), sum.key ? given(sum.key) : 'unnamed'));
+    for (const sum of shown) legend.append(key(palette.byName(sum.key), sum.key ? given(sum.key) : 'unnamed', queryFor('name', sum.key)));
     if (sums.length > shown.length) legend.append(make('span', { class: 'aside' }, `and ${count(sums.length - shown.length, 'more name')}`));
   }
-  legend.append(key(null, 'Free', 'free'));
-  if (look.compares) legend.append(key(null, state.snapshot === 'now' ? 'New' : 'Gone since', 'outlined'));
+  legend.append(key(null, 'Free', 'is:free', 'free'));
+  if (look.compares) legend.append(state.snapshot === 'now' ? key(null, 'New', 'is:new', 'outlined') : key(null, 'Gone since', 'is:gone', 'outlined'));
 }
 
 // Shown where the data cannot be read: an empty page would look like an empty allocator.
@@ -139,7 +146,7 @@ class Page {
     const pick = (chunk) => this.pickFrom(chunk, 'now');
     this.found = chunkTable('matches', 'Found', [], (chunk) => this.pickFrom(chunk, state.snapshot));
     this.found.element.hidden = true;
-    const searchFor = (field) => (sum) => this.searchFor(sum.key === null ? 'is:unnamed' : `${field}:"${sum.key}"`);
+    const searchFor = (field) => (sum) => this.searchFor(queryFor(field, sum.key));
     const tables = [this.found];
     if (this.data.leaks.length > 0) tables.push(leakTable(this.data.leaks));
     tables.push(chunkTable('largest', 'Largest allocations', now.allocations, pick));
@@ -251,7 +258,7 @@ class Page {
     const { look, model } = this;
     this.tooltip.hide();
     this.drawing.show(model, state.scale, look);
-    showLegend(model, this.palette, look);
+    showLegend(model, this.palette, look, (query) => this.searchFor(query));
     this.inspector.paint();
     const empty = model.vectors.filter((vector) => vector.strips.length === 0);
     byId('empty-vectors').hidden = empty.length === 0;
@@ -261,7 +268,7 @@ class Page {
   repaint() {
     const { look } = this;
     this.drawing.paint(look);
-    showLegend(this.model, this.palette, look);
+    showLegend(this.model, this.palette, look, (query) => this.searchFor(query));
     if (this.inspector.isOpen) {
       this.inspector.look = look;
       this.inspector.paint();

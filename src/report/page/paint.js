@@ -97,8 +97,8 @@ function paintStrip(context, strip, from, to, x, y, width, height, look) {
   context.fillStyle = palette.mark;
   for (const [left, room] of marks) {
     if (room >= 6) {
-      context.lineWidth = 2;
-      context.strokeRect(left + 1, y + 1, room - 3, height - 2);
+      context.lineWidth = 1.5;
+      context.strokeRect(left + 0.75, y + 0.75, room - 2.5, height - 1.5);
     } else {
       context.fillRect(left, y, Math.max(room, 1.5), 4);
     }

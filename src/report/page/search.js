@@ -9,12 +9,12 @@ function readSize(text) {
   return parts ? Number(parts[1]) * FACTORS[parts[2].toLowerCase()] : null;
 }
 
-// Words, and what stands between quotes, each with its sign and its field.
+// Words, and what stands between quotes, each with its sign and its field. A quote between quotes is written twice.
 function readWords(query) {
   const words = [];
-  const pattern = /(-?)(?:([a-z]+):)?(?:"([^"]*)"?|(\S+))/gi;
+  const pattern = /(-?)(?:([a-z]+):)?(?:"((?:[^"]|"")*)"?|(\S+))/gi;
   for (const [, minus, field, quoted, plain] of query.matchAll(pattern)) {
-    const text = quoted !== undefined ? quoted : plain;
+    const text = quoted !== undefined ? quoted.replace(/""/g, '"') : plain;
     if (text !== '') words.push({ not: minus === '-', field: field ? field.toLowerCase() : null, text, quoted: quoted !== undefined });
   }
   return words;
@@ -48,6 +48,7 @@ const STATES = {
   dedicated: (chunk) => chunk.strip.dedicated,
   mapped: (chunk) => chunk.strip.mapCount > 0,
   unnamed: (chunk) => chunk.allocation !== null && !chunk.allocation.name,
+  'no-caller': (chunk) => chunk.allocation !== null && !chunk.allocation.caller,
   new: (chunk) => chunk.isOnlyHere,
   gone: (chunk) => chunk.isOnlyHere,
 };

@@ -21,8 +21,9 @@ function textColumn(label, value, empty = '') {
 }
 
 class Table {
-  // `columns`: {label, value(row), show(row), isNumber}. `pick(row)` makes rows that can be chosen.
-  constructor({ id, title, note, columns, rows, sort = 0, descending = true, pick = null }) {
+  // `columns`: {label, value(row), show(row), isNumber, order(row)}; sorted by `order`, or else by `value`. `pick(row)` makes rows that
+  // can be chosen.
+  constructor({ id, title, note, columns, rows, sort = 0, descending = true, pick = null, isWide = false }) {
     this.columns = columns;
     this.pick = pick;
     this.sort = sort;
@@ -36,7 +37,7 @@ class Table {
     this.note = make('p', { class: 'aside' });
     this.more = make('button', { type: 'button', class: 'more', onclick: () => this.grow() });
     this.heading = make('h3', {}, title);
-    this.element = make('section', { id, class: 'table' },
+    this.element = make('section', { id, class: isWide ? 'table wide' : 'table' },
       this.heading,
       note ? make('p', { class: 'aside' }, note) : null,
       make('div', { class: 'scroll' }, make('table', {}, make('thead', {}, make('tr', {}, this.heads)), this.body)),
@@ -63,11 +64,11 @@ class Table {
   }
 
   arrange() {
-    const { value } = this.columns[this.sort];
+    const { value, order = value } = this.columns[this.sort];
     const sign = this.descending ? -1 : 1;
     // Keyed once: a comparison is made many times for each row. Equal rows keep their order.
     this.sorted = this.rows
-      .map((row, at) => ({ row, at, key: value(row) }))
+      .map((row, at) => ({ row, at, key: order(row) }))
       .sort((a, b) => (a.key < b.key ? -sign : a.key > b.key ? sign : a.at - b.at))
       .map(({ row }) => row);
     this.heads.forEach((head, at) => {
@@ -115,7 +116,7 @@ function columnsFor(chunks) {
 }
 
 function chunkTable(id, title, chunks, pick, note) {
-  return new Table({ id, title, note, columns: columnsFor(chunks), rows: chunks, sort: 1, pick });
+  return new Table({ id, title, note, columns: columnsFor(chunks), rows: chunks, sort: 1, pick, isWide: true });
 }
 
 function sumTable(id, title, label, sums, empty, pick) {
@@ -147,7 +148,7 @@ function vectorTable(vectors) {
     },
   ];
   const note = 'Fragmentation is the part of the free memory that is not in the largest free range.';
-  return new Table({ id: 'vectors-table', title: 'Pools and memory types', note, columns, rows: vectors, sort: 4 });
+  return new Table({ id: 'vectors-table', title: 'Pools and memory types', note, columns, rows: vectors, sort: 4, isWide: true });
 }
 
 function leakTable(leaks) {
@@ -162,5 +163,5 @@ function leakTable(leaks) {
   ];
   const sum = leaks.reduce((all, leak) => all + leak.size, 0);
   const note = `${count(leaks.length, 'allocation')} with ${exact(sum)} bytes ${leaks.length === 1 ? 'was' : 'were'} never given back.`;
-  return new Table({ id: 'leaks', title: 'Leaks', note, columns, rows: leaks, sort: 1 });
+  return new Table({ id: 'leaks', title: 'Leaks', note, columns, rows: leaks, sort: 1, isWide: true });
 }

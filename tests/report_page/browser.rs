@@ -1,0 +1,374 @@
+//! A headless Chromium, spoken to in the words of its DevTools.
+//!
+//! It is asked for `--remote-debugging-pipe`: messages are JSON with a zero byte behind each, on the descriptors 3 and 4 of the
+//! browser. A shell puts them there. So nothing is needed beyond the JSON that the library's own tests have: no socket, no free
+//! port to find, no crate of a protocol's thousand types.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Names the browser to test in.
+const VARIABLE: &str = "SUBLET_BROWSER";
+const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+/// Until an answer comes. Machines that test are busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Browsers that only look hold it together; one that measures time holds it alone.
+static QUIET: RwLock<()> = RwLock::new(());
+
+enum Turn {
+    Together { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
+
+/// One window with one page. It is closed with the value.
+pub(crate) struct Browser {
+    _turn: Turn,
+    child: Child,
+    to: ChildStdin,
+    from: Receiver<Value>,
+    last: u64,
+    session: Option<String>,
+    profile: PathBuf,
+    events: Vec<Value>,
+    /// Files that the test itself asked for.
+    opened: Vec<String>,
+}
+
+/// Where pages and pictures are left.
+pub(crate) fn folder() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report_page");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn browser() -> Option<String> {
+    let names = std::env::var(VARIABLE).ok().into_iter().chain(NAMES.iter().map(|name| (*name).to_owned()));
+    names.into_iter().find(|name| {
+        let mut version = Command::new(name);
+        version.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        version.status().is_ok_and(|status| status.success())
+    })
+}
+
+/// A browser; `None`, with a word about it, where there is none. Where the machine has to have one, that fails.
+pub(crate) fn start(test: &str) -> Option<Browser> {
+    start_with(test, || Turn::Together { _guard: QUIET.read().unwrap_or_else(PoisonError::into_inner) })
+}
+
+/// As [`start`], while no other browser of these tests runs.
+pub(crate) fn start_alone(test: &str) -> Option<Browser> {
+    start_with(test, || Turn::Alone { _guard: QUIET.write().unwrap_or_else(PoisonError::into_inner) })
+}
+
+fn start_with(test: &str, turn: impl FnOnce() -> Turn) -> Option<Browser> {
+    let Some(name) = browser() else {
+        let required = std::env::var_os("SUBLET_REQUIRE_VULKAN").is_some_and(|value| value == "1");
+        assert!(
+            !required,
+            "SUBLET_REQUIRE_VULKAN=1, and there is no browser: tried {VARIABLE} and {NAMES:?}"
+        );
+        println!("SKIPPED {test}: no browser; {VARIABLE} names one");
+        return None;
+    };
+    Some(Browser::start(&name, turn()))
+}
+
+impl Browser {
+    fn start(name: &str, turn: Turn) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let profile = std::env::temp_dir().join(format!("sublet-page-{}-{number}", std::process::id()));
+        let mut child = Command::new("sh")
+            .args(["-c", r#"exec "$@" 3<&0 4>&1 </dev/null 1>&2"#, "sh", name])
+            // The sandbox does not start for the superuser, as whom containers run tests. The page is our own.
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
+            .args(["--disable-extensions", "--disable-background-networking", "--disable-dev-shm-usage"])
+            .args([
+                "--remote-debugging-pipe",
+                &format!("--user-data-dir={}", profile.display()),
+                "about:blank",
+            ])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let to = child.stdin.take().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let (sender, from) = channel();
+        // Read by a thread, so that a browser that says nothing fails a test instead of holding it up for ever.
+        thread::spawn(move || {
+            let mut message = Vec::new();
+            while output.read_until(0, &mut message).is_ok_and(|length| length > 0) {
+                message.pop();
+                let Ok(value) = serde_json::from_slice(&message) else { break };
+                if sender.send(value).is_err() {
+                    break;
+                }
+                message.clear();
+            }
+        });
+        let mut browser =
+            Self { _turn: turn, child, to, from, last: 0, session: None, profile, events: Vec::new(), opened: Vec::new() };
+        browser.attach();
+        browser
+    }
+
+    fn attach(&mut self) {
+        let target = self.call("Target.createTarget", json!({ "url": "about:blank" }))["targetId"].clone();
+        let session = self.call("Target.attachToTarget", json!({ "targetId": target, "flatten": true }));
+        self.session = Some(session["sessionId"].as_str().unwrap().to_owned());
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            self.call(&format!("{domain}.enable"), json!({}));
+        }
+        self.resize(1400, 1000);
+    }
+
+    /// One command, and its answer. What else the browser says meanwhile is kept.
+    pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.last += 1;
+        let mut message = json!({ "id": self.last, "method": method, "params": parameters });
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        let mut text = message.to_string().into_bytes();
+        text.push(0);
+        self.to.write_all(&text).unwrap();
+        self.to.flush().unwrap();
+        loop {
+            let mut answer =
+                self.from.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{method}: {error}"));
+            if answer["id"] == self.last {
+                assert!(answer.get("error").is_none(), "{method}: {answer}");
+                return answer["result"].take();
+            }
+            self.events.push(answer);
+        }
+    }
+
+    /// Width and height of the window, in pixels.
+    pub(crate) fn resize(&mut self, width: u32, height: u32) {
+        let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", metrics);
+    }
+
+    /// Light or dark, as the system would say.
+    pub(crate) fn prefer(&mut self, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
+    }
+
+    /// Writes a page into a file, opens it from there, and waits until it is drawn.
+    pub(crate) fn open(&mut self, name: &str, html: &str) {
+        let path = folder().join(format!("{name}.html"));
+        fs::write(&path, html).unwrap();
+        let url = format!("file://{}", path.display());
+        self.opened.push(url.clone());
+        let answer = self.call("Page.navigate", json!({ "url": url }));
+        assert!(answer.get("errorText").is_none(), "{answer}");
+        self.wait_for(&format!(
+            "location.href === {} && document.documentElement?.dataset.state !== undefined",
+            json!(url)
+        ));
+        assert_eq!(self.eval("document.documentElement.dataset.state"), "ready");
+    }
+
+    /// The value of an expression in the page.
+    pub(crate) fn eval(&mut self, expression: &str) -> Value {
+        let mut answer =
+            self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }));
+        assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
+        answer["result"]["value"].take()
+    }
+
+    /// Until what was scrolled, typed or chosen is on the screen.
+    fn settle(&mut self) {
+        let frames = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))";
+        self.call("Runtime.evaluate", json!({ "expression": frames, "awaitPromise": true }));
+    }
+
+    /// Waits until a condition of the page holds.
+    pub(crate) fn wait_for(&mut self, condition: &str) {
+        let start = Instant::now();
+        while self.eval(condition) != true {
+            assert!(start.elapsed() < PATIENCE, "never came true: {condition}");
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The text of the first element that a selector finds, blanks at its ends removed.
+    pub(crate) fn text(&mut self, selector: &str) -> String {
+        let text = self.eval(&format!("document.querySelector({}).textContent.trim()", json!(selector)));
+        text.as_str().unwrap().to_owned()
+    }
+
+    /// The texts of all elements that a selector finds.
+    pub(crate) fn texts(&mut self, selector: &str) -> Vec<String> {
+        let texts = self.eval(&format!(
+            "[...document.querySelectorAll({})].map((element) => element.textContent.trim())",
+            json!(selector)
+        ));
+        serde_json::from_value(texts).unwrap()
+    }
+
+    /// Whether the reader can see it.
+    pub(crate) fn is_visible(&mut self, selector: &str) -> bool {
+        let expression = format!(
+            "(() => {{ const e = document.querySelector({}); return e !== null && e.getClientRects().length > 0; }})()",
+            json!(selector)
+        );
+        self.eval(&expression) == true
+    }
+
+    /// The middle of an element, scrolled into view: x and y in the window.
+    pub(crate) fn middle(&mut self, selector: &str) -> (f64, f64) {
+        let expression = format!(
+            "(() => {{ const e = document.querySelector({}); e.scrollIntoView({{ block: 'center' }}); \
+             const r = e.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2]; }})()",
+            json!(selector)
+        );
+        self.eval(&expression);
+        self.settle();
+        serde_json::from_value(self.eval(&expression)).unwrap()
+    }
+
+    /// Scrolls by some pixels.
+    pub(crate) fn scroll_by(&mut self, pixels: f64) {
+        self.eval(&format!("window.scrollBy(0, {pixels})"));
+        self.settle();
+    }
+
+    fn mouse(&mut self, kind: &str, (x, y): (f64, f64)) {
+        let button = if kind == "mouseMoved" { "none" } else { "left" };
+        let event = json!({ "type": kind, "x": x, "y": y, "button": button, "clickCount": 1 });
+        self.call("Input.dispatchMouseEvent", event);
+    }
+
+    pub(crate) fn point_at(&mut self, place: (f64, f64)) {
+        self.mouse("mouseMoved", place);
+    }
+
+    pub(crate) fn click_at(&mut self, place: (f64, f64)) {
+        for kind in ["mouseMoved", "mousePressed", "mouseReleased"] {
+            self.mouse(kind, place);
+        }
+    }
+
+    /// A click as a reader does it: with the mouse, on what is there.
+    pub(crate) fn click(&mut self, selector: &str) {
+        let place = self.middle(selector);
+        self.click_at(place);
+    }
+
+    /// One key, by its name in JavaScript.
+    pub(crate) fn press(&mut self, key: &str) {
+        let text = if key.chars().count() == 1 { key } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let text = if kind == "keyDown" { text } else { "" };
+            self.call("Input.dispatchKeyEvent", json!({ "type": kind, "key": key, "text": text }));
+        }
+    }
+
+    /// Replaces what is in the search box, by typing.
+    pub(crate) fn search(&mut self, query: &str) {
+        self.eval("document.getElementById('search').select()");
+        self.press_delete();
+        self.call("Input.insertText", json!({ "text": query }));
+        assert_eq!(self.eval("document.getElementById('search').value"), query);
+    }
+
+    fn press_delete(&mut self) {
+        for kind in ["rawKeyDown", "keyUp"] {
+            let event =
+                json!({ "type": kind, "key": "Delete", "code": "Delete", "windowsVirtualKeyCode": 46 });
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// A picture of the window, for people to look at.
+    pub(crate) fn picture(&mut self, name: &str) {
+        let answer = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let path = folder().join(format!("{name}.png"));
+        fs::write(&path, decode_base64(answer["data"].as_str().unwrap())).unwrap();
+        println!("picture: {}", path.display());
+    }
+
+    /// What the browser had to complain about: errors and warnings of the console, exceptions, refused content, and requests
+    /// for anything but the pages that the test opened. Each is said once.
+    pub(crate) fn complaints(&mut self) -> Vec<String> {
+        // An answer comes after all that was said before it.
+        self.call("Runtime.evaluate", json!({ "expression": "0" }));
+        let opened = self.opened.clone();
+        let is_own = |url: &str| url == "about:blank" || opened.iter().any(|page| url == page);
+        let events = std::mem::take(&mut self.events);
+        events
+            .iter()
+            .filter_map(|event| {
+                let parameters = &event["params"];
+                match event["method"].as_str()? {
+                    "Runtime.exceptionThrown" => {
+                        Some(format!("exception: {}", parameters["exceptionDetails"]))
+                    }
+                    "Runtime.consoleAPICalled" => {
+                        Some(format!("console.{}: {}", parameters["type"], parameters["args"]))
+                    }
+                    "Log.entryAdded" => Some(format!("log: {}", parameters["entry"])),
+                    "Network.requestWillBeSent" => {
+                        let url = parameters["request"]["url"].as_str().unwrap_or("?");
+                        (!is_own(url)).then(|| format!("request for {url}"))
+                    }
+                    "Inspector.targetCrashed" => Some("the page crashed".to_owned()),
+                    _ => None,
+                }
+            })
+            .collect()
+    }
+
+    /// To be called at the end of a test.
+    pub(crate) fn assert_silent(mut self) {
+        assert_eq!(self.complaints(), [""; 0]);
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Its helpers end with it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = fs::remove_dir_all(&self.profile);
+    }
+}
+
+fn decode_base64(text: &str) -> Vec<u8> {
+    let digit = |c: u8| match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let digits: Vec<u32> = text.bytes().filter(|&c| c != b'=').map(|c| u32::from(digit(c))).collect();
+    let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
+    for group in digits.chunks(4) {
+        let bits = group.iter().fold(0, |bits, digit| bits << 6 | digit) << (6 * (4 - group.len()));
+        bytes.extend(&bits.to_be_bytes()[1..group.len()]);
+    }
+    bytes
+}
+
+#[test]
+fn base64_is_read() {
+    for (text, bytes) in [("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9vYmFy", "foobar")] {
+        assert_eq!(decode_base64(text), bytes.as_bytes());
+    }
+}
