@@ -118,8 +118,17 @@ impl Browser {
                 message.clear();
             }
         });
-        let mut browser =
-            Self { _turn: turn, child, to, from, last: 0, session: None, profile, events: Vec::new(), opened: Vec::new() };
+        let mut browser = Self {
+            _turn: turn,
+            child,
+            to,
+            from,
+            last: 0,
+            session: None,
+            profile,
+            events: Vec::new(),
+            opened: Vec::new(),
+        };
         browser.attach();
         browser
     }

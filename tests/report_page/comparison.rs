@@ -116,16 +116,16 @@ fn the_map_before_can_be_looked_at() {
 }
 
 #[test]
-fn of_two_runs_only_the_sums_are_compared() {
-    let mut browser = browser_or_return!("of_two_runs_only_the_sums_are_compared");
+fn of_two_runs_allocations_are_recognised_by_their_places() {
+    let mut browser = browser_or_return!("of_two_runs_allocations_are_recognised_by_their_places");
     let before = Program::in_use().snapshot();
     let mut program = Program::in_use();
     program.named(3 << 20, "castle");
     let mut now = program.snapshot();
     now.run = Some("another".into());
     browser.open("two-runs", &Page::new(&now).before(&before).to_html());
-    assert!(browser.is_visible("#changed-names"));
-    assert!(!browser.is_visible("#added") && !browser.is_visible("#gone"), "ids of two runs mean nothing");
     assert_eq!(values(&mut browser, "changed-names").len(), 1);
+    assert_eq!((sizes(&mut browser, "added"), sizes(&mut browser, "gone")), (vec![3 << 20], Vec::new()));
+    assert!(browser.text("#added .aside").contains("a guess"));
     browser.assert_silent();
 }

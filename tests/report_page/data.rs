@@ -43,7 +43,14 @@ impl Program {
         };
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
         let random = fastrand::Rng::with_seed(20);
-        Self { allocator: Some(allocator), _gpu: gpu, buffers: Vec::new(), images: Vec::new(), pool: None, random }
+        Self {
+            allocator: Some(allocator),
+            _gpu: gpu,
+            buffers: Vec::new(),
+            images: Vec::new(),
+            pool: None,
+            random,
+        }
     }
 
     /// As one that has run for a while: buffers and images of all kinds, some freed again, some dedicated, and a pool.

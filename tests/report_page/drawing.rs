@@ -22,7 +22,8 @@ struct Drawn {
 
 /// The block with the most chunks, and with blocks over the full width, where it is drawn: then each block has a row to itself.
 fn fullest<'a>(browser: &mut Browser, snapshot: &'a Snapshot) -> (Drawn, &'a Vector, &'a Block) {
-    let shown = snapshot.vectors.iter().filter(|vector| !vector.blocks.is_empty() || !vector.dedicated.is_empty());
+    let shown =
+        snapshot.vectors.iter().filter(|vector| !vector.blocks.is_empty() || !vector.dedicated.is_empty());
     let blocks = (1..).zip(shown).flat_map(|(nth, vector)| {
         vector.blocks.iter().enumerate().map(move |(at, block)| (nth, vector, at, block))
     });

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sublet::DetailedStatistics;
-use sublet::report::{Page, Snapshot};
+use sublet::report::{Fragmentation, Page, Snapshot};
 
 use crate::browser::Browser;
 use crate::data::{Program, grouped};
@@ -52,7 +52,13 @@ fn the_sums_are_those_of_the_snapshot() {
     assert_eq!(browser.text("#figure-allocations .value"), sums.allocation_count.to_string());
     assert_eq!(browser.text("#figure-blocks .value"), sums.block_count.to_string());
     let ranges = format!("{} free ranges", all.unused_range_count);
-    assert_eq!(browser.text("#figure-fragmentation .detail"), ranges);
+    assert_eq!(browser.text("#figure-scatter .detail"), ranges);
+    let figures = snapshot.figures().total;
+    let scatter = 100.0 * figures.scatter();
+    assert!(scatter > 1.0 && scatter < 99.0);
+    assert_eq!(browser.text("#figure-scatter .value"), format!("{scatter:.1} %"));
+    let removable = format!("could free, in {} block", figures.removable_blocks);
+    assert!(browser.text("#figure-removable .detail").starts_with(&removable), "{removable}");
     assert_eq!(browser.text("h1"), "sums");
     assert_eq!(browser.text("#device"), snapshot.device.name.as_deref().unwrap());
     browser.picture("sums");
@@ -124,17 +130,17 @@ fn every_pool_and_memory_type_has_a_row_with_its_sums() {
         }
         row.push(all.unused_range_count.to_string());
         row.push(if all.unused_range_count == 0 { 0 } else { all.unused_range_size_max }.to_string());
-        let fragmentation =
-            if free(&all) == 0 { 0.0 } else { 1.0 - ratio(all.unused_range_size_max, free(&all)) };
-        expected.insert(place, (row, fragmentation));
+        let figures = Fragmentation::of(vector);
+        expected.insert(place, (row, figures));
     }
     assert_eq!(rows.len(), expected.len());
     assert!(rows.len() >= 3, "{rows:?}");
     for row in rows {
-        let (sums, fragmentation) = &expected[&row[0]];
+        let (sums, figures) = &expected[&row[0]];
         assert_eq!(&row[1..9], &sums[..], "{}", row[0]);
-        let shown: f64 = row[9].parse().unwrap();
-        assert!((shown - fragmentation).abs() < 1e-9, "{}: {shown}, not {fragmentation}", row[0]);
+        let scatter: f64 = row[9].parse().unwrap();
+        assert!((scatter - figures.scatter()).abs() < 1e-9, "{}: {scatter}", row[0]);
+        assert_eq!(row[10..], [figures.empty_bytes.to_string(), figures.removable_bytes.to_string()]);
     }
     // Each has its blocks drawn, under its name, flags and algorithm.
     assert_eq!(browser.texts(".vector h3").len(), expected.len());

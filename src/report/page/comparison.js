@@ -1,16 +1,9 @@
 // Two snapshots compared: what is new, what is gone, and where the sums went.
 
-// Marks the chunks that the other snapshot lacks. An allocation is the same if its id is, within one run of a program.
-function markDifferences(before, now) {
-  if (!haveSameIds(before, now)) return;
-  const idsOf = (model) => new Set(model.allocations.map((chunk) => chunk.allocation.id));
-  const [idsBefore, idsNow] = [idsOf(before), idsOf(now)];
-  for (const chunk of now.allocations) chunk.isOnlyHere = !idsBefore.has(chunk.allocation.id);
-  for (const chunk of before.allocations) chunk.isOnlyHere = !idsNow.has(chunk.allocation.id);
-}
-
-function haveSameIds(before, now) {
-  return Boolean(now.raw.run) && before.raw.run === now.raw.run;
+// Marks the chunks that the other snapshot lacks. `differences` has their places among all allocations.
+function markDifferences(before, now, differences) {
+  for (const at of differences.new) now.allocations[at].isOnlyHere = true;
+  for (const at of differences.gone) before.allocations[at].isOnlyHere = true;
 }
 
 // Sums of both by one key, where they differ.
@@ -67,7 +60,7 @@ function vectorsOfBoth(before, now) {
 }
 
 // `pick(chunk, which)`: chooses a chunk of the snapshot 'before' or 'now'.
-function showComparison(before, now, pick) {
+function showComparison(before, now, matching, pick) {
   const bars = byId('comparison-bars');
   const pairs = vectorsOfBoth(before, now);
   const all = { label: 'All memory', before: before.total, now: now.total };
@@ -80,14 +73,12 @@ function showComparison(before, now, pick) {
   const added = now.allocations.filter((chunk) => chunk.isOnlyHere);
   const gone = before.allocations.filter((chunk) => chunk.isOnlyHere);
   const sum = (chunks) => exact(chunks.reduce((bytesOfAll, chunk) => bytesOfAll + chunk.size, 0));
-  const tables = [
+  const guess = matching === 'ids' ? '' : ' Recognised by place, size, kind and name, because the snapshots are not of one run: a guess.';
+  byId('comparison-tables').append(...[
     changeTable('changed-names', 'By name', 'Name', changesBy(before, now, (chunk) => chunk.name || null), 'unnamed'),
     changeTable('changed-vectors', 'By pool and memory type', 'Vector', changesBy(before, now, (chunk) => chunk.strip.vector.place), ''),
-  ];
-  if (haveSameIds(before, now)) tables.push(
-    chunkTable('added', 'New', added, (chunk) => pick(chunk, 'now'), `${count(added.length, 'allocation')} with ${sum(added)} bytes, not there before.`),
-    chunkTable('gone', 'Gone', gone, (chunk) => pick(chunk, 'before'), `${count(gone.length, 'allocation')} with ${sum(gone)} bytes, no longer there.`),
-  );
-  byId('comparison-tables').append(...tables.map((table) => table.element));
+    chunkTable('added', 'New', added, (chunk) => pick(chunk, 'now'), `${count(added.length, 'allocation')} with ${sum(added)} bytes, not there before.${guess}`),
+    chunkTable('gone', 'Gone', gone, (chunk) => pick(chunk, 'before'), `${count(gone.length, 'allocation')} with ${sum(gone)} bytes, no longer there.${guess}`),
+  ].map((table) => table.element));
   byId('comparison').hidden = false;
 }

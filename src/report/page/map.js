@@ -231,5 +231,5 @@ function vectorHeading(vector) {
     make('span', { class: 'sums' },
       make('b', {}, bytes(sums.used)), ` of ${bytes(sums.reserved)}`,
       `  ·  ${count(sums.blocks - sums.dedicated, 'block')}${sums.dedicated ? `, ${exact(sums.dedicated)} dedicated` : ''}`,
-      `  ·  fragmentation ${percent(sums.fragmentation)}`));
+      sums.free > 0 ? `  ·  ${percent(vector.figures.scatter)} scattered` : null));
 }

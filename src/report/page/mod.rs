@@ -8,9 +8,11 @@
 #[cfg(not(loom))]
 mod tests;
 
+use std::ptr;
+
 use serde::Serialize;
 
-use super::Snapshot;
+use super::{Comparison, Figures, Located, Matching, Snapshot};
 use crate::allocation::Leak;
 
 const TEMPLATE: &str = include_str!("page.html");
@@ -76,7 +78,7 @@ impl<'a> Page<'a> {
     }
 
     /// Compares with a snapshot that was taken before: bars of both, tables of what is new, gone and grown, and the earlier map to
-    /// switch to. Of two snapshots with different [runs](Snapshot::run) only sums are compared.
+    /// switch to. How allocations are recognised is [`Comparison`]'s to say.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -151,6 +153,9 @@ impl<'a> Page<'a> {
             now: self.now,
             before: self.before,
             leaks: self.leaks.iter().map(LeakData::new).collect(),
+            figures: self.now.figures(),
+            figures_before: self.before.map(Snapshot::figures),
+            comparison: self.before.map(|before| Differences::new(before, self.now)),
         };
         // Text takes everything, and no map here has keys that are no text. Without `<` nothing in the data can end the element that it
         // is in; a JSON string may have the escape anywhere, and outside of strings JSON has no `<`.
@@ -175,6 +180,32 @@ struct Data<'a> {
     now: &'a Snapshot,
     before: Option<&'a Snapshot>,
     leaks: Vec<LeakData<'a>>,
+    figures: Figures,
+    figures_before: Option<Figures>,
+    comparison: Option<Differences>,
+}
+
+/// Which allocations one snapshot has alone: their places in the order of [`Snapshot::allocations`], in which the script has them.
+#[derive(Serialize)]
+struct Differences {
+    matching: Matching,
+    new: Vec<usize>,
+    gone: Vec<usize>,
+}
+
+impl Differences {
+    fn new(before: &Snapshot, now: &Snapshot) -> Self {
+        let Comparison { matching, new, gone, .. } = Comparison::new(before, now);
+        Self { matching, new: places(now, &new), gone: places(before, &gone) }
+    }
+}
+
+/// Where some allocations of a snapshot come in the order of all. They are in that order themselves.
+fn places(snapshot: &Snapshot, some: &[Located<'_>]) -> Vec<usize> {
+    let mut some = some.iter().peekable();
+    // The same entry, not an equal one: without ids, two may be equal.
+    let mut is_next = |all: &Located<'_>| some.next_if(|it| ptr::eq(it.entry, all.entry)).is_some();
+    snapshot.allocations().enumerate().filter(|(_, found)| is_next(found)).map(|(at, _)| at).collect()
 }
 
 /// A leak in the words that a snapshot has for the same things.

@@ -35,11 +35,6 @@ class Sums {
     for (const key of ['reserved', 'used', 'free', 'freeRanges', 'allocations', 'blocks', 'dedicated']) this[key] += other[key];
     this.largestFree = Math.max(this.largestFree, other.largestFree);
   }
-
-  // 0: all that is free is one range. Near 1: the largest range is a small part of it.
-  get fragmentation() {
-    return this.free === 0 ? 0 : 1 - this.largestFree / this.free;
-  }
 }
 
 class Chunk {
@@ -93,7 +88,9 @@ class Strip {
 }
 
 class Vector {
-  constructor(raw, types) {
+  // `figures`: how scattered its free memory is, as the library has counted it.
+  constructor(raw, types, figures) {
+    this.figures = figures;
     this.memoryType = raw.memory_type;
     this.heap = raw.heap;
     this.pool = raw.pool;
@@ -130,9 +127,9 @@ class Vector {
 }
 
 class Model {
-  constructor(raw) {
-    this.raw = raw;
-    this.vectors = raw.vectors.map((vector) => new Vector(vector, raw.types));
+  constructor(raw, figures) {
+    this.figures = figures.total;
+    this.vectors = raw.vectors.map((vector, at) => new Vector(vector, raw.types, figures.vectors[at]));
     this.chunks = [];
     for (const vector of this.vectors) {
       for (const strip of vector.strips) {

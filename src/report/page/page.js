@@ -12,7 +12,7 @@ function figure(id, label, value, detail, change) {
 }
 
 function showSummary(model, before) {
-  const { total } = model;
+  const { total, figures } = model;
   const past = before ? before.total : null;
   const since = (key) => (past ? `before: ${bytes(past[key])} (${signedBytes(total[key] - past[key])})` : null);
   const sinceCount = (key) => (past ? `before: ${exact(past[key])}` : null);
@@ -23,8 +23,10 @@ function showSummary(model, before) {
     figure('figure-largest-free', 'Largest free range', bytes(total.largestFree), `${exact(total.largestFree)} bytes`, since('largestFree')),
     figure('figure-allocations', 'Allocations', exact(total.allocations), `${exact(total.dedicated)} dedicated`, sinceCount('allocations')),
     figure('figure-blocks', 'Blocks', exact(total.blocks), 'VkDeviceMemory objects', sinceCount('blocks')),
-    figure('figure-fragmentation', 'Fragmentation', percent(total.fragmentation), `${count(total.freeRanges, 'free range')}`,
-      past ? `before: ${percent(past.fragmentation)}` : null));
+    figure('figure-scatter', 'Free memory scattered', percent(figures.scatter), `${count(total.freeRanges, 'free range')}`,
+      before ? `before: ${percent(before.figures.scatter)}` : null),
+    figure('figure-removable', 'Defragmentation', bytes(figures.removable_bytes), `could free, in ${count(figures.removable_blocks, 'block')}`,
+      before ? `before: ${bytes(before.figures.removable_bytes)}` : null));
 }
 
 function showHeap(heap) {
@@ -88,8 +90,8 @@ function fail(message) {
 class Page {
   constructor(data) {
     this.data = data;
-    this.models = { now: new Model(data.now), before: data.before ? new Model(data.before) : null };
-    if (this.models.before) markDifferences(this.models.before, this.models.now);
+    this.models = { now: new Model(data.now, data.figures), before: data.before ? new Model(data.before, data.figures_before) : null };
+    if (this.models.before) markDifferences(this.models.before, this.models.now, data.comparison);
     this.palette = new Palette();
     this.tooltip = new Tooltip(byId('tooltip'));
     const events = {
@@ -133,7 +135,7 @@ class Page {
     if (before) {
       byId('compared').textContent = `compared with ${printable(data.before.title || 'an earlier snapshot')}, ${deviceLine(data.before.device)}`;
       for (const id of ['compared', 'snapshot-switch', 'help-compared']) byId(id).hidden = false;
-      showComparison(before, now, (chunk, which) => this.pickFrom(chunk, which));
+      showComparison(before, now, data.comparison.matching, (chunk, which) => this.pickFrom(chunk, which));
     }
     this.showTables();
     this.listen();

@@ -141,13 +141,16 @@ function vectorTable(vectors) {
     numberColumn('Free ranges', (vector) => vector.sums.freeRanges),
     bytesColumn('Largest free', (vector) => vector.sums.largestFree),
     {
-      label: 'Fragmentation',
+      label: 'Scattered',
       isNumber: true,
-      value: (vector) => vector.sums.fragmentation,
-      show: (vector) => percent(vector.sums.fragmentation),
+      value: (vector) => vector.figures.scatter,
+      show: (vector) => percent(vector.figures.scatter),
     },
+    bytesColumn('Empty blocks', (vector) => vector.figures.empty_bytes),
+    bytesColumn('Defragmentation', (vector) => vector.figures.removable_bytes),
   ];
-  const note = 'Fragmentation is the part of the free memory that is not in the largest free range.';
+  const note = 'Scattered is the share of the free memory that is not in the largest free range. Trimming gives empty blocks back; what '
+    + 'defragmentation could free is an estimate.';
   return new Table({ id: 'vectors-table', title: 'Pools and memory types', note, columns, rows: vectors, sort: 4, isWide: true });
 }
 
