@@ -60,7 +60,11 @@ fn the_sums_are_those_of_the_snapshot() {
     let removable = format!("could free, in {} block", figures.removable_blocks);
     assert!(browser.text("#figure-removable .detail").starts_with(&removable), "{removable}");
     assert_eq!(browser.text("h1"), "sums");
-    assert_eq!(browser.text("#device"), snapshot.device.name.as_deref().unwrap());
+    let device = &snapshot.device;
+    assert_eq!(device.kind.as_deref(), Some("DISCRETE_GPU"));
+    for fact in [device.name.as_deref().unwrap(), "discrete GPU", device.api_version.as_deref().unwrap()] {
+        assert!(browser.text("#device").contains(fact), "{fact}");
+    }
     browser.picture("sums");
     browser.assert_silent();
 }

@@ -41,7 +41,7 @@ fn names_are_shown_as_text_whatever_they_look_like() {
 
     assert_eq!(browser.eval("document.title"), title);
     assert_eq!(browser.text("h1"), title);
-    assert_eq!(browser.text("#device"), "<b>GPU</b>");
+    assert!(browser.text("#device").starts_with("<b>GPU</b>"));
     browser.click("input[name=colour][value=name] + span");
     for table in ["largest", "by-name", "leaks"] {
         crate::figures::show_all(&mut browser, table);

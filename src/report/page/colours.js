@@ -9,7 +9,7 @@ const KINDS = {
 };
 const NAME_COLOURS = 16;
 // Each of them as it is, lighter, and darker: what is mixed in, and how much of it.
-const SHADES = [[0, 0], [255, 0.42], [0, 0.34]];
+const SHADES = [[0, 0], [255, 0.42], [0, 0.27]];
 
 // FNV-1a: a name has the same colour in every page, whatever else is in it.
 function hashOf(text) {

@@ -14,19 +14,19 @@ function figure(id, label, value, detail, change) {
 function showSummary(model, before) {
   const { total, figures } = model;
   const past = before ? before.total : null;
-  const since = (key) => (past ? `before: ${bytes(past[key])} (${signedBytes(total[key] - past[key])})` : null);
-  const sinceCount = (key) => (past ? `before: ${exact(past[key])}` : null);
+  const since = (key) => (past ? `was ${bytes(past[key])} (${signedBytes(total[key] - past[key])})` : null);
+  const sinceCount = (key) => (past ? `was ${exact(past[key])}` : null);
   byId('summary').append(
     figure('figure-reserved', 'Reserved', bytes(total.reserved), `${exact(total.reserved)} bytes`, since('reserved')),
     figure('figure-used', 'Used', bytes(total.used), `${exact(total.used)} bytes`, since('used')),
     figure('figure-free', 'Free', bytes(total.free), `${exact(total.free)} bytes`, since('free')),
     figure('figure-largest-free', 'Largest free range', bytes(total.largestFree), `${exact(total.largestFree)} bytes`, since('largestFree')),
     figure('figure-allocations', 'Allocations', exact(total.allocations), `${exact(total.dedicated)} dedicated`, sinceCount('allocations')),
-    figure('figure-blocks', 'Blocks', exact(total.blocks), 'VkDeviceMemory objects', sinceCount('blocks')),
+    figure('figure-blocks', 'Blocks', exact(total.blocks), 'of VkDeviceMemory', sinceCount('blocks')),
     figure('figure-scatter', 'Free memory scattered', percent(figures.scatter), `${count(total.freeRanges, 'free range')}`,
-      before ? `before: ${percent(before.figures.scatter)}` : null),
+      before ? `was ${percent(before.figures.scatter)}` : null),
     figure('figure-removable', 'Defragmentation', bytes(figures.removable_bytes), `could free, in ${count(figures.removable_blocks, 'block')}`,
-      before ? `before: ${bytes(before.figures.removable_bytes)}` : null));
+      before ? `was ${bytes(before.figures.removable_bytes)}` : null));
 }
 
 function showHeap(heap) {
@@ -47,8 +47,8 @@ function showHeap(heap) {
       isOver ? make('span', { class: 'warning' }, 'over budget') : null),
     make('div', { class: 'gauge' }, part('usage', heap.usage), part('reserved', sums.reserved), part('used', sums.used), mark),
     make('div', { class: 'terms' },
-      term('size', 'size', heap.size), term('budget', 'budget', heap.budget), term('usage', 'in use by the process', heap.usage),
-      term('reserved', 'own blocks', sums.reserved), term('used', 'used', sums.used)));
+      term('size', 'size', heap.size), term('budget', 'budget', heap.budget), term('usage', 'process', heap.usage),
+      term('reserved', 'blocks', sums.reserved), term('used', 'used', sums.used)));
 }
 
 // The query that finds what is in one place.
@@ -304,7 +304,10 @@ class Page {
 }
 
 function deviceLine(device) {
-  return device && device.name ? printable(device.name) : 'device not known';
+  // "DISCRETE_GPU" is read as "discrete GPU".
+  const kind = device.kind ? device.kind.toLowerCase().replace(/_/g, ' ').replace(/[cg]pu/, (unit) => unit.toUpperCase()) : null;
+  const facts = [device.name, kind, device.api_version ? `Vulkan ${device.api_version}` : null].filter(Boolean);
+  return facts.length > 0 ? facts.map(printable).join('  ·  ') : 'device not known';
 }
 
 function run() {

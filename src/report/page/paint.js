@@ -3,8 +3,9 @@
 const LABEL_FONT = '11px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif';
 // Narrower chunks have no gap to the next one: the gaps would be all there is to see.
 const GAP_FROM = 3;
-// Narrower ones have no name inside.
+// Narrower or lower ones have no name inside.
 const LABEL_FROM = 46;
+const LABEL_HEIGHT_FROM = 20;
 const FADED = 0.13;
 
 // A canvas of `width` by `height` CSS pixels, sharp on every display.
@@ -53,7 +54,7 @@ function fitted(context, text, room) {
 }
 
 // Paints the bytes `from..to` of a strip into the rectangle x, y, width, height.
-// `look`: palette, colour ('kind' or 'name'), isSearching, compares, selected, labels.
+// `look`: palette, colour ('kind' or 'name'), isSearching, compares, selected.
 function paintStrip(context, strip, from, to, x, y, width, height, look) {
   const { palette } = look;
   const scale = width / (to - from);
@@ -90,7 +91,7 @@ function paintStrip(context, strip, from, to, x, y, width, height, look) {
     context.fillRect(left, y, shown >= GAP_FROM ? shown - 1 : shown, height);
     if (isFaded) context.globalAlpha = 1;
     if (look.compares && chunk.isOnlyHere && !isFaded) marks.push([left, room]);
-    if (room >= LABEL_FROM && !isFaded) labels.push([left, room, chunk, fill]);
+    if (room >= LABEL_FROM && height >= LABEL_HEIGHT_FROM && !isFaded) labels.push([left, room, chunk, fill]);
   }
 
   context.strokeStyle = palette.mark;

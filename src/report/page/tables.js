@@ -84,7 +84,7 @@ class Table {
     this.body.append(...rows.map((row) => this.drawRow(row)));
     const hidden = this.sorted.length - rows.length;
     this.more.hidden = hidden <= 0;
-    this.more.textContent = `Show ${exact(Math.min(hidden, MORE_ROWS))} more of ${exact(hidden)}`;
+    this.more.textContent = hidden > MORE_ROWS ? `Show ${MORE_ROWS} more of ${exact(hidden)}` : `Show ${hidden} more`;
     this.note.textContent = this.sorted.length === 0 ? 'None.' : '';
     this.note.hidden = this.sorted.length !== 0;
   }
