@@ -5,12 +5,11 @@
 //! port to find, no crate of a protocol's thousand types.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::process::{ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,23 +21,21 @@ const NAMES: &[&str] = &["chromium", "chromium-browser", "google-chrome", "googl
 /// Until an answer comes. Machines that test are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Browsers that only look hold it together; one that measures time holds it alone.
-static QUIET: RwLock<()> = RwLock::new(());
+/// The one browser of these tests. To start it takes longer than most of them.
+static SHARED: Mutex<Option<Pipe>> = Mutex::new(None);
 
-enum Turn {
-    Together { _guard: RwLockReadGuard<'static, ()> },
-    Alone { _guard: RwLockWriteGuard<'static, ()> },
-}
-
-/// One window with one page. It is closed with the value.
-pub(crate) struct Browser {
-    _turn: Turn,
-    child: Child,
+/// A running browser. It ends when this process does, because its pipe does then, and its shell tidies up behind it.
+struct Pipe {
     to: ChildStdin,
     from: Receiver<Value>,
     last: u64,
+}
+
+/// One window with one page, closed with the value. There is one at a time, so that nothing slows down what a page measures.
+pub(crate) struct Browser {
+    pipe: MutexGuard<'static, Option<Pipe>>,
+    target: Value,
     session: Option<String>,
-    profile: PathBuf,
     events: Vec<Value>,
     /// Files that the test itself asked for.
     opened: Vec<String>,
@@ -60,36 +57,34 @@ fn browser() -> Option<String> {
     })
 }
 
-/// A browser; `None`, with a word about it, where there is none. Where the machine has to have one, that fails.
+/// A window; `None`, with a word about it, where there is no browser. Where the machine has to have one, that fails.
 pub(crate) fn start(test: &str) -> Option<Browser> {
-    start_with(test, || Turn::Together { _guard: QUIET.read().unwrap_or_else(PoisonError::into_inner) })
+    // A test that failed leaves at most answers that nobody waits for.
+    let mut pipe = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+    if pipe.is_none() {
+        let Some(name) = browser() else {
+            let required = std::env::var_os("SUBLET_REQUIRE_VULKAN").is_some_and(|value| value == "1");
+            assert!(
+                !required,
+                "SUBLET_REQUIRE_VULKAN=1, and there is no browser: tried {VARIABLE} and {NAMES:?}"
+            );
+            println!("SKIPPED {test}: no browser; {VARIABLE} names one");
+            return None;
+        };
+        *pipe = Some(Pipe::start(&name));
+    }
+    let mut browser =
+        Browser { pipe, target: Value::Null, session: None, events: Vec::new(), opened: Vec::new() };
+    browser.attach();
+    Some(browser)
 }
 
-/// As [`start`], while no other browser of these tests runs.
-pub(crate) fn start_alone(test: &str) -> Option<Browser> {
-    start_with(test, || Turn::Alone { _guard: QUIET.write().unwrap_or_else(PoisonError::into_inner) })
-}
-
-fn start_with(test: &str, turn: impl FnOnce() -> Turn) -> Option<Browser> {
-    let Some(name) = browser() else {
-        let required = std::env::var_os("SUBLET_REQUIRE_VULKAN").is_some_and(|value| value == "1");
-        assert!(
-            !required,
-            "SUBLET_REQUIRE_VULKAN=1, and there is no browser: tried {VARIABLE} and {NAMES:?}"
-        );
-        println!("SKIPPED {test}: no browser; {VARIABLE} names one");
-        return None;
-    };
-    Some(Browser::start(&name, turn()))
-}
-
-impl Browser {
-    fn start(name: &str, turn: Turn) -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let profile = std::env::temp_dir().join(format!("sublet-page-{}-{number}", std::process::id()));
+impl Pipe {
+    fn start(name: &str) -> Self {
+        let profile = std::env::temp_dir().join(format!("sublet-page-{}", std::process::id()));
         let mut child = Command::new("sh")
-            .args(["-c", r#"exec "$@" 3<&0 4>&1 </dev/null 1>&2"#, "sh", name])
+            .args(["-c", r#"profile=$1; shift; "$@" 3<&0 4>&1 </dev/null 1>&2; rm -rf "$profile""#, "sh"])
+            .args([profile.as_os_str(), name.as_ref()])
             // The sandbox does not start for the superuser, as whom containers run tests. The page is our own.
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run"])
             .args(["--disable-extensions", "--disable-background-networking", "--disable-dev-shm-usage"])
@@ -118,24 +113,26 @@ impl Browser {
                 message.clear();
             }
         });
-        let mut browser = Self {
-            _turn: turn,
-            child,
-            to,
-            from,
-            last: 0,
-            session: None,
-            profile,
-            events: Vec::new(),
-            opened: Vec::new(),
-        };
-        browser.attach();
-        browser
+        Self { to, from, last: 0 }
     }
 
+    fn send(&mut self, method: &str, parameters: Value, session: Option<&str>) -> io::Result<()> {
+        self.last += 1;
+        let mut message = json!({ "id": self.last, "method": method, "params": parameters });
+        if let Some(session) = session {
+            message["sessionId"] = json!(session);
+        }
+        let mut text = message.to_string().into_bytes();
+        text.push(0);
+        self.to.write_all(&text)?;
+        self.to.flush()
+    }
+}
+
+impl Browser {
     fn attach(&mut self) {
-        let target = self.call("Target.createTarget", json!({ "url": "about:blank" }))["targetId"].clone();
-        let session = self.call("Target.attachToTarget", json!({ "targetId": target, "flatten": true }));
+        self.target = self.call("Target.createTarget", json!({ "url": "about:blank" }))["targetId"].take();
+        let session = self.call("Target.attachToTarget", json!({ "targetId": self.target, "flatten": true }));
         self.session = Some(session["sessionId"].as_str().unwrap().to_owned());
         for domain in ["Page", "Runtime", "Log", "Network"] {
             self.call(&format!("{domain}.enable"), json!({}));
@@ -143,25 +140,21 @@ impl Browser {
         self.resize(1400, 1000);
     }
 
-    /// One command, and its answer. What else the browser says meanwhile is kept.
+    /// One command, and its answer. What else the page says meanwhile is kept.
     pub(crate) fn call(&mut self, method: &str, parameters: Value) -> Value {
-        self.last += 1;
-        let mut message = json!({ "id": self.last, "method": method, "params": parameters });
-        if let Some(session) = &self.session {
-            message["sessionId"] = json!(session);
-        }
-        let mut text = message.to_string().into_bytes();
-        text.push(0);
-        self.to.write_all(&text).unwrap();
-        self.to.flush().unwrap();
+        let pipe = self.pipe.as_mut().unwrap();
+        pipe.send(method, parameters, self.session.as_deref()).unwrap();
         loop {
             let mut answer =
-                self.from.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{method}: {error}"));
-            if answer["id"] == self.last {
+                pipe.from.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{method}: {error}"));
+            if answer["id"] == pipe.last {
                 assert!(answer.get("error").is_none(), "{method}: {answer}");
                 return answer["result"].take();
             }
-            self.events.push(answer);
+            // Another test's page may still have had something to say.
+            if self.session.is_some() && answer["sessionId"].as_str() == self.session.as_deref() {
+                self.events.push(answer);
+            }
         }
     }
 
@@ -351,10 +344,10 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its helpers end with it.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.profile);
+        if let Some(pipe) = self.pipe.as_mut() {
+            // The next test does not wait for it, and one that fails has said why already.
+            let _ = pipe.send("Target.closeTarget", json!({ "targetId": self.target }), None);
+        }
     }
 }
 

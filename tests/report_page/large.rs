@@ -2,7 +2,7 @@
 
 use sublet::report::{Snapshot, Vector};
 
-use crate::browser::{self, Browser};
+use crate::browser::Browser;
 use crate::data::Program;
 use crate::{browser_or_return, open};
 
@@ -22,8 +22,7 @@ fn many(count: u64) -> Program {
 
 #[test]
 fn ten_thousand_allocations_are_drawn_in_less_than_two_seconds() {
-    let test = "ten_thousand_allocations_are_drawn_in_less_than_two_seconds";
-    let Some(mut browser) = browser::start_alone(test) else { return };
+    let mut browser = browser_or_return!("ten_thousand_allocations_are_drawn_in_less_than_two_seconds");
     let mut program = many(11_500);
     for at in (0..10_500).rev().step_by(7) {
         program.free_buffer(at);
