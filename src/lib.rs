@@ -79,6 +79,8 @@ mod error;
 pub mod guide;
 mod memory_type;
 pub mod metadata;
+#[cfg(all(feature = "report", feature = "trace"))]
+mod perfetto;
 mod pool;
 #[cfg(feature = "trace")]
 mod record;

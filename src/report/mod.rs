@@ -23,6 +23,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(feature = "report")]
+pub(crate) mod chrome;
+#[cfg(feature = "report")]
 mod comparison;
 #[cfg(feature = "report")]
 mod figures;
@@ -30,11 +32,17 @@ mod flags;
 #[cfg(feature = "report")]
 mod page;
 #[cfg(feature = "report")]
+mod perfetto;
+#[cfg(feature = "report")]
 mod snapshot;
 mod stats_string;
+#[cfg(feature = "report")]
+mod svg;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
+#[cfg(feature = "report")]
+pub(crate) mod words;
 mod writer;
 
 #[cfg(feature = "report")]
@@ -44,7 +52,11 @@ pub use figures::{Figures, Fragmentation, Group, suspected_leaks};
 #[cfg(feature = "report")]
 pub use page::Page;
 #[cfg(feature = "report")]
+pub use perfetto::perfetto;
+#[cfg(feature = "report")]
 pub use snapshot::{
     Block, Chunk, Dedicated, Device, Entry, Heap, Located, MemoryType, Place, ReadSnapshotError, Snapshot,
     SnapshotFault, Vector,
 };
+#[cfg(feature = "report")]
+pub use svg::svg;

@@ -10,5 +10,7 @@ mod compared;
 mod damaged;
 mod figures;
 mod kit;
+mod pictures;
 mod saved;
+mod timelines;
 mod vma;

@@ -1,0 +1,128 @@
+//! Writes the Trace Event Format, as JSON: what Chrome's `about:tracing` and Perfetto read.
+//!
+//! Source: "Trace Event Format", Google, with the letters for phases, and the members that each has.
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+use serde::ser::Serializer;
+
+/// A time, in the format's microseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Time {
+    Micros(u64),
+    Nanos(u64),
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::Micros(micros) => to.serialize_u64(micros),
+            // Of up to 2^53 nanoseconds, which is 104 days, every one is written exactly.
+            Self::Nanos(nanos) => to.serialize_f64(super::figures::float(nanos) / 1000.0),
+        }
+    }
+}
+
+/// One event. Members that an event of its phase has not are `None`.
+#[derive(Serialize)]
+pub(crate) struct Event<'a, A> {
+    /// The phase: X a slice with its end, C a counter, b and e the ends of an asynchronous slice, i an instant, M a name for
+    /// something.
+    pub(crate) ph: char,
+    pub(crate) name: &'a str,
+    pub(crate) cat: &'static str,
+    pub(crate) ts: Time,
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) dur: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
+    /// Of an instant: g for everything, p for the process, t for the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) s: Option<char>,
+    pub(crate) args: A,
+}
+
+/// For events that have nothing more to say.
+#[derive(Serialize)]
+pub(crate) struct Nothing {}
+
+/// The file so far.
+pub(crate) struct Events {
+    text: String,
+    is_empty: bool,
+}
+
+impl Events {
+    pub(crate) fn new() -> Self {
+        Self { text: "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n".to_owned(), is_empty: true }
+    }
+
+    pub(crate) fn add<A: Serialize>(&mut self, event: &Event<'_, A>) {
+        // Text takes everything, and no map here has keys that are no text.
+        if let Ok(text) = serde_json::to_string(event) {
+            if !std::mem::take(&mut self.is_empty) {
+                self.text.push_str(",\n");
+            }
+            self.text.push_str(&text);
+        }
+    }
+
+    /// A slice with its end.
+    pub(crate) fn slice<A: Serialize>(
+        &mut self,
+        (pid, tid): (u32, u32),
+        (ts, dur): (Time, Time),
+        cat: &'static str,
+        name: &str,
+        args: A,
+    ) {
+        self.add(&Event { ph: 'X', name, cat, ts, pid, tid, dur: Some(dur), id: None, s: None, args });
+    }
+
+    /// The value of a counter from here on.
+    pub(crate) fn counter(&mut self, pid: u32, ts: Time, name: &str, bytes: u64) {
+        #[derive(Serialize)]
+        struct Value {
+            bytes: u64,
+        }
+        let args = Value { bytes };
+        let cat = "memory";
+        self.add(&Event { ph: 'C', name, cat, ts, pid, tid: 0, dur: None, id: None, s: None, args });
+    }
+
+    /// What a process is called, and where it stands among the others.
+    pub(crate) fn process(&mut self, pid: u32, name: &str, place: u32) {
+        #[derive(Serialize)]
+        struct Place {
+            sort_index: u32,
+        }
+        self.meta((pid, 0), "process_name", Name { name });
+        self.meta((pid, 0), "process_sort_index", Place { sort_index: place });
+    }
+
+    /// What a thread is called.
+    pub(crate) fn thread(&mut self, pid: u32, tid: u32, name: &str) {
+        self.meta((pid, tid), "thread_name", Name { name });
+    }
+
+    fn meta<A: Serialize>(&mut self, (pid, tid): (u32, u32), name: &str, args: A) {
+        let (ts, cat) = (Time::Micros(0), "__metadata");
+        self.add(&Event { ph: 'M', name, cat, ts, pid, tid, dur: None, id: None, s: None, args });
+    }
+
+    /// The whole file. `about` is what the reader shows of where it is from.
+    pub(crate) fn finish<A: Serialize>(mut self, about: &A) -> String {
+        let about = serde_json::to_string(about).unwrap_or_else(|_| "{}".to_owned());
+        self.text.push_str("\n],\"otherData\":");
+        self.text.push_str(&about);
+        self.text.push_str("}\n");
+        self.text
+    }
+}
+
+#[derive(Serialize)]
+struct Name<'a> {
+    name: &'a str,
+}
