@@ -10,6 +10,7 @@
 //!
 //! A program that does all that both can is compiled with either in `compat/tests/vk-mem`, and what it gets is compared on every
 //! simulated GPU and on a real driver; `differences.txt` there lists what may differ, `missing.txt` what is public there and not here.
+//! egui-ash-renderer 0.13, which knows vk-mem and gpu-allocator, draws with the stand-ins as it is published (`compat/tests/egui`).
 //!
 //! # What is not, and the edit that a program needs
 //!
