@@ -32,6 +32,11 @@ impl Allocation {
         Some(MappedAllocationSlab { _borrowed: PhantomData, mapped_ptr, size })
     }
 
+    /// Sublet's allocation; `None` if there is no memory.
+    pub fn as_sublet(&self) -> Option<&sublet::Allocation> {
+        self.inner.as_ref().map(|inner| &inner.memory)
+    }
+
     /// A number that no other live allocation of the same allocator has; `None` if there is no memory.
     pub fn chunk_id(&self) -> Option<NonZeroU64> {
         self.inner.as_ref().map(|inner| inner.id)

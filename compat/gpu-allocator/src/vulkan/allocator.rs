@@ -89,6 +89,29 @@ impl Allocator {
     }
 
     /// Sublet's allocator, for all that this interface does not have: maps, budgets, and what writes pages of them.
+    ///
+    /// ```
+    /// # use ash::vk;
+    /// # use gpu_allocator::{MemoryLocation, vulkan::{AllocationCreateDesc, AllocationScheme, Allocator, AllocatorCreateDesc}};
+    /// # let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
+    /// # let mut allocator = Allocator::new(&AllocatorCreateDesc {
+    /// #     instance: gpu.instance().clone(), device: gpu.device().clone(), physical_device: gpu.physical_device(),
+    /// #     debug_settings: Default::default(), buffer_device_address: false, allocation_sizes: Default::default(),
+    /// # })?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let (location, linear) = (MemoryLocation::GpuOnly, true);
+    /// # let allocation_scheme = AllocationScheme::GpuAllocatorManaged;
+    /// let memory =
+    ///     allocator.allocate(&AllocationCreateDesc { name: "mesh", requirements, location, linear, allocation_scheme })?;
+    /// let map = allocator.as_sublet().memory_map();
+    /// let entry = map.allocations().next().unwrap();
+    /// assert_eq!(entry.name.as_deref(), Some("mesh"));
+    /// assert_eq!(Some(entry.id), memory.as_sublet().map(|memory| memory.id()));
+    /// let heaps = allocator.as_sublet().heap_budgets();
+    /// assert_eq!(heaps[0].statistics.allocation_bytes, 4096);
+    /// allocator.free(memory)?;
+    /// # Ok::<(), gpu_allocator::AllocationError>(())
+    /// ```
     pub fn as_sublet(&self) -> &sublet::Allocator {
         &self.inner
     }
