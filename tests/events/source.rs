@@ -124,3 +124,17 @@ fn names_and_targets_are_in_the_form_that_filters_expect() {
         assert!(LEVELS.contains(&&*row.level), "{name}: {}", row.level);
     }
 }
+
+/// The identifiers that the chapter explains are ones that the library or the simulated driver knows by that name.
+#[test]
+fn the_messages_that_the_guide_explains_are_known_to_the_source() {
+    let mut texts = Vec::new();
+    files(Path::new("src"), &mut texts);
+    let chapter = include_str!("../../src/guide/debugging.md");
+    let named: BTreeSet<_> =
+        chapter.split('`').skip(1).step_by(2).filter(|it| it.starts_with("VUID-")).collect();
+    assert!(named.len() > 20, "{named:?}");
+    for vuid in named {
+        assert!(texts.iter().any(|text| text.contains(vuid)), "{vuid}");
+    }
+}
