@@ -18,6 +18,7 @@ thread_local! {
     /// The allocator that is used. Without locks: where a real one would wait for ever it panics.
     static USED: RefCell<Option<Rc<LocalAllocator>>> = const { RefCell::new(None) };
     static HELD: RefCell<Vec<Allocation>> = const { RefCell::new(Vec::new()) };
+    static MOVED: Cell<u32> = const { Cell::new(0) };
     static IS_BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -65,6 +66,31 @@ fn a_subscriber_may_allocate_at_whatever_it_is_told() {
                         .collect();
                     held.push(allocator.allocate_memory(&requirements(KIB), &own).unwrap());
                     let _ = allocator.memory_map();
+                    // Every other one goes, and the rest moves.
+                    let mut kept = Vec::new();
+                    for (at, allocation) in held.drain(..).enumerate() {
+                        if at % 2 == 0 {
+                            // SAFETY: nothing was ever bound to it.
+                            unsafe { allocator.free_memory(allocation) }.unwrap();
+                        } else {
+                            kept.push(allocation);
+                        }
+                    }
+                    held = kept;
+                    let mut context = allocator.begin_defragmentation(&Default::default()).unwrap();
+                    while let Some(pass) = context.begin_pass() {
+                        for step in pass {
+                            let at = held.iter().position(|it| it.id() == step.source());
+                            match at {
+                                // SAFETY: nothing was ever bound to it.
+                                Some(at) => unsafe { step.complete(&mut held[at]) }.unwrap(),
+                                // What the subscriber holds stays where it is.
+                                None => step.ignore(),
+                            }
+                            MOVED.set(MOVED.get() + 1);
+                        }
+                    }
+                    context.end();
                     // SAFETY: nothing was ever bound to any of them.
                     held.into_iter().for_each(|it| unsafe { allocator.free_memory(it) }.unwrap());
                     allocator.trim();
@@ -86,6 +112,7 @@ fn a_subscriber_may_allocate_at_whatever_it_is_told() {
         gpu.assert_silent();
     }
     assert!(grown >= 8, "{grown}");
+    assert!(MOVED.get() > 0, "nothing was moved");
 }
 
 type Sets = DescriptorAllocator<Local>;
