@@ -10,6 +10,7 @@ use serde::ser::Serializer;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Time {
     Micros(u64),
+    #[cfg(feature = "trace")]
     Nanos(u64),
 }
 
@@ -17,6 +18,7 @@ impl Serialize for Time {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match *self {
             Self::Micros(micros) => to.serialize_u64(micros),
+            #[cfg(feature = "trace")]
             // Of up to 2^53 nanoseconds, which is 104 days, every one is written exactly.
             Self::Nanos(nanos) => to.serialize_f64(super::figures::float(nanos) / 1000.0),
         }
@@ -45,6 +47,7 @@ pub(crate) struct Event<'a, A> {
 }
 
 /// For events that have nothing more to say.
+#[cfg(feature = "trace")]
 #[derive(Serialize)]
 pub(crate) struct Nothing {}
 
