@@ -362,7 +362,7 @@ fn decode_base64(text: &str) -> Vec<u8> {
     let digits: Vec<u32> = text.bytes().filter(|&c| c != b'=').map(|c| u32::from(digit(c))).collect();
     let mut bytes = Vec::with_capacity(digits.len() / 4 * 3 + 3);
     for group in digits.chunks(4) {
-        let bits = group.iter().fold(0, |bits, digit| bits << 6 | digit) << (6 * (4 - group.len()));
+        let bits = group.iter().fold(0, |bits, digit| (bits << 6) | digit) << (6 * (4 - group.len()));
         bytes.extend(&bits.to_be_bytes()[1..group.len()]);
     }
     bytes

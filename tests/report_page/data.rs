@@ -162,6 +162,11 @@ impl Program {
         Snapshot::of(self.allocator())
     }
 
+    /// The same in the words of VMA, which have no ids and say less.
+    pub(crate) fn stats_string(&self) -> String {
+        self.allocator().build_stats_string(true)
+    }
+
     /// Ends without giving its memory back.
     pub(crate) fn leave(mut self) -> Vec<Leak> {
         self.allocator.take().unwrap().destroy()

@@ -255,3 +255,20 @@ fn an_allocator_that_holds_nothing_has_a_page_too() {
     assert_eq!(browser.text("#device"), "device not known");
     browser.assert_silent();
 }
+
+#[test]
+fn what_vma_has_written_has_a_page_too() {
+    let mut browser = browser_or_return!("what_vma_has_written_has_a_page_too");
+    let program = Program::in_use();
+    let snapshot = Snapshot::from_json(&program.stats_string()).unwrap();
+    assert!(snapshot.allocations().all(|found| found.entry.id.is_none()));
+    browser.open("of-vma", &Page::new(&snapshot).before(&program.snapshot()).to_html());
+    let sums = program.snapshot().statistics().total.statistics;
+    assert_eq!(browser.text("#figure-used .detail"), format!("{} bytes", grouped(sums.allocation_bytes)));
+    assert_eq!(browser.text("#figure-allocations .value"), sums.allocation_count.to_string());
+    browser.search("mesh >1K");
+    assert!(browser.text("#found b").ends_with("matches"));
+    browser.click("#matches tbody tr:first-child button");
+    assert!(browser.text("#inspector .title").contains("mesh"));
+    browser.assert_silent();
+}

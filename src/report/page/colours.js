@@ -10,6 +10,8 @@ const KINDS = {
 const NAME_COLOURS = 16;
 // Each of them as it is, lighter, and darker: what is mixed in, and how much of it.
 const SHADES = [[0, 0], [255, 0.42], [0, 0.27]];
+// How much of what fades is the colour of free memory.
+const FADED = 0.86;
 
 // FNV-1a: a name has the same colour in every page, whatever else is in it.
 function hashOf(text) {
@@ -21,12 +23,18 @@ function hashOf(text) {
 
 // Dark or light letters on a colour, by its luminance.
 function inkOn(colour) {
-  const [red, green, blue] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
+  const [red, green, blue] = channelsOf(colour).map((channel) => channel / 255);
   return 0.2126 * red ** 2.2 + 0.7152 * green ** 2.2 + 0.0722 * blue ** 2.2 > 0.26 ? '#15181c' : '#ffffff';
 }
 
+function channelsOf(colour) {
+  return [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+}
+
+// A colour with a share of another one in it, or of a grey.
 function shaded(colour, [other, share]) {
-  const channels = [1, 3, 5].map((at) => Math.round(parseInt(colour.slice(at, at + 2), 16) * (1 - share) + other * share));
+  const others = typeof other === 'string' ? channelsOf(other) : [other, other, other];
+  const channels = channelsOf(colour).map((channel, at) => Math.round(channel * (1 - share) + others[at] * share));
   return `#${channels.map((channel) => channel.toString(16).padStart(2, '0')).join('')}`;
 }
 
@@ -51,6 +59,7 @@ class Palette {
     this.soft = value('ink-soft');
     this.mark = value('mark');
     this.inks = new Map();
+    this.fadeds = new Map();
   }
 
   byKind(kind) {
@@ -63,6 +72,16 @@ class Palette {
 
   of(allocation, by) {
     return by === 'name' ? this.byName(allocation.name) : this.byKind(allocation.kind);
+  }
+
+  // What does not match a search. Mixed once: a translucent fill would let the hatching of free memory through.
+  faded(colour) {
+    let faded = this.fadeds.get(colour);
+    if (!faded) {
+      faded = shaded(colour, [this.free, FADED]);
+      this.fadeds.set(colour, faded);
+    }
+    return faded;
   }
 
   inkFor(colour) {

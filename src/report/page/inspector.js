@@ -181,7 +181,6 @@ class Inspector {
     paintStrip(above, strip, 0, strip.size, 0, 0, this.width, OVERVIEW_HEIGHT, { ...this.look, selected: null });
     const left = (this.from / strip.size) * this.width;
     const room = Math.max(((this.to - this.from) / strip.size) * this.width, 3);
-    above.globalAlpha = 1;
     above.strokeStyle = palette.ink;
     above.lineWidth = 2;
     above.strokeRect(left + 1, 1, room - 2, OVERVIEW_HEIGHT - 2);

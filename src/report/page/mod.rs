@@ -16,7 +16,15 @@ use super::{Comparison, Figures, Located, Matching, Snapshot};
 use crate::allocation::Leak;
 
 const TEMPLATE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+
+/// One style sheet, in parts. The order matters: what is for narrow windows and for paper overrides the rest.
+const STYLES: &[&str] = &[
+    include_str!("theme.css"),
+    include_str!("page.css"),
+    include_str!("map.css"),
+    include_str!("lists.css"),
+    include_str!("media.css"),
+];
 
 /// One script, in parts of one subject each. A part uses those before it as it is loaded, and all others when it runs.
 const SCRIPTS: &[&str] = &[
@@ -161,13 +169,12 @@ impl<'a> Page<'a> {
         // is in; a JSON string may have the escape anywhere, and outside of strings JSON has no `<`.
         let data = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
         let nonce = nonce(&data);
-        let script = SCRIPTS.join("\n");
         fill(TEMPLATE, |name| match name {
             "title" => escaped(title),
             "nonce" => nonce.clone(),
             "generator" => concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")).to_owned(),
-            "style" => STYLE.to_owned(),
-            "script" => script.clone(),
+            "style" => STYLES.join("\n"),
+            "script" => SCRIPTS.join("\n"),
             _ => data.clone(),
         })
     }

@@ -31,14 +31,15 @@ function showSummary(model, before) {
 
 function showHeap(heap) {
   const { sums } = heap;
-  const scale = Math.max(heap.size, heap.usage, heap.budget, sums.reserved, 1);
+  const scale = Math.max(heap.size, heap.usage, sums.reserved, 1);
   const part = (className, size) => {
     const element = make('span', { class: className });
     element.style.width = `${(size / scale) * 100}%`;
     return element;
   };
   const mark = make('span', { class: 'budget' });
-  mark.style.left = `${(heap.budget / scale) * 100}%`;
+  // Some drivers have a budget that is larger than the heap.
+  mark.style.left = `${Math.min(heap.budget / scale, 1) * 100}%`;
   const term = (className, label, size) => make('span', { class: `term ${className}`, data: { value: String(size) }, title: `${exact(size)} bytes` },
     make('span', { class: 'swatch' }), `${label} `, make('b', {}, bytes(size)));
   const isOver = heap.usage > heap.budget;
@@ -133,7 +134,9 @@ class Page {
     showSummary(now, before);
     byId('heaps').append(...now.heaps.map(showHeap));
     if (before) {
-      byId('compared').textContent = `compared with ${printable(data.before.title || 'an earlier snapshot')}, ${deviceLine(data.before.device)}`;
+      const [device, deviceBefore] = [data.now, data.before].map((snapshot) => deviceLine(snapshot.device));
+      byId('compared').textContent = `compared with ${printable(data.before.title || 'an earlier snapshot')}`
+        + (deviceBefore === device ? '' : `  ·  ${deviceBefore}`);
       for (const id of ['compared', 'snapshot-switch', 'help-compared']) byId(id).hidden = false;
       showComparison(before, now, data.comparison.matching, (chunk, which) => this.pickFrom(chunk, which));
     }

@@ -6,7 +6,6 @@ const GAP_FROM = 3;
 // Narrower or lower ones have no name inside.
 const LABEL_FROM = 46;
 const LABEL_HEIGHT_FROM = 20;
-const FADED = 0.13;
 
 // A canvas of `width` by `height` CSS pixels, sharp on every display.
 function sizeCanvas(canvas, width, height) {
@@ -66,7 +65,6 @@ function paintStrip(context, strip, from, to, x, y, width, height, look) {
   const labels = [];
   let chosen = null;
   let colour = null;
-  context.globalAlpha = 1;
   for (let at = strip.indexAt(from); at < strip.chunks.length; at += 1) {
     const chunk = strip.chunks[at];
     if (chunk.offset >= to) break;
@@ -78,18 +76,17 @@ function paintStrip(context, strip, from, to, x, y, width, height, look) {
       if (look.isSearching && chunk.isMatch) marks.push([left, room]);
       continue;
     }
-    const fill = palette.of(chunk.allocation, look.colour);
+    const isFaded = look.isSearching && !chunk.isMatch;
+    const full = palette.of(chunk.allocation, look.colour);
+    const fill = isFaded ? palette.faded(full) : full;
     // Setting a colour costs more than painting with it.
     if (fill !== colour) {
       context.fillStyle = fill;
       colour = fill;
     }
-    const isFaded = look.isSearching && !chunk.isMatch;
-    if (isFaded) context.globalAlpha = FADED;
     // What is too small to see is seen nevertheless, if it is what was searched for.
     const shown = look.isSearching && chunk.isMatch ? Math.max(room, 1.5) : room;
     context.fillRect(left, y, shown >= GAP_FROM ? shown - 1 : shown, height);
-    if (isFaded) context.globalAlpha = 1;
     if (look.compares && chunk.isOnlyHere && !isFaded) marks.push([left, room]);
     if (room >= LABEL_FROM && height >= LABEL_HEIGHT_FROM && !isFaded) labels.push([left, room, chunk, fill]);
   }

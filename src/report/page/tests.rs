@@ -69,12 +69,13 @@ fn nothing_in_the_data_begins_an_element() {
 #[test]
 fn the_page_has_no_place_left_to_fill_and_names_no_other_file() {
     let html = Page::new(&named("mesh")).to_html();
-    let markup = html.replace(&SCRIPTS.join("\n"), "").replace(STYLE, "").replace(data_of(&html), "");
+    let markup =
+        html.replace(&SCRIPTS.join("\n"), "").replace(&STYLES.join("\n"), "").replace(data_of(&html), "");
     for word in ["{{", "}}", " src=", "href=\"h", "@import", "url("] {
         assert!(!markup.contains(word), "{word}");
     }
     for word in ["@import", "url(", "http:", "https:"] {
-        assert!(!STYLE.contains(word), "{word} in the style sheet");
+        assert!(STYLES.iter().all(|style| !style.contains(word)), "{word} in a style sheet");
     }
     for script in SCRIPTS {
         for word in [
@@ -90,7 +91,7 @@ fn the_page_has_no_place_left_to_fill_and_names_no_other_file() {
             assert!(!script.contains(word), "{word} in\n{script}");
         }
     }
-    assert!(!STYLE.contains("</style"));
+    assert!(STYLES.iter().all(|style| !style.contains("</style")));
 }
 
 #[test]
