@@ -272,3 +272,28 @@ fn what_vma_has_written_has_a_page_too() {
     assert!(browser.text("#inspector .title").contains("mesh"));
     browser.assert_silent();
 }
+
+#[test]
+fn absurd_figures_of_a_driver_break_nothing() {
+    let mut browser = browser_or_return!("absurd_figures_of_a_driver_break_nothing");
+    let mut snapshot = Program::in_use().snapshot();
+    snapshot.heaps[0].budget = u64::MAX;
+    (snapshot.heaps[1].size, snapshot.heaps[1].usage) = (0, u64::MAX);
+    let pool = snapshot.vectors.last_mut().unwrap();
+    pool.blocks[0].size = 0;
+    pool.blocks[0].chunks.clear();
+    open(&mut browser, "absurd", &snapshot);
+    browser.click("input[name=scale][value=full] + span");
+    let outside = browser.eval(
+        "[...document.querySelectorAll('.gauge > span')].filter((part) => \
+         part.getBoundingClientRect().right > part.parentElement.getBoundingClientRect().right + 2).length",
+    );
+    assert_eq!(outside, 0, "no bar is longer than the one that it is a part of");
+    assert!(!browser.text("main").contains("NaN"));
+    // A block of which nothing is known can be pointed at.
+    let place = browser.middle(".vector:last-of-type canvas");
+    for y in 0..10 {
+        browser.point_at((place.0, place.1 - 54.0 + 12.0 * f64::from(y)));
+    }
+    browser.assert_silent();
+}

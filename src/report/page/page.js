@@ -1,7 +1,7 @@
 // The page itself: reads the data, shows it, and answers the reader.
 
 // What the reader has chosen.
-const state = { snapshot: 'now', colour: 'kind', scale: 'true', query: '', selected: null };
+const state = { snapshot: 'now', colour: 'kind', scale: 'scaled', query: '', selected: null };
 
 function figure(id, label, value, detail, change) {
   return make('div', { class: 'figure', id },

@@ -26,8 +26,9 @@ function signedBytes(number) {
   return `${number > 0 ? '+' : '−'}${bytes(Math.abs(number))}`;
 }
 
+// A share of nothing is no number, and none of it.
 function percent(fraction) {
-  const value = fraction * 100;
+  const value = (fraction || 0) * 100;
   if (value > 0 && value < 0.1) return '< 0.1 %';
   // Never "100 %" of what is not all.
   return `${value > 99.9 && value < 100 ? '99.9' : value.toFixed(value >= 99.95 || value === 0 ? 0 : 1)} %`;
