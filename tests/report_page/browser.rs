@@ -204,6 +204,12 @@ impl Browser {
         let start = Instant::now();
         while self.eval(condition) != true {
             assert!(start.elapsed() < PATIENCE, "never came true: {condition}");
+            // A script that broke is not waited for.
+            if start.elapsed() > PATIENCE / 12 {
+                let is_exception = |event: &&Value| event["method"] == "Runtime.exceptionThrown";
+                let exception = self.events.iter().find(is_exception);
+                assert!(exception.is_none(), "{condition}: {}", exception.unwrap());
+            }
             thread::sleep(Duration::from_millis(20));
         }
     }

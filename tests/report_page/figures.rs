@@ -72,7 +72,11 @@ fn the_sums_are_those_of_the_snapshot() {
 #[test]
 fn a_heap_is_shown_with_size_budget_usage_and_own_blocks() {
     let mut browser = browser_or_return!("a_heap_is_shown_with_size_budget_usage_and_own_blocks");
-    let snapshot = Program::in_use().snapshot();
+    let mut snapshot = Program::in_use().snapshot();
+    // So small that every bar has a length to measure, and no two figures are the same.
+    for (heap, size) in snapshot.heaps.iter_mut().zip([64 << 20, 16 << 20, 8 << 20]) {
+        (heap.size, heap.budget, heap.usage) = (size, size / 8 * 7, size / 4 * 3);
+    }
     open(&mut browser, "heaps", &snapshot);
     let statistics = snapshot.statistics();
     assert_eq!(browser.texts(".heap h3").len(), snapshot.heaps.len());
@@ -97,6 +101,14 @@ fn a_heap_is_shown_with_size_budget_usage_and_own_blocks() {
             let share = ratio(bytes, heap.size);
             assert!((part - share).abs() < 0.005, "{part} is drawn for {share} of heap {at}");
         }
+        let mark = browser.eval(&format!(
+            "parseFloat(document.querySelector('#heap-{at} .gauge .budget').style.left) / 100"
+        ));
+        let share = ratio(heap.budget, heap.size);
+        assert!(
+            (mark.as_f64().unwrap() - share).abs() < 0.005,
+            "the budget of heap {at} is marked at {mark}"
+        );
     }
     browser.assert_silent();
 }
