@@ -1,6 +1,6 @@
 //! The arguments that all examples take.
 
-use clap::{Arg, Command};
+use clap::{Arg, ArgMatches, Command};
 use sublet::sim;
 
 use super::{Context, Result, chain, note};
@@ -15,8 +15,8 @@ pub(crate) enum Choice {
     Simulated(String),
 }
 
-/// Reads the command line. `None` if all that was asked for is done: the list was printed.
-pub(super) fn parse() -> Result<Option<Choice>> {
+/// Reads the command line, with what the example takes by itself. `None` if all that was asked for is done: the list was printed.
+pub(super) fn parse(own: Vec<Arg>) -> Result<Option<(Choice, ArgMatches)>> {
     let device = Arg::new("device")
         .long("device")
         .value_name("DEVICE")
@@ -25,20 +25,22 @@ pub(super) fn parse() -> Result<Option<Choice>> {
     let matches = Command::new("example")
         .about("An example of the Vulkan memory allocator Sublet")
         .arg(device)
+        .args(own)
         .get_matches();
     let device = matches.get_one::<String>("device").map_or("any", String::as_str);
-    match device.strip_prefix("sim:") {
-        Some(name) => Ok(Some(Choice::Simulated(name.to_owned()))),
+    let choice = match device.strip_prefix("sim:") {
+        Some(name) => Choice::Simulated(name.to_owned()),
         None => match device {
-            "any" => Ok(Some(Choice::Any)),
-            "vulkan" => Ok(Some(Choice::Vulkan)),
+            "any" => Choice::Any,
+            "vulkan" => Choice::Vulkan,
             "list" => {
                 list();
-                Ok(None)
+                return Ok(None);
             }
-            other => Err(format!("no device {other:?}: say any, vulkan, sim:NAME or list").into()),
+            other => return Err(format!("no device {other:?}: say any, vulkan, sim:NAME or list").into()),
         },
-    }
+    };
+    Ok(Some((choice, matches)))
 }
 
 fn list() {

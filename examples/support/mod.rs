@@ -18,6 +18,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use ash::vk;
+use clap::{Arg, ArgMatches};
 use sublet::descriptor::{DescriptorDeviceCreateInfo, DescriptorFeatures};
 use sublet::{AllocatorCreateFlags, AllocatorCreateInfo, sim};
 
@@ -62,15 +63,20 @@ pub(crate) struct Context {
 /// The `main` of an example: opens the device that the arguments ask for, says which, runs `scene`, and destroys the device
 /// again. Errors are printed with all their causes, and so is what the driver had to say against the program.
 pub(crate) fn run(scene: impl FnOnce(&Context) -> Result<()>) -> ExitCode {
+    run_with(Vec::new(), |context, _| scene(context))
+}
+
+/// The same for an example that takes arguments of its own.
+pub(crate) fn run_with(own: Vec<Arg>, scene: impl FnOnce(&Context, &ArgMatches) -> Result<()>) -> ExitCode {
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
         .with_writer(std::io::stderr)
         .init();
-    let outcome = arguments::parse().and_then(|choice| {
-        let Some(choice) = choice else { return Ok(()) };
+    let outcome = arguments::parse(own).and_then(|parsed| {
+        let Some((choice, matches)) = parsed else { return Ok(()) };
         let context = Context::open(&choice, std::env::var_os("SUBLET_VALIDATION").is_some())?;
         note(&context.introduction());
-        let outcome = scene(&context);
+        let outcome = scene(&context, &matches);
         let messages = context.finish();
         for message in &messages {
             eprintln!("the driver reports: {message}");

@@ -1,0 +1,138 @@
+//! Meshes, made by rule: a surface is a function from a square to points, and its normals follow from it.
+
+use std::f32::consts::TAU;
+
+use crate::math::{Vec3, add, cross, normalize, scale, sub};
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Vertex {
+    position: Vec3,
+    normal: Vec3,
+    texture: [f32; 2],
+}
+
+impl Vertex {
+    /// As the device reads them.
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = u8> {
+        let parts = self.position.into_iter().chain(self.normal).chain(self.texture);
+        parts.flat_map(f32::to_le_bytes)
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Mesh {
+    pub(crate) vertices: Vec<Vertex>,
+    pub(crate) indices: Vec<u32>,
+}
+
+/// How often the texture goes around, in both directions.
+type Repeats = [f32; 2];
+
+impl Mesh {
+    /// `across` times `along` cells of the surface over the unit square. `surface` turns to the outside where its first
+    /// direction, its second one and the normal are as thumb, forefinger and middle finger of the right hand.
+    fn surface(across: u16, along: u16, repeats: Repeats, surface: impl Fn(f32, f32) -> Vec3) -> Self {
+        const STEP: f32 = 1e-3;
+        let mut mesh = Self::default();
+        for j in 0..=along {
+            for i in 0..=across {
+                let (u, v) = (f32::from(i) / f32::from(across), f32::from(j) / f32::from(along));
+                // At a pole there is no first direction: a little beside it there is.
+                let beside = v.clamp(STEP, 1.0 - STEP);
+                let first = sub(surface(u + STEP, beside), surface(u - STEP, beside));
+                let second = sub(surface(u, beside + STEP), surface(u, beside - STEP));
+                mesh.vertices.push(Vertex {
+                    position: surface(u, v),
+                    normal: normalize(cross(first, second)),
+                    texture: [u * repeats[0], v * repeats[1]],
+                });
+            }
+        }
+        let row = u32::from(across) + 1;
+        for j in 0..u32::from(along) {
+            for i in 0..u32::from(across) {
+                let at = j * row + i;
+                mesh.indices.extend([at, at + 1, at + row, at + row, at + 1, at + row + 1]);
+            }
+        }
+        mesh
+    }
+
+    fn append(&mut self, other: &Self) {
+        let first = u32::try_from(self.vertices.len()).unwrap_or(u32::MAX);
+        self.vertices.extend(&other.vertices);
+        self.indices.extend(other.indices.iter().map(|index| index + first));
+    }
+}
+
+/// The ground: a square of this half side.
+pub(crate) fn plane(half: f32, repeats: f32) -> Mesh {
+    Mesh::surface(1, 1, [repeats; 2], |u, v| [(u * 2.0 - 1.0) * half, 0.0, (1.0 - v * 2.0) * half])
+}
+
+/// Of radius 1.
+pub(crate) fn sphere(cells: u16, repeats: Repeats) -> Mesh {
+    Mesh::surface(cells * 2, cells, repeats, |u, v| {
+        let ((east, north), (ring, up)) = ((u * TAU).sin_cos(), ((v - 0.5) * TAU / 2.0).sin_cos());
+        [north * up, ring, -east * up]
+    })
+}
+
+/// A tube about a closed line.
+fn tube(cells: [u16; 2], repeats: Repeats, radius: f32, line: impl Fn(f32) -> Vec3) -> Mesh {
+    Mesh::surface(cells[0], cells[1], repeats, |u, v| {
+        let (centre, ahead) = (line(u), line(u + 0.01));
+        let tangent = normalize(sub(ahead, centre));
+        let side = normalize(cross(tangent, add(centre, ahead)));
+        let (sin, cos) = (-v * TAU).sin_cos();
+        add(centre, add(scale(side, cos * radius), scale(cross(tangent, side), sin * radius)))
+    })
+}
+
+pub(crate) fn torus(radius: f32, repeats: Repeats) -> Mesh {
+    tube([96, 32], repeats, radius, |u| [(u * TAU).cos(), 0.0, (u * TAU).sin()])
+}
+
+/// The line goes three times around one way, and twice the other.
+pub(crate) fn knot(cells: [u16; 2], radius: f32, repeats: Repeats) -> Mesh {
+    tube(cells, repeats, radius, |u| {
+        let (turn, wave) = ((u * 2.0 * TAU).sin_cos(), (u * 3.0 * TAU).sin_cos());
+        let out = 0.68 + 0.32 * wave.1;
+        [out * turn.1, 0.40 * wave.0, out * turn.0]
+    })
+}
+
+/// A box of these half sides, with edges that are rounded off, and a texture as large as `texture`.
+pub(crate) fn block(half: Vec3, rounding: f32, texture: f32) -> Mesh {
+    let inner = half.map(|side| side - rounding);
+    let mut all = Mesh::default();
+    for axis in 0..3_usize {
+        for sign in [-1.0_f32, 1.0] {
+            let (a, b) = ((axis + 1) % 3, (axis + 2) % 3);
+            // Cells are fine where it is round, and one is enough where it is flat.
+            let along = |cell: f32, axis: usize| {
+                let cell = cell * 9.0;
+                let reach = half[axis];
+                if cell <= 4.0 {
+                    -reach + rounding * cell / 4.0
+                } else {
+                    reach - rounding * (9.0 - cell) / 4.0
+                }
+            };
+            let mut face = Mesh::surface(9, 9, [1.0; 2], |u, v| {
+                let mut flat = [0.0; 3];
+                (flat[axis], flat[a], flat[b]) = (sign * half[axis], along(u, a) * sign, along(v, b));
+                let core = [0, 1, 2].map(|at: usize| flat[at].clamp(-inner[at], inner[at]));
+                add(core, scale(normalize(sub(flat, core)), rounding))
+            });
+            // Upright on the sides.
+            let [across, down] = if axis == 2 { [a, b] } else { [b, a] };
+            for vertex in &mut face.vertices {
+                vertex.texture = [across, down].map(|at| vertex.position[at] / texture + 0.5);
+            }
+            all.append(&face);
+        }
+    }
+    all
+}

@@ -1,0 +1,159 @@
+//! The passes of a frame and the attachments between them, as one table. When an attachment lives, what its memory may be shared
+//! with, which barriers it needs and what its render pass looks like all follows from here.
+
+use ash::vk;
+
+/// Width and height.
+pub(crate) type Extent = [u16; 2];
+
+/// Four texels are drawn for each of the picture.
+pub(crate) const SCENE_EXTENT: Extent = [1920, 1080];
+pub(crate) const HALF: Extent = [960, 540];
+pub(crate) const SHADOW: Extent = [2048, 2048];
+const HDR: vk::Format = vk::Format::R16G16B16A16_SFLOAT;
+const DEPTH: vk::Format = vk::Format::D32_SFLOAT;
+const SRGB: vk::Format = vk::Format::R8G8B8A8_SRGB;
+
+/// What a pass does with an attachment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Use {
+    /// Tests and writes depth; what was there before is nothing to it.
+    Depth,
+    /// Writes each texel.
+    Colour,
+    /// Adds to what is there.
+    Blend,
+    /// Reads it in a shader.
+    Sampled,
+    /// Copies it to a buffer.
+    Copied,
+}
+
+/// The passes, in the order of the frame. `Down` writes a level of the bloom, `Up` adds to the level above the last one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Pass {
+    /// What the sun sees.
+    Shadow,
+    /// What the floor mirrors.
+    Mirror,
+    /// What the camera sees, in light without limit.
+    Scene,
+    /// What is out of focus.
+    Blur,
+    Down(u8),
+    Up(u8),
+    /// All of it as the colours of a screen.
+    Develop,
+    /// Four texels become one.
+    Shrink,
+    /// Read by the host.
+    Read,
+}
+
+use Pass::{Blur, Develop, Down, Mirror, Read, Scene, Shadow, Shrink, Up};
+use Use::{Blend, Colour, Copied, Depth, Sampled};
+
+/// Each level is half as wide as the one before.
+pub(crate) const LEVELS: u8 = 6;
+
+pub(crate) struct Attachment {
+    pub(crate) name: String,
+    pub(crate) format: vk::Format,
+    pub(crate) extent: Extent,
+    /// In the order of the passes.
+    pub(crate) uses: Vec<(Pass, Use)>,
+}
+
+/// Where in [`attachments`] to find what is spoken of by name.
+pub(crate) const SHADOW_MAP: usize = 0;
+pub(crate) const MIRRORED: usize = 2;
+pub(crate) const PICTURE: usize = 7;
+
+pub(crate) fn attachments() -> Vec<Attachment> {
+    let row = |name: &str, format, extent, uses: &[(Pass, Use)]| Attachment {
+        name: name.to_owned(),
+        format,
+        extent,
+        uses: uses.to_vec(),
+    };
+    let mut all = vec![
+        row("shadow map", DEPTH, SHADOW, &[(Shadow, Depth), (Mirror, Sampled), (Scene, Sampled)]),
+        row("mirror depth", DEPTH, HALF, &[(Mirror, Depth)]),
+        row("mirror", HDR, HALF, &[(Mirror, Colour), (Scene, Sampled)]),
+        row("depth", DEPTH, SCENE_EXTENT, &[(Scene, Depth)]),
+        row(
+            "light",
+            HDR,
+            SCENE_EXTENT,
+            &[(Scene, Colour), (Blur, Sampled), (Down(0), Sampled), (Develop, Sampled)],
+        ),
+        row("blur", HDR, HALF, &[(Blur, Colour), (Develop, Sampled)]),
+        row("developed", SRGB, SCENE_EXTENT, &[(Develop, Colour), (Shrink, Sampled)]),
+        row("picture", SRGB, HALF, &[(Shrink, Colour), (Read, Copied)]),
+    ];
+    let mut extent = SCENE_EXTENT;
+    for level in 0..LEVELS {
+        extent = extent.map(|side| side / 2);
+        // Down to the smallest, and up again into the levels that are there.
+        let mut uses = vec![(Down(level), Colour)];
+        if level + 1 < LEVELS {
+            uses.extend([(Down(level + 1), Sampled), (Up(LEVELS - 2 - level), Blend)]);
+        }
+        uses.push((if level == 0 { Develop } else { Up(LEVELS - 1 - level) }, Sampled));
+        all.push(Attachment { name: format!("bloom {level}"), format: HDR, extent, uses });
+    }
+    all
+}
+
+/// All passes, in order.
+pub(crate) fn order() -> Vec<Pass> {
+    let mut all = vec![Shadow, Mirror, Scene, Blur];
+    all.extend((0..LEVELS).map(Down));
+    all.extend((0..LEVELS - 1).map(Up));
+    all.extend([Develop, Shrink, Read]);
+    all
+}
+
+impl Attachment {
+    /// What a pass does with it.
+    pub(crate) fn used_in(&self, pass: Pass) -> Option<Use> {
+        self.uses.iter().find(|(at, _)| *at == pass).map(|&(_, how)| how)
+    }
+
+    /// The first and the last pass that use it.
+    pub(crate) fn life(&self) -> (Pass, Pass) {
+        (self.uses[0].0, self.uses[self.uses.len() - 1].0)
+    }
+
+    pub(crate) fn is_depth(&self) -> bool {
+        self.format == DEPTH
+    }
+
+    pub(crate) fn aspect(&self) -> vk::ImageAspectFlags {
+        if self.is_depth() { vk::ImageAspectFlags::DEPTH } else { vk::ImageAspectFlags::COLOR }
+    }
+
+    /// Nobody reads it: it may live in the tiles of the GPU, and nowhere else.
+    pub(crate) fn is_transient(&self) -> bool {
+        self.uses.len() == 1
+    }
+
+    pub(crate) fn image_info(&self) -> vk::ImageCreateInfo<'static> {
+        let [width, height] = self.extent.map(u32::from);
+        let usages = self.uses.iter().map(|(_, how)| how.usage());
+        let mut usage = usages.fold(vk::ImageUsageFlags::empty(), |all, one| all | one);
+        if self.is_transient() {
+            usage |= vk::ImageUsageFlags::TRANSIENT_ATTACHMENT;
+        }
+        vk::ImageCreateInfo::default()
+            // Its memory is another image's as well, and the device may be told so.
+            .flags(vk::ImageCreateFlags::ALIAS)
+            .image_type(vk::ImageType::TYPE_2D)
+            .format(self.format)
+            .extent(vk::Extent3D { width, height, depth: 1 })
+            .mip_levels(1)
+            .array_layers(1)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .usage(usage)
+    }
+}

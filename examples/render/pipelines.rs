@@ -1,0 +1,161 @@
+//! The pipelines, out of two shaders in WGSL.
+
+use std::ffi::CStr;
+
+use ash::vk;
+
+use crate::keeper::Keeper;
+use crate::meshes::Vertex;
+use crate::passes::Pass;
+use crate::sets::Layouts;
+use crate::support::{Result, compile};
+use crate::targets::Targets;
+
+pub(crate) struct Pipelines {
+    /// Sets 0 and 1 are those of the pass and of the object.
+    pub(crate) scene_layout: vk::PipelineLayout,
+    pub(crate) shadow: vk::Pipeline,
+    pub(crate) object: vk::Pipeline,
+    pub(crate) floor: vk::Pipeline,
+    pub(crate) sky: vk::Pipeline,
+    pub(crate) post_layout: vk::PipelineLayout,
+    pub(crate) blur: vk::Pipeline,
+    pub(crate) bright: vk::Pipeline,
+    pub(crate) down: vk::Pipeline,
+    pub(crate) up: vk::Pipeline,
+    pub(crate) develop: vk::Pipeline,
+    pub(crate) shrink: vk::Pipeline,
+}
+
+/// What differs from one pipeline to the next.
+struct Kind<'a> {
+    pass: Pass,
+    vertex: &'a CStr,
+    fragment: Option<&'a CStr>,
+    /// How many attributes of a vertex it reads.
+    attributes: usize,
+    writes_depth: bool,
+}
+
+impl Pipelines {
+    pub(crate) fn new(keeper: &Keeper<'_>, layouts: &Layouts, targets: &Targets) -> Result<Self> {
+        let scene_sets = [layouts.frame.handle(), layouts.object.handle()];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&scene_sets);
+        // SAFETY: the set layouts are live; here and below.
+        let scene_layout = unsafe { keeper.pipeline_layout(&info) }?;
+        let post_sets = [layouts.post.handle()];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&post_sets);
+        // SAFETY: as above.
+        let post_layout = unsafe { keeper.pipeline_layout(&info) }?;
+
+        let scene_shader = compile(include_str!("shaders/scene.wgsl"))?;
+        let post_shader = compile(include_str!("shaders/post.wgsl"))?;
+        let scene = |pass, vertex, fragment, attributes, writes_depth| {
+            let kind = Kind { pass, vertex, fragment, attributes, writes_depth };
+            pipeline(keeper, targets, &scene_shader, scene_layout, &kind)
+        };
+        let post = |pass, fragment| {
+            let kind = Kind {
+                pass,
+                vertex: c"vs_post",
+                fragment: Some(fragment),
+                attributes: 0,
+                writes_depth: false,
+            };
+            pipeline(keeper, targets, &post_shader, post_layout, &kind)
+        };
+        Ok(Self {
+            scene_layout,
+            shadow: scene(Pass::Shadow, c"vs_shadow", None, 1, true)?,
+            // The same in the mirror: its pass has the same formats.
+            object: scene(Pass::Scene, c"vs_object", Some(c"fs_object"), 3, true)?,
+            floor: scene(Pass::Scene, c"vs_object", Some(c"fs_floor"), 3, true)?,
+            sky: scene(Pass::Scene, c"vs_sky", Some(c"fs_sky"), 0, false)?,
+            post_layout,
+            blur: post(Pass::Blur, c"fs_blur")?,
+            bright: post(Pass::Down(0), c"fs_bright")?,
+            down: post(Pass::Down(1), c"fs_down")?,
+            up: post(Pass::Up(0), c"fs_up")?,
+            develop: post(Pass::Develop, c"fs_develop")?,
+            shrink: post(Pass::Shrink, c"fs_shrink")?,
+        })
+    }
+}
+
+fn pipeline(
+    keeper: &Keeper<'_>,
+    targets: &Targets,
+    code: &[u32],
+    layout: vk::PipelineLayout,
+    kind: &Kind<'_>,
+) -> Result<vk::Pipeline> {
+    let device = keeper.context.device();
+    let info = vk::ShaderModuleCreateInfo::default().code(code);
+    // SAFETY: the compiler has validated the module.
+    let module = unsafe { device.create_shader_module(&info, None) }?;
+    let stage =
+        |stage, name| vk::PipelineShaderStageCreateInfo::default().stage(stage).module(module).name(name);
+    let mut stages = vec![stage(vk::ShaderStageFlags::VERTEX, kind.vertex)];
+    stages.extend(kind.fragment.map(|name| stage(vk::ShaderStageFlags::FRAGMENT, name)));
+
+    let stride = u32::try_from(size_of::<Vertex>())?;
+    let bindings = [vk::VertexInputBindingDescription::default().stride(stride)];
+    let (three, two) = (vk::Format::R32G32B32_SFLOAT, vk::Format::R32G32_SFLOAT);
+    let attributes = [(three, 0), (three, 12), (two, 24)];
+    let attributes: Vec<_> = (0..)
+        .zip(attributes)
+        .take(kind.attributes)
+        .map(|(location, (format, offset))| vk::VertexInputAttributeDescription {
+            location,
+            binding: 0,
+            format,
+            offset,
+        })
+        .collect();
+    let mut vertices = vk::PipelineVertexInputStateCreateInfo::default();
+    if kind.attributes > 0 {
+        vertices = vertices.vertex_binding_descriptions(&bindings).vertex_attribute_descriptions(&attributes);
+    }
+    let triangles =
+        vk::PipelineInputAssemblyStateCreateInfo::default().topology(vk::PrimitiveTopology::TRIANGLE_LIST);
+    let viewport = vk::PipelineViewportStateCreateInfo::default().viewport_count(1).scissor_count(1);
+    let shadow = kind.pass == Pass::Shadow;
+    let raster = vk::PipelineRasterizationStateCreateInfo::default()
+        .line_width(1.0)
+        .depth_bias_enable(shadow)
+        .depth_bias_constant_factor(2.0)
+        .depth_bias_slope_factor(2.0);
+    let samples =
+        vk::PipelineMultisampleStateCreateInfo::default().rasterization_samples(vk::SampleCountFlags::TYPE_1);
+    let depth = vk::PipelineDepthStencilStateCreateInfo::default()
+        .depth_test_enable(matches!(kind.pass, Pass::Shadow | Pass::Scene))
+        .depth_write_enable(kind.writes_depth)
+        .depth_compare_op(vk::CompareOp::LESS_OR_EQUAL);
+    // Only what goes up the levels is added to what is there.
+    let colours = [vk::PipelineColorBlendAttachmentState::default()
+        .color_write_mask(vk::ColorComponentFlags::RGBA)
+        .blend_enable(matches!(kind.pass, Pass::Up(_)))
+        .src_color_blend_factor(vk::BlendFactor::ONE)
+        .dst_color_blend_factor(vk::BlendFactor::ONE)];
+    let blend =
+        vk::PipelineColorBlendStateCreateInfo::default().attachments(if shadow { &[] } else { &colours });
+    let dynamic = [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR];
+    let dynamic = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&dynamic);
+    let info = vk::GraphicsPipelineCreateInfo::default()
+        .stages(&stages)
+        .vertex_input_state(&vertices)
+        .input_assembly_state(&triangles)
+        .viewport_state(&viewport)
+        .rasterization_state(&raster)
+        .multisample_state(&samples)
+        .depth_stencil_state(&depth)
+        .color_blend_state(&blend)
+        .dynamic_state(&dynamic)
+        .layout(layout)
+        .render_pass(targets.of(kind.pass)?.render_pass);
+    // SAFETY: the layout has what the shaders declare, and the pass what they write.
+    let made = unsafe { keeper.pipeline(&info) };
+    // SAFETY: a pipeline does not need its module any more.
+    unsafe { device.destroy_shader_module(module, None) };
+    made
+}

@@ -1,0 +1,120 @@
+//! What is to be seen: meshes, textures, and which object has which of them where.
+
+use crate::math::{Mat4, Vec3};
+use crate::meshes::{self, Mesh};
+use crate::surfaces;
+use crate::textures::Texture;
+
+/// What an object's shader is told. As `Object` in `scene.wgsl`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct ObjectData {
+    pub(crate) model: Mat4,
+    /// A tint, and how metallic it is.
+    pub(crate) tint: [f32; 4],
+    /// How bright its glow is.
+    pub(crate) glow: [f32; 4],
+}
+
+pub(crate) struct Object {
+    pub(crate) mesh: usize,
+    pub(crate) texture: usize,
+    pub(crate) data: ObjectData,
+}
+
+pub(crate) struct Scene {
+    /// Their names are those of their memory.
+    pub(crate) meshes: Vec<(&'static str, Mesh)>,
+    pub(crate) textures: Vec<Texture>,
+    /// The first is the floor.
+    pub(crate) objects: Vec<Object>,
+    /// Balls that keep light away from what is near them: centre and radius.
+    pub(crate) balls: Vec<[f32; 4]>,
+}
+
+/// The texture that the sky is made of.
+pub(crate) const SKY: usize = 8;
+const FLOOR: usize = 0;
+const SPHERE: usize = 1;
+/// The knot, coarse until [`fine_knot`] has been uploaded.
+pub(crate) const KNOT: usize = 2;
+const TORUS: usize = 3;
+const CRATE: usize = 4;
+const PLINTH: usize = 5;
+const PILLAR: usize = 6;
+
+pub(crate) const EMBER: Vec3 = [-1.95, 0.62, 0.55];
+
+/// What takes the coarse knot's place when the camera is near.
+pub(crate) fn fine_knot() -> Mesh {
+    meshes::knot([480, 40], 0.19, [10.0, 1.0])
+}
+
+impl Scene {
+    pub(crate) fn new() -> Self {
+        let meshes = vec![
+            ("mesh floor", meshes::plane(40.0, 32.0)),
+            ("mesh sphere", meshes::sphere(48, [2.0, 1.0])),
+            ("mesh knot, coarse", meshes::knot([72, 10], 0.19, [10.0, 1.0])),
+            ("mesh torus", meshes::torus(0.36, [6.0, 2.0])),
+            ("mesh crate", meshes::block([0.42; 3], 0.02, 0.84)),
+            ("mesh plinth", meshes::block([0.85, 0.25, 0.85], 0.05, 1.7)),
+            ("mesh pillar", meshes::block([0.42, 2.4, 0.42], 0.03, 1.68)),
+        ];
+        let textures = vec![
+            Texture::new("tiles", 512, 1.5, surfaces::tiles),
+            Texture::new("hammered metal", 256, 5.0, surfaces::hammered),
+            Texture::new("ember", 512, 6.0, surfaces::ember),
+            Texture::new("marble", 512, 0.0, surfaces::marble),
+            Texture::new("crate", 512, 5.0, surfaces::crate_wood),
+            Texture::new("glaze", 512, 0.6, surfaces::glaze),
+            Texture::new("granite", 512, 1.4, surfaces::granite),
+            Texture::new("bricks", 512, 5.0, surfaces::bricks),
+            Texture::new("sky", 512, 0.0, surfaces::sky),
+        ];
+        let mut scene = Self { meshes, textures, objects: Vec::new(), balls: Vec::new() };
+        scene.furnish();
+        scene
+    }
+
+    fn furnish(&mut self) {
+        let (at, turned) = (Mat4::translation, |angle| Mat4::rotation([0.0, 1.0, 0.0], angle));
+        let (white, steel) = ([1.0, 1.0, 1.0, 0.0], [0.86, 0.88, 0.92, 1.0]);
+        self.add(FLOOR, 0, at([0.0; 3]), white);
+        self.add(PLINTH, 6, at([0.0, 0.25, 0.0]).then(turned(0.5)), white);
+        let knot = at([0.0, 1.33, 0.0]).then(turned(0.35)).then(Mat4::rotation([1.0, 0.0, 0.0], 1.25));
+        self.add(KNOT, 1, knot.then(Mat4::scaling([0.8; 3])), [1.0, 1.0, 1.0, 1.0]);
+        self.balls.push([0.0, 1.25, 0.0, 0.55]);
+        self.ball(2, EMBER, 0.62, white);
+        self.ball(3, [1.72, 0.72, -0.35], 0.72, white);
+        self.add(CRATE, 4, at([2.2, 0.42, 1.25]).then(turned(0.62)), white);
+        let small = at([2.14, 1.09, 1.22]).then(turned(0.2)).then(Mat4::scaling([0.6; 3]));
+        self.add(CRATE, 4, small, [0.8, 0.82, 0.9, 0.0]);
+        let ring = at([-0.75, 0.17, 1.75]).then(turned(0.9)).then(Mat4::scaling([0.46; 3]));
+        self.add(TORUS, 5, ring, white);
+        self.balls.push([-0.75, 0.1, 1.75, 0.42]);
+        // Small ones, of steel and of coloured glaze.
+        self.ball(1, [0.42, 0.17, 1.6], 0.17, [0.9, 1.25, 2.6, 1.0]);
+        self.ball(1, [-1.65, 0.13, 1.75], 0.13, steel);
+        self.ball(5, [0.72, 0.12, 2.25], 0.12, [1.0, 0.25, 0.2, 0.0]);
+        self.ball(3, [-2.6, 0.24, 1.7], 0.24, [0.45, 0.75, 0.6, 0.0]);
+        for pillar in [-3_i8, -2, -1, 1, 2, 3] {
+            let place = [f32::from(pillar) * 1.9, 2.4, -3.6 - 0.25 * f32::from(pillar).abs()];
+            self.add(PILLAR, 7, at(place).then(turned(f32::from(pillar) * 0.06)), white);
+        }
+        for (object, glow) in self.objects.iter_mut().filter(|object| object.texture == 2).zip([9.0]) {
+            object.data.glow = [glow, glow * 0.32, glow * 0.055, 0.0];
+        }
+    }
+
+    fn add(&mut self, mesh: usize, texture: usize, model: Mat4, tint: [f32; 4]) {
+        self.objects.push(Object { mesh, texture, data: ObjectData { model, tint, glow: [0.0; 4] } });
+    }
+
+    fn ball(&mut self, texture: usize, centre: Vec3, radius: f32, tint: [f32; 4]) {
+        let turned = Mat4::rotation([0.0, 1.0, 0.0], centre[0] * 2.0);
+        let model = Mat4::translation(centre).then(turned).then(Mat4::scaling([radius; 3]));
+        self.add(SPHERE, texture, model, tint);
+        self.balls.push(crate::math::with(centre, radius));
+    }
+}
