@@ -42,8 +42,8 @@
 //! [`Allocator::get_physical_device_properties`] tells the device's properties. [`Alloc::find_memory_type_index_for_buffer_info`] and its
 //! kin work on devices below Vulkan 1.3, where the original ends the program. Defragmentation can be called. There are names of allocations
 //! ([`Allocator::set_allocation_name`]), statistics as JSON ([`Allocator::build_stats_string`]), resources that share memory
-//! ([`Allocator::create_aliasing_buffer`]), copies with the flush they need ([`Allocator::copy_memory_to_allocation`]) and figures of
-//! a [`VirtualBlock`].
+//! ([`Allocator::create_aliasing_buffer`]), copies with the flush they need ([`Allocator::copy_memory_to_allocation`]), properties of
+//! memory types ([`Allocator::get_memory_type_properties`]), and figures and JSON of a [`VirtualBlock`].
 
 mod access;
 mod alias;

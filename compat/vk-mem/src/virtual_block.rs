@@ -171,6 +171,11 @@ impl VirtualBlock {
         Statistics::from(&self.inner.statistics())
     }
 
+    /// Everything as JSON in VMA's schema, with a map if `detailed`. User data are those that ranges were allocated with.
+    pub fn build_stats_string(&self, detailed: bool) -> String {
+        self.inner.build_stats_string(detailed)
+    }
+
     /// Figures that have to be collected.
     pub fn calculate_statistics(&self) -> DetailedStatistics {
         DetailedStatistics::from(&self.inner.detailed_statistics())

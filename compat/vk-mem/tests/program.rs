@@ -396,6 +396,10 @@ fn properties_budgets_and_statistics_are_the_devices_own() {
         let info = allocator.get_allocation_info(&made.1);
         let memory_type = usize::try_from(info.memory_type).unwrap();
         let heap = usize::try_from(memory.memory_types[memory_type].heap_index).unwrap();
+        let flags = memory.memory_types[memory_type].property_flags;
+        assert_eq!(allocator.get_memory_type_properties(info.memory_type), flags);
+        assert_eq!(allocator.get_allocation_memory_properties(&made.1), flags);
+        assert!(allocator.get_memory_type_properties(32).is_empty());
         let budgets = allocator.get_heap_budgets().unwrap();
         assert_eq!(budgets.len(), memory.memory_heaps_as_slice().len());
         assert_eq!(budgets[heap].statistics.allocationBytes, info.size);

@@ -32,6 +32,8 @@ fn a_virtual_block_gives_ranges_and_takes_them_back_once() {
         block.free(&mut first);
     }
     assert_eq!(block.get_statistics().allocationCount, 1);
+    let json = block.build_stats_string(true);
+    assert!(json.contains("\"AllocationBytes\": 100"), "{json}");
     assert_eq!(unsafe { block.get_allocation_info(&first) }.unwrap_err(), vk::Result::ERROR_UNKNOWN);
     unsafe { block.clear() };
     assert!(block.is_empty());
