@@ -71,6 +71,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "descriptor/transient/recycle.rs",
     "descriptor/transient/tests.rs",
     "device/",
+    "record/clock.rs",
     "resource.rs",
     "trace/replay/hands.rs",
     "upload/arena/mod.rs",

@@ -9,6 +9,7 @@ use std::ptr::NonNull;
 use ash::vk;
 
 use super::Allocator;
+use super::note::Note;
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::align::{align_down, align_up};
 use crate::base::cast::host_size;
@@ -37,6 +38,8 @@ pub struct Mapping<'a, T: Threading = Shared> {
     allocator: &'a Allocator<T>,
     allocation: &'a Allocation,
     pointer: NonNull<u8>,
+    /// It is a part of another call, and not told by itself.
+    quiet: bool,
     // As a `&mut [u8]` would: the guard was made from a unique borrow.
     unique: PhantomData<&'a mut [u8]>,
 }
@@ -158,7 +161,7 @@ impl<T: Threading> Mapping<'_, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn flush(&self, offset: u64, size: u64) -> Result<(), MapError> {
-        self.allocator.flush(self.allocation, offset, size)
+        self.make_visible(Visibility::Flush, offset, size)
     }
 
     /// Makes what the device wrote visible to the host: see [`Allocator::invalidate`].
@@ -179,7 +182,7 @@ impl<T: Threading> Mapping<'_, T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn invalidate(&self, offset: u64, size: u64) -> Result<(), MapError> {
-        self.allocator.invalidate(self.allocation, offset, size)
+        self.make_visible(Visibility::Invalidate, offset, size)
     }
 
     /// Gives the guard up and leaves the memory mapped: the pointer stays valid until a call of
@@ -203,6 +206,15 @@ impl<T: Threading> Mapping<'_, T> {
     }
 
     /// The address of `length` bytes at `offset`, if they are inside the allocation.
+    fn make_visible(&self, visibility: Visibility, offset: u64, size: u64) -> Result<(), MapError> {
+        let ranges = &[(self.allocation, offset, size)];
+        if self.quiet {
+            self.allocator.make_visible_quietly(visibility, ranges)
+        } else {
+            self.allocator.make_visible(visibility, ranges)
+        }
+    }
+
     fn at(&self, offset: u64, length: usize) -> Result<*mut u8, MapError> {
         let size = crate::base::cast::widen(length);
         check_range(self.allocation, offset, size)?;
@@ -214,7 +226,9 @@ impl<T: Threading> Mapping<'_, T> {
 impl<T: Threading> Drop for Mapping<'_, T> {
     fn drop(&mut self) {
         // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
-        let _ = self.allocator.uncount_mapping(self.allocation);
+        if self.allocator.uncount_mapping(self.allocation).is_ok() && !self.quiet {
+            self.allocator.note(Note::Unmap(self.allocation));
+        }
     }
 }
 
@@ -281,13 +295,15 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn map<'a>(&'a self, allocation: &'a mut Allocation) -> Result<Mapping<'a, T>, MapError> {
-        self.mapping(allocation)
+        let mapping = self.mapping(allocation)?;
+        self.note(Note::Map(allocation));
+        Ok(Mapping { quiet: false, ..mapping })
     }
 
-    /// A guard from a shared borrow, which is only read through.
+    /// A guard from a shared borrow, which is only read through. It is a part of another call.
     pub(super) fn mapping<'a>(&'a self, allocation: &'a Allocation) -> Result<Mapping<'a, T>, MapError> {
         let pointer = self.count_mapping(allocation)?;
-        Ok(Mapping { allocator: self, allocation, pointer, unique: PhantomData })
+        Ok(Mapping { allocator: self, allocation, pointer, quiet: true, unique: PhantomData })
     }
 
     /// Ends a mapping that [`Mapping::into_raw`] left open.
@@ -311,10 +327,12 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn unmap_memory(&self, allocation: &Allocation) -> Result<(), MapError> {
-        self.uncount_mapping(allocation)
+        self.uncount_mapping(allocation)?;
+        self.note(Note::Unmap(allocation));
+        Ok(())
     }
 
-    /// Counts a mapping and answers where the allocation begins.
+    /// Counts a mapping and answers where the allocation begins. It is not recorded.
     pub(crate) fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
         self.check_host_access(allocation)?;
         let vector = self.vector_of(allocation)?;
@@ -322,7 +340,8 @@ impl<T: Threading> Allocator<T> {
         base.at(allocation.offset).get().ok_or(MapError::NotMapped)
     }
 
-    fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError> {
+    /// Ends a mapping. It is not recorded.
+    pub(crate) fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.vector_of(allocation)?.unmap(allocation.live())
     }
 
@@ -429,6 +448,22 @@ impl<T: Threading> Allocator<T> {
         visibility: Visibility,
         ranges: &[(&Allocation, u64, u64)],
     ) -> Result<(), MapError> {
+        self.make_visible_quietly(visibility, ranges)?;
+        for &(allocation, offset, size) in ranges {
+            self.note(match visibility {
+                Visibility::Flush => Note::Flush(allocation, offset, size),
+                Visibility::Invalidate => Note::Invalidate(allocation, offset, size),
+            });
+        }
+        Ok(())
+    }
+
+    /// The same as a part of another call: it is not recorded.
+    pub(crate) fn make_visible_quietly(
+        &self,
+        visibility: Visibility,
+        ranges: &[(&Allocation, u64, u64)],
+    ) -> Result<(), MapError> {
         if let [(allocation, offset, size)] = *ranges {
             return match self.rounded_range(allocation, offset, size)? {
                 Some((range, _pin)) => self.call(visibility, &[range]),
@@ -509,10 +544,13 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(), MapError> {
         let size = crate::base::cast::widen(source.len());
         check_range(allocation, offset, size)?;
-        let mut mapping = self.map(allocation)?;
+        let mut mapping = self.mapping(allocation)?;
         mapping.write(offset, source)?;
         // Flushed while it is mapped (VUID-VkMappedMemoryRange-memory-00684).
-        mapping.flush(offset, size)
+        mapping.flush(offset, size)?;
+        drop(mapping);
+        self.note(Note::CopyTo(allocation, offset, size));
+        Ok(())
     }
 
     /// Invalidates bytes of an allocation from `offset` on, mapped for the purpose if need be, and reads them into
@@ -544,6 +582,9 @@ impl<T: Threading> Allocator<T> {
         check_range(allocation, offset, size)?;
         let mapping = self.mapping(allocation)?;
         mapping.invalidate(offset, size)?;
-        mapping.read(offset, target)
+        mapping.read(offset, target)?;
+        drop(mapping);
+        self.note(Note::CopyFrom(allocation, offset, size));
+        Ok(())
     }
 }

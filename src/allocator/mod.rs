@@ -12,9 +12,12 @@ mod find;
 mod fit;
 mod map;
 mod memory_map;
+mod note;
 mod policy;
 mod pools;
 mod priority;
+#[cfg_attr(not(feature = "trace"), path = "not_recording.rs")]
+mod recording;
 mod retire;
 mod route;
 mod scopes;
@@ -40,6 +43,8 @@ use crate::error::{CreateAllocatorError, ForeignHandle};
 use crate::memory_type::{self, MemoryTypeTable};
 
 use debug::DebugState;
+pub(crate) use note::Note;
+use recording::{Care, Recording};
 
 pub use create_info::AllocatorCreateInfo;
 pub use debug::DebugSettings;
@@ -70,14 +75,15 @@ struct Inner<T: Threading> {
     allowed_types: u32,
     maintenance5: bool,
     tracking: Tracking,
-    /// Something is to be done for every allocation that the usual way does not do.
-    all_with_care: bool,
+    /// Whether something is to be done for every allocation that the usual way does not do.
+    care: Care,
     /// By memory type.
     defaults: Box<[DefaultVector<T>]>,
     /// The vectors of pools. They are numbered on from the default ones.
     pool_vectors: AppendTable<BlockVector<T>>,
     pools: Mutex<T, PoolNumbers>,
     debug: DebugState<T>,
+    recording: Recording,
 }
 
 /// Sublets device memory: from default vectors, one for each memory type, and from custom pools.
@@ -250,11 +256,12 @@ impl<T: Threading> Allocator<T> {
             maintenance5: core_version >= API_VERSION_1_4
                 || info.flags.contains(AllocatorCreateFlags::KHR_MAINTENANCE5),
             tracking: info.tracking,
-            all_with_care: !info.tracking.is_empty(),
+            care: Care::new(!info.tracking.is_empty()),
             defaults: Box::default(),
             pool_vectors: AppendTable::new(),
             pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
             debug: DebugState::new(info.debug),
+            recording: Recording::new(info),
             context,
         });
         inner.activate_defaults(info);
@@ -267,6 +274,7 @@ impl<T: Threading> Allocator<T> {
     /// As for [`Self::free_memory`]; and once it was freed the allocation is not used again.
     #[inline]
     pub(crate) unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
+        self.note_free(allocation);
         if allocation.has(allocation_flags::WATCHED) {
             self.unwatch(allocation);
         }
@@ -328,7 +336,9 @@ impl<T: Threading> Allocator<T> {
         allocation: &Allocation,
         name: Option<&str>,
     ) -> Result<(), ForeignHandle> {
-        self.vector_of(allocation)?.set_name(allocation.live(), name)
+        self.vector_of(allocation)?.set_name(allocation.live(), name)?;
+        self.note(Note::SetName(allocation, name));
+        Ok(())
     }
 
     /// Gives every empty block back to the driver, but for those that pools have as their minimum, and unmaps what nobody
@@ -351,6 +361,7 @@ impl<T: Threading> Allocator<T> {
         let _entered = span.enter();
         let bytes = self.inner.vectors().map(|vector| vector.trim(&self.inner.context)).sum();
         tracing::debug!(name: "trimmed", target: "sublet::block", bytes, "empty blocks given back");
+        self.note(Note::Trim);
         bytes
     }
 
@@ -407,6 +418,7 @@ impl<T: Threading> Allocator<T> {
 impl<T: Threading> Inner<T> {
     /// Frees everything, and says what was still allocated. A second call finds nothing.
     fn shut_down(&self) -> Vec<Leak> {
+        self.finish_recording();
         let mut leaks = Vec::new();
         for vector in self.vectors() {
             leaks.append(&mut self.deactivate(vector));

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Allocator;
+use super::note::Note;
 use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
@@ -30,7 +31,9 @@ impl<T: Threading> Allocator<T> {
             // A default vector is in use for as long as its allocator is.
             default.vector.set_empty_blocks_kept(context, None, empty_blocks_kept).unwrap_or(0)
         });
-        given_back.sum()
+        let given_back = given_back.sum();
+        self.note(Note::SetEmptyBlocksKept(empty_blocks_kept));
+        given_back
     }
 
     /// Changes how many empty blocks a pool keeps for later: what
@@ -55,6 +58,9 @@ impl<T: Threading> Allocator<T> {
         empty_blocks_kept: u32,
     ) -> Result<u64, ForeignHandle> {
         let vector = self.pool_vector(pool)?;
-        vector.set_empty_blocks_kept(&self.inner.context, Some(pool.generation), empty_blocks_kept)
+        let given_back =
+            vector.set_empty_blocks_kept(&self.inner.context, Some(pool.generation), empty_blocks_kept)?;
+        self.note(Note::SetPoolEmptyBlocksKept(pool, empty_blocks_kept));
+        Ok(given_back)
     }
 }

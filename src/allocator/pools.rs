@@ -1,5 +1,6 @@
 //! Custom pools: made, named, counted and destroyed.
 
+use super::note::Note;
 use super::{Allocator, Inner, VectorFacts};
 use crate::allocation::{Leak, ResourceKind};
 use crate::base::cast::{index, narrow};
@@ -39,6 +40,13 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn create_pool(&self, info: &PoolCreateInfo<'_>) -> Result<Pool, CreatePoolError> {
+        let pool = self.make_pool(info)?;
+        self.note(Note::CreatePool(&pool, info));
+        Ok(pool)
+    }
+
+    /// A pool of the program's, or one of a scope.
+    pub(super) fn make_pool(&self, info: &PoolCreateInfo<'_>) -> Result<Pool, CreatePoolError> {
         let inner = &*self.inner;
         let (config, facts) = inner.pool_config(info)?;
         let defaults = narrow(inner.defaults.len());
@@ -94,6 +102,7 @@ impl<T: Threading> Allocator<T> {
     pub unsafe fn destroy_pool(&self, pool: Pool) -> Result<Vec<Leak>, DestroyPoolError> {
         match self.pool_vector(&pool) {
             Ok(vector) if vector.config(Some(pool.generation)).is_some() => {
+                self.note(Note::DestroyPool(&pool));
                 // First: who looks at margins relies on the memory of those that it knows.
                 self.inner.debug.forget(pool.facts.vector, pool.generation);
                 let leaks = self.inner.deactivate(vector);
@@ -120,7 +129,9 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_pool_name(&self, pool: &Pool, name: Option<&str>) -> Result<(), ForeignHandle> {
-        self.pool_vector(pool)?.set_pool_name(pool.generation, name)
+        self.pool_vector(pool)?.set_pool_name(pool.generation, name)?;
+        self.note(Note::SetPoolName(pool, name));
+        Ok(())
     }
 
     /// The name of a pool.

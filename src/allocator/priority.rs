@@ -1,6 +1,7 @@
 //! Priorities that change while memory lives.
 
 use super::Allocator;
+use super::note::Note;
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
 use crate::error::PriorityError;
@@ -31,7 +32,10 @@ impl<T: Threading> Allocator<T> {
         priority: f32,
     ) -> Result<(), PriorityError> {
         self.check_priority(priority)?;
-        self.vector_of(allocation)?.set_dedicated_priority(&self.inner.context, allocation.live(), priority)
+        let vector = self.vector_of(allocation)?;
+        vector.set_dedicated_priority(&self.inner.context, allocation.live(), priority)?;
+        self.note(Note::SetPriority(allocation, priority));
+        Ok(())
     }
 
     /// Changes the priority of all memory of a pool: of its blocks and its dedicated allocations, and of those to come.
@@ -55,7 +59,9 @@ impl<T: Threading> Allocator<T> {
     pub fn set_pool_priority(&self, pool: &Pool, priority: f32) -> Result<(), PriorityError> {
         self.check_priority(priority)?;
         let vector = self.pool_vector(pool)?;
-        Ok(vector.set_priority(&self.inner.context, pool.generation, priority)?)
+        vector.set_priority(&self.inner.context, pool.generation, priority)?;
+        self.note(Note::SetPoolPriority(pool, priority));
+        Ok(())
     }
 
     fn check_priority(&self, priority: f32) -> Result<(), PriorityError> {

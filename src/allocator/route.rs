@@ -82,9 +82,37 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
         let described = resource();
-        let Some((facts, vector)) = self.usual_place(&described, info) else {
-            return self.allocate_with_care(&resource(), info, Some(Location::caller()));
+        let Some((facts, vector)) = self.usual_place(&described, info, self.inner.care.any()) else {
+            return self.allocate_unusually(&resource(), info, Location::caller());
         };
+        self.allocate_there(resource, described, info, facts, vector)
+    }
+
+    /// [`Self::allocate`] whether there is a recording or not.
+    #[cfg(feature = "trace")]
+    #[inline(never)]
+    pub(super) fn allocate_unrecorded(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Allocation, AllocationError> {
+        let Some((facts, vector)) = self.usual_place(resource, info, self.inner.care.tracks()) else {
+            return self.allocate_with_care(resource, info, Some(caller));
+        };
+        self.allocate_there(|| *resource, *resource, info, facts, vector)
+    }
+
+    /// The way on from the usual place.
+    #[inline(always)]
+    fn allocate_there(
+        &self,
+        resource: impl Fn() -> Resource,
+        described: Resource,
+        info: &AllocationCreateInfo<'_>,
+        facts: &VectorFacts,
+        vector: &BlockVector<T>,
+    ) -> Result<Allocation, AllocationError> {
         let wanted = Wanted::new(&described, info);
         let mapped = wanted.is_mapped(facts);
         if info.flags.intersects(Flags::STRATEGY_MASK) {
@@ -109,13 +137,14 @@ impl<T: Threading> Allocator<T> {
         &'a self,
         resource: &Resource,
         info: &'a AllocationCreateInfo<'_>,
+        care: bool,
     ) -> Option<(&'a VectorFacts, &'a BlockVector<T>)> {
         let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
             resource.requirements;
         let is_ordinary = !prefers_dedicated
             && !requires_dedicated
             // One branch, not three.
-            && !(info.name.is_some() | info.scope.is_some() | self.inner.all_with_care)
+            && !(info.name.is_some() | info.scope.is_some() | care)
             && is_zero_or_power_of_two(alignment)
             && is_zero_or_power_of_two(info.min_alignment)
             // So compared, what is negative or not a number is too large.
@@ -172,7 +201,7 @@ impl<T: Threading> Allocator<T> {
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        if let Some((facts, vector)) = self.usual_place(resource, info) {
+        if let Some((facts, vector)) = self.usual_place(resource, info, self.inner.care.tracks()) {
             let wanted = Wanted::new(resource, info);
             let request = wanted.request(facts);
             if let Some(grant) = vector.allocate_at_once(&self.inner.context, &request) {
@@ -191,7 +220,8 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         grant: Grant,
     ) -> Result<Allocation, AllocationError> {
-        let (facts, vector) = self.usual_place(resource, info).ok_or(AllocationError::ForeignPool)?;
+        let (facts, vector) =
+            self.usual_place(resource, info, self.inner.care.tracks()).ok_or(AllocationError::ForeignPool)?;
         let wanted = Wanted::new(resource, info);
         let request = wanted.request(facts);
         let grant = vector.finish(&self.inner.context, grant, &request)?;
@@ -201,7 +231,7 @@ impl<T: Threading> Allocator<T> {
     /// Allocates whatever can be allocated, or says why not.
     #[cold]
     #[inline(never)]
-    fn allocate_with_care(
+    pub(super) fn allocate_with_care(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
@@ -222,8 +252,11 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         let caller = Some(Location::caller());
         let info = &AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
+        let has_chain = !next.get().is_null();
         let wanted = &Wanted { caller, next, ..Wanted::new(resource, info) };
-        self.find_place(&Take, wanted).inspect_err(|error| tell::failed(wanted, error))
+        let answer = self.find_place(&Take, wanted).inspect_err(|error| tell::failed(wanted, error));
+        self.note_allocation(resource, info, has_chain, &answer);
+        answer
     }
 
     /// Goes through all places that there may be, in the order in which they are tried.

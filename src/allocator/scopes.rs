@@ -42,13 +42,16 @@ impl<T: Threading> Allocator<T> {
         if block_size > max {
             return Err(CreatePoolError::BlockSize { block_size, max });
         }
-        Ok(Scope {
+        let scope = Scope {
             allocator: inner.id,
+            number: self.next_scope(),
             name: name.map(Box::from),
             block_size,
             priority,
             pools: inner.defaults.iter().map(|_| OnceLock::new()).collect(),
-        })
+        };
+        self.know_scope(&scope);
+        Ok(scope)
     }
 
     /// Frees everything that was allocated in a scope, dedicated memory included, and gives its blocks back to the driver.
@@ -87,6 +90,7 @@ impl<T: Threading> Allocator<T> {
         if scope.allocator != self.inner.id {
             return Err(FreeScopeError { scope });
         }
+        self.forget_scope(&scope);
         let mut freed = Statistics::default();
         for pool in scope.pools.into_iter().filter_map(OnceLock::into_inner) {
             freed.add(&self.retire(&pool));
@@ -132,6 +136,7 @@ impl<T: Threading> Allocator<T> {
         // First: who looks at margins relies on the memory of those that it knows.
         self.inner.debug.forget(pool.facts.vector, pool.generation);
         vector.retire(&self.inner.context);
+        self.forget_pool_of_scope(pool);
         self.inner.pools.lock().free.push(pool.number());
         totals
     }
@@ -193,8 +198,10 @@ impl<T: Threading> Allocator<T> {
         }
         // A pool without first blocks is refused only if there are too many pools.
         let pool = self
-            .create_pool(&self.scope_pool_info(scope, memory_type))
+            .make_pool(&self.scope_pool_info(scope, memory_type))
             .map_err(|_| AllocationError::Memory(MemoryError::TooManyAllocations { limit: u32::MAX }))?;
+        // Before anybody can allocate in it.
+        self.know_pool_of_scope(scope, &pool);
         if let Err(second) = place.set(pool) {
             // Another thread was faster.
             self.retire(&second);

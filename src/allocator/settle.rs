@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Allocator;
+use super::note::Note;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
@@ -31,7 +32,12 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn settle_in_memory_type(&self, memory_type_index: u32) -> bool {
-        self.inner.defaults.get(index(memory_type_index)).is_some_and(|default| default.vector.settle())
+        let has_one =
+            self.inner.defaults.get(index(memory_type_index)).is_some_and(|default| default.vector.settle());
+        if has_one {
+            self.note(Note::SettleInMemoryType(memory_type_index));
+        }
+        has_one
     }
 
     /// As [`Self::settle_in_memory_type`], in the blocks of a pool. Linear and buddy pools are not divided.
@@ -49,6 +55,10 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn settle_in_pool(&self, pool: &Pool) -> Result<bool, ForeignHandle> {
-        Ok(self.pool_vector(pool)?.settle())
+        let has_one = self.pool_vector(pool)?.settle();
+        if has_one {
+            self.note(Note::SettleInPool(pool));
+        }
+        Ok(has_one)
     }
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Allocator;
+use super::note::Note;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, Totals, Visited, tell_all_levels};
@@ -142,6 +143,7 @@ impl<T: Threading> Allocator<T> {
         context.budgets.refresh(&context.device);
         tracing::trace!(name: "frame_begun", target: "sublet::budget", frame_index, "budgets fetched");
         tell_all_levels(context);
+        self.note(Note::Frame(frame_index));
     }
 
     /// Sums for each memory type, pools included. Quick: nothing is walked.

@@ -4,6 +4,7 @@
 use std::panic::Location;
 
 use super::Allocator;
+use super::note::Note;
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
 use crate::blocks::Record;
@@ -88,6 +89,7 @@ impl<T: Threading> Allocator<T> {
             vector.memory_size(allocation.live())?;
         }
         allocation.set_user_data(user_data);
+        self.note(Note::SetUserData(allocation, user_data));
         Ok(())
     }
 }

@@ -18,6 +18,8 @@ pub(crate) use device_block::DeviceContext;
 pub(crate) use growth::{ChainPointer, VectorConfig};
 pub(crate) use mapping::MappedPointer;
 pub(crate) use news::tell_all_levels;
+#[cfg(feature = "trace")]
+pub(crate) use tag::alignment_of;
 #[allow(unused_imports, reason = "for reports")]
 pub(crate) use tag::usage_of;
 pub(crate) use tag::{kind_of, needs_whole_pages, tag_of, with_alignment};

@@ -204,8 +204,7 @@ impl<T: Threading> Front<T> {
         let allocation = slot.allocation();
         if let Ok(pointer) = self.allocator.count_mapping(allocation) {
             slot.set_mapped(pointer.as_ptr().cast());
-            // SAFETY: counted just above.
-            let unmapped = unsafe { self.allocator.unmap_memory(allocation) };
+            let unmapped = self.allocator.uncount_mapping(allocation);
             debug_assert!(unmapped.is_ok());
         }
     }

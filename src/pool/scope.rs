@@ -63,6 +63,9 @@ impl Default for ScopeCreateInfo<'_> {
 pub struct Scope {
     /// Which allocator made it.
     pub(crate) allocator: u32,
+    /// What a trace calls it.
+    #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
+    pub(crate) number: u32,
     pub(crate) name: Option<Box<str>>,
     pub(crate) block_size: u64,
     pub(crate) priority: f32,

@@ -38,9 +38,15 @@ pub struct MemoryType {
 /// The program, the device and the allocator that a trace is of: enough to pose as that device.
 ///
 /// ```
-/// let bytes = sublet::trace::Trace::default().to_bytes();
-/// let header = sublet::trace::Trace::read(&bytes)?.header;
-/// assert!(header.memory_types.is_empty());
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let sink = trace::Buffer::new();
+/// allocator.start_recording(sink.clone())?;
+/// allocator.stop_recording()?;
+/// let header = trace::Trace::read(&sink.bytes())?.header;
+/// assert_eq!(header.memory_types.len(), usize::try_from(allocator.memory_properties().memory_type_count)?);
+/// assert_eq!(&*header.library_version, env!("CARGO_PKG_VERSION"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -115,6 +115,5 @@ pub(crate) enum RawOutcome {
     Freed,
     RolledBack,
     /// What was said to be completed a moment ago was not.
-    #[allow(dead_code, reason = "only a recorder writes it")]
     Failed(Place),
 }

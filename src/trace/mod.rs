@@ -2,6 +2,7 @@
 
 mod asked;
 mod decode;
+mod environment;
 mod error;
 mod event;
 mod number;
@@ -15,6 +16,7 @@ mod tests;
 mod write;
 
 pub use self::asked::{Allocate, AllocateFailed, Failure, Granted, Needs, Wanted};
+pub use self::environment::start_from_environment;
 pub use self::error::{Damage, ReadTraceError};
 pub use self::event::{
     AllocationNumber, DefragmentationNumber, Event, PoolNumber, Record, ScopeNumber, Trace,
@@ -25,4 +27,5 @@ pub use self::replay::{
 };
 pub use self::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
 pub use self::sink::Buffer;
+pub use crate::record::error::{RecordingSummary, StartRecordingError, StopRecordingError};
 pub use crate::record::header::{Header, Heap, MemoryType};

@@ -9,10 +9,14 @@ use parking_lot::Mutex;
 /// A sink that keeps a trace in host memory: for tests, and for programs that send it elsewhere. Clones share the bytes.
 ///
 /// ```
-/// use std::io::Write;
-/// let buffer = sublet::trace::Buffer::new();
-/// buffer.clone().write_all(&sublet::trace::Trace::default().to_bytes())?;
-/// assert!(sublet::trace::Trace::read(&buffer.bytes())?.records.is_empty());
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let buffer = trace::Buffer::new();
+/// allocator.start_recording(buffer.clone())?;
+/// allocator.trim();
+/// allocator.stop_recording()?;
+/// assert_eq!(trace::Trace::read(&buffer.bytes())?.records[0].event, trace::Event::Trim);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]

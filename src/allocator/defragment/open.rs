@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::super::Allocator;
+use super::super::note::{Note, Outcome};
 use crate::allocation::{Allocation, AllocationId, allocation_flags};
 use crate::base::cast::narrow;
 use crate::base::sync::Threading;
@@ -35,6 +36,8 @@ struct Tally {
     blocks_freed: AtomicU64,
     /// Whether a move of the last pass was completed, ignored or freed.
     has_resolved: AtomicBool,
+    /// A pass was begun, and is not over.
+    has_pass: AtomicBool,
 }
 
 impl Tally {
@@ -52,6 +55,8 @@ impl Tally {
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct OpenDefragmentation {
+    /// What a trace calls it.
+    number: u32,
     vectors: Vec<OpenVector>,
     max_bytes: u64,
     max_moves: u32,
@@ -130,6 +135,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<OpenDefragmentation, BeginDefragmentationError> {
         let all = info.pools.is_empty() && info.memory_type_bits == 0;
         let mut open = OpenDefragmentation {
+            number: self.next_defragmentation(),
             vectors: Vec::new(),
             max_bytes: info.max_bytes_per_pass,
             max_moves: info.max_allocations_per_pass,
@@ -175,7 +181,17 @@ impl<T: Threading> Allocator<T> {
             algorithm = ?info.algorithm, vectors = open.vectors.len(),
             "defragmentation begins"
         );
+        self.note(Note::BeginDefragmentation(open.number, info));
         Ok(open)
+    }
+
+    /// Lets the vectors go.
+    fn let_go(&self, open: &OpenDefragmentation) {
+        for open in &open.vectors {
+            if let Some(vector) = self.inner.vector(open.vector) {
+                vector.end_compaction(&open.compaction);
+            }
+        }
     }
 
     /// Plans the moves of the next pass; none: there is nothing to do, `stop` said so, or nothing came of the last pass. All moves
@@ -190,6 +206,7 @@ impl<T: Threading> Allocator<T> {
         self.end_pass(open);
         let has_resolved = open.tally.has_resolved.swap(false, Ordering::Relaxed);
         if open.planned != 0 && !has_resolved {
+            self.note(Note::BeginPass(open.number, 0));
             return Vec::new();
         }
         let mut budget = PassBudget::new(open.max_bytes, open.max_moves, open.max_time, stop);
@@ -208,6 +225,8 @@ impl<T: Threading> Allocator<T> {
             moves = moves.len(), bytes = moves.iter().map(|planned| planned.planned.size).sum::<u64>(),
             "a pass is planned"
         );
+        open.tally.has_pass.store(open.planned != 0, Ordering::Relaxed);
+        self.note(Note::BeginPass(open.number, open.planned));
         moves
     }
 
@@ -219,6 +238,9 @@ impl<T: Threading> Allocator<T> {
                     open.tally.emptied(vector.tidy(&self.inner.context, &open_vector.compaction));
                 }
             }
+        }
+        if open.tally.has_pass.swap(false, Ordering::Relaxed) {
+            self.note(Note::EndPass(open.number));
         }
     }
 
@@ -247,8 +269,12 @@ impl<T: Threading> Allocator<T> {
         if is_watched {
             self.unguard(allocation);
         }
+        let destination = AllocationId { shard: 0, key: planned.planned.key.0, ..planned.source() };
+        // Before: from then on the old place may be granted to others.
+        self.note_move(open, planned, Outcome::Completing(destination));
         let completed = vector.complete(&self.inner.context, &planned.planned, persistent, users);
         let (grant, emptied) = completed.map_err(|error| {
+            self.note_move(open, planned, Outcome::Failed(destination));
             if is_watched {
                 self.guard(allocation);
             }
@@ -278,12 +304,22 @@ impl<T: Threading> Allocator<T> {
         if let Some(vector) = self.inner.vector(planned.vector) {
             vector.let_stay(planned.planned.source);
         }
-        self.roll_back_move(open, planned);
+        self.give_back_destination(open, planned);
         open.tally.resolved();
+        self.note_move(open, planned, Outcome::Ignored);
     }
 
-    /// Gives the destination back.
+    /// Lets the allocation stay where it is.
     pub(crate) fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+        self.give_back_destination(open, planned);
+        self.note_move(open, planned, Outcome::RolledBack);
+    }
+
+    fn note_move(&self, open: &OpenDefragmentation, planned: &PlannedMove, outcome: Outcome) {
+        self.note(Note::Move { defragmentation: open.number, source: planned.source(), outcome });
+    }
+
+    fn give_back_destination(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
         if let Some(vector) = self.inner.vector(planned.vector) {
             open.tally.emptied(vector.roll_back(&self.inner.context, &planned.planned));
         }
@@ -298,6 +334,7 @@ impl<T: Threading> Allocator<T> {
         users: u64,
     ) -> Result<(), MoveError> {
         Self::check_move(planned, allocation)?;
+        self.note_move(open, planned, Outcome::Freeing);
         if allocation.has(allocation_flags::WATCHED) {
             self.unwatch(allocation);
         }
@@ -305,7 +342,7 @@ impl<T: Threading> Allocator<T> {
         let vector = self.vector_of_move(planned)?;
         let freed = vector.free_moved(&self.inner.context, planned.planned.source, persistent, users);
         open.tally.emptied(freed.map_err(MoveError::Foreign)?);
-        self.roll_back_move(open, planned);
+        self.give_back_destination(open, planned);
         open.tally.resolved();
         Ok(())
     }
@@ -342,15 +379,7 @@ impl<T: Threading> Allocator<T> {
             bytes_moved, bytes_freed, allocations_moved, blocks_freed,
             "defragmentation ends"
         );
+        self.note(Note::EndDefragmentation(open.number));
         statistics
-    }
-
-    /// Lets others defragment.
-    fn let_go(&self, open: &OpenDefragmentation) {
-        for open in &open.vectors {
-            if let Some(vector) = self.inner.vector(open.vector) {
-                vector.end_compaction(&open.compaction);
-            }
-        }
     }
 }

@@ -88,6 +88,12 @@ unsafe fn make(
         let allocator = unsafe { LocalAllocator::new_local(&rust) }?;
         AnyFront::Local(front(allocator, flags, false))
     };
+    // What goes wrong there is told, and is no reason not to have an allocator.
+    #[cfg(feature = "trace")]
+    let _ = match &front {
+        AnyFront::Shared(front) => crate::trace::start_from_environment(&front.allocator),
+        AnyFront::Local(front) => crate::trace::start_from_environment(&front.allocator),
+    };
     let (properties, memory_properties) = match &front {
         AnyFront::Shared(front) => facts(&front.allocator),
         AnyFront::Local(front) => facts(&front.allocator),

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocation::{Allocation, allocation_flags};
-use crate::allocator::Visibility;
+use crate::allocator::{Note, Visibility};
 use crate::base::cast::{host_size, index};
 use crate::base::sync::Threading;
 use crate::capi::allocator::{Front, each};
@@ -45,8 +45,7 @@ struct Mapped<'a, T: Threading> {
 
 impl<T: Threading> Drop for Mapped<'_, T> {
     fn drop(&mut self) {
-        // SAFETY: the mapping was counted when this was made.
-        let unmapped = unsafe { self.front.allocator.unmap_memory(self.allocation) };
+        let unmapped = self.front.allocator.uncount_mapping(self.allocation);
         debug_assert!(unmapped.is_ok());
     }
 }
@@ -79,11 +78,14 @@ impl<T: Threading> Front<T> {
         offset: u64,
         size: u64,
     ) -> Result<(), MapError> {
-        let (_mapped, target, length) = self.mapped(allocation, offset, size)?;
+        let (mapped, target, length) = self.mapped(allocation, offset, size)?;
         // SAFETY: the caller's own promise for the source; `mapped` checked that the target is inside the mapped
         // allocation. A program that copies from the allocation into itself may overlap.
         unsafe { std::ptr::copy(source, target, length) };
-        self.allocator.flush(allocation, offset, size)
+        self.allocator.make_visible_quietly(Visibility::Flush, &[(allocation, offset, size)])?;
+        drop(mapped);
+        self.allocator.note(Note::CopyTo(allocation, offset, size));
+        Ok(())
     }
 
     /// Invalidates, and copies to the host.
@@ -97,10 +99,12 @@ impl<T: Threading> Front<T> {
         target: *mut u8,
         size: u64,
     ) -> Result<(), MapError> {
-        let (_mapped, source, length) = self.mapped(allocation, offset, size)?;
-        self.allocator.invalidate(allocation, offset, size)?;
+        let (mapped, source, length) = self.mapped(allocation, offset, size)?;
+        self.allocator.make_visible_quietly(Visibility::Invalidate, &[(allocation, offset, size)])?;
         // SAFETY: the caller's own promise for the target; `mapped` checked that the source is inside the mapped allocation.
         unsafe { std::ptr::copy(source.cast_const(), target, length) };
+        drop(mapped);
+        self.allocator.note(Note::CopyFrom(allocation, offset, size));
         Ok(())
     }
 }
@@ -199,6 +203,7 @@ exported! {
         };
         match each!(object, front => front.allocator.count_mapping(allocation)) {
             Ok(pointer) => {
+                each!(object, front => front.allocator.note(Note::Map(allocation)));
                 let pointer = pointer.as_ptr().cast();
                 slot.count_map(pointer);
                 // SAFETY: C3.

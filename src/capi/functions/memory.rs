@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use ash::vk;
 
-use crate::allocator::Resource;
+use crate::allocator::{Note, Resource};
 use crate::base::sync::Threading;
 use crate::capi::allocator::{Front, address, create_info, describe, each};
 use crate::capi::guard::{answer, exported, foreign, given, misused, refused};
@@ -411,6 +411,7 @@ exported! {
             // SAFETY: C2: the copy takes the place of the allocation.
             let mut changed = unsafe { slot.copy() };
             changed.set_user_data(address(user_data));
+            front.allocator.note(Note::SetUserData(&changed, address(user_data)));
             // SAFETY: C2: no other call uses the allocation.
             unsafe { front.slab.replace(slot, changed) };
         });

@@ -1,0 +1,98 @@
+//! In place of `recording.rs` in a build without the feature `trace`: nothing is recorded, and nothing is asked.
+#![forbid(unsafe_code)]
+
+use std::panic::Location;
+
+use super::note::Note;
+use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
+use crate::allocation::Allocation;
+use crate::base::sync::Threading;
+use crate::create_info::AllocationCreateInfo;
+use crate::error::AllocationError;
+use crate::pool::{Pool, Scope};
+
+/// Whether an allocation is no usual one, whatever is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Care(bool);
+
+impl Care {
+    pub(super) fn new(tracks: bool) -> Self {
+        Self(tracks)
+    }
+
+    #[inline(always)]
+    pub(super) fn any(self) -> bool {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(super) fn tracks(self) -> bool {
+        self.0
+    }
+}
+
+/// Nothing.
+#[derive(Debug)]
+pub(super) struct Recording;
+
+impl Recording {
+    pub(super) fn new(_: &AllocatorCreateInfo<'_>) -> Self {
+        Self
+    }
+}
+
+impl<T: Threading> Inner<T> {
+    pub(super) fn finish_recording(&self) {
+        let Recording = self.recording;
+    }
+}
+
+impl<T: Threading> Allocator<T> {
+    #[inline(always)]
+    pub(super) fn allocate_unusually(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Allocation, AllocationError> {
+        self.allocate_with_care(resource, info, Some(caller))
+    }
+
+    #[inline(always)]
+    pub(super) fn note_allocation(
+        &self,
+        _: &Resource,
+        _: &AllocationCreateInfo<'_>,
+        _: bool,
+        _: &Result<Allocation, AllocationError>,
+    ) {
+    }
+
+    #[inline(always)]
+    pub(super) fn note_free(&self, _: &Allocation) {}
+
+    #[inline(always)]
+    pub(crate) fn note(&self, _: Note<'_>) {}
+
+    #[inline(always)]
+    pub(super) fn next_scope(&self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    pub(super) fn next_defragmentation(&self) -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    pub(super) fn know_scope(&self, _: &Scope) {}
+
+    #[inline(always)]
+    pub(super) fn forget_scope(&self, _: &Scope) {}
+
+    #[inline(always)]
+    pub(super) fn know_pool_of_scope(&self, _: &Scope, _: &Pool) {}
+
+    #[inline(always)]
+    pub(super) fn forget_pool_of_scope(&self, _: &Pool) {}
+}

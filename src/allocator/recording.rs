@@ -1,0 +1,673 @@
+//! What a recording is told, and how one begins and ends. Without the feature `trace`, `not_recording.rs` stands for this file.
+//!
+//! An allocation is told after it was made, and its end before it ends. So the order of the file is one that could have been:
+//! between the two, nobody else is told to have its place.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use parking_lot::Mutex;
+
+use super::note::{Note, Outcome};
+use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
+use crate::allocation::{Allocation, AllocationId, ResourceKind};
+use crate::base::cast::{index, narrow};
+use crate::base::sync::{Local, Threading};
+use crate::blocks::{Visited, alignment_of};
+use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, PoolCreateFlags, PoolCreateInfo};
+use crate::defragment::{DefragmentationAlgorithm, DefragmentationInfo};
+use crate::error::AllocationError;
+use crate::metadata::{Algorithm, Chunk, Key, Tag};
+use crate::pool::{Pool, Scope};
+use crate::record::bytes::Put;
+use crate::record::encode::{self, op};
+use crate::record::error::{RecordingSummary, StartRecordingError, StopRecordingError};
+use crate::record::failure::failure_number;
+use crate::record::header::{Header, Heap, MemoryType};
+use crate::record::raw::{
+    Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawPool, RawScope, RawWanted,
+};
+use crate::record::recorder::{Cursor, Opening, Recorder, fitting, fitting_list, length};
+
+/// Something is kept of every allocation.
+const TRACKS: u8 = 1;
+/// Calls are recorded.
+const RECORDS: u8 = 2;
+/// A pool in a list takes no more bytes.
+const POOL_BYTES: usize = 10;
+
+/// Whether an allocation is no usual one, whatever is asked for. One byte for both reasons, so that the usual way has one look.
+#[derive(Debug)]
+pub(super) struct Care(AtomicU8);
+
+impl Care {
+    pub(super) fn new(tracks: bool) -> Self {
+        Self(AtomicU8::new(if tracks { TRACKS } else { 0 }))
+    }
+
+    #[inline(always)]
+    pub(super) fn any(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+
+    #[inline(always)]
+    pub(super) fn tracks(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & TRACKS != 0
+    }
+
+    #[inline(always)]
+    fn records(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & RECORDS != 0
+    }
+}
+
+/// What a trace says of the allocator, and no call does.
+#[derive(Clone, Debug)]
+struct Created {
+    api_version: u32,
+    flags: AllocatorCreateFlags,
+    preferred_large_heap_block_size: u64,
+    heap_size_limits: Box<[u64]>,
+    empty_blocks_kept: u32,
+}
+
+/// A scope, for a recording that begins later.
+#[derive(Clone, Debug)]
+struct KnownScope {
+    block_size: u64,
+    priority: f32,
+    name: Option<Box<str>>,
+}
+
+#[derive(Debug, Default)]
+struct Scopes {
+    live: BTreeMap<u32, KnownScope>,
+    /// Vectors of scopes: no pools of the program.
+    vectors: BTreeMap<PoolPlace, u32>,
+}
+
+/// An allocator's recordings.
+#[derive(Debug)]
+pub(super) struct Recording {
+    created: Created,
+    recorder: OnceLock<Arc<Recorder>>,
+    scopes: Mutex<Scopes>,
+    next_scope: AtomicU32,
+    next_defragmentation: AtomicU32,
+}
+
+impl Recording {
+    pub(super) fn new(info: &AllocatorCreateInfo<'_>) -> Self {
+        Self {
+            created: Created {
+                api_version: info.api_version,
+                flags: info.flags,
+                preferred_large_heap_block_size: info.preferred_large_heap_block_size,
+                heap_size_limits: info.heap_size_limits.into(),
+                empty_blocks_kept: info.empty_blocks_kept,
+            },
+            recorder: OnceLock::new(),
+            scopes: Mutex::new(Scopes::default()),
+            next_scope: AtomicU32::new(0),
+            next_defragmentation: AtomicU32::new(0),
+        }
+    }
+}
+
+fn place(allocation: &Allocation) -> Place {
+    Place {
+        vector: allocation.vector,
+        generation: allocation.generation,
+        shard: allocation.shard,
+        dedicated: allocation.is_dedicated(),
+        key: allocation.key.0.get(),
+    }
+}
+
+fn place_of(id: AllocationId) -> Place {
+    let AllocationId { vector, generation, shard, dedicated, key, .. } = id;
+    Place { vector, generation, shard, dedicated, key: key.get() }
+}
+
+fn pool_place(pool: &Pool) -> PoolPlace {
+    PoolPlace { vector: pool.facts.vector, generation: pool.generation }
+}
+
+fn algorithm(algorithm: Algorithm) -> u32 {
+    match algorithm {
+        Algorithm::Tlsf => 0,
+        Algorithm::Linear => 1,
+        Algorithm::Buddy => 2,
+    }
+}
+
+#[inline(always)]
+fn needs(resource: &Resource) -> RawNeeds {
+    let requirements = &resource.requirements;
+    RawNeeds {
+        size: requirements.size,
+        alignment: requirements.alignment,
+        memory_type_bits: requirements.memory_type_bits,
+        kind: resource.kind.number(),
+        usage: ResourceKind::usage_in(resource.tag),
+        device_access: resource.device_access,
+        device_address: resource.device_address,
+        prefers_dedicated: requirements.prefers_dedicated,
+        requires_dedicated: requirements.requires_dedicated,
+    }
+}
+
+impl<T: Threading> Inner<T> {
+    #[inline(always)]
+    fn wanted<'a>(&self, info: &AllocationCreateInfo<'a>, has_chain: bool) -> RawWanted<'a> {
+        RawWanted {
+            flags: info.flags.bits(),
+            usage: info.usage.number(),
+            required: info.required_flags.as_raw(),
+            preferred: info.preferred_flags.as_raw(),
+            memory_type_bits: info.memory_type_bits,
+            pool: info.pool.filter(|pool| pool.allocator == self.id).map(pool_place),
+            scope: info.scope.filter(|scope| scope.allocator == self.id).map(|scope| scope.number),
+            priority: info.priority,
+            min_alignment: info.min_alignment,
+            user_data: info.user_data,
+            name: fitting(info.name),
+            has_chain,
+        }
+    }
+
+    /// Records, if there still is a recording.
+    #[inline(always)]
+    fn record(&self, operation: u8, text: usize, body: impl FnOnce(&mut Cursor<'_>)) {
+        if let Some(recorder) = self.recording.recorder.get() {
+            let gone = || _ = self.care.0.fetch_and(!RECORDS, Ordering::Relaxed);
+            recorder.record(operation, text, gone, body);
+        }
+    }
+
+    #[inline]
+    fn record_of(&self, operation: u8, of: &Allocation) {
+        let place = place(of);
+        self.record(operation, 0, |put| encode::place(put, &place));
+    }
+
+    fn record_range(&self, operation: u8, of: &Allocation, offset: u64, size: u64) {
+        let place = place(of);
+        self.record(operation, 0, |put| encode::range(put, &place, offset, size));
+    }
+
+    fn record_pool(&self, operation: u8, text: usize, pool: &Pool, rest: impl FnOnce(&mut Cursor<'_>)) {
+        let place = pool_place(pool);
+        self.record(operation, text, |put| {
+            encode::pool_place(put, place);
+            rest(put);
+        });
+    }
+
+    /// Ends what is recorded, for an allocator that goes.
+    pub(super) fn finish_recording(&self) {
+        match self.stop_recording() {
+            Ok(summary) => tracing::debug!(
+                target: "sublet::trace",
+                records = summary.records, bytes = summary.bytes, "the recording ends with its allocator"
+            ),
+            Err(StopRecordingError::NotRecording) => {}
+            Err(error) => tracing::error!(
+                target: "sublet::trace",
+                %error, cause = std::error::Error::source(&error).map(tracing::field::display),
+                "the recording is not whole"
+            ),
+        }
+    }
+
+    fn stop_recording(&self) -> Result<RecordingSummary, StopRecordingError> {
+        let recorder = self.recording.recorder.get().ok_or(StopRecordingError::NotRecording)?;
+        recorder.stop(|| _ = self.care.0.fetch_and(!RECORDS, Ordering::Relaxed))
+    }
+
+    fn header(&self) -> Header {
+        let device = &self.context.device;
+        let Created { api_version, flags, preferred_large_heap_block_size, .. } = self.recording.created;
+        let properties = &device.properties;
+        let program = std::env::current_exe().ok();
+        let name = program.as_deref().and_then(std::path::Path::file_name).unwrap_or_default();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let device_name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy();
+        let settings = &self.debug.settings;
+        Header {
+            library_version: env!("CARGO_PKG_VERSION").into(),
+            program: name.to_string_lossy().into(),
+            process: std::process::id(),
+            started: now.as_secs(),
+            local: std::any::TypeId::of::<T>() == std::any::TypeId::of::<Local>(),
+            device_name: device_name.into(),
+            vendor_id: properties.vendor_id,
+            device_id: properties.device_id,
+            device_type: properties.device_type,
+            driver_version: properties.driver_version,
+            device_api_version: properties.api_version,
+            heaps: device
+                .memory_heaps()
+                .iter()
+                .map(|heap| Heap { size: heap.size, flags: heap.flags })
+                .collect(),
+            memory_types: device
+                .memory_types()
+                .iter()
+                .map(|of| MemoryType { heap: of.heap_index, flags: of.property_flags })
+                .collect(),
+            buffer_image_granularity: properties.limits.buffer_image_granularity,
+            non_coherent_atom_size: properties.limits.non_coherent_atom_size,
+            max_memory_allocation_count: properties.limits.max_memory_allocation_count,
+            api_version,
+            flags,
+            preferred_large_heap_block_size,
+            heap_size_limits: self.recording.created.heap_size_limits.to_vec(),
+            empty_blocks_kept: self.recording.created.empty_blocks_kept,
+            tracking: self.tracking.bits(),
+            margin: settings.margin,
+            always_dedicated: settings.always_dedicated,
+            min_buffer_image_granularity: settings.min_buffer_image_granularity,
+            exceed_max_allocation_count: settings.exceed_max_allocation_count,
+        }
+    }
+
+    /// Writes what lives. Others that have something to record wait meanwhile, and hold no lock: an allocation that was made
+    /// just now may be seen here and told again by who made it, which the reader knows; one that is to be freed is still there.
+    /// A call that did not notice yet that there is a recording may be missed.
+    fn record_what_lives(&self, opening: &Opening<'_>) {
+        let Scopes { live, vectors } = {
+            let scopes = self.recording.scopes.lock();
+            Scopes { live: scopes.live.clone(), vectors: scopes.vectors.clone() }
+        };
+        for (&number, KnownScope { block_size, priority, name }) in &live {
+            let name = fitting(name.as_deref());
+            let raw = RawScope { number, block_size: *block_size, priority: *priority, name };
+            opening.record(op::CREATE_SCOPE, length(name), |put| encode::scope(put, &raw));
+        }
+        for (number, vector) in self.numbered_vectors() {
+            // Kept first: nobody is called while the vector is locked.
+            let mut pool = None;
+            let mut allocations = Vec::new();
+            let mut generation_now = 0;
+            let mut memory_type = 0;
+            vector.visit(&mut |visited| {
+                let mut add = |key: Key, shard, dedicated, size, alignment, tag: Tag, record: Option<_>| {
+                    let place = Place {
+                        vector: number,
+                        generation: generation_now,
+                        shard,
+                        dedicated,
+                        key: key.0.get(),
+                    };
+                    allocations.push((place, size, alignment, tag, record));
+                };
+                match visited {
+                    Visited::Vector { config, generation, name } => {
+                        generation_now = generation;
+                        memory_type = config.memory_type;
+                        pool = Some((*config, name.map(Box::<str>::from)));
+                    }
+                    Visited::Block { .. } => {}
+                    Visited::Chunk { chunk: Chunk { offset, size, used }, shard, record } => {
+                        if let Some((key, tag)) = used {
+                            add(key, shard, false, size, alignment_of(tag, offset), tag, record.cloned());
+                        }
+                    }
+                    Visited::Dedicated { key, size, tag, record, .. } => {
+                        add(key, 0, true, size, alignment_of(tag, 0), tag, Some(record.clone()));
+                    }
+                }
+            });
+            let place = PoolPlace { vector: number, generation: generation_now };
+            let scope = vectors.get(&place).copied();
+            if let (Some((config, name)), None, true) = (&pool, scope, index(number) >= self.defaults.len()) {
+                let ignores = config.granularity == 1 && self.context.device.granularity > 1;
+                let name = fitting(name.as_deref());
+                let raw = RawPool {
+                    place,
+                    memory_type,
+                    flags: if ignores { PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY.bits() } else { 0 },
+                    algorithm: algorithm(config.algorithm),
+                    block_size: if config.fixed_block_size { config.block_size } else { 0 },
+                    min_block_count: config.min_blocks,
+                    max_block_count: if config.max_blocks == u32::MAX { 0 } else { config.max_blocks },
+                    empty_blocks_kept: config.empty_blocks_kept,
+                    priority: config.priority,
+                    min_allocation_alignment: config.min_alignment,
+                    name,
+                    has_chain: !config.next.get().is_null(),
+                };
+                opening.record(op::CREATE_POOL, length(name), |put| encode::pool(put, &raw));
+            }
+            for (place, size, alignment, tag, record) in allocations {
+                let record = record.unwrap_or_default();
+                let name = fitting(record.name.as_deref());
+                let raw = RawExisting {
+                    place,
+                    memory_type,
+                    size,
+                    alignment,
+                    kind: ResourceKind::of(tag).number(),
+                    usage: ResourceKind::usage_in(tag),
+                    scope,
+                    user_data: record.user_data,
+                    name,
+                };
+                opening.record(op::EXISTING, length(name), |put| encode::existing(put, &raw));
+            }
+        }
+    }
+}
+
+impl<T: Threading> Allocator<T> {
+    /// Records all calls from now on, as the file that [`trace`](crate::trace) describes, into a sink: a file, mostly. It gets
+    /// large pieces, from a thread of its own; a buffer around it gains nothing.
+    ///
+    /// What lives already is recorded as such. Calls of other threads that are under way may be missed or not.
+    ///
+    /// A sink that fails, or panics, ends the recording and not the program: [`Self::stop_recording`] tells. A sink that is slower
+    /// than the program for more than about a megabyte makes its calls wait, so that nothing is lost. When the allocator is
+    /// destroyed, its recording ends well.
+    ///
+    /// A name of more than 32 KiB is cut.
+    ///
+    /// # Errors
+    /// [`StartRecordingError`] if the allocator records already, or its thread cannot be started.
+    ///
+    /// # Complexity
+    /// O(allocations). Afterwards each call takes some tens of nanoseconds more.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
+    /// # let path = std::env::temp_dir().join(format!("sublet-{}.trace", std::process::id()));
+    /// allocator.start_recording(std::fs::File::create(&path)?)?;
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// allocator.stop_recording()?;
+    /// let trace = trace::Trace::read(&std::fs::read(&path)?)?;
+    /// assert!(matches!(trace.records[0].event, trace::Event::Allocate(_)));
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn start_recording(&self, sink: impl Write + Send + 'static) -> Result<(), StartRecordingError> {
+        let inner = &*self.inner;
+        let recorder = inner.recording.recorder.get_or_init(|| Arc::new(Recorder::new()));
+        let mut header = Vec::new();
+        inner.header().encode(&mut header);
+        let begun = || _ = inner.care.0.fetch_or(RECORDS, Ordering::Relaxed);
+        let opening = recorder.start(header, sink, begun)?;
+        inner.record_what_lives(&opening);
+        Ok(())
+    }
+
+    /// Ends the recording, when all of it is written.
+    ///
+    /// # Errors
+    /// [`StopRecordingError`] if there is no recording, or if its sink has failed.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// allocator.start_recording(trace::Buffer::new())?;
+    /// assert_eq!(allocator.stop_recording()?.records, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stop_recording(&self) -> Result<RecordingSummary, StopRecordingError> {
+        self.inner.stop_recording()
+    }
+
+    /// Whether calls are recorded: not before [`Self::start_recording`], and not after the sink has failed.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// allocator.start_recording(trace::Buffer::new())?;
+    /// assert!(allocator.is_recording());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    #[inline(always)]
+    pub fn is_recording(&self) -> bool {
+        self.inner.care.records()
+    }
+
+    /// An allocation that cannot go the usual way, or that is recorded.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn allocate_unusually(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Allocation, AllocationError> {
+        if !self.is_recording() {
+            return self.allocate_with_care(resource, info, Some(caller));
+        }
+        let answer = self.allocate_unrecorded(resource, info, caller);
+        self.note_allocation(resource, info, false, &answer);
+        answer
+    }
+
+    /// Tells of an allocation that was made or not.
+    #[inline(always)]
+    pub(super) fn note_allocation(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+        has_chain: bool,
+        answer: &Result<Allocation, AllocationError>,
+    ) {
+        if !self.is_recording() {
+            return;
+        }
+        let (needs, wanted) = (needs(resource), self.inner.wanted(info, has_chain));
+        let text = length(wanted.name);
+        match answer {
+            Ok(allocation) => {
+                let (place, memory_type) = (place(allocation), allocation.memory_type_index());
+                self.inner.record(op::ALLOCATE, text, |put| {
+                    encode::asked(put, &needs, &wanted);
+                    encode::granted(put, memory_type, &place);
+                });
+            }
+            Err(error) => self.note_failure(&needs, &wanted, error),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_failure(&self, needs: &RawNeeds, wanted: &RawWanted<'_>, error: &AllocationError) {
+        self.inner.record(op::ALLOCATE_FAILED, length(wanted.name), |put| {
+            encode::asked(put, needs, wanted);
+            put.byte(failure_number(error));
+        });
+    }
+
+    /// Tells of an allocation that is about to be freed.
+    #[inline(always)]
+    pub(super) fn note_free(&self, allocation: &Allocation) {
+        if self.is_recording() {
+            self.write_free(allocation);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_free(&self, allocation: &Allocation) {
+        if allocation.allocator == self.inner.id {
+            self.inner.record_of(op::FREE, allocation);
+        }
+    }
+
+    /// Tells of a call.
+    #[inline(always)]
+    pub(crate) fn note(&self, note: Note<'_>) {
+        if self.is_recording() {
+            self.write_note(note);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_note(&self, note: Note<'_>) {
+        let inner = &*self.inner;
+        let nothing = |_: &mut Cursor<'_>| {};
+        let number = |operation, number: u32| inner.record(operation, 0, |put| put.number(number.into()));
+        match note {
+            Note::Map(allocation) => inner.record_of(op::MAP, allocation),
+            Note::Unmap(allocation) => inner.record_of(op::UNMAP, allocation),
+            Note::Flush(of, offset, size) => inner.record_range(op::FLUSH, of, offset, size),
+            Note::Invalidate(of, offset, size) => inner.record_range(op::INVALIDATE, of, offset, size),
+            Note::CopyTo(of, offset, size) => inner.record_range(op::COPY_TO, of, offset, size),
+            Note::CopyFrom(of, offset, size) => inner.record_range(op::COPY_FROM, of, offset, size),
+            Note::SetName(of, name) => {
+                let (place, name) = (place(of), fitting(name));
+                inner.record(op::SET_NAME, length(name), |put| {
+                    encode::place(put, &place);
+                    put.optional_text(name);
+                });
+            }
+            Note::SetUserData(of, user_data) => {
+                let place = place(of);
+                inner.record(op::SET_USER_DATA, 0, |put| {
+                    encode::place(put, &place);
+                    put.number(user_data);
+                });
+            }
+            Note::SetPriority(of, priority) => {
+                let place = place(of);
+                inner.record(op::SET_PRIORITY, 0, |put| {
+                    encode::place(put, &place);
+                    put.bytes(&priority.to_le_bytes());
+                });
+            }
+            Note::CreatePool(pool, info) => self.write_pool(pool, info),
+            Note::DestroyPool(pool) => inner.record_pool(op::DESTROY_POOL, 0, pool, nothing),
+            Note::SetPoolName(pool, name) => {
+                let name = fitting(name);
+                inner.record_pool(op::SET_POOL_NAME, length(name), pool, |put| put.optional_text(name));
+            }
+            Note::SetPoolPriority(pool, priority) => {
+                inner.record_pool(op::SET_POOL_PRIORITY, 0, pool, |put| put.bytes(&priority.to_le_bytes()));
+            }
+            Note::SetPoolEmptyBlocksKept(pool, kept) => {
+                inner.record_pool(op::SET_POOL_EMPTY_BLOCKS_KEPT, 0, pool, |put| put.number(kept.into()));
+            }
+            Note::SettleInPool(pool) => inner.record_pool(op::SETTLE_IN_POOL, 0, pool, nothing),
+            Note::CreateScope(scope) => {
+                let Scope { number, block_size, priority, ref name, .. } = *scope;
+                let name = fitting(name.as_deref());
+                let raw = RawScope { number, block_size, priority, name };
+                inner.record(op::CREATE_SCOPE, length(name), |put| encode::scope(put, &raw));
+            }
+            Note::FreeScope(scope) => number(op::FREE_SCOPE, scope.number),
+            Note::Frame(frame_index) => number(op::FRAME, frame_index),
+            Note::Trim => inner.record(op::TRIM, 0, nothing),
+            Note::SetEmptyBlocksKept(kept) => number(op::SET_EMPTY_BLOCKS_KEPT, kept),
+            Note::SettleInMemoryType(memory_type) => number(op::SETTLE, memory_type),
+            Note::BeginDefragmentation(defragmentation, info) => self.write_begin(defragmentation, info),
+            Note::BeginPass(defragmentation, moves) => inner.record(op::BEGIN_PASS, 0, |put| {
+                put.number(defragmentation.into());
+                put.number(narrow(moves).into());
+            }),
+            Note::Move { defragmentation, source, outcome } => {
+                let raw = match outcome {
+                    Outcome::Completing(destination) => RawOutcome::Completed(place_of(destination)),
+                    Outcome::Failed(destination) => RawOutcome::Failed(place_of(destination)),
+                    Outcome::Ignored => RawOutcome::Ignored,
+                    Outcome::Freeing => RawOutcome::Freed,
+                    Outcome::RolledBack => RawOutcome::RolledBack,
+                };
+                let source = place_of(source);
+                inner.record(op::MOVE, 0, |put| encode::outcome(put, defragmentation, &source, raw));
+            }
+            Note::EndPass(defragmentation) => number(op::END_PASS, defragmentation),
+            Note::EndDefragmentation(defragmentation) => number(op::END_DEFRAGMENTATION, defragmentation),
+        }
+    }
+
+    fn write_pool(&self, pool: &Pool, info: &PoolCreateInfo<'_>) {
+        let name = fitting(info.name);
+        let raw = RawPool {
+            place: pool_place(pool),
+            memory_type: info.memory_type_index,
+            flags: info.flags.bits(),
+            algorithm: algorithm(info.algorithm),
+            block_size: info.block_size,
+            min_block_count: info.min_block_count,
+            max_block_count: info.max_block_count,
+            empty_blocks_kept: info.empty_blocks_kept,
+            priority: info.priority,
+            min_allocation_alignment: info.min_allocation_alignment,
+            name,
+            has_chain: !info.memory_allocate_next.get().is_null(),
+        };
+        self.inner.record(op::CREATE_POOL, length(name), |put| encode::pool(put, &raw));
+    }
+
+    fn write_begin(&self, number: u32, info: &DefragmentationInfo<'_>) {
+        let pools: Vec<_> = info.pools.iter().map(|pool| pool_place(pool)).collect();
+        let pools = fitting_list(&pools, POOL_BYTES);
+        let raw = RawBegin {
+            number,
+            algorithm: match info.algorithm {
+                DefragmentationAlgorithm::Fast => 0,
+                DefragmentationAlgorithm::Balanced => 1,
+                DefragmentationAlgorithm::Full => 2,
+                DefragmentationAlgorithm::Extensive => 3,
+            },
+            memory_type_bits: info.memory_type_bits,
+            max_bytes: info.max_bytes_per_pass,
+            max_allocations: info.max_allocations_per_pass,
+            max_time_nanoseconds: info
+                .max_time_per_pass
+                .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            pools,
+        };
+        let text = pools.len() * POOL_BYTES;
+        self.inner.record(op::BEGIN_DEFRAGMENTATION, text, |put| encode::begin(put, &raw));
+    }
+
+    pub(super) fn next_scope(&self) -> u32 {
+        self.inner.recording.next_scope.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(super) fn next_defragmentation(&self) -> u32 {
+        self.inner.recording.next_defragmentation.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A scope was made.
+    pub(super) fn know_scope(&self, scope: &Scope) {
+        let &Scope { number, block_size, priority, ref name, .. } = scope;
+        let known = KnownScope { block_size, priority, name: name.clone() };
+        self.inner.recording.scopes.lock().live.insert(number, known);
+        self.note(Note::CreateScope(scope));
+    }
+
+    /// A scope is about to be freed.
+    pub(super) fn forget_scope(&self, scope: &Scope) {
+        self.note(Note::FreeScope(scope));
+        self.inner.recording.scopes.lock().live.remove(&scope.number);
+    }
+
+    /// A pool is a scope's.
+    pub(super) fn know_pool_of_scope(&self, scope: &Scope, pool: &Pool) {
+        self.inner.recording.scopes.lock().vectors.insert(pool_place(pool), scope.number);
+    }
+
+    /// A pool of a scope is gone.
+    pub(super) fn forget_pool_of_scope(&self, pool: &Pool) {
+        self.inner.recording.scopes.lock().vectors.remove(&pool_place(pool));
+    }
+}

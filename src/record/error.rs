@@ -1,0 +1,112 @@
+//! What can go wrong with a recording.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+/// Why a recording did not begin.
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// allocator.start_recording(trace::Buffer::new())?;
+/// let error = allocator.start_recording(trace::Buffer::new()).unwrap_err();
+/// assert!(matches!(error, trace::StartRecordingError::Recording));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartRecordingError {
+    /// The allocator records already. Stop that one first; also if it has failed, so that its error is not lost.
+    Recording,
+    /// The thread that writes could not be started.
+    Thread(io::Error),
+    /// The file could not be made.
+    Create(io::Error),
+}
+
+impl fmt::Display for StartRecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Recording => "the allocator records already",
+            Self::Thread(_) => "the thread that writes the trace was not started",
+            Self::Create(_) => "the file of the trace was not made",
+        })
+    }
+}
+
+impl Error for StartRecordingError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Recording => None,
+            Self::Thread(error) | Self::Create(error) => Some(error),
+        }
+    }
+}
+
+/// Why a recording is not whole.
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let error = allocator.stop_recording().unwrap_err();
+/// assert!(matches!(error, trace::StopRecordingError::NotRecording));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StopRecordingError {
+    /// There is none.
+    NotRecording,
+    /// The sink did not take the bytes. What it took before is a trace without an end.
+    Write(io::Error),
+    /// The sink panicked.
+    Panicked,
+}
+
+impl fmt::Display for StopRecordingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotRecording => "the allocator does not record",
+            Self::Write(_) => "the trace was not written",
+            Self::Panicked => "what the trace is written to panicked",
+        })
+    }
+}
+
+impl Error for StopRecordingError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Write(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What a recording that was stopped has written.
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let buffer = trace::Buffer::new();
+/// allocator.start_recording(buffer.clone())?;
+/// allocator.trim();
+/// let summary = allocator.stop_recording()?;
+/// assert_eq!((summary.records, summary.bytes), (1, u64::try_from(buffer.bytes().len())?));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct RecordingSummary {
+    /// Records of the trace: those of what was there before, and one for each call.
+    pub records: u64,
+    /// Bytes of the trace.
+    pub bytes: u64,
+    /// How long it took.
+    pub duration: Duration,
+}

@@ -1,0 +1,371 @@
+//! The way of a record: into a page, under a lock that is held for some nanoseconds, so that all threads have one order.
+#![forbid(unsafe_code)]
+
+use std::collections::VecDeque;
+use std::io::Write;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle, Thread};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::bytes::Put;
+use super::chunk::Point;
+use super::clock::{self, Start};
+use super::encode::op;
+use super::error::{RecordingSummary, StartRecordingError, StopRecordingError};
+pub(crate) use super::page::Cursor;
+use super::page::{LIMIT, Page, new_page};
+use super::thread as threads;
+use super::writer;
+use crate::base::sync::{CoreGuard, CoreMutex, Shared};
+
+/// Pages of a recording: as many bytes wait for the disk at most.
+const PAGES: usize = 16;
+/// No thread.
+const NOBODY: u32 = u32::MAX;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum State {
+    Closed,
+    /// What is there already is being written; whoever has something else to write waits.
+    Opening,
+    Open,
+}
+
+/// A page on its way to the sink.
+#[derive(Debug)]
+pub(super) struct Full {
+    pub(super) page: Page,
+    pub(super) length: usize,
+    pub(super) records: u32,
+    pub(super) point: Point,
+}
+
+#[derive(Debug)]
+pub(super) struct Hot {
+    /// A record without a text fits if it begins before here; 0 unless open.
+    limit: usize,
+    at: usize,
+    last_ticks: u64,
+    thread: u32,
+    records: u32,
+    /// Empty only while closed.
+    page: Option<Page>,
+    state: State,
+    pub(super) total: u64,
+    pub(super) start: Start,
+    pub(super) full: VecDeque<Full>,
+    pub(super) spare: Vec<Page>,
+    writer: Option<Thread>,
+}
+
+type Guard<'a> = CoreGuard<'a, Shared, Hot>;
+
+impl Hot {
+    fn new() -> Self {
+        Self {
+            limit: 0,
+            at: 0,
+            last_ticks: 0,
+            thread: NOBODY,
+            records: 0,
+            page: None,
+            state: State::Closed,
+            total: 0,
+            start: Start::now(),
+            full: VecDeque::new(),
+            spare: Vec::new(),
+            writer: None,
+        }
+    }
+
+    /// Puts one record into the page, which has room for it.
+    #[inline(always)]
+    fn put(&mut self, operation: u8, thread: u32, ticks: u64, body: impl FnOnce(&mut Cursor<'_>)) {
+        let (Some(page), Ok(at)) = (self.page.as_mut(), u16::try_from(self.at)) else { return };
+        let mut cursor = Cursor::new(page, at);
+        if thread != self.thread {
+            self.thread = thread;
+            cursor.byte(op::THREAD);
+            cursor.number(thread.into());
+        }
+        cursor.byte(operation);
+        // A thread that looked at the clock and then had to wait passes for one that did not look before it had waited.
+        let passed = ticks.saturating_sub(self.last_ticks);
+        self.last_ticks += passed;
+        cursor.number(passed);
+        body(&mut cursor);
+        self.at = usize::from(cursor.at());
+        self.records += 1;
+    }
+
+    /// Sends the page on its way, if there is anything in it and a page to take its place. `last` needs none.
+    fn close_page(&mut self, last: bool) -> bool {
+        if self.records == 0 || !last && self.spare.is_empty() {
+            return false;
+        }
+        let Some(page) = self.page.take() else { return false };
+        let point = self.start.point(self.last_ticks);
+        self.full.push_back(Full { page, length: self.at, records: self.records, point });
+        self.total += u64::from(self.records);
+        self.page = self.spare.pop();
+        self.at = 0;
+        self.records = 0;
+        self.thread = NOBODY;
+        self.last_ticks = self.start.ticks.saturating_add(point.ticks);
+        true
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
+    fn close(&mut self) {
+        self.state = State::Closed;
+        self.limit = 0;
+    }
+}
+
+/// The thread that writes, for as long as nobody has asked it how it went.
+type Writing = JoinHandle<Result<RecordingSummary, StopRecordingError>>;
+
+/// Takes records. One is made for an allocator when it first records, and serves all its recordings.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    hot: CoreMutex<Shared, Hot>,
+    /// Held while somebody looks for room, and while room is made, so that none of it is missed.
+    gate: Mutex<()>,
+    room: Condvar,
+    writing: Mutex<Option<Writing>>,
+}
+
+impl Recorder {
+    pub(crate) fn new() -> Self {
+        Self {
+            hot: CoreMutex::new(Hot::new()),
+            gate: Mutex::new(()),
+            room: Condvar::new(),
+            writing: Mutex::new(None),
+        }
+    }
+
+    /// Begins a recording. Until the answer is given to [`Self::open`] nobody else's records are taken. `begun` is called at
+    /// the moment from which on calls are recorded.
+    pub(crate) fn start(
+        self: &Arc<Self>,
+        header: Vec<u8>,
+        sink: impl Write + Send + 'static,
+        begun: impl FnOnce(),
+    ) -> Result<Opening<'_>, StartRecordingError> {
+        let mut writing = self.writing.lock();
+        if writing.is_some() {
+            return Err(StartRecordingError::Recording);
+        }
+        let spare: Vec<_> = (1..PAGES).map(|_| new_page()).collect();
+        let page = new_page();
+        {
+            let mut hot = self.hot.lock();
+            let full = VecDeque::with_capacity(PAGES);
+            *hot = Hot { state: State::Opening, page: Some(page), spare, full, ..Hot::new() };
+            hot.last_ticks = hot.start.ticks;
+        }
+        let recorder = Arc::clone(self);
+        let builder = thread::Builder::new().name("sublet trace".into());
+        match builder.spawn(move || writer::run(&recorder, &header, sink)) {
+            Ok(handle) => {
+                let mut hot = self.hot.lock();
+                hot.writer = Some(handle.thread().clone());
+                *writing = Some(handle);
+                begun();
+                Ok(Opening { recorder: self })
+            }
+            Err(error) => {
+                self.hot.lock().close();
+                Err(StartRecordingError::Thread(error))
+            }
+        }
+    }
+
+    /// Ends a recording, and waits until all of it is written. `ended` is called at the moment from which on no call is recorded.
+    pub(crate) fn stop(&self, ended: impl FnOnce()) -> Result<RecordingSummary, StopRecordingError> {
+        // Held until all is written: a recording that begins meanwhile would take the pages of this one.
+        let mut writing = self.writing.lock();
+        let handle = writing.take().ok_or(StopRecordingError::NotRecording)?;
+        let writer = {
+            let mut hot = self.hot.lock();
+            if !hot.is_closed() {
+                hot.close_page(true);
+                hot.close();
+            }
+            ended();
+            hot.writer.take()
+        };
+        if let Some(writer) = writer {
+            writer.unpark();
+        }
+        self.made_room();
+        // It catches what the sink panics with.
+        let written = handle.join().unwrap_or(Err(StopRecordingError::Panicked));
+        // The pages are given back to the heap.
+        let _pages = std::mem::replace(&mut *self.hot.lock(), Hot::new());
+        written
+    }
+
+    /// Takes a record. `text` is the bytes of texts and lists in it. If there is no recording any more, `gone` is called: not
+    /// while another one begins.
+    #[inline(always)]
+    pub(crate) fn record(
+        &self,
+        operation: u8,
+        text: usize,
+        gone: impl FnOnce(),
+        body: impl FnOnce(&mut Cursor<'_>),
+    ) {
+        let thread = threads::number();
+        let ticks = clock::ticks();
+        let mut hot = self.hot.lock();
+        if hot.at + text >= hot.limit {
+            match self.make_room(hot, text, false) {
+                Ok(found) => hot = found,
+                Err(_closed) => return gone(),
+            }
+        }
+        hot.put(operation, thread, ticks, body);
+    }
+
+    /// Finds room for a record with so many bytes of text, or the lock under which there is no recording.
+    #[cold]
+    #[inline(never)]
+    fn make_room<'a>(
+        &'a self,
+        mut hot: Guard<'a>,
+        text: usize,
+        opening: bool,
+    ) -> Result<Guard<'a>, Guard<'a>> {
+        debug_assert!(text < LIMIT, "a record is no longer than a page");
+        loop {
+            match hot.state {
+                State::Closed => return Err(hot),
+                State::Opening if !opening => {}
+                _ if hot.at + text < LIMIT => return Ok(hot),
+                _ => {
+                    if hot.close_page(false) {
+                        let writer = hot.writer.clone();
+                        drop(hot);
+                        if let Some(writer) = writer {
+                            writer.unpark();
+                        }
+                        hot = self.hot.lock();
+                        continue;
+                    }
+                }
+            }
+            drop(hot);
+            let mut gate = self.gate.lock();
+            hot = self.hot.lock();
+            let waits = match hot.state {
+                State::Closed => false,
+                State::Opening if !opening => true,
+                _ => hot.at + text >= LIMIT && hot.spare.is_empty(),
+            };
+            if waits {
+                drop(hot);
+                self.room.wait(&mut gate);
+                hot = self.hot.lock();
+            }
+        }
+    }
+
+    fn made_room(&self) {
+        let _gate = self.gate.lock();
+        self.room.notify_all();
+    }
+
+    /// The next page that is to be written, if there is one; else whether the recording is over.
+    pub(super) fn next_full(&self) -> Result<Full, bool> {
+        let mut hot = self.hot.lock();
+        let closed = hot.is_closed();
+        hot.full.pop_front().ok_or(closed)
+    }
+
+    /// Sends on its way what waits in a page that is not full.
+    pub(super) fn close_page(&self) {
+        self.hot.lock().close_page(false);
+    }
+
+    /// A page was written.
+    pub(super) fn give_back(&self, page: Page) {
+        self.hot.lock().spare.push(page);
+        self.made_room();
+    }
+
+    /// Nothing more can be written.
+    pub(super) fn give_up(&self) {
+        {
+            let mut hot = self.hot.lock();
+            hot.close();
+            hot.full.clear();
+        }
+        self.made_room();
+    }
+
+    /// Records of the recording, and when it began.
+    pub(super) fn totals(&self) -> (u64, Start) {
+        let hot = self.hot.lock();
+        (hot.total, hot.start)
+    }
+}
+
+/// A recording that has begun and still writes what was there before.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Opening<'a> {
+    recorder: &'a Recorder,
+}
+
+impl Opening<'_> {
+    /// Writes a record before those of all other threads.
+    pub(crate) fn record(&self, operation: u8, text: usize, body: impl FnOnce(&mut Cursor<'_>)) {
+        let thread = threads::number();
+        let hot = self.recorder.hot.lock();
+        if let Ok(mut hot) = self.recorder.make_room(hot, text, true) {
+            // At the very beginning.
+            let ticks = hot.last_ticks;
+            hot.put(operation, thread, ticks, body);
+        }
+    }
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        {
+            let mut hot = self.recorder.hot.lock();
+            // Not if the sink has failed meanwhile.
+            if hot.state == State::Opening {
+                hot.state = State::Open;
+                hot.limit = LIMIT;
+            }
+        }
+        self.recorder.made_room();
+    }
+}
+
+/// A text, cut so that a record fits a page.
+pub(crate) fn fitting(text: Option<&str>) -> Option<&str> {
+    const LONGEST: usize = LIMIT / 2;
+    text.map(|text| {
+        // A character has at most four bytes.
+        let end = (LONGEST.saturating_sub(3)..=LONGEST).rev().find(|&end| text.is_char_boundary(end));
+        if text.len() <= LONGEST { text } else { &text[..end.unwrap_or(0)] }
+    })
+}
+
+/// As many elements of a list, each of at most `bytes`, as fit a page.
+pub(crate) fn fitting_list<V>(list: &[V], bytes: usize) -> &[V] {
+    &list[..list.len().min(LIMIT / 2 / bytes)]
+}
+
+/// Bytes of a text.
+pub(crate) fn length(text: Option<&str>) -> usize {
+    text.map_or(0, str::len)
+}

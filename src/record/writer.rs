@@ -1,0 +1,107 @@
+//! The thread that writes: so that no call of the program waits for a disk, unless the disk is slower than the program for long.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::bytes::Put;
+use super::chunk::{ChunkHeader, Kind, MAGIC, Point};
+use super::error::{RecordingSummary, StopRecordingError};
+use super::recorder::Recorder;
+use crate::base::cast::widen;
+
+/// What a program that ends suddenly loses at most.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+struct Writer<W> {
+    sink: W,
+    chunk: u32,
+    bytes: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Calls the sink, and keeps a panic of it from going further.
+    fn call(&mut self, bytes: &[u8]) -> Result<(), StopRecordingError> {
+        let called = catch_unwind(AssertUnwindSafe(|| self.sink.write_all(bytes)));
+        self.bytes += widen(bytes.len());
+        called.map_err(|_| StopRecordingError::Panicked)?.map_err(StopRecordingError::Write)
+    }
+
+    fn flush(&mut self) -> Result<(), StopRecordingError> {
+        let called = catch_unwind(AssertUnwindSafe(|| self.sink.flush()));
+        called.map_err(|_| StopRecordingError::Panicked)?.map_err(StopRecordingError::Write)
+    }
+
+    fn chunk(
+        &mut self,
+        kind: Kind,
+        records: u32,
+        point: Point,
+        payload: &[u8],
+    ) -> Result<(), StopRecordingError> {
+        let too_many = || StopRecordingError::Write(io::ErrorKind::FileTooLarge.into());
+        let header = ChunkHeader { kind, number: self.chunk, records, point };
+        self.chunk = self.chunk.checked_add(1).ok_or_else(too_many)?;
+        self.call(&header.to_bytes(payload))?;
+        self.call(payload)
+    }
+}
+
+/// Writes a recording until it is over.
+pub(super) fn run(
+    recorder: &Recorder,
+    header: &[u8],
+    sink: impl Write,
+) -> Result<RecordingSummary, StopRecordingError> {
+    let mut writer = Writer { sink, chunk: 0, bytes: 0 };
+    let written = write(recorder, header, &mut writer);
+    if let Err(error) = &written {
+        recorder.give_up();
+        tracing::error!(
+            target: "sublet::trace",
+            error = %error,
+            cause = std::error::Error::source(error).map(tracing::field::display),
+            "the recording ends here"
+        );
+    }
+    // A sink may panic even then.
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(writer)));
+    written.and_then(|summary| dropped.map(|()| summary).map_err(|_| StopRecordingError::Panicked))
+}
+
+fn write<W: Write>(
+    recorder: &Recorder,
+    header: &[u8],
+    writer: &mut Writer<W>,
+) -> Result<RecordingSummary, StopRecordingError> {
+    writer.call(&MAGIC)?;
+    writer.chunk(Kind::Head, 0, Point::default(), header)?;
+    loop {
+        match recorder.next_full() {
+            Ok(full) => {
+                let payload = full.page.get(..full.length).unwrap_or_default();
+                writer.chunk(Kind::Calls, full.records, full.point, payload)?;
+                recorder.give_back(full.page);
+            }
+            Err(true) => break,
+            Err(false) => {
+                writer.flush()?;
+                let begun = Instant::now();
+                thread::park_timeout(INTERVAL);
+                if begun.elapsed() >= INTERVAL {
+                    recorder.close_page();
+                }
+            }
+        }
+    }
+    let (records, start) = recorder.totals();
+    let mut totals = Vec::new();
+    totals.number(records);
+    totals.number(u64::from(writer.chunk) + 1);
+    let point = start.point(0);
+    writer.chunk(Kind::Last, 0, point, &totals)?;
+    writer.flush()?;
+    Ok(RecordingSummary { records, bytes: writer.bytes, duration: Duration::from_nanos(point.nanoseconds) })
+}

@@ -1,0 +1,96 @@
+//! Recordings that somebody starts from outside of the program.
+#![forbid(unsafe_code)]
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::allocator::Allocator;
+use crate::base::sync::Threading;
+use crate::record::error::StartRecordingError;
+
+/// The variable that names the file.
+const VARIABLE: &str = "SUBLET_TRACE";
+
+/// Begins a recording if the environment variable `SUBLET_TRACE` names a file for it, and says which file it is.
+///
+/// `%p` stands for the number of the process. The second allocator of a process that asks, and those after it, get a file of
+/// their own: its number comes before the extension. A file that is there already is replaced. What happens is told as an event
+/// of `tracing`, target `sublet::trace`, so that an answer that nobody looks at is no loss.
+///
+/// The C interface asks for each allocator, and so may every program: without the variable nothing happens.
+///
+/// # Errors
+/// As [`Allocator::start_recording`], and [`StartRecordingError::Create`].
+///
+/// ```
+/// # use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # if std::env::var_os("SUBLET_TRACE").is_none() {
+/// assert_eq!(trace::start_from_environment(&allocator)?, None, "nobody has asked for one");
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn start_from_environment<T: Threading>(
+    allocator: &Allocator<T>,
+) -> Result<Option<PathBuf>, StartRecordingError> {
+    static ALLOCATORS: AtomicU32 = AtomicU32::new(0);
+    let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) else {
+        return Ok(None);
+    };
+    let number = ALLOCATORS.fetch_add(1, Ordering::Relaxed);
+    let path = path_for(Path::new(&named), std::process::id(), number);
+    let started = File::create(&path)
+        .map_err(StartRecordingError::Create)
+        .and_then(|file| allocator.start_recording(file));
+    match started {
+        Ok(()) => {
+            tracing::info!(target: "sublet::trace", path = %path.display(), "recording");
+            Ok(Some(path))
+        }
+        Err(error) => {
+            tracing::error!(
+                target: "sublet::trace",
+                path = %path.display(), %error,
+                cause = std::error::Error::source(&error).map(tracing::field::display),
+                "nothing is recorded"
+            );
+            Err(error)
+        }
+    }
+}
+
+/// The file for an allocator.
+fn path_for(named: &Path, process: u32, number: u32) -> PathBuf {
+    // What is no Unicode is left as it is.
+    let path = match named.to_str() {
+        Some(text) => PathBuf::from(text.replace("%p", &process.to_string())),
+        None => named.to_path_buf(),
+    };
+    if number == 0 {
+        return path;
+    }
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!("-{}", number + 1));
+    if let Some(extension) = path.extension() {
+        name.push(OsStr::new("."));
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_allocator_has_a_file_of_its_own() {
+        let path = |named: &str, number| path_for(Path::new(named), 77, number);
+        assert_eq!(path("/tmp/game.trace", 0), Path::new("/tmp/game.trace"));
+        assert_eq!(path("/tmp/game.trace", 1), Path::new("/tmp/game-2.trace"));
+        assert_eq!(path("/tmp/%p/game-%p", 0), Path::new("/tmp/77/game-77"));
+        assert_eq!(path("/tmp/%p/game-%p", 2), Path::new("/tmp/77/game-77-3"));
+    }
+}

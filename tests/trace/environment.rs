@@ -1,0 +1,47 @@
+//! Recordings that are asked for from outside of the program.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use sublet::trace::{self, Event, Trace};
+
+use crate::rig::*;
+
+/// The program that is run below.
+#[test]
+#[ignore = "a program for another test"]
+fn a_program_that_asks_for_a_recording() {
+    let gpu = gpu();
+    for index in 0..2 {
+        let allocator = allocator(&gpu);
+        let path = trace::start_from_environment(&allocator).unwrap().unwrap();
+        println!("path:{}", path.display());
+        allocator.set_current_frame_index(index);
+    }
+}
+
+#[test]
+fn a_variable_of_the_environment_starts_a_recording() {
+    let folder = std::env::temp_dir().join(format!("sublet-trace-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--nocapture", "--exact", "environment::a_program_that_asks_for_a_recording"])
+        .env("SUBLET_TRACE", folder.join("of-%p.trace"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines = text.lines().filter_map(|line| line.split_once("path:"));
+    let paths: Vec<_> = lines.map(|(_, path)| PathBuf::from(path)).collect();
+    assert_eq!(paths.len(), 2);
+    for (index, path) in (0_u32..).zip(&paths) {
+        let trace = Trace::read(&std::fs::read(path).unwrap()).unwrap();
+        assert_eq!(events(&trace), [Event::Frame { index }]);
+        let suffix = if index == 0 { "" } else { "-2" };
+        assert_eq!(
+            path.file_name().unwrap().to_str().unwrap(),
+            format!("of-{}{suffix}.trace", trace.header.process)
+        );
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

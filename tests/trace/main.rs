@@ -1,0 +1,14 @@
+//! Recording, from outside: a program runs on the simulated GPU, and its trace is read.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
+
+#[allow(unreachable_pub, reason = "shared by the modules of this binary")]
+mod rig;
+
+mod beginning;
+mod damage;
+mod ending;
+mod environment;
+mod events;
+mod moves;
+mod sinks;
+mod threads;

@@ -1,0 +1,178 @@
+//! Sinks that fail, panic, or are slow.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use sublet::trace::{Buffer, StopRecordingError, Trace};
+
+use crate::rig::*;
+
+/// Takes so many bytes, and no more.
+struct Small {
+    into: Buffer,
+    room: usize,
+    panics: bool,
+}
+
+impl Write for Small {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let fits = bytes.len().min(self.room);
+        if fits == 0 {
+            assert!(!self.panics, "a sink may do that");
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.room -= fits;
+        self.into.write(&bytes[..fits])
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn busy(allocator: &sublet::Allocator) {
+    for size in 1..20_000 {
+        free(allocator, allocate(allocator, size));
+    }
+}
+
+#[test]
+fn a_sink_that_is_full_ends_the_recording_and_nothing_else() {
+    let gpu = gpu();
+    for room in [0, 3, 40, 200, 70_000, 150_001] {
+        let allocator = allocator(&gpu);
+        let into = Buffer::new();
+        allocator.start_recording(Small { into: into.clone(), room, panics: false }).unwrap();
+        busy(&allocator);
+        let error = allocator.stop_recording().unwrap_err();
+        let StopRecordingError::Write(cause) = &error else { panic!("{error}") };
+        assert_eq!(cause.kind(), io::ErrorKind::StorageFull);
+        assert!(error.source().is_some());
+        assert_eq!(into.bytes().len(), room);
+        // What there is can be read.
+        assert!(Trace::read(&into.bytes()).is_err());
+        if room > 1000 {
+            let prefix = Trace::read_prefix(&into.bytes()).unwrap();
+            assert_eq!(prefix.trace.records.is_empty(), room < 66_000);
+        }
+        // And the allocator records again.
+        assert_eq!(recorded(&allocator, || free(&allocator, allocate(&allocator, 64))).records.len(), 2);
+        assert!(allocator.destroy().is_empty());
+    }
+}
+
+#[test]
+fn after_a_failure_nothing_is_recorded_any_more() {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    allocator.start_recording(Small { into: Buffer::new(), room: 0, panics: false }).unwrap();
+    let begun = Instant::now();
+    while allocator.is_recording() && begun.elapsed() < Duration::from_secs(30) {
+        free(&allocator, allocate(&allocator, 64));
+    }
+    assert!(!allocator.is_recording());
+    // Its error waits.
+    allocator.start_recording(Buffer::new()).unwrap_err();
+    assert!(allocator.destroy().is_empty());
+}
+
+#[test]
+fn a_sink_that_panics_ends_the_recording_and_nothing_else() {
+    let gpu = gpu();
+    for room in [0, 50, 100_000] {
+        let allocator = allocator(&gpu);
+        allocator.start_recording(Small { into: Buffer::new(), room, panics: true }).unwrap();
+        busy(&allocator);
+        assert!(matches!(allocator.stop_recording(), Err(StopRecordingError::Panicked)));
+        assert!(allocator.destroy().is_empty());
+    }
+}
+
+/// Fails when it is told to be done.
+struct BadEnd {
+    panics_on_drop: bool,
+}
+
+impl Write for BadEnd {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.panics_on_drop { Ok(()) } else { Err(io::Error::other("the disk is gone")) }
+    }
+}
+
+impl Drop for BadEnd {
+    fn drop(&mut self) {
+        assert!(!self.panics_on_drop, "a sink may do that, too");
+    }
+}
+
+#[test]
+fn a_sink_that_fails_at_the_very_end_is_told() {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    allocator.start_recording(BadEnd { panics_on_drop: false }).unwrap();
+    allocator.trim();
+    let error = allocator.stop_recording().unwrap_err();
+    assert_eq!(error.source().unwrap().to_string(), "the disk is gone");
+    allocator.start_recording(BadEnd { panics_on_drop: true }).unwrap();
+    assert!(matches!(allocator.stop_recording(), Err(StopRecordingError::Panicked)));
+}
+
+/// Waits until it is let go on.
+struct Slow {
+    into: Buffer,
+    gate: Arc<AtomicBool>,
+}
+
+impl Write for Slow {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        while !self.gate.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.into.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Calls do not wait for a sink until there is much to write; then they do, and nothing is lost.
+#[test]
+fn a_slow_sink_makes_calls_wait_and_loses_none() {
+    const CALLS: usize = 400_000;
+    let gpu = gpu();
+    let allocator = &allocator(&gpu);
+    let (into, gate) = (Buffer::new(), Arc::new(AtomicBool::new(false)));
+    allocator.start_recording(Slow { into: into.clone(), gate: Arc::clone(&gate) }).unwrap();
+    let made = &AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            for index in 0..CALLS {
+                allocator.set_current_frame_index(u32::try_from(index).unwrap());
+                made.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut before = 0;
+        loop {
+            std::thread::sleep(Duration::from_millis(200));
+            let now = made.load(Ordering::Relaxed);
+            if now == before && now > 0 {
+                break;
+            }
+            before = now;
+        }
+        assert!(before < CALLS, "calls that are not written are kept, or lost");
+        assert!(before > 50_000, "only {before} calls were made");
+        gate.store(true, Ordering::Relaxed);
+    });
+    allocator.stop_recording().unwrap();
+    let trace = Trace::read(&into.bytes()).unwrap();
+    assert_eq!(trace.records.len(), CALLS);
+}
