@@ -295,9 +295,10 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn map<'a>(&'a self, allocation: &'a mut Allocation) -> Result<Mapping<'a, T>, MapError> {
-        let mapping = self.mapping(allocation)?;
-        self.note(Note::Map(allocation));
-        Ok(Mapping { quiet: false, ..mapping })
+        let mut mapping = self.mapping(allocation)?;
+        mapping.quiet = false;
+        self.note(Note::Map(mapping.allocation));
+        Ok(mapping)
     }
 
     /// A guard from a shared borrow, which is only read through. It is a part of another call.
