@@ -119,6 +119,7 @@ impl Recording {
     }
 }
 
+#[inline(always)]
 fn place(allocation: &Allocation) -> Place {
     Place {
         vector: allocation.vector,
@@ -190,7 +191,7 @@ impl<T: Threading> Inner<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn record_of(&self, operation: u8, of: &Allocation) {
         let place = place(of);
         self.record(operation, 0, |put| encode::place(put, &place));
@@ -471,25 +472,32 @@ impl<T: Threading> Allocator<T> {
         if !self.is_recording() {
             return;
         }
-        let (needs, wanted) = (needs(resource), self.inner.wanted(info, has_chain));
-        let text = length(wanted.name);
         match answer {
             Ok(allocation) => {
+                let (needs, wanted) = (needs(resource), self.inner.wanted(info, has_chain));
+                let text = length(wanted.name);
                 let (place, memory_type) = (place(allocation), allocation.memory_type_index());
                 self.inner.record(op::ALLOCATE, text, |put| {
                     encode::asked(put, &needs, &wanted);
                     encode::granted(put, memory_type, &place);
                 });
             }
-            Err(error) => self.note_failure(&needs, &wanted, error),
+            Err(error) => self.note_failure(resource, info, has_chain, error),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note_failure(&self, needs: &RawNeeds, wanted: &RawWanted<'_>, error: &AllocationError) {
+    fn note_failure(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+        has_chain: bool,
+        error: &AllocationError,
+    ) {
+        let (needs, wanted) = (needs(resource), self.inner.wanted(info, has_chain));
         self.inner.record(op::ALLOCATE_FAILED, length(wanted.name), |put| {
-            encode::asked(put, needs, wanted);
+            encode::asked(put, &needs, &wanted);
             put.byte(failure_number(error));
         });
     }

@@ -85,7 +85,7 @@ impl<T: Threading> Allocator<T> {
         let Some((facts, vector)) = self.usual_place(&described, info, self.inner.care.any()) else {
             return self.allocate_unusually(&resource(), info, Location::caller());
         };
-        self.allocate_there(resource, described, info, facts, vector)
+        self.allocate_there(resource, &described, info, facts, vector)
     }
 
     /// [`Self::allocate`] whether there is a recording or not.
@@ -100,7 +100,7 @@ impl<T: Threading> Allocator<T> {
         let Some((facts, vector)) = self.usual_place(resource, info, self.inner.care.tracks()) else {
             return self.allocate_with_care(resource, info, Some(caller));
         };
-        self.allocate_there(|| *resource, *resource, info, facts, vector)
+        self.allocate_there(|| *resource, resource, info, facts, vector)
     }
 
     /// The way on from the usual place.
@@ -108,12 +108,12 @@ impl<T: Threading> Allocator<T> {
     fn allocate_there(
         &self,
         resource: impl Fn() -> Resource,
-        described: Resource,
+        described: &Resource,
         info: &AllocationCreateInfo<'_>,
         facts: &VectorFacts,
         vector: &BlockVector<T>,
     ) -> Result<Allocation, AllocationError> {
-        let wanted = Wanted::new(&described, info);
+        let wanted = Wanted::new(described, info);
         let mapped = wanted.is_mapped(facts);
         if info.flags.intersects(Flags::STRATEGY_MASK) {
             return self.allocate_elsewhere(&resource(), info);

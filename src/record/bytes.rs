@@ -20,7 +20,7 @@ pub(crate) trait Put {
     }
 
     /// The number of bytes, and the bytes.
-    #[inline]
+    #[inline(always)]
     fn text(&mut self, text: &str) {
         self.number(widen(text.len()));
         self.bytes(text.as_bytes());

@@ -1,4 +1,7 @@
 //! Records as bytes: the body of each, after the operation and the time.
+//!
+//! What an allocation is written with is inlined throughout: a function that is called with the place to write to would keep
+//! that place in memory, and cost more than it does.
 #![forbid(unsafe_code)]
 
 use super::bytes::Put;
@@ -70,7 +73,7 @@ pub(crate) mod bit {
     pub(crate) const USER_DATA: u32 = 1 << 25;
     pub(crate) const NAME: u32 = 1 << 26;
     /// All that have a meaning.
-    pub(crate) const KNOWN: u32 = (1 << 13) - 1 | ((1 << 27) - 1) & !((1 << 16) - 1);
+    pub(crate) const KNOWN: u32 = ((1 << 13) - 1) | (((1 << 27) - 1) & !((1 << 16) - 1));
 }
 
 /// The priority that is not written.
@@ -91,7 +94,7 @@ fn alignment(put: &mut impl Put, alignment: u64) {
     }
 }
 
-#[cold]
+#[inline(always)]
 fn odd_alignment(put: &mut impl Put, alignment: u64) {
     if alignment == 0 {
         put.byte(ALIGNMENT_ZERO);
@@ -168,7 +171,7 @@ pub(crate) fn asked(put: &mut impl Put, needs: &RawNeeds, wanted: &RawWanted<'_>
 }
 
 /// The fields that are there in few allocations.
-#[inline(never)]
+#[inline(always)]
 fn rarely_asked(put: &mut impl Put, wanted: &RawWanted<'_>) {
     if let Some(pool) = wanted.pool {
         pool_place(put, pool);

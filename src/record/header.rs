@@ -117,7 +117,7 @@ impl Header {
         put.text(&self.device_name);
         put.number(self.vendor_id.into());
         put.number(self.device_id.into());
-        put.number(u64::from(self.device_type.as_raw().cast_unsigned()));
+        put.number(u32::from_le_bytes(self.device_type.as_raw().to_le_bytes()).into());
         put.number(self.driver_version.into());
         put.number(self.device_api_version.into());
         put.number(widen(self.heaps.len()));
@@ -160,7 +160,7 @@ impl Header {
             device_name: take.text()?.into(),
             vendor_id: take.small()?,
             device_id: take.small()?,
-            device_type: vk::PhysicalDeviceType::from_raw(take.small()?.cast_signed()),
+            device_type: vk::PhysicalDeviceType::from_raw(i32::from_le_bytes(take.small()?.to_le_bytes())),
             driver_version: take.small()?,
             device_api_version: take.small()?,
             heaps: list(take, |take| {

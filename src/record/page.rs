@@ -48,8 +48,11 @@ impl Put for Cursor<'_> {
 
     #[inline(always)]
     fn bytes(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.byte(byte);
+        let at = usize::from(self.at);
+        if let Some(target) = self.page.get_mut(at..at.wrapping_add(bytes.len())) {
+            target.copy_from_slice(bytes);
         }
+        // There is room, so that the length fits as well.
+        self.at = self.at.wrapping_add(u16::try_from(bytes.len()).unwrap_or(0));
     }
 }

@@ -350,14 +350,19 @@ impl Drop for Opening<'_> {
     }
 }
 
+const LONGEST: usize = LIMIT / 2;
+
 /// A text, cut so that a record fits a page.
+#[inline(always)]
 pub(crate) fn fitting(text: Option<&str>) -> Option<&str> {
-    const LONGEST: usize = LIMIT / 2;
-    text.map(|text| {
-        // A character has at most four bytes.
-        let end = (LONGEST.saturating_sub(3)..=LONGEST).rev().find(|&end| text.is_char_boundary(end));
-        if text.len() <= LONGEST { text } else { &text[..end.unwrap_or(0)] }
-    })
+    text.map(|text| if text.len() <= LONGEST { text } else { cut(text) })
+}
+
+#[cold]
+fn cut(text: &str) -> &str {
+    // A character has at most four bytes.
+    let end = (LONGEST.saturating_sub(3)..=LONGEST).rev().find(|&end| text.is_char_boundary(end));
+    &text[..end.unwrap_or(0)]
 }
 
 /// As many elements of a list, each of at most `bytes`, as fit a page.
@@ -366,6 +371,7 @@ pub(crate) fn fitting_list<V>(list: &[V], bytes: usize) -> &[V] {
 }
 
 /// Bytes of a text.
+#[inline(always)]
 pub(crate) fn length(text: Option<&str>) -> usize {
     text.map_or(0, str::len)
 }

@@ -1,4 +1,151 @@
 //! Recording what a program asks of its allocator, and reading it again.
+//!
+//! [`Allocator::start_recording`](crate::Allocator::start_recording) writes every call into a file, [`Trace::read`] makes records of
+//! it again. Or set the environment variable `SUBLET_TRACE`, where the program calls [`start_from_environment`].
+//!
+//! ```
+//! use sublet::trace::{Buffer, Event, Trace};
+//! # use sublet::*; use ash::vk;
+//! # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+//! # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+//! # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
+//! let file = Buffer::new();
+//! allocator.start_recording(file.clone())?;
+//! let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+//! let allocation = allocator.allocate_memory(&requirements, &info)?;
+//! // SAFETY: nothing was ever bound to it.
+//! unsafe { allocator.free_memory(allocation) }?;
+//! allocator.stop_recording()?;
+//!
+//! let trace = Trace::read(&file.bytes())?;
+//! let Event::Allocate(made) = &trace.records[0].event else { panic!() };
+//! assert_eq!(made.wanted.name.as_deref(), Some("mesh"));
+//! assert_eq!(trace.records[1].event, Event::Free { allocation: made.allocation });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What is recorded
+//!
+//! Every call that takes, gives back, maps, names or moves memory, with its thread and its time: see [`Event`]. Allocations are told
+//! after they were made, their end before they end; so the order of the file is one that could have been on one thread. What only
+//! looks ([`would_fit`](crate::Allocator::would_fit), statistics, maps) is not recorded, nor is what takes no memory: binding, and
+//! resources that alias. [`Allocation::set_user_data`](crate::Allocation::set_user_data) is not, because no allocator hears of it.
+//!
+//! # What it does not do
+//!
+//! It does not record what is in the memory, nor which `VkDeviceMemory` an allocation is in. A call that is under way on another
+//! thread while a recording begins may be missed; later calls for what it made are counted as [`Trace::strangers`]. A program that is
+//! killed loses at most the last quarter of a second, and the calls that the sink has kept to itself.
+//!
+//! # The file
+//!
+//! All fixed numbers are little-endian. A file is a magic number and chunks; each chunk has a header of 36 bytes and a payload.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | magic: `89 53 54 52 41 43 45`, and the version of the format, 1 |
+//! | 4 | chunk: `HEAD` for the first, `CALL` for those with calls, `LAST` for the last |
+//! | 4 | its number, from 0 on |
+//! | 4 | bytes of its payload |
+//! | 4 | records in its payload |
+//! | 8 | when it was closed, in ticks since the recording began |
+//! | 8 | the same moment in nanoseconds |
+//! | 4 | CRC-32 (as in zip) of the 32 bytes before and of the payload |
+//! | | payload |
+//!
+//! A tick is as long as two neighbouring chunks say: times between are interpolated. `LAST` has two numbers as payload, records
+//! and chunks of the whole file, and nothing follows it.
+//!
+//! In payloads, a **number** is LEB128: seven bits to a byte, the lowest first, the highest bit set in all bytes but the last. A
+//! **text** is the number of its bytes, and these, UTF-8. A **text or none** is 0, or one more than the number of bytes, and these. An
+//! **alignment** is a byte: its binary logarithm, or 64 for 0, or 65 and a number. An **optional number** is a byte, 0 or 1, and after
+//! a 1 the number. A **float** is four bytes, a **flag** one, 0 or 1.
+//!
+//! The payload of `HEAD` has the fields of [`Header`] in the order of its declaration: texts, numbers, flags; a list is its length and its
+//! elements, whose fields are numbers.
+//!
+//! The payload of `CALL` is records: a byte that names the operation, a number of ticks since the record before (in a chunk's first:
+//! since the chunk before was closed; 0 for the head), and what the table says. The operation `01` is no record and has no time: a number follows, which
+//! names the thread of the records after it. Each chunk begins with one.
+//!
+//! A **place** names an allocation: the number `vector << 2 | dedicated << 1 | more`; if `more`, the number of the vector's generation
+//! (else it is 1) and a byte, the shard (else 0); the lower and the upper half of its key, as two numbers. It is the same for as
+//! long as the allocation lives and is not moved, and no other allocation ever has it. A **pool** is two numbers, vector and generation: the
+//! places in it begin with the same two.
+//!
+//! | operation | what follows |
+//! |---|---|
+//! | `10` [existing](Existing) | place; numbers: memory type, size; alignment; numbers: kind, usage; optional numbers: scope, user data; text or none: name |
+//! | `11` [allocate](Allocate) | *asked*; number: memory type; place |
+//! | `12` [failed](AllocateFailed) | *asked*; byte: [`Failure`], from 1 on in the order of its declaration, 0 for `Other` |
+//! | `13` free, `20` map, `21` unmap | place |
+//! | `22` flush, `23` invalidate, `24` copy to, `25` copy from | place; numbers: offset, size + 1 (0 for all of the rest) |
+//! | `30` set name | place; text or none |
+//! | `31` set user data | place; number |
+//! | `32` set priority | place; float |
+//! | `40` [create pool](PoolSettings) | pool; numbers: memory type, flags, algorithm (0 TLSF, 1 linear, 2 buddy), block size, least and most blocks, empty blocks kept; float: priority; alignment; flag: has a chain; text or none: name |
+//! | `41` destroy pool, `45` settle in pool | pool |
+//! | `42` set pool's name | pool; text or none |
+//! | `43` set pool's priority | pool; float |
+//! | `44` set pool's empty blocks kept | pool; number |
+//! | `50` [create scope](ScopeSettings) | numbers: scope, block size; float: priority; text or none: name |
+//! | `51` free scope | number: scope |
+//! | `60` frame | number: its index |
+//! | `61` trim | nothing |
+//! | `62` set empty blocks kept | number |
+//! | `63` settle in a memory type | number |
+//! | `70` [begin defragmentation](BeginDefragmentation) | numbers: defragmentation, algorithm (0 to 3), memory types, bytes and allocations per pass; optional number: nanoseconds per pass; number of pools, and pools |
+//! | `71` begin pass | numbers: defragmentation, moves |
+//! | `72` move | number: defragmentation; place; byte: 0 completed, 1 ignored, 2 freed, 3 rolled back, 4 not completed although the last record of the move said so; for 0 and 4 another place: where it went |
+//! | `73` end pass, `74` end defragmentation | number: defragmentation |
+//!
+//! *Asked* begins with four bytes, a word of bits. Then come numbers: size; an alignment; number: memory types of the resource; and of what follows
+//! in the table, in this order, those whose bit is set. Where it is not, the field is 0, the priority 0.5, and there is no pool, scope or name.
+//!
+//! | bits | what | follows |
+//! |---|---|---|
+//! | 0 to 2 | kind: 0 unknown, 1 buffer, 2 image of unknown tiling, 3 linear, 4 optimal | |
+//! | 3 to 6 | memory usage, as in VMA | |
+//! | 7, 8 | it is known whether the device does more with it than copy; it does | |
+//! | 9 to 12 | needs a device address; prefers, requires dedicated memory; the program gave a chain | |
+//! | 16 | the resource has a usage | number |
+//! | 17 to 20 | flags; required flags; preferred flags; memory types that the program allows | number each |
+//! | 21 | pool | pool |
+//! | 22 | scope | number |
+//! | 23 | priority | float |
+//! | 24 | least alignment | alignment |
+//! | 25 | user data | number |
+//! | 26 | name | text |
+//!
+//! A reader gives up at operations and bits that it does not know: the version changes when there are more. It lets be what follows
+//! the last field of the head. An *existing* and an *allocate* of one place are the same allocation: it was made while the recording began.
+//!
+//! ## An example
+//!
+//! A buffer of 4096 bytes, allocated after a microsecond and freed two microseconds later, by a recorder whose ticks are
+//! nanoseconds:
+//!
+//! ```text
+//! 89 53 54 52 41 43 45 01                                                       ; magic, version 1
+//! 48 45 41 44 00 00 00 00 1a 00 00 00 00 00 00 00                               ; the head: mark, number, bytes, records
+//! 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00                               ; ticks, nanoseconds
+//! 81 3a 04 6a                                                                   ; checksum
+//! 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 ; a header of nothing
+//! 43 41 4c 4c 01 00 00 00 1c 00 00 00 02 00 00 00                               ; calls: mark, number, bytes, records
+//! b8 0b 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds
+//! bd c8 a0 1c                                                                   ; checksum
+//! 01 00                                                                         ; thread 0
+//! 11 e8 07                                                                      ; allocate, after 1000 ticks
+//! 39 00 00 04                                                                   ; a buffer, `Auto`, with a name
+//! 80 20 08 07                                                                   ; 4096 bytes, aligned to 2^8, types 0b111
+//! 04 6d 65 73 68                                                                ; "mesh"
+//! 01 04 01 00                                                                   ; memory type 1; vector 1, key 1
+//! 13 d0 0f 04 01 00                                                             ; free, 2000 ticks later, vector 1, key 1
+//! 4c 41 53 54 02 00 00 00 02 00 00 00 00 00 00 00                               ; the end: mark, number, bytes, records
+//! b8 0b 00 00 00 00 00 00 b8 0b 00 00 00 00 00 00                               ; ticks, nanoseconds
+//! ba cb b0 80                                                                   ; checksum
+//! 02 03                                                                         ; 2 records, 3 chunks
+//! ```
 
 mod asked;
 mod decode;

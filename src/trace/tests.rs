@@ -195,3 +195,63 @@ fn a_trace_of_many_chunks_is_read_as_it_was_written() {
     assert!(bytes.windows(4).filter(|bytes| bytes == b"CALL").count() > 5);
     assert_eq!(Trace::read(&bytes).unwrap(), trace);
 }
+
+/// The bytes that the documentation of the format shows.
+fn documented() -> Vec<u8> {
+    let text = include_str!("mod.rs");
+    let (_, example) = text.split_once("## An example").unwrap();
+    let (_, block) = example.split_once("```text").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let lines = block.lines().filter_map(|line| line.strip_prefix("//! ")?.split_once(';'));
+    let bytes = lines.flat_map(|(bytes, _)| bytes.split_whitespace());
+    bytes.map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect()
+}
+
+#[test]
+fn the_example_of_the_documentation_is_what_it_says() {
+    let allocation = AllocationNumber(0);
+    let made = Allocate {
+        allocation,
+        resource: Needs {
+            size: 4096,
+            alignment: 256,
+            memory_type_bits: 7,
+            kind: ResourceKind::Buffer,
+            ..Needs::default()
+        },
+        wanted: Wanted { usage: MemoryUsage::Auto, name: Some("mesh".into()), ..Wanted::default() },
+        granted: Granted { memory_type: 1, dedicated: false },
+    };
+    let record = |micros, event| Record { time: Duration::from_micros(micros), thread: 0, event };
+    let records = vec![record(1, Event::Allocate(Box::new(made))), record(3, Event::Free { allocation })];
+    let trace = Trace { records, ..Trace::default() };
+    assert_eq!(Trace::read(&documented()).unwrap(), trace);
+    assert_eq!(trace.to_bytes(), documented());
+}
+
+#[test]
+fn failures_have_numbers_that_come_back() {
+    for number in 0..18 {
+        assert_eq!(Failure::of_number(number).number(), number);
+    }
+    assert_eq!(Failure::of_number(18), Failure::Other);
+    let error = crate::error::AllocationError::BlockTooSmall { size: 2, block_size: 1 };
+    assert_eq!(Failure::from(&error), Failure::BlockTooSmall);
+}
+
+/// Events of what was never made are no events.
+#[test]
+fn strangers_are_counted() {
+    let allocation = AllocationNumber(9);
+    let record = |event| Record { event, ..Record::default() };
+    let of_strangers = vec![
+        record(Event::Free { allocation }),
+        record(Event::SetName { allocation, name: Some("x".into()) }),
+        record(Event::DestroyPool { pool: PoolNumber(3) }),
+        record(Event::FreeScope { scope: ScopeNumber(3) }),
+        record(Event::EndPass { defragmentation: DefragmentationNumber(0) }),
+    ];
+    let trace = Trace { records: of_strangers, ..Trace::default() };
+    let read = Trace::read(&trace.to_bytes()).unwrap();
+    assert_eq!((read.records.len(), read.strangers), (0, 5));
+}
