@@ -355,8 +355,11 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// The library; its command is a crate of its own, which sees what is public.
 fn sources() -> Vec<File> {
-    files_in("src")
+    let mut files = files_in("src");
+    files.retain(|file| !file.path.starts_with("bin/"));
+    files
 }
 
 fn files_in(folder: &str) -> Vec<File> {
@@ -470,6 +473,41 @@ fn peers_keep_unsafe_in_its_rooms() {
         let lines = file.text.lines().count();
         if lines > MAX_LINES {
             faults.push(format!("benches/peers/src/{} has {lines} lines", file.path));
+        }
+    }
+    report(&faults);
+}
+
+/// The command sees the library as everybody does, calls Vulkan in one file, and prints in one.
+#[test]
+fn the_command_is_a_client_of_the_library() {
+    const CALLS_VULKAN: &str = "vulkan.rs";
+    const PRINTS: &str = "answer.rs";
+    let mut faults = Vec::new();
+    for file in files_in("src/bin/sublet") {
+        let File { path, code, .. } = &file;
+        let mut wrong = |what: &str| faults.push(format!("src/bin/sublet/{path} {what}"));
+        if has_word(code, "unsafe") && path != CALLS_VULKAN {
+            wrong("holds unsafe code");
+        }
+        // What `main.rs` forbids would be forbidden in that file too.
+        let lock = if path == "main.rs" { "#![deny(unsafe_code)]" } else { "#![forbid(unsafe_code)]" };
+        if !code.contains(lock) && path != CALLS_VULKAN {
+            wrong(&format!("lacks {lock}"));
+        }
+        let mut prints = ["println", "print", "eprintln", "eprint", "stdout", "stderr"].iter();
+        let prints = prints.any(|word| has_word(code, word) && code.contains(&format!("{word}!")))
+            || code.contains("io::stdout")
+            || code.contains("io::stderr");
+        if prints && path != PRINTS && path != "progress.rs" {
+            wrong("prints by itself");
+        }
+        // What is public for the C interface alone is not public.
+        if code.contains("sublet::capi") || code.contains("#[path") || code.contains("include!") {
+            wrong("reaches into the library");
+        }
+        if file.text.lines().count() > MANY_LINES {
+            wrong("is too long");
         }
     }
     report(&faults);

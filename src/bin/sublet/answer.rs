@@ -1,0 +1,95 @@
+//! What a subcommand answers, and the one place that prints.
+#![forbid(unsafe_code)]
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::failure::{DIFFERS, Failure, USAGE};
+
+/// What a subcommand has found out, as text and as JSON.
+pub(crate) struct Answer {
+    text: String,
+    document: Value,
+    code: u8,
+}
+
+impl Answer {
+    /// `format` says what kind of document it is; `content` is an object, which its members are added to.
+    pub(crate) fn new(format: &str, version: u32, text: String, content: &impl Serialize) -> Self {
+        let mut document = json!({ "format": format, "version": version });
+        let content = serde_json::to_value(content).unwrap_or_default();
+        if let (Some(document), Value::Object(content)) = (document.as_object_mut(), content) {
+            document.extend(content);
+        }
+        Self { text, document, code: 0 }
+    }
+
+    /// What was expected does not hold.
+    pub(crate) fn differs(mut self, differs: bool) -> Self {
+        self.code = if differs { DIFFERS } else { 0 };
+        self
+    }
+
+    /// An answer that is a document of its own, in text and in JSON alike.
+    pub(crate) fn document(text: String, document: Value) -> Self {
+        Self { text, document, code: 0 }
+    }
+
+    pub(crate) fn print(&self, json: bool) -> ExitCode {
+        let printed = if json { print_json(&self.document) } else { print(&self.text) };
+        match printed {
+            Ok(()) => ExitCode::from(self.code),
+            Err(error) => Failure::file("standard output cannot be written", error).print(false),
+        }
+    }
+}
+
+/// Writes to standard output. A reader who has had enough, as `head` has after ten lines, is an end and no error.
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
+}
+
+fn print_json(document: &Value) -> io::Result<()> {
+    print(&(serde_json::to_string_pretty(document).unwrap_or_default() + "\n"))
+}
+
+/// A line on standard error, where nobody may be listening.
+pub(crate) fn complain(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+impl Failure {
+    /// Says what went wrong, with all its causes: on standard error, and as a document where documents are expected.
+    pub(crate) fn print(&self, json: bool) -> ExitCode {
+        complain(&format!("sublet: {}", self.chain()));
+        if json {
+            let error = json!({ "what": self.what, "why": self.causes(), "exit_code": self.code });
+            // Nowhere is left to say that this cannot be said.
+            let _ = print_json(&json!({ "format": "sublet-error", "version": 1, "error": error }));
+        }
+        ExitCode::from(self.code)
+    }
+}
+
+/// Help, the version, or what is wrong with the arguments.
+pub(crate) fn print_usage(told: &clap::Error, json: bool) -> ExitCode {
+    let text = told.render().to_string();
+    if !told.use_stderr() {
+        return Answer::document(text, Value::Null).print(false);
+    }
+    complain(text.trim_end());
+    if json {
+        let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        let why: [&str; 0] = [];
+        let error = json!({ "what": what, "why": why, "exit_code": USAGE });
+        let _ = print_json(&json!({ "format": "sublet-error", "version": 1, "error": error }));
+    }
+    ExitCode::from(USAGE)
+}

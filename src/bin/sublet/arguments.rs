@@ -1,0 +1,193 @@
+//! The command line.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::failure::EXIT_CODES;
+
+/// What a device's memory is like, what an allocator made of it, and what changed.
+#[derive(Parser)]
+#[command(name = "sublet", version, about, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Shows devices: heaps, memory types, limits, and which memory Sublet would choose for what
+    #[command(after_help = DEVICES)]
+    Devices(Devices),
+    /// Turns a memory map into a page, a picture, a trace or text
+    #[command(after_help = REPORT)]
+    Report(Report),
+    /// Makes again what a recorded program asked for, and measures it
+    #[command(after_help = REPLAY)]
+    Replay(Replay),
+    /// Compares two memory maps, or two replays
+    #[command(after_help = COMPARE)]
+    Compare(Compare),
+    /// Measures a device, and writes it as a profile for the simulated device
+    #[command(after_help = PROFILE)]
+    Profile(Profile),
+}
+
+const DEVICES: &str = "\
+Examples:
+  sublet devices
+  sublet devices --sim
+  sublet devices --device 0 --json
+  sublet devices --device sim:nvidia-h200
+  sublet devices --device profile.json";
+
+const REPORT: &str = "\
+Examples:
+  sublet report map.json
+  sublet report map.json -o map.html
+  sublet report map.json --before before.json -o difference.html
+  sublet report map.json -o map.svg
+  sublet report map.json --format perfetto -o map.trace.json
+  sublet report --trace frames.trace --at peak -o peak.html";
+
+const REPLAY: &str = "\
+Examples:
+  sublet replay frames.trace
+  sublet replay frames.trace --device sim:amd-rx-6700-xt
+  sublet replay frames.trace --json --no-progress
+  sublet replay frames.trace --expect frames.json
+  sublet replay frames.trace --map map.json";
+
+const COMPARE: &str = "\
+Examples:
+  sublet compare before.json map.json
+  sublet compare before.json map.json --json
+  sublet compare map.json map.json --fail-above 5";
+
+const PROFILE: &str = "\
+Examples:
+  sublet profile
+  sublet profile --device 0 -o profile.json
+  sublet profile --device sim:arm-mali-g52 -o mali.json";
+
+const DEVICE_HELP: &str = "A device: its number or a part of its name as `sublet devices` shows them, sim:NAME for a \
+                           simulated one, or a file with a profile";
+
+#[derive(Args)]
+pub(crate) struct Devices {
+    /// Only this device: its number or a part of its name, sim:NAME for a simulated one, or a file with a profile
+    #[arg(long, value_name = "DEVICE", help = DEVICE_HELP)]
+    pub(crate) device: Option<String>,
+    /// Lists the simulated devices as well
+    #[arg(long, conflicts_with = "device")]
+    pub(crate) sim: bool,
+    /// Prints one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// One page for a browser, with everything in it
+    Html,
+    /// A picture
+    Svg,
+    /// For ui.perfetto.dev and chrome://tracing
+    Perfetto,
+    /// Tables
+    Text,
+    /// The memory map in Sublet's own schema
+    Json,
+}
+
+#[derive(Args)]
+pub(crate) struct Report {
+    /// The map: Sublet's JSON, or VMA's
+    #[arg(value_name = "MAP", required_unless_present = "trace", conflicts_with = "trace")]
+    pub(crate) map: Option<PathBuf>,
+    /// Instead of a map: a recorded program, replayed on the simulated device
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Where in the trace: `peak`, `end`, a frame's number, or a percentage such as 50%
+    #[arg(long, value_name = "WHEN", requires = "trace", default_value = "peak")]
+    pub(crate) at: String,
+    /// An earlier map to compare with
+    #[arg(long, value_name = "MAP")]
+    pub(crate) before: Option<PathBuf>,
+    /// The file to write; else standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// What to write; else the output file's ending says it, else it is text
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// The report's title
+    #[arg(long)]
+    pub(crate) title: Option<String>,
+    /// Prints one JSON document: the figures, and where the report was written
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Replay {
+    /// What was recorded
+    #[arg(value_name = "TRACE")]
+    pub(crate) trace: PathBuf,
+    /// A device; else the one of the trace, simulated
+    #[arg(long, value_name = "DEVICE", help = DEVICE_HELP)]
+    pub(crate) device: Option<String>,
+    /// A result of `replay --json`: what is not as there is an error
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect: Option<PathBuf>,
+    /// Writes the memory map at the end to a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) map: Option<PathBuf>,
+    /// No progress bar, also on a terminal
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+    /// Prints one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Compare {
+    /// A memory map (Sublet's JSON, or VMA's), or a result of `replay --json`
+    #[arg(value_name = "BEFORE")]
+    pub(crate) before: PathBuf,
+    /// Another of the same kind
+    #[arg(value_name = "NOW")]
+    pub(crate) now: PathBuf,
+    /// Ends with exit code 1 if reserved or used bytes, or blocks, grew by more than so many percent
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) fail_above: Option<f64>,
+    /// Prints one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct Profile {
+    /// A device; else the best one
+    #[arg(long, value_name = "DEVICE", help = DEVICE_HELP)]
+    pub(crate) device: Option<String>,
+    /// The file to write; else standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Prints one JSON document: the profile, or where it was written
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Command {
+    pub(crate) fn json(&self) -> bool {
+        match self {
+            Self::Devices(arguments) => arguments.json,
+            Self::Report(arguments) => arguments.json,
+            Self::Replay(arguments) => arguments.json,
+            Self::Compare(arguments) => arguments.json,
+            Self::Profile(arguments) => arguments.json,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Numbers before and now, and when a change is one for the worse.
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+
+use crate::table::Table;
+use crate::text::{bytes, count};
+
+/// What a number is of.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unit {
+    Bytes,
+    Count,
+    Nanoseconds,
+}
+
+impl Unit {
+    pub(crate) fn text(self, value: u64) -> String {
+        match self {
+            Self::Bytes => bytes(value),
+            Self::Count => count(value),
+            Self::Nanoseconds => format!("{} ns", count(value)),
+        }
+    }
+}
+
+/// A number in two documents.
+#[derive(Clone, Serialize)]
+pub(crate) struct Change {
+    pub(crate) name: String,
+    pub(crate) unit: Unit,
+    pub(crate) before: u64,
+    pub(crate) now: u64,
+    /// `null` if it was nothing before.
+    pub(crate) growth_percent: Option<f64>,
+    /// Whether growth counts as one for the worse: memory does, time is too noisy.
+    pub(crate) judged: bool,
+}
+
+impl Change {
+    pub(crate) fn new(name: impl Into<String>, unit: Unit, before: u64, now: u64) -> Self {
+        let name = name.into();
+        Self {
+            name,
+            unit,
+            before,
+            now,
+            growth_percent: growth(before, now),
+            judged: unit != Unit::Nanoseconds,
+        }
+    }
+
+    /// The same number, which nobody judges by.
+    pub(crate) fn unjudged(self) -> Self {
+        Self { judged: false, ..self }
+    }
+
+    /// Whether it grew by more than so many percent.
+    pub(crate) fn is_above(&self, percent: f64) -> bool {
+        self.judged && self.growth_percent.map_or(self.now > 0, |growth| growth > percent)
+    }
+
+    /// The last two cells of a row: by how much, and by how many percent.
+    pub(crate) fn cells(&self) -> [String; 4] {
+        let difference = self.unit.text(self.now.abs_diff(self.before));
+        let sign = match self.now.cmp(&self.before) {
+            std::cmp::Ordering::Greater => "+",
+            std::cmp::Ordering::Less => "-",
+            std::cmp::Ordering::Equal => "",
+        };
+        let percent = match self.growth_percent {
+            _ if self.now == self.before => String::new(),
+            Some(growth) => format!("{growth:+.1} %"),
+            None => "new".to_owned(),
+        };
+        let difference = if sign.is_empty() { "=".to_owned() } else { format!("{sign}{difference}") };
+        [self.unit.text(self.before), self.unit.text(self.now), difference, percent]
+    }
+}
+
+/// In percent; `None` from nothing to something. Exact as far as it is printed.
+fn growth(before: u64, now: u64) -> Option<f64> {
+    if before == now {
+        return Some(0.0);
+    }
+    if before == 0 {
+        return None;
+    }
+    // In thousandths of a percent, so that no conversion loses what counts.
+    let thousandths = u128::from(now.abs_diff(before)) * 100_000 / u128::from(before);
+    let percent = f64::from(u32::try_from(thousandths).unwrap_or(u32::MAX)) / 1000.0;
+    Some(if now < before { -percent } else { percent })
+}
+
+/// The changes as a table.
+pub(crate) fn table(changes: &[Change]) -> String {
+    let mut table = Table::new(&["", ">before", ">now", ">change", ">"]);
+    for change in changes {
+        table.row(std::iter::once(change.name.clone()).chain(change.cells()));
+    }
+    table.text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_is_exact_and_never_divides_by_nothing() {
+        assert_eq!(growth(100, 105), Some(5.0));
+        assert_eq!(growth(200, 100), Some(-50.0));
+        assert_eq!(growth(0, 0), Some(0.0));
+        assert_eq!(growth(0, 1), None);
+        assert!(growth(1, u64::MAX).is_some_and(f64::is_finite));
+        let change = |before, now| Change::new("x", Unit::Bytes, before, now);
+        assert!(!change(100, 105).is_above(5.0) && change(100, 106).is_above(5.0));
+        assert!(change(0, 1).is_above(1e9) && !change(5, 0).is_above(0.0));
+        assert!(!Change::new("t", Unit::Nanoseconds, 1, 9).is_above(1.0));
+    }
+}

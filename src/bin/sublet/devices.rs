@@ -1,0 +1,92 @@
+//! `sublet devices`: what there is, and which memory would be chosen for what.
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+use sublet::sim::Gpu;
+
+use crate::answer::{Answer, complain};
+use crate::arguments::Devices;
+use crate::choices::Choices;
+use crate::describe::Description;
+use crate::failure::Failure;
+use crate::select::{self, Choice};
+use crate::table::Table;
+use crate::text::bytes;
+use crate::vulkan::{Physical, Vulkan};
+
+#[derive(Serialize)]
+struct Document {
+    devices: Vec<Description>,
+}
+
+pub(crate) fn run(arguments: &Devices) -> Result<Answer, Failure> {
+    let mut devices = Vec::new();
+    let mut text = String::new();
+    if arguments.device.is_some() {
+        let choice = Choice::parse(arguments.device.as_deref())?;
+        let called = match &choice {
+            Choice::Number(number) => number.to_string(),
+            Choice::Simulated(profile) => format!("sim:{}", profile.name),
+            Choice::Named(_) | Choice::Best => arguments.device.clone().unwrap_or_default(),
+        };
+        devices.push(choice.with(|physical| whole(called, physical))?);
+    } else {
+        match all_of_drivers() {
+            Ok(found) => devices = found,
+            // Who asks for the simulated ones as well has no need of a driver.
+            Err(failure) if arguments.sim => complain(&format!("sublet: {}", failure.chain())),
+            Err(failure) => return Err(failure),
+        }
+    }
+    text += &devices.iter().map(Description::text).collect::<Vec<_>>().join("\n");
+    if arguments.sim {
+        let mut simulated = Vec::new();
+        for profile in select::simulated() {
+            let gpu = Gpu::new(profile);
+            simulated.push(whole(format!("sim:{}", profile.name), Physical::simulated(&gpu))?);
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text += &list(&simulated);
+        devices.extend(simulated);
+    }
+    Ok(Answer::new("sublet-devices", 1, text, &Document { devices }))
+}
+
+fn all_of_drivers() -> Result<Vec<Description>, Failure> {
+    let vulkan = Vulkan::open()?;
+    let devices = vulkan.devices()?;
+    if devices.is_empty() {
+        return Err(Failure::no_device("no Vulkan driver has a device"));
+    }
+    devices.iter().enumerate().map(|(number, physical)| whole(number.to_string(), *physical)).collect()
+}
+
+/// A device with what would be chosen on it.
+fn whole(called: String, physical: Physical<'_>) -> Result<Description, Failure> {
+    let mut description = Description::of(called, &physical)?;
+    description.choices = Some(Choices::of(&physical.open()?)?);
+    Ok(description)
+}
+
+/// One line for each.
+fn list(devices: &[Description]) -> String {
+    let mut table = Table::new(&["device", "name", "type", "Vulkan", "heaps", ">types", ">granularity"]);
+    for device in devices {
+        let heaps = device.heaps.iter().map(|heap| {
+            let local = if heap.flags.is_empty() { "host " } else { "" };
+            format!("{local}{}", bytes(heap.size))
+        });
+        table.row([
+            device.device.clone(),
+            device.name.clone(),
+            device.kind.clone(),
+            device.api_version.clone(),
+            heaps.collect::<Vec<_>>().join(", "),
+            device.types.len().to_string(),
+            bytes(device.limits.buffer_image_granularity),
+        ]);
+    }
+    table.text()
+}

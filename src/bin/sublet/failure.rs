@@ -1,0 +1,75 @@
+//! Why a subcommand has no answer, and the exit codes.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+
+/// What was expected does not hold: `compare --fail-above`, `replay --expect`.
+pub(crate) const DIFFERS: u8 = 1;
+/// Wrong use. It is clap's code, too.
+pub(crate) const USAGE: u8 = 2;
+/// A file cannot be read or written, or is damaged, or is of another kind.
+pub(crate) const FILE: u8 = 3;
+/// No such device, or no Vulkan at all.
+pub(crate) const NO_DEVICE: u8 = 4;
+/// A device is there, and its driver refuses what was asked of it.
+pub(crate) const DRIVER: u8 = 5;
+
+/// What the help says of them.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes:
+  0  fine
+  1  what was expected does not hold (compare --fail-above, replay --expect)
+  2  wrong arguments
+  3  a file cannot be read or written, is damaged, or is of another kind
+  4  no such device, or no Vulkan at all
+  5  the device's driver refuses what is asked of it";
+
+/// An error with the code that the program ends with.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) what: String,
+    pub(crate) source: Option<Box<dyn Error>>,
+    pub(crate) code: u8,
+}
+
+impl Failure {
+    fn new(code: u8, what: impl Into<String>, source: Option<Box<dyn Error>>) -> Self {
+        Self { what: what.into(), source, code }
+    }
+
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(USAGE, what, None)
+    }
+
+    pub(crate) fn file(what: impl Into<String>, source: impl Into<Box<dyn Error>>) -> Self {
+        Self::new(FILE, what, Some(source.into()))
+    }
+
+    pub(crate) fn no_device(what: impl Into<String>) -> Self {
+        Self::new(NO_DEVICE, what, None)
+    }
+
+    pub(crate) fn no_vulkan(source: impl Into<Box<dyn Error>>) -> Self {
+        Self::new(NO_DEVICE, "no Vulkan device can be had", Some(source.into()))
+    }
+
+    pub(crate) fn driver(what: impl Into<String>, source: impl Into<Box<dyn Error>>) -> Self {
+        Self::new(DRIVER, what, Some(source.into()))
+    }
+
+    /// The causes, the nearest first.
+    pub(crate) fn causes(&self) -> Vec<String> {
+        let first = self.source.as_deref();
+        std::iter::successors(first, |&cause| cause.source()).map(ToString::to_string).collect()
+    }
+
+    /// All of it in one line.
+    pub(crate) fn chain(&self) -> String {
+        let mut chain = self.what.clone();
+        for cause in self.causes() {
+            chain += ": ";
+            chain += &cause;
+        }
+        chain
+    }
+}

@@ -1,0 +1,55 @@
+//! `sublet`: what a device's memory is like, what an allocator made of it, and what changed.
+//!
+//! Each subcommand is a file; each gives an [`Answer`](answer::Answer), and `main` alone prints.
+#![deny(unsafe_code)]
+
+mod answer;
+mod arguments;
+mod change;
+mod choices;
+mod compare;
+mod describe;
+mod devices;
+mod failure;
+mod files;
+mod maps;
+mod play;
+mod profile;
+mod progress;
+mod replay;
+mod report;
+mod select;
+mod table;
+mod text;
+mod vulkan;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use answer::Answer;
+use arguments::{Arguments, Command};
+use failure::Failure;
+
+fn run(command: &Command) -> Result<Answer, Failure> {
+    match command {
+        Command::Devices(arguments) => devices::run(arguments),
+        Command::Report(arguments) => report::run(arguments),
+        Command::Replay(arguments) => replay::run(arguments),
+        Command::Compare(arguments) => compare::run(arguments),
+        Command::Profile(arguments) => profile::run(arguments),
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and version are no errors: clap tells them apart by their exit code.
+        Err(told) => return answer::print_usage(&told, std::env::args_os().any(|word| word == "--json")),
+    };
+    let json = arguments.command.json();
+    match run(&arguments.command) {
+        Ok(answer) => answer.print(json),
+        Err(failure) => failure.print(json),
+    }
+}

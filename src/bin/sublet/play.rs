@@ -1,0 +1,168 @@
+//! Plays a recorded program on a device.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use sublet::report::Snapshot;
+use sublet::sim::Gpu;
+use sublet::trace::{Event, Replay, ReplayReport, Trace};
+use sublet::{Allocator, Tracking};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::progress::Progress;
+use crate::select::Choice;
+use crate::vulkan::{Opened, Physical};
+
+/// Where a replay is looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moment {
+    /// When the most memory was reserved, for the first time.
+    Peak,
+    /// After the last event.
+    End,
+    /// When this frame begins.
+    Frame(u32),
+    /// After so many thousandths of the events.
+    PerMille(u32),
+}
+
+impl Moment {
+    /// Reads `--at`.
+    pub(crate) fn parse(said: &str) -> Result<Self, Failure> {
+        let wrong = || {
+            Failure::usage(format!("--at takes peak, end, a frame's number, or a percentage, not {said:?}"))
+        };
+        match said {
+            "peak" => Ok(Self::Peak),
+            "end" => Ok(Self::End),
+            _ => match said.strip_suffix('%') {
+                None => said.parse().map(Self::Frame).map_err(|_| wrong()),
+                Some(percent) => {
+                    let (whole, tenths) = percent.split_once('.').unwrap_or((percent, "0"));
+                    let parts: Option<(u32, u32)> = whole.parse().ok().zip(tenths.parse().ok());
+                    let (whole, tenths) =
+                        parts.filter(|&(whole, tenths)| whole <= 100 && tenths < 10).ok_or_else(wrong)?;
+                    Ok(Self::PerMille((whole * 10 + tenths).min(1000)))
+                }
+            },
+        }
+    }
+}
+
+pub(crate) fn read(path: &Path) -> Result<Trace, Failure> {
+    let bytes = files::read(path)?;
+    Trace::read(&bytes)
+        .map_err(|error| Failure::file(format!("{} cannot be read as a trace", path.display()), error))
+}
+
+/// Gives a device like the recorded one, or the one that was chosen, to a closure.
+pub(crate) fn on_device<R>(
+    trace: &Trace,
+    choice: Option<&Choice>,
+    task: impl FnOnce(&Opened<'_>) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    match choice {
+        Some(choice) => choice.with(|physical| task(&physical.open()?)),
+        None => {
+            let gpu: Gpu = trace.header.simulated().build();
+            task(&Physical::simulated(&gpu).open()?)
+        }
+    }
+}
+
+/// Replays all of it, and takes a picture of what the program left.
+pub(crate) fn whole(
+    trace: &Trace,
+    device: &Opened<'_>,
+    with_map: bool,
+    progress: &Progress,
+) -> Result<(ReplayReport, Option<Snapshot>), Failure> {
+    let tracking = if with_map { Tracking::all() } else { Tracking::empty() };
+    with_allocator(trace, device, tracking, |allocator| {
+        let mut replay = Replay::new(trace, allocator);
+        progress.begin(trace.records.len());
+        while replay.step().is_some() {
+            progress.tick();
+        }
+        progress.end();
+        let map = with_map.then(|| Snapshot::of(allocator));
+        (replay.finish(), map)
+    })
+}
+
+/// A picture of the allocator at a moment; `None` if there is no such frame.
+pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<Option<Snapshot>, Failure> {
+    let count = trace.records.len();
+    let events = match at {
+        Moment::End => Some(count),
+        Moment::PerMille(part) => Some(thousandths(count, part)),
+        Moment::Frame(wanted) => trace
+            .records
+            .iter()
+            .position(|record| matches!(record.event, Event::Frame { index } if index == wanted)),
+        Moment::Peak => Some(peak(trace, device)?),
+    };
+    let Some(events) = events else { return Ok(None) };
+    with_allocator(trace, device, Tracking::all(), |allocator| {
+        let mut replay = Replay::new(trace, allocator);
+        let _ = (0..events).take_while(|_| replay.step().is_some()).count();
+        Some(Snapshot::of(allocator))
+    })
+}
+
+/// After how many events the most memory is reserved.
+fn peak(trace: &Trace, device: &Opened<'_>) -> Result<usize, Failure> {
+    with_allocator(trace, device, Tracking::empty(), |allocator| {
+        let mut replay = Replay::new(trace, allocator);
+        let (mut most, mut at, mut events) = (0, 0, 0);
+        while replay.step().is_some() {
+            events += 1;
+            let now = replay.report().memory.peak_reserved_bytes;
+            if now > most {
+                (most, at) = (now, events);
+            }
+        }
+        at
+    })
+}
+
+fn thousandths(count: usize, part: u32) -> usize {
+    let events = u128::try_from(count).unwrap_or(0) * u128::from(part) / 1000;
+    usize::try_from(events).unwrap_or(count)
+}
+
+fn with_allocator<R>(
+    trace: &Trace,
+    device: &Opened<'_>,
+    tracking: Tracking,
+    task: impl FnOnce(&Allocator) -> R,
+) -> Result<R, Failure> {
+    device
+        .with_allocator_like(&trace.header, tracking, task)
+        .map_err(|error| Failure::driver("there is no allocator for the device", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read() {
+        for (said, moment) in [
+            ("peak", Moment::Peak),
+            ("end", Moment::End),
+            ("0", Moment::Frame(0)),
+            ("120", Moment::Frame(120)),
+            ("50%", Moment::PerMille(500)),
+            ("99.9%", Moment::PerMille(999)),
+            ("100%", Moment::PerMille(1000)),
+        ] {
+            assert_eq!(Moment::parse(said).unwrap(), moment);
+        }
+        for said in ["", "%", "101%", "1.23%", "-1", "later", "5 %"] {
+            assert!(Moment::parse(said).is_err(), "{said}");
+        }
+        assert_eq!((thousandths(10, 500), thousandths(0, 1000), thousandths(7, 1000)), (5, 0, 7));
+    }
+}

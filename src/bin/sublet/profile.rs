@@ -1,0 +1,38 @@
+//! `sublet profile`: a device, measured, for the simulated device to pose as.
+#![forbid(unsafe_code)]
+
+use serde_json::{Value, json};
+
+use crate::answer::Answer;
+use crate::arguments::Profile;
+use crate::failure::Failure;
+use crate::files;
+use crate::select::Choice;
+
+pub(crate) fn run(arguments: &Profile) -> Result<Answer, Failure> {
+    let choice = Choice::parse(arguments.device.as_deref())?;
+    let profile = choice.with(|physical| {
+        physical.measure().map_err(|error| Failure::driver("the device cannot be measured", error))
+    })?;
+    let text = profile.to_json();
+    let Some(output) = &arguments.output else {
+        let document: Value = serde_json::from_str(&text)
+            .map_err(|error| Failure::driver("the profile cannot be written", error))?;
+        return Ok(Answer::document(text, document));
+    };
+    files::write(output, &text)?;
+    let said = format!(
+        "{}: {}\n  {}\n  Use it with --device {}, or by sim::Profile::from_json.\n",
+        output.display(),
+        profile.device_name,
+        profile.source,
+        output.display()
+    );
+    let document = json!({
+        "written": output,
+        "name": profile.name,
+        "device": profile.device_name,
+        "source": profile.source,
+    });
+    Ok(Answer::new("sublet-profile-written", 1, said, &document))
+}

@@ -1,0 +1,309 @@
+//! `sublet replay`: what a recorded program asked for, asked again and measured.
+#![forbid(unsafe_code)]
+
+use serde_json::{Map, Value, json};
+use sublet::trace::{CallKind, Extremes, Footprint, Latencies, ReplayReport};
+
+use crate::answer::Answer;
+use crate::arguments::Replay;
+use crate::change::{Change, Unit};
+use crate::failure::Failure;
+use crate::files;
+use crate::play;
+use crate::progress::Progress;
+use crate::select::Choice;
+use crate::table::{Table, heading};
+use crate::text::{bytes, count};
+
+/// What the document of `--json` says of itself.
+pub(crate) const FORMAT: &str = "sublet-replay";
+const VERSION: u32 = 1;
+
+/// Differences beyond that are summed up.
+const LONGEST: usize = 20;
+
+pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
+    let trace = play::read(&arguments.trace)?;
+    let choice = arguments.device.as_deref().map(|said| Choice::parse(Some(said))).transpose()?;
+    let expected = arguments.expect.as_deref().map(|path| {
+        let text = files::read_text(path)?;
+        let key = match &choice {
+            Some(Choice::Simulated(profile)) => profile.name,
+            _ => "recorded device",
+        };
+        expectation(&text, key)
+            .map_err(|error| Failure::file(format!("{} says nothing of this replay", path.display()), error))
+    });
+    let expected = expected.transpose()?;
+    let progress = Progress::new(!arguments.no_progress);
+    let (device, report, map) = play::on_device(&trace, choice.as_ref(), |device| {
+        let (report, map) = play::whole(&trace, device, arguments.map.is_some(), &progress)?;
+        Ok((device.name(), report, map))
+    })?;
+    if let (Some(path), Some(map)) = (&arguments.map, &map) {
+        files::write(path, &map.to_json())?;
+    }
+    let result = result(&report);
+    let differences = expected.map(|expected| {
+        let mut found = Vec::new();
+        differences("", &expected, &result, &mut found);
+        found
+    });
+    let mut text = format!("{}: {}, on {device}\n", arguments.trace.display(), &*trace.header.program);
+    text += &tables(&report);
+    if let Some(differences) = &differences {
+        text += &told(differences);
+    }
+    let document = json!({
+        "trace": arguments.trace,
+        "program": &*trace.header.program,
+        "recorded_device": &*trace.header.device_name,
+        "device": device,
+        "result": result,
+        "times": times(&report),
+        "differences": differences,
+        "map": arguments.map,
+    });
+    let differs = differences.is_some_and(|found| !found.is_empty());
+    Ok(Answer::new(FORMAT, VERSION, text, &document).differs(differs))
+}
+
+fn footprint(found: &Footprint) -> Value {
+    json!({
+        "reserved": found.reserved_bytes,
+        "used": found.used_bytes,
+        "memories": found.memory_count,
+        "allocations": found.allocation_count,
+    })
+}
+
+fn extremes(found: &Extremes) -> Value {
+    json!({
+        "peak_reserved": found.peak_reserved_bytes,
+        "peak_used": found.peak_used_bytes,
+        "at_peak": footprint(&found.at_peak),
+        "at_end": footprint(&found.at_end),
+    })
+}
+
+/// What is the same on every run: all but the times.
+fn result(report: &ReplayReport) -> Value {
+    let mut calls = Map::new();
+    for kind in CallKind::ALL {
+        let call = report.call(*kind);
+        if call.made > 0 {
+            calls.insert(kind.name().to_owned(), json!({ "made": call.made, "failed": call.failed }));
+        }
+    }
+    json!({
+        "events": report.events,
+        "calls": calls,
+        "refused": report.refused,
+        "refused_in_recording": report.refused_in_recording,
+        "granted_after_all": report.granted_after_all,
+        "dedicated": report.dedicated,
+        "other_memory_type": report.other_memory_type,
+        "unknown": report.unknown,
+        "moves_missing": report.moves_missing,
+        "memory": extremes(&report.memory),
+        "heaps": report.heaps.iter().map(extremes).collect::<Vec<_>>(),
+        "free_ranges": report.free_ranges.count,
+        "free_bytes": report.free_ranges.bytes,
+        "largest_free": report.free_ranges.largest_bytes,
+        // Numbers of JSON end at 2^53.
+        "placements": format!("{:#018x}", report.placements),
+    })
+}
+
+/// Nanoseconds, whole ones.
+fn nanoseconds(time: std::time::Duration) -> u64 {
+    time.as_nanos().try_into().unwrap_or(u64::MAX)
+}
+
+fn percentiles(latencies: &Latencies) -> [(&'static str, u64); 5] {
+    let at = |per_mille| nanoseconds(latencies.percentile(per_mille));
+    [
+        ("p50", at(500)),
+        ("p90", at(900)),
+        ("p99", at(990)),
+        ("p99.9", at(999)),
+        ("max", nanoseconds(latencies.max())),
+    ]
+}
+
+fn times(report: &ReplayReport) -> Value {
+    let mut calls = Map::new();
+    for kind in CallKind::ALL {
+        let call = report.call(*kind);
+        if call.made > 0 {
+            let mut call_times = Map::new();
+            call_times.insert("total".to_owned(), nanoseconds(call.latencies.total()).into());
+            let tails = percentiles(&call.latencies);
+            call_times.extend(tails.into_iter().map(|(name, time)| (name.to_owned(), time.into())));
+            calls.insert(kind.name().to_owned(), call_times.into());
+        }
+    }
+    json!({ "unit": "nanoseconds", "total": nanoseconds(report.time), "calls": calls })
+}
+
+fn tables(report: &ReplayReport) -> String {
+    let mut text = heading("Calls, in nanoseconds");
+    let mut table =
+        Table::new(&["call", ">made", ">failed", ">p50", ">p90", ">p99", ">p99.9", ">max", ">all, in ms"]);
+    for kind in CallKind::ALL {
+        let call = report.call(*kind);
+        if call.made > 0 {
+            let cells = [kind.name().to_owned(), count(call.made), count(call.failed)];
+            let tails = percentiles(&call.latencies).map(|(_, time)| count(time));
+            let all = format!("{:.3}", call.latencies.total().as_secs_f64() * 1000.0);
+            table.row(cells.into_iter().chain(tails).chain([all]));
+        }
+    }
+    text += &table.text();
+    text += &format!("  all calls: {:.3} ms\n", report.time.as_secs_f64() * 1000.0);
+    text += &heading("Memory");
+    let mut table = Table::new(&[
+        "",
+        ">peak reserved",
+        ">peak used",
+        ">reserved at end",
+        ">used at end",
+        ">memories at peak",
+    ]);
+    let heaps = report.heaps.iter().enumerate().map(|(heap, found)| (format!("heap {heap}"), found));
+    for (name, found) in heaps.chain([("all".to_owned(), &report.memory)]) {
+        table.row([
+            name,
+            bytes(found.peak_reserved_bytes),
+            bytes(found.peak_used_bytes),
+            bytes(found.at_end.reserved_bytes),
+            bytes(found.at_end.used_bytes),
+            count(found.at_peak.memory_count),
+        ]);
+    }
+    text += &table.text();
+    let ranges = &report.free_ranges;
+    text += &format!(
+        "\n  Free at the end: {} in {} ranges, the largest {} ({} of 1000 parts).\n",
+        bytes(ranges.bytes),
+        count(ranges.count),
+        bytes(ranges.largest_bytes),
+        ranges.largest_per_mille(),
+    );
+    text += &format!("  Events: {}. Dedicated: {}.", count(report.events), count(report.dedicated));
+    for (number, what) in [
+        (report.refused, "refused, which the recording has as granted"),
+        (report.refused_in_recording, "refused in the recording"),
+        (report.granted_after_all, "granted, which the recording has as refused"),
+        (report.other_memory_type, "in another memory type than recorded"),
+        (report.unknown, "events about what is not there"),
+        (report.moves_missing, "moves of the recording not planned"),
+    ] {
+        if number > 0 {
+            text += &format!(" {}: {what}.", count(number));
+        }
+    }
+    text + &format!("\n  Placements: {:#018x}\n", report.placements)
+}
+
+/// What a file expects: of `replay --json`, or a list of results by device.
+fn expectation(text: &str, key: &str) -> Result<Value, Box<dyn std::error::Error>> {
+    let document: Value = serde_json::from_str(text)?;
+    let found = if document.get("format").is_some_and(|format| format == FORMAT) {
+        document.get("result")
+    } else {
+        document.get(key)
+    };
+    found
+        .filter(|found| found.is_object())
+        .cloned()
+        .ok_or_else(|| format!("it is no result of replay --json, and has no {key:?}").into())
+}
+
+/// Where two documents are not the same.
+fn differences(path: &str, expected: &Value, found: &Value, all: &mut Vec<Value>) {
+    match (expected, found) {
+        (Value::Object(before), Value::Object(now)) => {
+            let more = now.keys().filter(|key| !before.contains_key(*key));
+            for key in before.keys().chain(more) {
+                let at = |object: &Map<String, Value>| object.get(key).cloned().unwrap_or_default();
+                differences(&format!("{path}/{key}"), &at(before), &at(now), all);
+            }
+        }
+        (Value::Array(before), Value::Array(now)) if before.len() == now.len() => {
+            for (at, (before, now)) in before.iter().zip(now).enumerate() {
+                differences(&format!("{path}/{at}"), before, now, all);
+            }
+        }
+        _ if expected == found => {}
+        _ => all.push(json!({ "where": path, "expected": expected, "found": found })),
+    }
+}
+
+fn told(differences: &[Value]) -> String {
+    if differences.is_empty() {
+        return "\nAs expected.\n".to_owned();
+    }
+    let mut text = heading("Not as expected");
+    let mut table = Table::new(&["where", ">expected", ">found"]);
+    for difference in differences.iter().take(LONGEST) {
+        let plain = |key: &str| match &difference[key] {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        table.row([plain("where"), plain("expected"), plain("found")]);
+    }
+    text += &table.text();
+    match differences.len().checked_sub(LONGEST) {
+        None | Some(0) => text,
+        Some(more) => text + &format!("  and {more} more\n"),
+    }
+}
+
+/// A result of `replay --json`, for comparisons.
+pub(crate) struct Outcome(Value);
+
+impl Outcome {
+    pub(crate) fn from_json(text: &str) -> Result<Self, Box<dyn std::error::Error>> {
+        let document: Value = serde_json::from_str(text)?;
+        if document.get("version") != Some(&VERSION.into()) {
+            return Err(format!("its version is not {VERSION}").into());
+        }
+        if !document.pointer("/result/memory/peak_reserved").is_some_and(Value::is_u64) {
+            return Err("it has no result".into());
+        }
+        Ok(Self(document))
+    }
+
+    /// The numbers of two replays side by side.
+    pub(crate) fn changes(before: &Self, now: &Self) -> Vec<Change> {
+        let at = |outcome: &Self, path: &str| outcome.0.pointer(path).and_then(Value::as_u64);
+        let change = |name: &str, unit, path: &str| {
+            let (before, now) = (at(before, path)?, at(now, path)?);
+            Some(Change::new(name, unit, before, now))
+        };
+        let judged = [
+            ("peak reserved", Unit::Bytes, "/result/memory/peak_reserved"),
+            ("peak used", Unit::Bytes, "/result/memory/peak_used"),
+            ("memories at peak", Unit::Count, "/result/memory/at_peak/memories"),
+            ("reserved at end", Unit::Bytes, "/result/memory/at_end/reserved"),
+            ("allocations refused", Unit::Count, "/result/refused"),
+        ];
+        let told = [
+            ("free ranges at end", Unit::Count, "/result/free_ranges"),
+            ("dedicated", Unit::Count, "/result/dedicated"),
+            ("events", Unit::Count, "/result/events"),
+            ("all calls", Unit::Nanoseconds, "/times/total"),
+            ("allocate, p50", Unit::Nanoseconds, "/times/calls/allocate/p50"),
+            ("allocate, p99", Unit::Nanoseconds, "/times/calls/allocate/p99"),
+            ("allocate, p99.9", Unit::Nanoseconds, "/times/calls/allocate/p99.9"),
+            ("allocate, max", Unit::Nanoseconds, "/times/calls/allocate/max"),
+            ("free, p50", Unit::Nanoseconds, "/times/calls/free/p50"),
+            ("free, p99", Unit::Nanoseconds, "/times/calls/free/p99"),
+        ];
+        let judged = judged.into_iter().filter_map(|(name, unit, path)| change(name, unit, path));
+        let told =
+            told.into_iter().filter_map(|(name, unit, path)| Some(change(name, unit, path)?.unjudged()));
+        judged.chain(told).collect()
+    }
+}

@@ -1,0 +1,208 @@
+//! `sublet report`: a memory map as a page, a picture, a trace, or tables.
+#![forbid(unsafe_code)]
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+use sublet::report::{self, Comparison, Figures, Fragmentation, Group, Page, Snapshot};
+
+use crate::answer::Answer;
+use crate::arguments::{Format, Report};
+use crate::change;
+use crate::compare;
+use crate::failure::Failure;
+use crate::files;
+use crate::maps;
+use crate::play::{self, Moment};
+use crate::table::{Table, heading};
+use crate::text::{bytes, count};
+
+/// Allocations, and groups of them, that are listed.
+const LARGEST: usize = 15;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document<'a> {
+    map: &'a Path,
+    written: Option<&'a PathBuf>,
+    kind: &'static str,
+    figures: &'a Figures,
+    comparison: Option<Comparison<'a>>,
+}
+
+pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
+    let (source, mut snapshot) = match (&arguments.map, &arguments.trace) {
+        (Some(map), _) => (map, maps::read(map)?),
+        (None, Some(trace)) => (trace, replayed(trace, &arguments.at)?),
+        (None, None) => return Err(Failure::usage("a map or --trace is needed")),
+    };
+    if let Some(title) = &arguments.title {
+        snapshot.title = Some(title.as_str().into());
+    }
+    let before = arguments.before.as_deref().map(maps::read).transpose()?;
+    let format = arguments.format.unwrap_or_else(|| arguments.output.as_deref().map_or(Format::Text, ending));
+    let (written, kind) = match format {
+        Format::Html => (page(&snapshot, before.as_ref()), "html"),
+        Format::Svg => (report::svg(&snapshot), "svg"),
+        Format::Perfetto => (report::perfetto(&snapshot), "perfetto"),
+        Format::Json => (snapshot.to_json(), "json"),
+        Format::Text => (tables(&snapshot, before.as_ref()), "text"),
+    };
+    let comparison = before.as_ref().map(|before| Comparison::new(before, &snapshot));
+    let figures = snapshot.figures();
+    let document =
+        Document { map: source, written: arguments.output.as_ref(), kind, figures: &figures, comparison };
+    let document = |text: String| Answer::new("sublet-report", 1, text, &document);
+    let Some(output) = &arguments.output else {
+        // What was asked for is JSON already.
+        let whole = matches!(format, Format::Json | Format::Perfetto);
+        let parsed: Option<Value> = serde_json::from_str(&written).ok().filter(|_| whole);
+        return Ok(match parsed {
+            Some(parsed) => Answer::document(written, parsed),
+            None => document(written),
+        });
+    };
+    files::write(output, &written)?;
+    let size = written.len().try_into().unwrap_or(u64::MAX);
+    let said = format!("{}: {kind}, {}\n{}", output.display(), bytes(size), summary(&figures));
+    Ok(document(said))
+}
+
+fn page(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
+    let page = Page::new(snapshot);
+    match before {
+        Some(before) => page.before(before).to_html(),
+        None => page.to_html(),
+    }
+}
+
+/// What a file is by its name.
+fn ending(path: &Path) -> Format {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let ends = |ending: &str| name.ends_with(ending);
+    if ends(".html") || ends(".htm") {
+        Format::Html
+    } else if ends(".svg") {
+        Format::Svg
+    } else if ends(".trace.json") || ends(".perfetto.json") {
+        Format::Perfetto
+    } else if ends(".json") {
+        Format::Json
+    } else {
+        Format::Text
+    }
+}
+
+/// The map of a recorded program at a moment, on a simulated device like its own.
+fn replayed(path: &Path, at: &str) -> Result<Snapshot, Failure> {
+    let moment = Moment::parse(at)?;
+    let trace = play::read(path)?;
+    let found = play::on_device(&trace, None, |device| play::picture(&trace, device, moment))?;
+    let mut snapshot = found.ok_or_else(|| {
+        Failure::file(
+            format!("{} has no frame {at}", path.display()),
+            "it was not recorded, or has another number",
+        )
+    })?;
+    snapshot.title = Some(format!("{} at {at}", path.display()).into());
+    Ok(snapshot)
+}
+
+fn summary(figures: &Figures) -> String {
+    let Fragmentation { blocks, block_bytes, allocations, used_bytes, free_ranges, largest_free, .. } =
+        figures.total;
+    format!(
+        "  {} reserved in {} blocks, {} used by {} allocations; {} free ranges, the largest {}\n",
+        bytes(block_bytes),
+        count(blocks),
+        bytes(used_bytes),
+        count(allocations),
+        count(free_ranges),
+        bytes(largest_free),
+    )
+}
+
+/// All of it for a terminal.
+fn tables(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
+    let figures = snapshot.figures();
+    let title = snapshot.title.as_deref().unwrap_or("Memory map");
+    let mut text = heading(title).trim_start().to_owned();
+    if let Some(name) = &snapshot.device.name {
+        text += &format!("  {name}\n");
+    }
+    text += &summary(&figures);
+    text += &heading("Heaps");
+    text += &figures_table(
+        "heap",
+        figures.heaps.iter().enumerate().map(|(heap, found)| (heap.to_string(), found)),
+    );
+    text += &heading("Memory types and pools");
+    let vectors = snapshot.vectors.iter().zip(&figures.vectors).map(|(vector, found)| {
+        let pool = match (vector.pool, vector.name.as_deref()) {
+            (Some(pool), Some(name)) => format!(", pool {pool} \"{name}\""),
+            (Some(pool), None) => format!(", pool {pool}"),
+            (None, _) => String::new(),
+        };
+        (format!("{}{pool}", vector.memory_type), found)
+    });
+    text += &figures_table("type", vectors);
+    text += &groups("By kind", &Group::by_kind(snapshot.allocations()));
+    text += &groups("By name", &Group::by_name(snapshot.allocations()));
+    let largest = snapshot.largest(LARGEST);
+    if !largest.is_empty() {
+        text += &heading("The largest");
+        text += &compare::listed(&largest);
+    }
+    if let Some(before) = before {
+        let comparison = Comparison::new(before, snapshot);
+        text += &heading("Since the earlier map");
+        text += &change::table(&compare::changes(&comparison.total.before, &comparison.total.now));
+        text += &compare::details(&comparison);
+    }
+    text
+}
+
+fn figures_table<'a>(of: &str, rows: impl Iterator<Item = (String, &'a Fragmentation)>) -> String {
+    let mut table = Table::new(&[
+        of,
+        ">blocks",
+        ">reserved",
+        ">allocations",
+        ">used",
+        ">free ranges",
+        ">largest free",
+        ">scatter",
+        ">removable blocks",
+    ]);
+    for (name, found) in rows {
+        table.row([
+            name,
+            count(found.blocks),
+            bytes(found.block_bytes),
+            count(found.allocations),
+            bytes(found.used_bytes),
+            count(found.free_ranges),
+            bytes(found.largest_free),
+            format!("{:.2}", found.scatter()),
+            count(found.removable_blocks),
+        ]);
+    }
+    table.text()
+}
+
+fn groups(title: &str, groups: &[Group]) -> String {
+    if groups.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["", ">allocations", ">bytes", ">largest"]);
+    for group in groups.iter().take(LARGEST) {
+        let label = group.label.as_deref().unwrap_or("(without)").to_owned();
+        table.row([label, count(group.count), bytes(group.bytes), bytes(group.largest)]);
+    }
+    let more = match groups.len().checked_sub(LARGEST) {
+        None | Some(0) => String::new(),
+        Some(more) => format!("  and {more} more\n"),
+    };
+    heading(title) + &table.text() + &more
+}

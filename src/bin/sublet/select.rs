@@ -1,0 +1,96 @@
+//! Which device is meant.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use sublet::sim::Gpu;
+use sublet::sim::profiles::{self, Profile};
+
+use crate::failure::Failure;
+use crate::files;
+use crate::text;
+use crate::vulkan::{Physical, Vulkan};
+
+/// What a device is called on the command line.
+#[derive(Clone, Debug)]
+pub(crate) enum Choice {
+    /// The best one of a driver.
+    Best,
+    /// A number in the list of a driver's devices.
+    Number(usize),
+    /// A part of the name of a driver's device.
+    Named(String),
+    /// A simulated device.
+    Simulated(&'static Profile),
+}
+
+impl Choice {
+    /// Reads `--device`. Profiles are looked up and read here.
+    pub(crate) fn parse(said: Option<&str>) -> Result<Self, Failure> {
+        let Some(said) = said else { return Ok(Self::Best) };
+        if let Some(name) = said.strip_prefix("sim:") {
+            return Profile::by_name(name).map(Self::Simulated).ok_or_else(|| {
+                let known = Profile::names().collect::<Vec<_>>().join(", ");
+                Failure::no_device(format!("there is no simulated device {name:?}; there are: {known}"))
+            });
+        }
+        if let Ok(number) = said.parse() {
+            return Ok(Self::Number(number));
+        }
+        let path = Path::new(said);
+        if path.extension().is_some_and(|ending| ending == "json") || path.is_file() {
+            let text = files::read_text(path)?;
+            let read = Profile::from_json(&text);
+            return read.map(Self::Simulated).map_err(|error| {
+                Failure::file(format!("{said} is no profile to simulate a device with"), error)
+            });
+        }
+        Ok(Self::Named(said.to_owned()))
+    }
+
+    /// Gives the device to a closure.
+    pub(crate) fn with<R>(
+        &self,
+        task: impl FnOnce(Physical<'_>) -> Result<R, Failure>,
+    ) -> Result<R, Failure> {
+        if let Self::Simulated(profile) = self {
+            let gpu = Gpu::new(profile);
+            return task(Physical::simulated(&gpu));
+        }
+        let vulkan = Vulkan::open()?;
+        let devices = vulkan.devices()?;
+        let found = match self {
+            Self::Number(number) => devices.get(*number),
+            Self::Named(name) => {
+                let name = name.to_lowercase();
+                devices
+                    .iter()
+                    .find(|device| text::device_name(&device.properties()).to_lowercase().contains(&name))
+            }
+            _ => devices.first(),
+        };
+        let missing = || {
+            let names: Vec<_> = devices
+                .iter()
+                .enumerate()
+                .map(|(number, device)| format!("{number}: {}", text::device_name(&device.properties())))
+                .collect();
+            let there = if names.is_empty() {
+                "no Vulkan driver has a device".to_owned()
+            } else {
+                format!("there is {}", names.join(", "))
+            };
+            Failure::no_device(match self {
+                Self::Number(number) => format!("there is no device {number}; {there}"),
+                Self::Named(name) => format!("there is no device {name:?}; {there}"),
+                _ => there,
+            })
+        };
+        task(*found.ok_or_else(missing)?)
+    }
+}
+
+/// The simulated devices that are built in.
+pub(crate) fn simulated() -> impl Iterator<Item = &'static Profile> {
+    profiles::ALL.iter().copied()
+}

@@ -1,0 +1,49 @@
+//! Rows in columns that are as wide as they have to be.
+#![forbid(unsafe_code)]
+
+/// A table that becomes text.
+pub(crate) struct Table {
+    right: Vec<bool>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings. One that begins with `>` is of a column that is set to the right.
+    pub(crate) fn new(headings: &[&str]) -> Self {
+        let right = headings.iter().map(|text| text.starts_with('>')).collect();
+        let row = headings.iter().map(|text| text.trim_start_matches('>').to_owned());
+        Self { right, rows: vec![row.collect()] }
+    }
+
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// The table, with a rule below its headings.
+    pub(crate) fn text(&self) -> String {
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<_> = (0..self.right.len()).map(width).collect();
+        let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1));
+        let mut text = String::new();
+        for (at, row) in self.rows.iter().enumerate() {
+            let mut line = String::new();
+            for ((cell, &width), &right) in row.iter().zip(&widths).zip(&self.right) {
+                line += &if right { format!("  {cell:>width$}") } else { format!("  {cell:<width$}") };
+            }
+            text += line.trim_end();
+            text.push('\n');
+            if at == 0 {
+                text += &format!("  {rule}\n");
+            }
+        }
+        text
+    }
+}
+
+/// A heading over what follows it.
+pub(crate) fn heading(text: &str) -> String {
+    format!("\n{text}\n{}\n", "─".repeat(text.chars().count()))
+}

@@ -1,0 +1,385 @@
+//! The one file that calls Vulkan: it finds devices, asks them what they are, and opens them.
+#![allow(unsafe_code, reason = "Vulkan is called here, and nowhere else in the command")]
+
+use std::ffi::CStr;
+
+use ash::{ext, khr, vk};
+use sublet::sim::Gpu;
+use sublet::sim::profiles::{MeasureError, Profile};
+use sublet::trace::Header;
+use sublet::{
+    AllocationCreateInfo, Allocator, AllocatorCreateFlags, AllocatorCreateInfo, CreateAllocatorError,
+    Tracking,
+};
+
+use crate::failure::Failure;
+
+/// The newest version that is asked for.
+const WANTED: u32 = vk::API_VERSION_1_3;
+/// A device that is a layer over something else demands that the program says that it knows.
+const PORTABILITY: &CStr = c"VK_KHR_portability_subset";
+
+/// An instance of the Vulkan that is installed.
+pub(crate) struct Vulkan {
+    /// The functions are in a library that has to stay loaded.
+    _entry: ash::Entry,
+    instance: ash::Instance,
+    version: u32,
+}
+
+impl Vulkan {
+    pub(crate) fn open() -> Result<Self, Failure> {
+        // SAFETY: loading the Vulkan loader runs its initialisers, which are made for that.
+        let entry = unsafe { ash::Entry::load() }.map_err(Failure::no_vulkan)?;
+        // SAFETY: the library is loaded.
+        let version = unsafe { entry.try_enumerate_instance_version() }.map_err(Failure::no_vulkan)?;
+        let version = version.unwrap_or(vk::API_VERSION_1_0).min(WANTED);
+        // SAFETY: the library is loaded.
+        let offered =
+            unsafe { entry.enumerate_instance_extension_properties(None) }.map_err(Failure::no_vulkan)?;
+        let application = vk::ApplicationInfo::default().application_name(c"sublet").api_version(version);
+        let mut extensions = Vec::new();
+        let mut flags = vk::InstanceCreateFlags::empty();
+        if has(&offered, khr::portability_enumeration::NAME) {
+            // Where Vulkan is a layer over something else, its devices are shown only to those who ask for them.
+            extensions.push(khr::portability_enumeration::NAME.as_ptr());
+            flags |= vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR;
+        }
+        let info = vk::InstanceCreateInfo::default()
+            .flags(flags)
+            .application_info(&application)
+            .enabled_extension_names(&extensions);
+        // SAFETY: the create-info is valid, and all that it points to lives during the call.
+        let instance = unsafe { entry.create_instance(&info, None) }.map_err(Failure::no_vulkan)?;
+        Ok(Self { _entry: entry, instance, version })
+    }
+
+    /// The physical devices, best first.
+    pub(crate) fn devices(&self) -> Result<Vec<Physical<'_>>, Failure> {
+        // SAFETY: the instance is live.
+        let handles = unsafe { self.instance.enumerate_physical_devices() }.map_err(Failure::no_vulkan)?;
+        let of = |handle| Physical { instance: &self.instance, handle, version: self.version, gpu: None };
+        let mut devices: Vec<_> = handles.into_iter().map(of).collect();
+        devices.sort_by_key(|device| match device.properties().device_type {
+            vk::PhysicalDeviceType::DISCRETE_GPU => 0,
+            vk::PhysicalDeviceType::INTEGRATED_GPU => 1,
+            vk::PhysicalDeviceType::VIRTUAL_GPU => 2,
+            vk::PhysicalDeviceType::CPU => 3,
+            _ => 4,
+        });
+        Ok(devices)
+    }
+}
+
+impl Drop for Vulkan {
+    fn drop(&mut self) {
+        // SAFETY: what was made of the instance has borrowed it, and is gone.
+        unsafe { self.instance.destroy_instance(None) };
+    }
+}
+
+/// A physical device, of a driver or a simulated one. I1: `handle` is of `instance`, which is live and of `version`.
+#[derive(Clone, Copy)]
+pub(crate) struct Physical<'a> {
+    instance: &'a ash::Instance,
+    handle: vk::PhysicalDevice,
+    version: u32,
+    gpu: Option<&'a Gpu>,
+}
+
+/// How full a heap is. Units: bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Budget {
+    pub(crate) budget: u64,
+    pub(crate) usage: u64,
+}
+
+/// What Vulkan 1.0 does not say of a device.
+#[derive(Default)]
+pub(crate) struct More {
+    pub(crate) driver: Option<String>,
+    pub(crate) max_memory_allocation_size: Option<u64>,
+    pub(crate) max_buffer_size: Option<u64>,
+}
+
+impl<'a> Physical<'a> {
+    pub(crate) fn simulated(gpu: &'a Gpu) -> Self {
+        Self {
+            instance: gpu.instance(),
+            handle: gpu.physical_device(),
+            version: gpu.api_version(),
+            gpu: Some(gpu),
+        }
+    }
+
+    pub(crate) fn properties(&self) -> vk::PhysicalDeviceProperties {
+        // SAFETY: I1.
+        unsafe { self.instance.get_physical_device_properties(self.handle) }
+    }
+
+    pub(crate) fn memory(&self) -> vk::PhysicalDeviceMemoryProperties {
+        // SAFETY: I1.
+        unsafe { self.instance.get_physical_device_memory_properties(self.handle) }
+    }
+
+    /// The version that a program may use.
+    fn usable(&self) -> u32 {
+        self.version.min(self.properties().api_version)
+    }
+
+    pub(crate) fn extensions(&self) -> Result<Vec<vk::ExtensionProperties>, Failure> {
+        // SAFETY: I1.
+        unsafe { self.instance.enumerate_device_extension_properties(self.handle) }
+            .map_err(|error| Failure::driver("the device's extensions cannot be read", error))
+    }
+
+    /// Each heap's budget and usage, if the driver tells.
+    pub(crate) fn budgets(&self) -> Result<Option<Vec<Budget>>, Failure> {
+        if self.usable() < vk::API_VERSION_1_1 || !has(&self.extensions()?, ext::memory_budget::NAME) {
+            return Ok(None);
+        }
+        let mut budgets = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+        let mut memory = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budgets);
+        // SAFETY: I1; the device is of 1.1 at least and has the extension of the structure.
+        unsafe { self.instance.get_physical_device_memory_properties2(self.handle, &mut memory) };
+        let pairs = budgets.heap_budget.into_iter().zip(budgets.heap_usage);
+        Ok(Some(pairs.map(|(budget, usage)| Budget { budget, usage }).collect()))
+    }
+
+    pub(crate) fn more(&self) -> Result<More, Failure> {
+        let usable = self.usable();
+        if usable < vk::API_VERSION_1_1 {
+            return Ok(More::default());
+        }
+        let extensions = self.extensions()?;
+        let with_driver = usable >= vk::API_VERSION_1_2 || has(&extensions, khr::driver_properties::NAME);
+        let with_size = usable >= vk::API_VERSION_1_3 || has(&extensions, khr::maintenance4::NAME);
+        let mut driver = vk::PhysicalDeviceDriverProperties::default();
+        let mut maintenance3 = vk::PhysicalDeviceMaintenance3Properties::default();
+        let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
+        let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut maintenance3);
+        if with_driver {
+            all = all.push_next(&mut driver);
+        }
+        if with_size {
+            all = all.push_next(&mut maintenance4);
+        }
+        // SAFETY: I1; the device is of 1.1 at least, and has what the chain asks for.
+        unsafe { self.instance.get_physical_device_properties2(self.handle, &mut all) };
+        let text = |text: Result<&CStr, _>| {
+            text.map_or_else(|_| String::new(), |text| text.to_string_lossy().into())
+        };
+        let name = format!(
+            "{} {}",
+            text(driver.driver_name_as_c_str().map_err(drop)),
+            text(driver.driver_info_as_c_str().map_err(drop))
+        );
+        Ok(More {
+            driver: with_driver.then(|| name.trim().to_owned()),
+            max_memory_allocation_size: Some(maintenance3.max_memory_allocation_size),
+            max_buffer_size: with_size.then_some(maintenance4.max_buffer_size),
+        })
+    }
+
+    /// The profile of a simulated device like this one.
+    pub(crate) fn measure(&self) -> Result<&'static Profile, MeasureError> {
+        // SAFETY: I1.
+        unsafe { Profile::measure(self.instance, self.handle, self.version) }
+    }
+
+    /// A device, with what the allocator makes use of enabled.
+    pub(crate) fn open(self) -> Result<Opened<'a>, Failure> {
+        let refused = |error| Failure::driver("the device cannot be opened", error);
+        if let Some(gpu) = self.gpu {
+            let info = AllocatorCreateInfo::for_gpu(gpu);
+            return Ok(Opened { physical: self, device: gpu.device().clone(), flags: info.flags });
+        }
+        let version = self.usable();
+        let offered = self.extensions()?;
+        // SAFETY: I1.
+        let families = unsafe { self.instance.get_physical_device_queue_family_properties(self.handle) };
+        if families.is_empty() {
+            return Err(Failure::driver("the device cannot be opened", "it has no queue"));
+        }
+        let mut priority = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
+        let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
+        let with_priority = version >= vk::API_VERSION_1_1 && has(&offered, ext::memory_priority::NAME);
+        let with_addresses = version >= vk::API_VERSION_1_2;
+        if version >= vk::API_VERSION_1_1 {
+            let mut all = vk::PhysicalDeviceFeatures2::default();
+            if with_priority {
+                all = all.push_next(&mut priority);
+            }
+            if with_addresses {
+                all = all.push_next(&mut addresses);
+            }
+            // SAFETY: I1; the device is of 1.1 at least, and has what the chain asks for.
+            unsafe { self.instance.get_physical_device_features2(self.handle, &mut all) };
+        }
+        // The query linked them; each enters the new chain by itself.
+        priority.p_next = std::ptr::null_mut();
+        addresses.p_next = std::ptr::null_mut();
+        addresses.buffer_device_address_capture_replay = vk::FALSE;
+        addresses.buffer_device_address_multi_device = vk::FALSE;
+        let (mut flags, mut extensions) = (AllocatorCreateFlags::empty(), Vec::new());
+        for (name, wanted, flag) in [
+            (
+                ext::memory_budget::NAME,
+                version >= vk::API_VERSION_1_1,
+                AllocatorCreateFlags::EXT_MEMORY_BUDGET,
+            ),
+            (
+                ext::memory_priority::NAME,
+                priority.memory_priority == vk::TRUE,
+                AllocatorCreateFlags::EXT_MEMORY_PRIORITY,
+            ),
+            (PORTABILITY, true, AllocatorCreateFlags::empty()),
+        ] {
+            if wanted && has(&offered, name) {
+                extensions.push(name.as_ptr());
+                flags |= flag;
+            }
+        }
+        let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&[1.0])];
+        let mut info =
+            vk::DeviceCreateInfo::default().queue_create_infos(&queues).enabled_extension_names(&extensions);
+        if flags.contains(AllocatorCreateFlags::EXT_MEMORY_PRIORITY) {
+            info = info.push_next(&mut priority);
+        }
+        if addresses.buffer_device_address == vk::TRUE {
+            flags |= AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
+            info = info.push_next(&mut addresses);
+        }
+        // SAFETY: I1; extensions, features and the queue were all offered by the physical device.
+        let device = unsafe { self.instance.create_device(self.handle, &info, None) }.map_err(refused)?;
+        Ok(Opened { physical: self, device, flags })
+    }
+}
+
+/// A device that is open.
+pub(crate) struct Opened<'a> {
+    physical: Physical<'a>,
+    device: ash::Device,
+    flags: AllocatorCreateFlags,
+}
+
+impl Opened<'_> {
+    /// Gives an allocator to a closure, and destroys it again. `flags` are taken from those that were enabled.
+    pub(crate) fn with_allocator<R>(
+        &self,
+        without: AllocatorCreateFlags,
+        tracking: Tracking,
+        task: impl FnOnce(&Allocator) -> R,
+    ) -> Result<R, CreateAllocatorError> {
+        let Physical { instance, handle, version, gpu } = self.physical;
+        let info = match gpu {
+            Some(gpu) => AllocatorCreateInfo::for_gpu(gpu),
+            None => AllocatorCreateInfo::new(instance, &self.device, handle, version),
+        };
+        let info = AllocatorCreateInfo { flags: self.flags.difference(without), tracking, ..info };
+        // SAFETY: instance and device are live and outlive the allocator; `flags` are what is enabled.
+        let allocator = unsafe { Allocator::new(&info) }?;
+        Ok(task(&allocator))
+    }
+
+    pub(crate) fn name(&self) -> String {
+        let simulated = if self.physical.gpu.is_some() { ", simulated" } else { "" };
+        crate::text::device_name(&self.physical.properties()) + simulated
+    }
+
+    /// The same with an allocator that is made as a recorded one was, as far as the device has what that needs.
+    pub(crate) fn with_allocator_like<R>(
+        &self,
+        header: &Header,
+        tracking: Tracking,
+        task: impl FnOnce(&Allocator) -> R,
+    ) -> Result<R, CreateAllocatorError> {
+        let Physical { instance, handle, version, gpu } = self.physical;
+        let heaps = self.physical.memory().memory_heaps_as_slice().len().min(header.heap_size_limits.len());
+        let mut info = match gpu {
+            Some(gpu) => header.create_info(gpu),
+            None => AllocatorCreateInfo {
+                flags: self.flags & header.flags,
+                preferred_large_heap_block_size: header.preferred_large_heap_block_size,
+                heap_size_limits: &header.heap_size_limits[..heaps],
+                empty_blocks_kept: header.empty_blocks_kept,
+                ..AllocatorCreateInfo::new(instance, &self.device, handle, version)
+            },
+        };
+        info.tracking |= tracking;
+        // SAFETY: instance and device are live and outlive the allocator; the flags are among those that are enabled.
+        let allocator = unsafe { Allocator::new(&info) }?;
+        Ok(task(&allocator))
+    }
+
+    /// The memory types for a buffer, in the order in which they are tried.
+    pub(crate) fn types_for_buffer(
+        &self,
+        allocator: &Allocator,
+        buffer: &vk::BufferCreateInfo<'_>,
+        wanted: &AllocationCreateInfo<'_>,
+    ) -> Vec<u32> {
+        in_order(wanted, |wanted| {
+            // SAFETY: the create-infos are this program's own: plain buffers with usages of Vulkan 1.0.
+            unsafe { allocator.find_memory_type_index_for_buffer_info(buffer, wanted) }.ok()
+        })
+    }
+
+    /// The same for an image; `None` if the device has no such images.
+    pub(crate) fn types_for_image(
+        &self,
+        allocator: &Allocator,
+        image: &vk::ImageCreateInfo<'_>,
+        wanted: &AllocationCreateInfo<'_>,
+    ) -> Option<Vec<u32>> {
+        // SAFETY: I1.
+        let limits = unsafe {
+            self.physical.instance.get_physical_device_image_format_properties(
+                self.physical.handle,
+                image.format,
+                image.image_type,
+                image.tiling,
+                image.usage,
+                image.flags,
+            )
+        };
+        if limits.is_err() {
+            return None;
+        }
+        Some(in_order(wanted, |wanted| {
+            // SAFETY: the device has such images, it has just said so; they are smaller than any limit of Vulkan's.
+            unsafe { allocator.find_memory_type_index_for_image_info(image, wanted) }.ok()
+        }))
+    }
+}
+
+/// One memory type after the other: what was found is forbidden, until nothing is left.
+fn in_order(
+    wanted: &AllocationCreateInfo<'_>,
+    find: impl Fn(&AllocationCreateInfo<'_>) -> Option<u32>,
+) -> Vec<u32> {
+    let mut left = u32::MAX;
+    let next = || {
+        // 0 would mean every type.
+        if left == 0 {
+            return None;
+        }
+        let found = find(&AllocationCreateInfo { memory_type_bits: left, ..*wanted })?;
+        left &= !1_u32.checked_shl(found)?;
+        Some(found)
+    };
+    std::iter::from_fn(next).take(vk::MAX_MEMORY_TYPES).collect()
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        if self.physical.gpu.is_none() {
+            // SAFETY: `with_allocator` has destroyed what it made, and nothing was submitted.
+            unsafe { self.device.destroy_device(None) };
+        }
+    }
+}
+
+fn has(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
+    extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
+}

@@ -1,0 +1,102 @@
+//! The maps and traces that the tests give to the command.
+
+use ash::vk;
+use sublet::report::Snapshot;
+use sublet::sim::{Gpu, Profile};
+use sublet::trace::{AllocationNumber, Event, Existing, Header, Heap, MemoryType, Record, Trace};
+use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking};
+
+use super::Folder;
+
+fn with_allocator<R>(info: &AllocatorCreateInfo<'_>, task: impl FnOnce(&Allocator) -> R) -> R {
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator: Allocator = unsafe { Allocator::new(info) }.unwrap();
+    task(&allocator)
+}
+
+fn free(allocator: &Allocator, allocation: Allocation) {
+    // SAFETY: no device ever used it.
+    unsafe { allocator.free_memory(allocation) }.unwrap();
+}
+
+/// A map of so many meshes, and of one texture of its own.
+pub(crate) fn map(meshes: usize) -> Snapshot {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    let info = AllocatorCreateInfo { tracking: Tracking::all(), ..AllocatorCreateInfo::for_gpu(&gpu) };
+    with_allocator(&info, |allocator| {
+        let mut held = Vec::new();
+        let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 256, memory_type_bits: !0 };
+        for _ in 0..meshes {
+            let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+            held.push(allocator.allocate_memory(&requirements, &info).unwrap());
+        }
+        let large = vk::MemoryRequirements { size: 300 << 20, ..requirements };
+        let info = AllocationCreateInfo { name: Some("atlas"), ..Default::default() };
+        held.push(allocator.allocate_memory(&large, &info).unwrap());
+        let snapshot = Snapshot::of(allocator);
+        held.into_iter().for_each(|allocation| free(allocator, allocation));
+        snapshot
+    })
+}
+
+/// The same in VMA's schema.
+pub(crate) fn vma_map() -> String {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
+        let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 256, memory_type_bits: !0 };
+        let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
+        let text = allocator.build_stats_string(true);
+        free(allocator, allocation);
+        text
+    })
+}
+
+/// A recording of a program that allocates, frees every second allocation, and allocates again.
+pub(crate) fn trace(size: u64) -> Vec<u8> {
+    let profile = Profile::by_name("nvidia-h200").unwrap();
+    let header = Header {
+        program: "game".into(),
+        device_name: profile.device_name.into(),
+        device_type: profile.device_type,
+        vendor_id: profile.vendor_id,
+        device_id: profile.device_id,
+        heaps: profile.heaps.iter().map(|heap| Heap { size: heap.size, flags: heap.flags }).collect(),
+        memory_types: profile
+            .types
+            .iter()
+            .map(|kind| MemoryType { heap: kind.heap, flags: kind.flags })
+            .collect(),
+        buffer_image_granularity: profile.limits.buffer_image_granularity,
+        non_coherent_atom_size: profile.limits.non_coherent_atom_size,
+        max_memory_allocation_count: profile.limits.max_memory_allocation_count,
+        api_version: vk::API_VERSION_1_1,
+        device_api_version: profile.api_version,
+        empty_blocks_kept: 1,
+        ..Header::default()
+    };
+    let mut events = Vec::new();
+    for number in 0..40 {
+        let mesh =
+            Existing { size, alignment: 256, memory_type: 1, ..Existing::new(AllocationNumber(number)) };
+        events.push(Event::Existing(Box::new(mesh)));
+    }
+    for frame in 0..10 {
+        events.push(Event::Frame { index: frame });
+        events.push(Event::Free { allocation: AllocationNumber(2 * frame) });
+    }
+    let records = events.into_iter().map(|event| Record { event, ..Record::default() });
+    Trace { header, records: records.collect(), ..Trace::default() }.to_bytes()
+}
+
+/// A folder with all the files that the examples of the help name.
+pub(crate) fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("before.json", map(3).to_json());
+    folder.write("map.json", map(5).to_json());
+    folder.write("vma.json", vma_map());
+    folder.write("frames.trace", trace(1 << 20));
+    folder.write("profile.json", Profile::by_name("arm-mali-g52").unwrap().to_json());
+    let replayed = folder.run("replay frames.trace --json").expect(0);
+    folder.write("frames.json", replayed.out);
+    folder
+}
