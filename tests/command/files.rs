@@ -3,7 +3,7 @@
 use ash::vk;
 use sublet::report::Snapshot;
 use sublet::sim::{Gpu, Profile};
-use sublet::trace::{AllocationNumber, Event, Existing, Header, Heap, MemoryType, Record, Trace};
+use sublet::trace::Buffer;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking};
 
 use super::Folder;
@@ -51,41 +51,24 @@ pub(crate) fn vma_map() -> String {
     })
 }
 
-/// A recording of a program that allocates, frees every second allocation, and allocates again.
+/// A recording of a program that allocates 40 meshes, and then frees one in each of ten frames.
 pub(crate) fn trace(size: u64) -> Vec<u8> {
-    let profile = Profile::by_name("nvidia-h200").unwrap();
-    let header = Header {
-        program: "game".into(),
-        device_name: profile.device_name.into(),
-        device_type: profile.device_type,
-        vendor_id: profile.vendor_id,
-        device_id: profile.device_id,
-        heaps: profile.heaps.iter().map(|heap| Heap { size: heap.size, flags: heap.flags }).collect(),
-        memory_types: profile
-            .types
-            .iter()
-            .map(|kind| MemoryType { heap: kind.heap, flags: kind.flags })
-            .collect(),
-        buffer_image_granularity: profile.limits.buffer_image_granularity,
-        non_coherent_atom_size: profile.limits.non_coherent_atom_size,
-        max_memory_allocation_count: profile.limits.max_memory_allocation_count,
-        api_version: vk::API_VERSION_1_1,
-        device_api_version: profile.api_version,
-        empty_blocks_kept: 1,
-        ..Header::default()
-    };
-    let mut events = Vec::new();
-    for number in 0..40 {
-        let mesh =
-            Existing { size, alignment: 256, memory_type: 1, ..Existing::new(AllocationNumber(number)) };
-        events.push(Event::Existing(Box::new(mesh)));
-    }
-    for frame in 0..10 {
-        events.push(Event::Frame { index: frame });
-        events.push(Event::Free { allocation: AllocationNumber(2 * frame) });
-    }
-    let records = events.into_iter().map(|event| Record { event, ..Record::default() });
-    Trace { header, records: records.collect(), ..Trace::default() }.to_bytes()
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
+        let buffer = Buffer::new();
+        allocator.start_recording(buffer.clone()).unwrap();
+        let requirements = vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 };
+        let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+        let mut held: Vec<_> =
+            (0..40).map(|_| allocator.allocate_memory(&requirements, &info).unwrap()).collect();
+        for frame in 0..10 {
+            allocator.set_current_frame_index(frame);
+            free(allocator, held.remove(0));
+        }
+        allocator.stop_recording().unwrap();
+        held.into_iter().for_each(|allocation| free(allocator, allocation));
+        buffer.bytes()
+    })
 }
 
 /// A folder with all the files that the examples of the help name.

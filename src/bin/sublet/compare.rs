@@ -115,9 +115,8 @@ pub(crate) fn changes(before: &Statistics, now: &Statistics) -> Vec<Change> {
     vec![
         Change::new("reserved", Unit::Bytes, before.block_bytes, now.block_bytes),
         Change::new("used", Unit::Bytes, before.allocation_bytes, now.allocation_bytes),
-        Change::new("blocks", Unit::Count, before.block_count.into(), now.block_count.into()),
-        Change::new("allocations", Unit::Count, before.allocation_count.into(), now.allocation_count.into())
-            .unjudged(),
+        Change::new("blocks", Unit::Count, before.block_count, now.block_count),
+        Change::new("allocations", Unit::Count, before.allocation_count, now.allocation_count).unjudged(),
     ]
 }
 
