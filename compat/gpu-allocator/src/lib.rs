@@ -21,6 +21,9 @@
 //! - Only Vulkan. With the features `d3d12` on Windows or `metal` on Apple's systems, and with `visualizer`, the build stops with a
 //!   message. What the visualizer draws into a window of egui (of 0.27 at the latest), Sublet's feature `report` writes as a page, from
 //!   `vulkan::Allocator::as_sublet`. The edit: leave `AllocatorVisualizer` out.
+//!
+//! With the feature `trace` a program is recorded where the environment variable `SUBLET_TRACE` names a file: see
+//! `sublet::trace`. A program below which this crate is deep down gets it by a dependency of its own on this crate, with the feature.
 #![cfg_attr(not(feature = "vulkan"), forbid(unsafe_code))]
 
 #[cfg(all(windows, feature = "d3d12"))]

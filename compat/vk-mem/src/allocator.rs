@@ -86,6 +86,9 @@ impl Allocator {
         }
         // SAFETY: the caller's own promise.
         let inner = unsafe { sublet::Allocator::new(&info) }.map_err(|error| not_made(&error))?;
+        // What goes wrong there is told as an event, and is no reason not to have an allocator.
+        #[cfg(feature = "trace")]
+        let _ = sublet::trace::start_from_environment(&inner);
         let memory = Box::new(inner.memory_properties());
         Ok(Self { inner, memory, has_priorities: has(AllocatorCreateFlags::EXT_MEMORY_PRIORITY) })
     }

@@ -44,6 +44,9 @@
 //! ([`Allocator::set_allocation_name`]), statistics as JSON ([`Allocator::build_stats_string`]), resources that share memory
 //! ([`Allocator::create_aliasing_buffer`]), copies with the flush they need ([`Allocator::copy_memory_to_allocation`]), properties of
 //! memory types ([`Allocator::get_memory_type_properties`]), and figures and JSON of a [`VirtualBlock`].
+//!
+//! With the feature `trace` a program is recorded where the environment variable `SUBLET_TRACE` names a file: see
+//! `sublet::trace`.
 
 mod access;
 mod alias;

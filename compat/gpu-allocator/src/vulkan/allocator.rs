@@ -68,6 +68,9 @@ impl Allocator {
                 unsafe { sublet::Allocator::new(&info) }
             })
             .map_err(|error| invalid(words(&error)))?;
+        // What goes wrong there is told as an event, and is no reason not to have an allocator.
+        #[cfg(feature = "trace")]
+        let _ = sublet::trace::start_from_environment(&inner);
         let memory = inner.memory_properties();
         if desc.debug_settings.log_memory_information {
             for (index, memory_type) in memory.memory_types_as_slice().iter().enumerate() {
