@@ -7,7 +7,7 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -26,6 +26,8 @@ static SHARED: Mutex<Option<Pipe>> = Mutex::new(None);
 
 /// A running browser. It ends when this process does, because its pipe does then, and its shell tidies up behind it.
 struct Pipe {
+    /// Not waited for: it outlives the tests by a moment.
+    _shell: Child,
     to: ChildStdin,
     from: Receiver<Value>,
     last: u64,
@@ -82,7 +84,7 @@ pub(crate) fn start(test: &str) -> Option<Browser> {
 impl Pipe {
     fn start(name: &str) -> Self {
         let profile = std::env::temp_dir().join(format!("sublet-page-{}", std::process::id()));
-        let mut child = Command::new("sh")
+        let mut shell = Command::new("sh")
             .args(["-c", r#"profile=$1; shift; "$@" 3<&0 4>&1 </dev/null 1>&2; rm -rf "$profile""#, "sh"])
             .args([profile.as_os_str(), name.as_ref()])
             // The sandbox does not start for the superuser, as whom containers run tests. The page is our own.
@@ -98,8 +100,8 @@ impl Pipe {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let to = child.stdin.take().unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let to = shell.stdin.take().unwrap();
+        let mut output = BufReader::new(shell.stdout.take().unwrap());
         let (sender, from) = channel();
         // Read by a thread, so that a browser that says nothing fails a test instead of holding it up for ever.
         thread::spawn(move || {
@@ -113,7 +115,7 @@ impl Pipe {
                 message.clear();
             }
         });
-        Self { to, from, last: 0 }
+        Self { _shell: shell, to, from, last: 0 }
     }
 
     fn send(&mut self, method: &str, parameters: Value, session: Option<&str>) -> io::Result<()> {

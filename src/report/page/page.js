@@ -14,7 +14,7 @@ function figure(id, label, value, detail, change) {
 function showSummary(model, before) {
   const { total, figures } = model;
   const past = before ? before.total : null;
-  const since = (key) => (past ? `was ${bytes(past[key])} (${signedBytes(total[key] - past[key])})` : null);
+  const since = (key) => (past ? `was ${bytes(past[key])}` : null);
   const sinceCount = (key) => (past ? `was ${exact(past[key])}` : null);
   byId('summary').append(
     figure('figure-reserved', 'Reserved', bytes(total.reserved), `${exact(total.reserved)} bytes`, since('reserved')),
