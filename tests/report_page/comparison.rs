@@ -101,7 +101,18 @@ fn the_map_before_can_be_looked_at() {
         browser.text("#found b")
     };
     assert_eq!(matches(&mut browser, "is:new"), "2 matches");
+    let drawn = |browser: &mut Browser| {
+        let label = browser.eval("document.querySelector('.vector canvas').getAttribute('aria-label')");
+        label.as_str().unwrap().to_owned()
+    };
+    let allocations = |snapshot: &Snapshot| {
+        let first = snapshot.vectors.iter().find(|vector| !vector.blocks.is_empty()).unwrap();
+        format!(", {} allocations, ", first.statistics().statistics.allocation_count)
+    };
+    assert_ne!(allocations(&before), allocations(&now));
+    assert!(drawn(&mut browser).contains(&allocations(&now)));
     browser.click("input[name=snapshot][value=before] + span");
+    assert!(drawn(&mut browser).contains(&allocations(&before)));
     let all = format!("{} matches", before.statistics().total.statistics.allocation_count);
     assert_eq!(matches(&mut browser, "is:used"), all);
     assert_eq!(matches(&mut browser, "is:gone"), "1 match");

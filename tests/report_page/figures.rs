@@ -20,9 +20,13 @@ pub(crate) fn values(browser: &mut Browser, table: &str) -> Vec<Vec<String>> {
 /// Presses "Show more" until there is no more.
 pub(crate) fn show_all(browser: &mut Browser, table: &str) {
     let more = format!("#{table} button.more");
-    while browser.is_visible(&more) {
+    for _ in 0..20 {
+        if !browser.is_visible(&more) {
+            return;
+        }
         browser.click(&more);
     }
+    panic!("{table} never ends");
 }
 
 fn free(statistics: &DetailedStatistics) -> u64 {
