@@ -128,7 +128,10 @@ impl<'a> Part<'a> {
             let widest = (INNER - GAP * (columns - 1.0)) / columns;
             in_blocks = place(&blocks, largest, widest, GAP, rows);
             alone = place(&dedicated, largest, widest, DEDICATED_GAP, DEDICATED_ROWS);
-            if in_blocks.1 == blocks.len() && alone.1 == dedicated.len() {
+            // Many small dedicated allocations do not make the blocks small.
+            let fits =
+                if blocks.is_empty() { alone.1 == dedicated.len() } else { in_blocks.1 == blocks.len() };
+            if fits {
                 break;
             }
         }

@@ -38,8 +38,11 @@ pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>) {
         let (blocks, size) = part.left_out;
         if blocks > 0 {
             canvas.skip(18.0);
-            let line =
-                format!("and {} with {}, which are not drawn", count(blocks, "more block"), bytes(size));
+            let line = format!(
+                "and {} or dedicated allocations with {}, which are not drawn",
+                count(blocks, "more block"),
+                bytes(size)
+            );
             canvas.text("m", LEFT, &line, INNER, 13.0);
         }
     }
