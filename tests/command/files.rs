@@ -19,27 +19,27 @@ fn free(allocator: &Allocator, allocation: Allocation) {
     unsafe { allocator.free_memory(allocation) }.unwrap();
 }
 
-/// A map of so many meshes, and of one texture of its own.
-pub(crate) fn map(meshes: usize) -> Snapshot {
+/// A map of three meshes and of an atlas with memory of its own, and a later one of the same program with two more.
+pub(crate) fn maps() -> (Snapshot, Snapshot) {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     let info = AllocatorCreateInfo { tracking: Tracking::all(), ..AllocatorCreateInfo::for_gpu(&gpu) };
     with_allocator(&info, |allocator| {
-        let mut held = Vec::new();
-        let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 256, memory_type_bits: !0 };
-        for _ in 0..meshes {
-            let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
-            held.push(allocator.allocate_memory(&requirements, &info).unwrap());
-        }
-        let large = vk::MemoryRequirements { size: 300 << 20, ..requirements };
-        let info = AllocationCreateInfo { name: Some("atlas"), ..Default::default() };
-        held.push(allocator.allocate_memory(&large, &info).unwrap());
-        let snapshot = Snapshot::of(allocator);
+        let allocate = |name, size| {
+            let requirements = vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 };
+            let info = AllocationCreateInfo { name: Some(name), ..Default::default() };
+            allocator.allocate_memory(&requirements, &info).unwrap()
+        };
+        let mut held = vec![allocate("atlas", 300 << 20)];
+        held.extend((0..3).map(|_| allocate("mesh", 1 << 20)));
+        let before = Snapshot::of(allocator);
+        held.extend((0..2).map(|_| allocate("mesh", 1 << 20)));
+        let now = Snapshot::of(allocator);
         held.into_iter().for_each(|allocation| free(allocator, allocation));
-        snapshot
+        (before, now)
     })
 }
 
-/// The same in VMA's schema.
+/// A map in VMA's schema.
 pub(crate) fn vma_map() -> String {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
@@ -74,8 +74,9 @@ pub(crate) fn trace(size: u64) -> Vec<u8> {
 /// A folder with all the files that the examples of the help name.
 pub(crate) fn folder() -> Folder {
     let folder = Folder::new();
-    folder.write("before.json", map(3).to_json());
-    folder.write("map.json", map(5).to_json());
+    let (before, now) = maps();
+    folder.write("before.json", before.to_json());
+    folder.write("map.json", now.to_json());
     folder.write("vma.json", vma_map());
     folder.write("frames.trace", trace(1 << 20));
     folder.write("profile.json", Profile::by_name("arm-mali-g52").unwrap().to_json());

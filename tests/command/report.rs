@@ -47,7 +47,7 @@ fn the_document_has_figures_and_the_comparison() {
     let folder = files::folder();
     let document = folder.run("report map.json --before before.json --json -o page.html").expect(0).json();
     assert_eq!((&document["format"], &document["kind"]), (&"sublet-report".into(), &"html".into()));
-    assert_eq!(document["figures"]["total"]["allocations"], 6);
+    assert_eq!(document["total"]["allocation_count"], 6);
     assert_eq!(document["comparison"]["new"].as_array().unwrap().len(), 2);
     assert!(folder.read("page.html").contains("mesh"));
     // The map itself, in Sublet's schema.
@@ -67,7 +67,7 @@ fn a_recording_is_reported_on_at_any_moment() {
     let folder = files::folder();
     for (at, allocations) in [("peak", 32), ("end", 30), ("0", 40), ("3", 37), ("100%", 30), ("50%", 30)] {
         let document = folder.run(&format!("report --trace frames.trace --at {at} --json")).expect(0).json();
-        let found = document["figures"]["total"]["allocations"].as_u64().unwrap();
+        let found = document["total"]["allocation_count"].as_u64().unwrap();
         match at {
             // When the last block was made, and half of the events.
             "peak" | "50%" => assert!((1..=40).contains(&found), "{at}: {found}"),

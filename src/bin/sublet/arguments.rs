@@ -109,9 +109,9 @@ pub(crate) struct Report {
     /// Instead of a map: a recorded program, replayed on the simulated device
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Where in the trace: `peak`, `end`, a frame's number, or a percentage such as 50%
-    #[arg(long, value_name = "WHEN", requires = "trace", default_value = "peak")]
-    pub(crate) at: String,
+    /// Where in the trace: `peak`, which it is by default, `end`, a frame's number, or a percentage such as 50%
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) at: Option<String>,
     /// An earlier map to compare with
     #[arg(long, value_name = "MAP")]
     pub(crate) before: Option<PathBuf>,

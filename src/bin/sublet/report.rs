@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
+use sublet::Statistics;
 use sublet::report::{self, Comparison, Figures, Fragmentation, Group, Page, Snapshot};
 
 use crate::answer::Answer;
@@ -27,14 +28,36 @@ struct Document<'a> {
     map: &'a Path,
     written: Option<&'a PathBuf>,
     kind: &'static str,
+    total: Total,
     figures: &'a Figures,
     comparison: Option<Comparison<'a>>,
 }
 
+/// All memory, dedicated allocations included. Bytes, but for the counts.
+#[derive(Serialize)]
+struct Total {
+    block_count: u64,
+    block_bytes: u64,
+    allocation_count: u64,
+    allocation_bytes: u64,
+}
+
+impl Total {
+    fn of(snapshot: &Snapshot) -> Self {
+        let Statistics { block_count, block_bytes, allocation_count, allocation_bytes } =
+            snapshot.statistics().total.statistics;
+        Self { block_count, block_bytes, allocation_count, allocation_bytes }
+    }
+}
+
 pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
+    if arguments.at.is_some() && arguments.trace.is_none() {
+        return Err(Failure::usage("--at is a moment of a --trace"));
+    }
+    let at = arguments.at.as_deref().unwrap_or("peak");
     let (source, mut snapshot) = match (&arguments.map, &arguments.trace) {
         (Some(map), _) => (map, maps::read(map)?),
-        (None, Some(trace)) => (trace, replayed(trace, &arguments.at)?),
+        (None, Some(trace)) => (trace, replayed(trace, at)?),
         (None, None) => return Err(Failure::usage("a map or --trace is needed")),
     };
     if let Some(title) = &arguments.title {
@@ -51,8 +74,14 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     };
     let comparison = before.as_ref().map(|before| Comparison::new(before, &snapshot));
     let figures = snapshot.figures();
-    let document =
-        Document { map: source, written: arguments.output.as_ref(), kind, figures: &figures, comparison };
+    let document = Document {
+        map: source,
+        written: arguments.output.as_ref(),
+        kind,
+        total: Total::of(&snapshot),
+        figures: &figures,
+        comparison,
+    };
     let document = |text: String| Answer::new("sublet-report", 1, text, &document);
     let Some(output) = &arguments.output else {
         // What was asked for is JSON already.
@@ -65,7 +94,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     };
     files::write(output, &written)?;
     let size = written.len().try_into().unwrap_or(u64::MAX);
-    let said = format!("{}: {kind}, {}\n{}", output.display(), bytes(size), summary(&figures));
+    let said = format!("{}: {kind}, {}\n{}", output.display(), bytes(size), summary(&snapshot, &figures));
     Ok(document(said))
 }
 
@@ -109,15 +138,15 @@ fn replayed(path: &Path, at: &str) -> Result<Snapshot, Failure> {
     Ok(snapshot)
 }
 
-fn summary(figures: &Figures) -> String {
-    let Fragmentation { blocks, block_bytes, allocations, used_bytes, free_ranges, largest_free, .. } =
-        figures.total;
+fn summary(snapshot: &Snapshot, figures: &Figures) -> String {
+    let Total { block_count, block_bytes, allocation_count, allocation_bytes } = Total::of(snapshot);
+    let Fragmentation { free_ranges, largest_free, .. } = figures.total;
     format!(
-        "  {} reserved in {} blocks, {} used by {} allocations; {} free ranges, the largest {}\n",
+        "  {} reserved in {} memories, {} used by {} allocations; {} free ranges, the largest {}\n",
         bytes(block_bytes),
-        count(blocks),
-        bytes(used_bytes),
-        count(allocations),
+        count(block_count),
+        bytes(allocation_bytes),
+        count(allocation_count),
         count(free_ranges),
         bytes(largest_free),
     )
@@ -131,13 +160,13 @@ fn tables(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
     if let Some(name) = &snapshot.device.name {
         text += &format!("  {name}\n");
     }
-    text += &summary(&figures);
-    text += &heading("Heaps");
+    text += &summary(snapshot, &figures);
+    text += &heading("Heaps: blocks, without dedicated memory");
     text += &figures_table(
         "heap",
         figures.heaps.iter().enumerate().map(|(heap, found)| (heap.to_string(), found)),
     );
-    text += &heading("Memory types and pools");
+    text += &heading("Memory types and pools: blocks, without dedicated memory");
     let vectors = snapshot.vectors.iter().zip(&figures.vectors).map(|(vector, found)| {
         let pool = match (vector.pool, vector.name.as_deref()) {
             (Some(pool), Some(name)) => format!(", pool {pool} \"{name}\""),
