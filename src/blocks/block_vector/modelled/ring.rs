@@ -72,7 +72,7 @@ fn loom_of_two_that_leave_nothing_is_lost() {
         let mut taken: Vec<u64> = (0..2).filter_map(|_| take(&ring)).collect();
         outcome.happened(taken.len() as u32);
         for other in others {
-            assert_eq!(other.join().unwrap(), [], "four find room");
+            assert_eq!(other.join().unwrap(), [0_u64; 0], "four find room");
         }
         taken.extend(std::iter::from_fn(|| take(&ring)));
         assert!(taken.iter().filter(|&&key| key < 20).eq(&[11, 12]), "{taken:?}");
@@ -89,7 +89,7 @@ fn loom_a_place_is_left_before_it_is_taken_again() {
     let outcome = outcomes.clone();
     check(move || {
         let ring = ring(2);
-        assert_eq!(leave_all(&ring, [1, 2, 3]), []);
+        assert_eq!(leave_all(&ring, [1, 2, 3]), [0_u64; 0]);
         let other = spawn(&ring, |ring| leave_all(ring, [4, 5, 6]));
         let mut taken: Vec<u64> = (0..3).filter_map(|_| take(&ring)).collect();
         assert_eq!(taken, [1, 2, 3]);
