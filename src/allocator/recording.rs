@@ -214,12 +214,12 @@ impl<T: Threading> Inner<T> {
     pub(super) fn finish_recording(&self) {
         match self.stop_recording() {
             Ok(summary) => tracing::debug!(
-                target: "sublet::trace",
+                name: "recording_ended", target: "sublet::trace",
                 records = summary.records, bytes = summary.bytes, "the recording ends with its allocator"
             ),
             Err(StopRecordingError::NotRecording) => {}
             Err(error) => tracing::error!(
-                target: "sublet::trace",
+                name: "recording_not_whole", target: "sublet::trace",
                 %error, cause = std::error::Error::source(&error).map(tracing::field::display),
                 "the recording is not whole"
             ),

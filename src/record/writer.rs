@@ -60,7 +60,7 @@ pub(super) fn run(
     if let Err(error) = &written {
         recorder.give_up();
         tracing::error!(
-            target: "sublet::trace",
+            name: "recording_broken", target: "sublet::trace",
             error = %error,
             cause = std::error::Error::source(error).map(tracing::field::display),
             "the recording ends here"

@@ -47,12 +47,12 @@ pub fn start_from_environment<T: Threading>(
         .and_then(|file| allocator.start_recording(file));
     match started {
         Ok(()) => {
-            tracing::info!(target: "sublet::trace", path = %path.display(), "recording");
+            tracing::info!(name: "recording_begun", target: "sublet::trace", path = %path.display(), "recording");
             Ok(Some(path))
         }
         Err(error) => {
             tracing::error!(
-                target: "sublet::trace",
+                name: "recording_refused", target: "sublet::trace",
                 path = %path.display(), %error,
                 cause = std::error::Error::source(&error).map(tracing::field::display),
                 "nothing is recorded"

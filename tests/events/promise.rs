@@ -182,10 +182,12 @@ fn what_the_guide_promises_comes() {
     for (name, row) in &came {
         assert_eq!(Some(row), promised.get(name), "{name}: what came, and what the guide says");
     }
-    // What C programs do wrong needs the C interface; `source.rs` compares those as well.
+    // What C programs do wrong needs the C interface, recordings tell of broken disks and come from a thread of their own: `source.rs`
+    // compares those as well.
+    let elsewhere = ["sublet::capi", "sublet::trace"];
     let missing: Vec<_> = promised
         .iter()
-        .filter(|(name, row)| row.target != "sublet::capi" && !came.contains_key(*name))
+        .filter(|(name, row)| !elsewhere.contains(&&*row.target) && !came.contains_key(*name))
         .collect();
     assert!(missing.is_empty(), "promised, and did not come: {missing:?}");
     // No field that is always there was without a value.
