@@ -1,8 +1,10 @@
 //! wgpu from its registry, unmodified, with the stand-in for gpu-allocator below it: it computes and renders for many frames, what
-//! it wrote is compared, and every block of memory came from Sublet.
+//! it wrote is compared, and every block of memory came from Sublet. All that it asks for is recorded, and replayed.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use sublet::trace::{self, CallKind, Replay, Trace};
 use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
@@ -247,8 +249,46 @@ fn render(device: &wgpu::Device, queue: &wgpu::Queue, frame: u32) {
     assert!(read(device, &back) == pixels, "frame {frame}: what is drawn is what was uploaded");
 }
 
+/// How often each of the tests' own buffers and textures is made.
+const FRAMES: u32 = 100;
+
+/// What was recorded is all that wgpu asked for, and asked for again it takes as many blocks from the driver.
+fn replay(path: &Path, (bytes, blocks): (u64, u64)) {
+    let trace = Trace::read(&std::fs::read(path).expect("a recording")).expect("a whole trace");
+    println!("{} events of {:?} in {}", trace.records.len(), trace.header.program, path.display());
+    let named = |name: &str| {
+        let is_it = |event: &trace::Event| match event {
+            trace::Event::Allocate(made) => made.wanted.name.as_deref() == Some(name),
+            _ => false,
+        };
+        trace.records.iter().filter(|record| is_it(&record.event)).count()
+    };
+    for name in ["input", "output", "back", "pixels", "source", "target"] {
+        assert_eq!(named(name), FRAMES as usize, "{name}");
+    }
+    assert_eq!(named("mapped at creation"), 1);
+
+    let gpu = trace.header.simulated().build();
+    gpu.log_allocations(true);
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { sublet::Allocator::new(&trace.header.create_info(&gpu)) }.expect("an allocator");
+    let report = Replay::new(&trace, &allocator).finish();
+    let (allocate, free) = (report.call(CallKind::Allocate), report.call(CallKind::Free));
+    println!("replayed: {allocate:?}, {free:?}, {:?}", report.memory);
+    assert_eq!((report.refused, report.unknown, allocate.failed), (0, 0, 0));
+    assert_eq!(allocate.made, free.made, "wgpu leaves nothing");
+    let calls = gpu.take_log();
+    assert_eq!((calls.len() as u64, calls.iter().map(|call| call.asked.size).sum()), (blocks, bytes));
+}
+
 #[test]
 fn wgpu_computes_and_renders_on_sublet_alone() {
+    let path = std::env::var_os("SUBLET_TRACE").map_or_else(
+        || std::env::temp_dir().join(format!("sublet-wgpu-{}.trace", std::process::id())),
+        std::path::PathBuf::from,
+    );
+    // SAFETY: it is the only test here, and no thread that looks at the environment was started yet.
+    unsafe { std::env::set_var("SUBLET_TRACE", &path) };
     let subscriber = tracing_subscriber::registry().with(Count);
     tracing::subscriber::set_global_default(subscriber).expect("the first one");
     let (device, queue) = open();
@@ -263,7 +303,7 @@ fn wgpu_computes_and_renders_on_sublet_alone() {
     buffer.get_mapped_range_mut(..).expect("it is mapped").copy_from_slice(&[7; 1024]);
     buffer.unmap();
 
-    for frame in 0..100 {
+    for frame in 0..FRAMES {
         compute(&device, &queue, frame);
         render(&device, &queue, frame);
     }
@@ -277,4 +317,8 @@ fn wgpu_computes_and_renders_on_sublet_alone() {
     // All that wgpu knows to be reserved was asked for by Sublet; 300 buffers and 200 textures live in a handful of blocks.
     assert!(report.total_reserved_bytes > 0 && report.total_reserved_bytes <= bytes);
     assert!(blocks < 50);
+
+    // The recording ends with the allocator, and that with the device.
+    drop((buffer, queue, device));
+    replay(&path, (bytes, blocks));
 }
