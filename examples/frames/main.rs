@@ -39,6 +39,8 @@ fn frames(context: &Context) -> Result<()> {
     }
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
+    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    sublet::trace::start_from_environment(&allocator)?;
     // SAFETY: the same of all that is made from this.
     let descriptors = unsafe { DescriptorDevice::new(&context.descriptor_info()) }?;
     let clock = Clock::new();

@@ -33,6 +33,8 @@ fn main() -> ExitCode {
 fn tour(context: &Context) -> Result<()> {
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
+    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    sublet::trace::start_from_environment(&allocator)?;
     let mut kept = Kept::new(context, &allocator);
     let outcome = scenes(&mut kept);
     // What is alive goes back in any case, so that an error shows up as itself and not as a list of leaks.

@@ -9,6 +9,9 @@ mod pools;
 mod report;
 #[cfg(feature = "sim")]
 mod simulated;
+#[cfg(all(test, feature = "sim"))]
+#[cfg(not(loom))]
+mod tests;
 mod translate;
 
 use std::collections::BTreeMap;

@@ -1,0 +1,142 @@
+//! The committed traces.
+//!
+//! All were recorded on lavapipe (Mesa 22.3.6, LLVM 15). Those of programs that use gpu-allocator were recorded through
+//! `compat/gpu-allocator`, patched in, with its feature `record`:
+//!
+//! ```toml
+//! gpu-allocator = { version = "0.28", features = ["record"] }
+//! [patch.crates-io]
+//! gpu-allocator = { path = "sublet/compat/gpu-allocator" }
+//! ```
+//!
+//! The others are Sublet's own. Each is of a whole run, from the making of its allocator to its end:
+//!
+//! | trace | program | what it does with memory | command |
+//! |---|---|---|---|
+//! | `wgpu` | `compat/tests/wgpu`: wgpu 30.0.1 | 100 frames of textures, storage and read-back buffers that live for a frame, with wgpu's own staging buffers | `cargo test --manifest-path compat/tests/wgpu/Cargo.toml` |
+//! | `vello` | vello 0.11.0 on wgpu 30.0.1, a scene of 20 to 320 shapes with images and clips in 60 frames, at three sizes | large buffers that are kept until a frame needs more, targets and pictures that live for a frame | a `main` of 110 lines around `Renderer::render_to_texture` |
+//! | `vk-graph` | vk-graph 0.14.8, a world of 600 chunks streamed by three threads | textures with all their levels, vertices, indices and staging from other threads than those that free them; leased scratch buffers | a `main` of 120 lines around `Image::create`, `Buffer::create_from_slice`, `LazyPool`, `HashPool` |
+//! | `frames` | `examples/frames` | uploads through an arena, materials that are retired, buffers that are mapped and read back for 1,000 frames | `cargo run --example frames` |
+//! | `tour` | `examples/tour` | pools of all kinds, linear ones too, thousands of small buffers, levels, render targets, an allocation that is refused | `cargo run --example tour` |
+//!
+//! To record one again: `SUBLET_TRACE=NAME.trace` in front of its command, then `SUBLET_BLESS=1 cargo test --test replay`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use sublet::sim::{Gpu, Profile};
+use sublet::trace::{CallKind, Event, Replay, ReplayReport, Trace};
+use sublet::{Allocator, AllocatorCreateInfo, LocalAllocator};
+
+use crate::expected::{blessed, summary};
+use crate::{folder, traces};
+
+/// Devices that are not at all like the recorded one: one with a small heap that both see, one that knows lazily allocated memory, one
+/// with a coarse granularity.
+const OTHERS: [&str; 3] = ["nvidia-gtx-1060", "arm-mali-g52", "swiftshader"];
+
+/// At most so much of each goes into the repository.
+const MAX_BYTES: usize = 1 << 20;
+
+fn on_the_recorded_device(trace: &Trace) -> ReplayReport {
+    let gpu = trace.header.simulated().build();
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::new(&trace.header.create_info(&gpu)) }.unwrap();
+    let mut replay = Replay::new(trace, &allocator);
+    while replay.step().is_some() {}
+    allocator.validate();
+    let report = replay.finish();
+    assert_eq!(allocator.statistics().allocation_count, 0, "the replay frees what the program left");
+    drop(allocator);
+    gpu.assert_silent();
+    report
+}
+
+fn on_another(trace: &Trace, name: &str) -> ReplayReport {
+    let gpu = Gpu::new(Profile::by_name(name).unwrap());
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+    let report = Replay::new(trace, &allocator).finish();
+    allocator.validate();
+    assert!(allocator.destroy().is_empty());
+    gpu.assert_silent();
+    report
+}
+
+#[test]
+fn every_trace_comes_to_what_is_expected_of_it_on_its_own_device_and_on_others() {
+    let traces = traces();
+    assert!(traces.len() >= 3, "traces of three programs at least");
+    for (name, bytes) in &traces {
+        assert!(bytes.len() < MAX_BYTES, "{name} has {} bytes", bytes.len());
+        let trace = Trace::read(bytes).unwrap();
+        let recorded = on_the_recorded_device(&trace);
+        let mut found = json!({
+            "device": &*trace.header.device_name,
+            "program": &*trace.header.program,
+            "threads": threads(&trace),
+            "recorded device": summary(&recorded),
+        });
+        for other in OTHERS {
+            found[other] = summary(&on_another(&trace, other));
+        }
+        blessed(&folder().join(format!("{name}.json")), &found);
+    }
+}
+
+fn threads(trace: &Trace) -> usize {
+    let mut threads: Vec<u32> = trace.records.iter().map(|record| record.thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    threads.len()
+}
+
+#[test]
+fn on_the_device_that_it_was_recorded_on_nothing_is_refused_that_was_granted() {
+    for (name, bytes) in traces() {
+        let trace = Trace::read(&bytes).unwrap();
+        assert_eq!(trace.strangers, 0, "{name} is of a whole run");
+        let report = on_the_recorded_device(&trace);
+        assert_eq!((report.refused, report.unknown, report.other_memory_type), (0, 0, 0), "{name}");
+        assert_eq!(report.granted_after_all, 0, "{name}");
+        let count = |of: fn(&Event) -> bool| trace.records.iter().filter(|record| of(&record.event)).count();
+        let asked = count(|event| {
+            matches!(event, Event::Allocate(_) | Event::AllocateFailed(_) | Event::Existing(_))
+        });
+        assert_eq!(report.call(CallKind::Allocate).made, u64::try_from(asked).unwrap(), "{name}");
+        assert_eq!(report.call(CallKind::Free).failed, 0, "{name}");
+    }
+}
+
+#[test]
+fn a_replay_is_the_same_on_every_run_and_on_an_allocator_for_one_thread() {
+    for (name, bytes) in traces() {
+        let trace = Trace::read(&bytes).unwrap();
+        let first = summary(&on_the_recorded_device(&trace));
+        assert_eq!(summary(&on_the_recorded_device(&trace)), first, "{name}");
+        let gpu = trace.header.simulated().build();
+        // SAFETY: instance and device are live, and outlive the allocator.
+        let allocator = unsafe { LocalAllocator::new_local(&trace.header.create_info(&gpu)) }.unwrap();
+        assert_eq!(summary(&Replay::new(&trace, &allocator).finish()), first, "{name}");
+    }
+}
+
+#[test]
+fn every_expected_result_has_its_trace() {
+    let names: Vec<String> = traces().into_iter().map(|(name, _)| name).collect();
+    for entry in fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        assert!(names.contains(&stem), "{} is of no trace", path.display());
+        let known = path.extension().is_some_and(|extension| extension == "trace" || extension == "json");
+        assert!(known, "{} does not belong there", path.display());
+    }
+    let described = include_str!("committed.rs");
+    for name in names {
+        assert!(described.contains(&format!("`{name}`")), "the head of this file says what {name} is of");
+        let expected: Value =
+            serde_json::from_str(&fs::read_to_string(folder().join(format!("{name}.json"))).unwrap())
+                .unwrap();
+        assert!(expected.get("recorded device").is_some(), "{name}");
+    }
+}
