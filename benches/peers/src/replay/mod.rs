@@ -201,7 +201,7 @@ fn print(all: &[Replayed], place: &str) -> Vec<(String, String, Table)> {
     add("Traces: single calls of free", single, table(&|_, figures| of(figures.free)));
     add(
         "Traces: memory at the peak",
-        "The most that was reserved / the share of it that nobody used then.",
+        "The most that was reserved / the share of it that was never used while it was.",
         table(&|_, figures| {
             let Memory { reserved_peak, used_then, .. } = figures.memory;
             let unused = reserved_peak.saturating_sub(used_then) as f64 / reserved_peak.max(1) as f64;

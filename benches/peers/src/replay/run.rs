@@ -37,7 +37,7 @@ pub(crate) struct Run {
 pub(crate) struct Memory {
     /// The most bytes at once.
     pub(crate) reserved_peak: u64,
-    /// The bytes that the script had in use when that was so for the first time.
+    /// The most bytes that the script had in use while that was so.
     pub(crate) used_then: u64,
     /// The most bytes that the script had in use.
     pub(crate) used_peak: u64,
@@ -164,6 +164,8 @@ impl Player<'_> {
             let reserved = counters.reserved();
             if reserved > memory.reserved_peak {
                 (memory.reserved_peak, memory.used_then) = (reserved, used);
+            } else if reserved == memory.reserved_peak {
+                memory.used_then = memory.used_then.max(used);
             }
             memory.blocks_peak = memory.blocks_peak.max(counters.blocks());
         }

@@ -47,11 +47,6 @@ pub(crate) trait VisitPlayer {
 pub(crate) const PLAYERS: [PeerKind; 5] =
     [PeerKind::Sublet, PeerKind::SubletLocal, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc];
 
-/// Whether the peer has pools.
-pub(crate) const fn has_pools(kind: PeerKind) -> bool {
-    matches!(kind, PeerKind::Sublet | PeerKind::SubletLocal | PeerKind::Vma)
-}
-
 /// Makes a peer. `None` if it plays no scripts.
 pub(crate) fn make<V: VisitPlayer>(kind: PeerKind, gpu: &Gpu, visit: V) -> Result<Option<V::Output>, String> {
     Ok(match kind {

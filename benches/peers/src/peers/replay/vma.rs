@@ -85,10 +85,8 @@ impl Plays for Player {
         };
         let mut pool = ptr::null_mut();
         // SAFETY: the create-info is complete.
-        checked(
-            unsafe { ffi::create_pool(self.allocator, &raw const info, &raw mut pool) },
-            "vmaCreatePool",
-        )?;
+        let made = unsafe { ffi::create_pool(self.allocator, &raw const info, &raw mut pool) };
+        checked(made, "vmaCreatePool")?;
         self.pools.resize(self.pools.len().max(number as usize + 1), ptr::null_mut());
         self.pools[number as usize] = pool;
         Ok(())
