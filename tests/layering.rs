@@ -74,6 +74,7 @@ const UNSAFE_ROOMS: &[&str] = &[
     "record/clock.rs",
     "resource.rs",
     "trace/replay/hands.rs",
+    "trace/replay/tests.rs",
     "upload/arena/mod.rs",
     "upload/arena/pages.rs",
     "upload/backing.rs",
