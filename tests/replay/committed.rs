@@ -1,10 +1,10 @@
 //! The committed traces.
 //!
 //! All were recorded on lavapipe (Mesa 22.3.6, LLVM 15). Those of programs that use gpu-allocator were recorded through
-//! `compat/gpu-allocator`, patched in, with its feature `record`:
+//! `compat/gpu-allocator`, patched in, with its feature `trace`:
 //!
 //! ```toml
-//! gpu-allocator = { version = "0.28", features = ["record"] }
+//! gpu-allocator = { version = "0.28", features = ["trace"] }
 //! [patch.crates-io]
 //! gpu-allocator = { path = "sublet/compat/gpu-allocator" }
 //! ```
