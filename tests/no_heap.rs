@@ -460,3 +460,22 @@ fn ranges_of_descriptor_heaps() {
         unsafe { heap.into_store().destroy() };
     }
 }
+
+/// A page of a recording is taken from a store of them, whoever empties it.
+#[test]
+fn a_recording_asks_the_host_for_nothing_once_it_has_begun() {
+    on_every_profile(|name, allocator, _| {
+        allocator.start_recording(std::io::sink()).unwrap();
+        let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+        let pair = || {
+            let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+            let allocation = allocator.allocate_memory(&requirements, &info).unwrap();
+            // SAFETY: nothing was ever bound to it.
+            unsafe { allocator.free_memory(allocation) }.unwrap();
+        };
+        pair();
+        // Several pages.
+        assert_eq!(counted(|| (0..20_000).for_each(|_| pair())), 0, "{name}");
+        assert_eq!(allocator.stop_recording().unwrap().records, 40_002, "{name}");
+    });
+}
