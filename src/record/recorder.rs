@@ -149,7 +149,7 @@ impl Recorder {
         }
     }
 
-    /// Begins a recording. As long as the answer lives nobody else's records are taken. `begun` is called at
+    /// Begins a recording. Until the answer is dropped nobody else's records are taken. `begun` is called at
     /// the moment from which on calls are recorded.
     pub(crate) fn start(
         self: &Arc<Self>,
