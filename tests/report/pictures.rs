@@ -252,6 +252,19 @@ fn a_file_does_not_get_long() {
 }
 
 #[test]
+fn many_dedicated_allocations_do_not_make_blocks_small() {
+    let mut map = small();
+    let one =
+        json!({ "size": 1, "map_count": 0, "allocation": { "kind": "BUFFER", "usage": 0, "name": "d" } });
+    map["vectors"][0]["dedicated"] = json!(vec![one; 5_000]);
+    map["vectors"][0]["blocks"] = json!([comb(4, 100)]);
+    let text = svg(&of(&map));
+    let document = read(&text);
+    let block = rects(&document, "k").find(|rect| number(*rect, "height") == 30.0).unwrap();
+    assert_eq!(number(block, "width"), 1200.0 - 64.0);
+}
+
+#[test]
 fn nothing_is_a_picture_too() {
     let program = Program::on("lavapipe");
     let text = svg(&program.snapshot());
