@@ -92,3 +92,20 @@ fn damaged_traces_are_refused_with_the_place() {
     }
     folder.run("replay nothing.trace").expect(3);
 }
+
+/// What real programs asked for, beside what came of it.
+#[test]
+fn the_committed_traces_come_to_what_is_expected() {
+    let folder = files::folder();
+    let traces = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/traces");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&traces).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "trace") {
+            let expected = path.with_extension("json");
+            folder.run(&format!("replay {} --expect {}", path.display(), expected.display())).expect(0);
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "{count}");
+}
