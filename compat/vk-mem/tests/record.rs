@@ -1,5 +1,5 @@
-//! With the feature `record`: a program is recorded without a change to it.
-#![cfg(feature = "record")]
+//! With the feature `trace`: a program is recorded without a change to it.
+#![cfg(feature = "trace")]
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use ash::vk;

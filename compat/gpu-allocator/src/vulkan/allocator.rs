@@ -262,8 +262,12 @@ impl Allocator {
         let mapped = self.properties(memory_type).contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
         let mut flags = AllocationCreateFlags::empty();
         flags.set(AllocationCreateFlags::MAPPED, mapped);
+        // The type is chosen; what it was chosen by is for recordings, which may be replayed where there are other types.
+        let [preferred_flags, required_flags] = properties_of(desc.location);
         let info = AllocationCreateInfo {
             flags,
+            required_flags,
+            preferred_flags,
             memory_type_bits: 1 << memory_type,
             user_data: self.next_id.get(),
             name: Some(desc.name),
