@@ -9,7 +9,7 @@ use crate::common::*;
 const PAGE: u64 = 64 * KIB;
 
 fn has_sparse(profile: &Profile) -> bool {
-    profile.device_type == vk::PhysicalDeviceType::DISCRETE_GPU
+    profile.features.sparse_binding
 }
 
 fn sparse(size: u64) -> vk::BufferCreateInfo<'static> {
