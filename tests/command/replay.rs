@@ -69,7 +69,7 @@ fn the_map_at_the_end_is_a_map() {
     let folder = files::folder();
     folder.run("replay frames.trace --map left.json").expect(0);
     let found = folder.run("report left.json").expect(0);
-    assert!(found.out.contains("30 MiB used by 30 allocations"), "{}", found.out);
+    assert!(found.out.contains("30 MiB used (allocations: 30)"), "{}", found.out);
     folder.run("replay frames.trace --map nowhere/left.json").expect(3);
 }
 

@@ -33,7 +33,7 @@ fn a_map_becomes_each_kind_of_file_by_its_name_or_by_order() {
 fn the_text_says_what_is_reserved_and_by_whom() {
     let folder = files::folder();
     let found = folder.run("report map.json").expect(0);
-    for text in ["305 MiB used by 6 allocations", "mesh", "atlas", "NVIDIA H200", "The largest"] {
+    for text in ["305 MiB used (allocations: 6)", "mesh", "atlas", "NVIDIA H200", "The largest"] {
         assert!(found.out.contains(text), "{text}: {}", found.out);
     }
     let found = folder.run("report map.json --before before.json --title Level").expect(0);
@@ -59,7 +59,7 @@ fn the_document_has_figures_and_the_comparison() {
 fn maps_of_vma_are_maps() {
     let folder = files::folder();
     let found = folder.run("report vma.json").expect(0);
-    assert!(found.out.contains("1 MiB used by 1 allocations"), "{}", found.out);
+    assert!(found.out.contains("1 MiB used (allocations: 1)"), "{}", found.out);
 }
 
 #[test]

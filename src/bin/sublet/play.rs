@@ -71,6 +71,9 @@ pub(crate) fn on_device<R>(
     }
 }
 
+/// What maps show besides names. The line that allocated would be one of the replay's.
+const SHOWN: Tracking = Tracking::USER_DATA;
+
 /// Replays all of it, and takes a picture of what the program left.
 pub(crate) fn whole(
     trace: &Trace,
@@ -78,7 +81,7 @@ pub(crate) fn whole(
     with_map: bool,
     progress: &Progress,
 ) -> Result<(ReplayReport, Option<Snapshot>), Failure> {
-    let tracking = if with_map { Tracking::all() } else { Tracking::empty() };
+    let tracking = if with_map { SHOWN } else { Tracking::empty() };
     with_allocator(trace, device, tracking, |allocator| {
         let mut replay = Replay::new(trace, allocator);
         progress.begin(trace.records.len());
@@ -104,21 +107,22 @@ pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<
         Moment::Peak => Some(peak(trace, device)?),
     };
     let Some(events) = events else { return Ok(None) };
-    with_allocator(trace, device, Tracking::all(), |allocator| {
+    with_allocator(trace, device, SHOWN, |allocator| {
         let mut replay = Replay::new(trace, allocator);
         let _ = (0..events).take_while(|_| replay.step().is_some()).count();
         Some(Snapshot::of(allocator))
     })
 }
 
-/// After how many events the most memory is reserved.
+/// After how many events the most memory is reserved, and of such moments the one with the most in use.
 fn peak(trace: &Trace, device: &Opened<'_>) -> Result<usize, Failure> {
     with_allocator(trace, device, Tracking::empty(), |allocator| {
         let mut replay = Replay::new(trace, allocator);
-        let (mut most, mut at, mut events) = (0, 0, 0);
+        let (mut most, mut at, mut events) = ((0, 0), 0, 0);
         while replay.step().is_some() {
             events += 1;
-            let now = replay.report().memory.peak_reserved_bytes;
+            let footprint = replay.report().memory.at_end;
+            let now = (footprint.reserved_bytes, footprint.used_bytes);
             if now > most {
                 (most, at) = (now, events);
             }

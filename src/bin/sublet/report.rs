@@ -142,7 +142,7 @@ fn summary(snapshot: &Snapshot, figures: &Figures) -> String {
     let Total { block_count, block_bytes, allocation_count, allocation_bytes } = Total::of(snapshot);
     let Fragmentation { free_ranges, largest_free, .. } = figures.total;
     format!(
-        "  {} reserved in {} memories, {} used by {} allocations; {} free ranges, the largest {}\n",
+        "  {} reserved (memories: {}), {} used (allocations: {}); free ranges: {}, the largest {}\n",
         bytes(block_bytes),
         count(block_count),
         bytes(allocation_bytes),
