@@ -15,6 +15,7 @@
 //! | [`moving`] | defragmentation: how blocks become free of what still lives |
 //! | [`threads`] | who may call what, and who waits for whom |
 //! | [`testing`] | your code on GPUs that you do not have |
+//! | [`reports`] | maps of the memory, recordings, and the command `sublet` |
 //! | [`debugging`] | what the library tells while it works, and what to make of it |
 //! | [`performance`] | what costs what, and how it came to cost no more |
 //!
@@ -70,6 +71,16 @@ pub mod migrating {}
 
 #[doc = include_str!("c.md")]
 pub mod c {}
+
+#[cfg_attr(
+    not(all(feature = "report", feature = "trace")),
+    allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "reports and recordings are documented with their features"
+    )
+)]
+#[doc = include_str!("reports.md")]
+pub mod reports {}
 
 #[doc = include_str!("performance.md")]
 pub mod performance {}
