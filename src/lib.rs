@@ -4,8 +4,8 @@
 //! # Where to start
 //!
 //! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all that most
-//! programs need. What to ask for is in [`guide::memory`], memory with limits of its own in [`guide::pools`], what costs what, and
-//! how threads share an allocator, in [`guide::performance`], what is not as in VMA in [`guide::differences`], and why things are as they are in [`guide::design`].
+//! programs need, and [`guide::start`] is the way in. The [`guide`] is a book: choosing memory, pools, uploads, descriptors, budgets, threads,
+//! testing, debugging; and what to write instead for those who come from VMA, vk-mem or gpu-allocator.
 //!
 //! | for | there is |
 //! |---|---|
@@ -22,8 +22,9 @@
 //! | when the GPU is done with something | [`retire::Clock`], [`RetiredResources`]: see [`guide::retirement`] |
 //! | bytes on their way to the device | [`upload::UploadArena`], [`upload::UploadRing`]: see [`guide::uploads`] |
 //! | descriptor sets, heaps, and what binds them | [`descriptor`]: see [`guide::descriptors`] |
+//! | maps of the memory as pages and pictures, comparisons | `report`, with the feature of that name: see [`guide::reports`] |
+//! | recordings of what a program asks for, and their replay | `trace`, with the feature of that name |
 //! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
-//! | waiting until the GPU is done | [`retire::Clock`] and [`retire::Retire`], [`RetiredResources`] for buffers and images |
 //! | tests without a GPU | `sim`, with the feature of that name |
 //! | functions that you loaded yourself | [`device::VulkanFunctions`] |
 //!
@@ -47,6 +48,7 @@
 //! # Floors
 //!
 //! ```text
+//! report, trace                                              maps, recordings, replays
 //! descriptor                                                 sets, heaps, binder
 //! upload                                                     arena and ring
 //! Allocator  Pool  Allocation  VirtualBlock  Statistics      the public face
@@ -61,8 +63,7 @@
 //!
 //! # What it does not do
 //!
-//! There are no reports as pictures, no record and replay, and no disjoint images yet. `README.md` has the list, and the drawbacks of
-//! what there is.
+//! [`guide::limits`] has the list, and the drawbacks of what there is.
 
 mod allocation;
 mod allocator;

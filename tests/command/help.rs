@@ -151,3 +151,49 @@ fn without_a_vulkan_loader_there_is_an_error_that_says_so() {
     let found = outcome(folder.command("devices").env("LD_LIBRARY_PATH", folder.path(""))).expect(4);
     assert!(found.err.starts_with("sublet: no Vulkan device can be had: "), "{}", found.err);
 }
+
+/// The command lines that README.md and the book show.
+fn shown() -> Vec<String> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages = vec![root.join("README.md")];
+    let book = std::fs::read_dir(root.join("src/guide")).unwrap();
+    pages.extend(
+        book.map(|entry| entry.unwrap().path()).filter(|path| path.extension().is_some_and(|it| it == "md")),
+    );
+    let mut shown = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(page).unwrap();
+        let spans = text.split('`').skip(1).step_by(2);
+        let commands = spans.filter_map(|span| span.strip_prefix("sublet "));
+        shown.extend(commands.filter(|command| command.contains(' ')).map(str::to_owned));
+    }
+    shown.sort();
+    shown.dedup();
+    shown
+}
+
+#[test]
+fn every_command_of_the_readme_and_the_book_works() {
+    let with_vulkan = has_vulkan();
+    let folder = files::folder();
+    folder.write("game.trace", std::fs::read(folder.path("frames.trace")).unwrap());
+    folder.write("after.json", std::fs::read(folder.path("map.json")).unwrap());
+    let commands = shown();
+    assert!(commands.len() >= 5, "{commands:?}");
+    for command in commands {
+        // Recordings of the repository.
+        for name in command.split_whitespace().filter(|word| word.starts_with("tests/traces/")) {
+            std::fs::create_dir_all(folder.path("tests/traces")).unwrap();
+            let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+            folder.write(name, std::fs::read(source).unwrap());
+        }
+        if command.starts_with("profile") && !with_vulkan {
+            continue;
+        }
+        let found = folder.run(&command).expect(0);
+        assert!(!found.out.is_empty(), "{command}");
+        if let Some((_, file)) = command.split_once("-o ") {
+            assert!(folder.path(file).is_file(), "{command}");
+        }
+    }
+}
