@@ -48,6 +48,12 @@ impl<T: Threading> Allocator<T> {
         &self.inner.context.device
     }
 
+    /// The allocator's number in this process.
+    #[cfg(feature = "report")]
+    pub(crate) fn number(&self) -> u32 {
+        self.inner.id
+    }
+
     /// Whether allocations may be in a memory type at all.
     #[cfg(feature = "json")]
     pub(crate) fn is_type_allowed(&self, memory_type: u32) -> bool {

@@ -162,7 +162,7 @@ fn a_comparison_goes_out_as_json() {
     let (before, now) = (Program::on("lavapipe").snapshot(), program.snapshot());
     let comparison = Comparison::new(&before, &now);
     let json = serde_json::to_value(&comparison).unwrap();
-    assert_eq!(json["matching"], "ids");
+    assert_eq!(json["matching"], "places", "of two allocators");
     assert_eq!(json["new"].as_array().unwrap().len(), now.allocations().count());
     assert_eq!(json["total"]["growth"], comparison.total.growth());
     assert_eq!(json["new"][0]["allocation"]["id"], comparison.new[0].entry.id.as_deref().unwrap());

@@ -127,9 +127,8 @@ fn linear_pools_are_not_defragmented() {
     assert_eq!(Snapshot::from_json(&map.to_string()).unwrap().figures().vectors[1].removable_blocks, 1);
 }
 
-/// The estimate against what defragmentation really does.
 #[test]
-fn the_estimate_is_near_what_defragmentation_does() {
+fn blocks_that_the_rest_has_room_without_are_removable() {
     let mut program = Program::on("lavapipe");
     let info = PoolCreateInfo { block_size: 1 << 16, ..PoolCreateInfo::new(0) };
     program.pools.push(program.allocator.create_pool(&info).unwrap());

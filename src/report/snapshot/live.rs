@@ -58,7 +58,7 @@ impl Snapshot {
         let types = memory.memory_types_as_slice().iter();
         Self {
             title: None,
-            run: Some(run()),
+            run: Some(format!("{}-{:x}", run(), allocator.number()).into()),
             device: device(allocator.physical_device_properties()),
             heaps: heaps
                 .map(|(heap, budget)| Heap {
@@ -80,13 +80,12 @@ impl Snapshot {
 }
 
 /// One text for each run of a program: two runs may have the same process id, as in containers, but not at the same time.
-fn run() -> Box<str> {
+fn run() -> &'static str {
     static FIRST: OnceLock<Box<str>> = OnceLock::new();
-    let first = FIRST.get_or_init(|| {
+    FIRST.get_or_init(|| {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         format!("{:x}-{:x}", process::id(), now.as_nanos()).into()
-    });
-    first.clone()
+    })
 }
 
 fn device(properties: &vk::PhysicalDeviceProperties) -> Device {

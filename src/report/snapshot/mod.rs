@@ -48,7 +48,8 @@ use crate::statistics::{DetailedStatistics, TotalStatistics};
 pub struct Snapshot {
     /// What the program calls it: a sentence for people.
     pub title: Option<Box<str>>,
-    /// Names the run of the program: [ids](Entry::id) of two snapshots mean the same allocation only where the runs are the same.
+    /// Names the run of the program and the allocator in it: [ids](Entry::id) of two snapshots mean the same allocation only where both are
+    /// the same.
     pub run: Option<Box<str>>,
     /// The device.
     pub device: Device,
