@@ -1,4 +1,4 @@
-//! The peers as a replay of a trace drives them: see [`crate::replay::script`] for what they are asked.
+//! The peers as a replay of a trace drives them: see [`script`](mod@crate::replay::script) for what they are asked.
 
 mod gpu_alloc;
 mod gpu_allocator;
