@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_void};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -484,6 +485,13 @@ fn system(index: usize) -> Result<System, String> {
     // SAFETY: the create-info is complete and everything in it is live.
     let instance = unsafe { entry.create_instance(&info, None) };
     let instance = instance.map_err(|error| said("vkCreateInstance", &error))?;
+    // Keeps the driver loaded for as long as the process runs: not all survive being unloaded and loaded again and again.
+    static KEPT: OnceLock<()> = OnceLock::new();
+    KEPT.get_or_init(|| {
+        // SAFETY: as above.
+        std::mem::forget(unsafe { entry.create_instance(&info, None) });
+        std::mem::forget(entry.clone());
+    });
     match make_device(&instance, index) {
         Ok((physical_device, device)) => {
             // SAFETY: the physical device is of this live instance.
