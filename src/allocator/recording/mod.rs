@@ -1,38 +1,35 @@
-//! What a recording is told, and how one begins and ends. Without the feature `trace`, `not_recording.rs` stands for this file.
+//! What a recording is told, and how one begins and ends. Without the feature `trace`, `not_recording.rs` stands for this folder.
 //!
 //! An allocation is told after it was made, and its end before it ends. So the order of the file is one that could have been:
 //! between the two, nobody else is told to have its place.
 #![forbid(unsafe_code)]
+
+mod beginning;
 
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
 use super::note::{Note, Outcome};
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
-use crate::base::cast::{index, narrow};
-use crate::base::sync::{Local, Threading};
-use crate::blocks::{Visited, alignment_of};
-use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, PoolCreateFlags, PoolCreateInfo};
+use crate::base::cast::narrow;
+use crate::base::sync::Threading;
+use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, PoolCreateInfo};
 use crate::defragment::{DefragmentationAlgorithm, DefragmentationInfo};
 use crate::error::AllocationError;
-use crate::metadata::{Algorithm, Chunk, Key, Tag};
+use crate::metadata::Algorithm;
 use crate::pool::{Pool, Scope};
 use crate::record::bytes::Put;
 use crate::record::encode::{self, op};
 use crate::record::error::{RecordingSummary, StartRecordingError, StopRecordingError};
 use crate::record::failure::failure_number;
-use crate::record::header::{Header, Heap, MemoryType};
-use crate::record::raw::{
-    Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawPool, RawScope, RawWanted,
-};
-use crate::record::recorder::{Cursor, Opening, Recorder, fitting, fitting_list, length};
+use crate::record::raw::{Place, PoolPlace, RawBegin, RawNeeds, RawOutcome, RawPool, RawScope, RawWanted};
+use crate::record::recorder::{Cursor, Recorder, fitting, fitting_list, length};
 
 /// Something is kept of every allocation.
 const TRACKS: u8 = 1;
@@ -229,140 +226,6 @@ impl<T: Threading> Inner<T> {
     fn stop_recording(&self) -> Result<RecordingSummary, StopRecordingError> {
         let recorder = self.recording.recorder.get().ok_or(StopRecordingError::NotRecording)?;
         recorder.stop(|| _ = self.care.0.fetch_and(!RECORDS, Ordering::Relaxed))
-    }
-
-    fn header(&self) -> Header {
-        let device = &self.context.device;
-        let Created { api_version, flags, preferred_large_heap_block_size, .. } = self.recording.created;
-        let properties = &device.properties;
-        let program = std::env::current_exe().ok();
-        let name = program.as_deref().and_then(std::path::Path::file_name).unwrap_or_default();
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let device_name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy();
-        let settings = &self.debug.settings;
-        Header {
-            library_version: env!("CARGO_PKG_VERSION").into(),
-            program: name.to_string_lossy().into(),
-            process: std::process::id(),
-            started: now.as_secs(),
-            local: std::any::TypeId::of::<T>() == std::any::TypeId::of::<Local>(),
-            device_name: device_name.into(),
-            vendor_id: properties.vendor_id,
-            device_id: properties.device_id,
-            device_type: properties.device_type,
-            driver_version: properties.driver_version,
-            device_api_version: properties.api_version,
-            heaps: device
-                .memory_heaps()
-                .iter()
-                .map(|heap| Heap { size: heap.size, flags: heap.flags })
-                .collect(),
-            memory_types: device
-                .memory_types()
-                .iter()
-                .map(|of| MemoryType { heap: of.heap_index, flags: of.property_flags })
-                .collect(),
-            buffer_image_granularity: properties.limits.buffer_image_granularity,
-            non_coherent_atom_size: properties.limits.non_coherent_atom_size,
-            max_memory_allocation_count: properties.limits.max_memory_allocation_count,
-            api_version,
-            flags,
-            preferred_large_heap_block_size,
-            heap_size_limits: self.recording.created.heap_size_limits.to_vec(),
-            empty_blocks_kept: self.recording.created.empty_blocks_kept,
-            tracking: self.tracking.bits(),
-            margin: settings.margin,
-            always_dedicated: settings.always_dedicated,
-            min_buffer_image_granularity: settings.min_buffer_image_granularity,
-            exceed_max_allocation_count: settings.exceed_max_allocation_count,
-        }
-    }
-
-    /// Writes what lives. Others that have something to record wait meanwhile, and hold no lock: an allocation that was made
-    /// just now may be seen here and told again by who made it, which the reader knows; one that is to be freed is still there.
-    /// A call that did not notice yet that there is a recording may be missed.
-    fn record_what_lives(&self, opening: &Opening<'_>) {
-        let Scopes { live, vectors } = {
-            let scopes = self.recording.scopes.lock();
-            Scopes { live: scopes.live.clone(), vectors: scopes.vectors.clone() }
-        };
-        for (&number, KnownScope { block_size, priority, name }) in &live {
-            let name = fitting(name.as_deref());
-            let raw = RawScope { number, block_size: *block_size, priority: *priority, name };
-            opening.record(op::CREATE_SCOPE, length(name), |put| encode::scope(put, &raw));
-        }
-        for (number, vector) in self.numbered_vectors() {
-            // Kept first: nobody is called while the vector is locked.
-            let mut pool = None;
-            let mut allocations = Vec::new();
-            let mut generation_now = 0;
-            let mut memory_type = 0;
-            vector.visit(&mut |visited| {
-                let mut add = |key: Key, shard, dedicated, size, alignment, tag: Tag, record: Option<_>| {
-                    let place = Place {
-                        vector: number,
-                        generation: generation_now,
-                        shard,
-                        dedicated,
-                        key: key.0.get(),
-                    };
-                    allocations.push((place, size, alignment, tag, record));
-                };
-                match visited {
-                    Visited::Vector { config, generation, name } => {
-                        generation_now = generation;
-                        memory_type = config.memory_type;
-                        pool = Some((*config, name.map(Box::<str>::from)));
-                    }
-                    Visited::Block { .. } => {}
-                    Visited::Chunk { chunk: Chunk { offset, size, used }, shard, record } => {
-                        if let Some((key, tag)) = used {
-                            add(key, shard, false, size, alignment_of(tag, offset), tag, record.cloned());
-                        }
-                    }
-                    Visited::Dedicated { key, size, tag, record, .. } => {
-                        add(key, 0, true, size, alignment_of(tag, 0), tag, Some(record.clone()));
-                    }
-                }
-            });
-            let place = PoolPlace { vector: number, generation: generation_now };
-            let scope = vectors.get(&place).copied();
-            if let (Some((config, name)), None, true) = (&pool, scope, index(number) >= self.defaults.len()) {
-                let ignores = config.granularity == 1 && self.context.device.granularity > 1;
-                let name = fitting(name.as_deref());
-                let raw = RawPool {
-                    place,
-                    memory_type,
-                    flags: if ignores { PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY.bits() } else { 0 },
-                    algorithm: algorithm(config.algorithm),
-                    block_size: if config.fixed_block_size { config.block_size } else { 0 },
-                    min_block_count: config.min_blocks,
-                    max_block_count: if config.max_blocks == u32::MAX { 0 } else { config.max_blocks },
-                    empty_blocks_kept: config.empty_blocks_kept,
-                    priority: config.priority,
-                    min_allocation_alignment: config.min_alignment,
-                    name,
-                    has_chain: !config.next.get().is_null(),
-                };
-                opening.record(op::CREATE_POOL, length(name), |put| encode::pool(put, &raw));
-            }
-            for (place, size, alignment, tag, record) in allocations {
-                let record = record.unwrap_or_default();
-                let name = fitting(record.name.as_deref());
-                let raw = RawExisting {
-                    place,
-                    memory_type,
-                    size,
-                    alignment,
-                    kind: ResourceKind::of(tag).number(),
-                    usage: ResourceKind::usage_in(tag),
-                    scope,
-                    user_data: record.user_data,
-                    name,
-                };
-                opening.record(op::EXISTING, length(name), |put| encode::existing(put, &raw));
-            }
-        }
     }
 }
 

@@ -1,0 +1,153 @@
+//! What a recording begins with: the allocator and its device, and what lives already.
+#![forbid(unsafe_code)]
+
+use std::time::SystemTime;
+
+use super::{Created, KnownScope, Scopes, algorithm};
+use crate::allocation::ResourceKind;
+use crate::allocator::Inner;
+use crate::base::cast::index;
+use crate::base::sync::{Local, Threading};
+use crate::blocks::{Visited, alignment_of};
+use crate::create_info::PoolCreateFlags;
+use crate::metadata::{Chunk, Key, Tag};
+use crate::record::encode::{self, op};
+use crate::record::header::{Header, Heap, MemoryType};
+use crate::record::raw::{Place, PoolPlace, RawExisting, RawPool, RawScope};
+use crate::record::recorder::{Opening, fitting, length};
+
+impl<T: Threading> Inner<T> {
+    pub(super) fn header(&self) -> Header {
+        let device = &self.context.device;
+        let Created { api_version, flags, preferred_large_heap_block_size, .. } = self.recording.created;
+        let properties = &device.properties;
+        let program = std::env::current_exe().ok();
+        let name = program.as_deref().and_then(std::path::Path::file_name).unwrap_or_default();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let device_name = properties.device_name_as_c_str().unwrap_or_default().to_string_lossy();
+        let settings = &self.debug.settings;
+        Header {
+            library_version: env!("CARGO_PKG_VERSION").into(),
+            program: name.to_string_lossy().into(),
+            process: std::process::id(),
+            started: now.as_secs(),
+            local: std::any::TypeId::of::<T>() == std::any::TypeId::of::<Local>(),
+            device_name: device_name.into(),
+            vendor_id: properties.vendor_id,
+            device_id: properties.device_id,
+            device_type: properties.device_type,
+            driver_version: properties.driver_version,
+            device_api_version: properties.api_version,
+            heaps: device
+                .memory_heaps()
+                .iter()
+                .map(|heap| Heap { size: heap.size, flags: heap.flags })
+                .collect(),
+            memory_types: device
+                .memory_types()
+                .iter()
+                .map(|of| MemoryType { heap: of.heap_index, flags: of.property_flags })
+                .collect(),
+            buffer_image_granularity: properties.limits.buffer_image_granularity,
+            non_coherent_atom_size: properties.limits.non_coherent_atom_size,
+            max_memory_allocation_count: properties.limits.max_memory_allocation_count,
+            api_version,
+            flags,
+            preferred_large_heap_block_size,
+            heap_size_limits: self.recording.created.heap_size_limits.to_vec(),
+            empty_blocks_kept: self.recording.created.empty_blocks_kept,
+            tracking: self.tracking.bits(),
+            margin: settings.margin,
+            always_dedicated: settings.always_dedicated,
+            min_buffer_image_granularity: settings.min_buffer_image_granularity,
+            exceed_max_allocation_count: settings.exceed_max_allocation_count,
+        }
+    }
+
+    /// Writes what lives. Others that have something to record wait meanwhile, and hold no lock: an allocation that was made
+    /// just now may be seen here and told again by who made it, which the reader knows; one that is to be freed is still there.
+    /// A call that did not notice yet that there is a recording may be missed.
+    pub(super) fn record_what_lives(&self, opening: &Opening<'_>) {
+        let Scopes { live, vectors } = {
+            let scopes = self.recording.scopes.lock();
+            Scopes { live: scopes.live.clone(), vectors: scopes.vectors.clone() }
+        };
+        for (&number, KnownScope { block_size, priority, name }) in &live {
+            let name = fitting(name.as_deref());
+            let raw = RawScope { number, block_size: *block_size, priority: *priority, name };
+            opening.record(op::CREATE_SCOPE, length(name), |put| encode::scope(put, &raw));
+        }
+        for (number, vector) in self.numbered_vectors() {
+            // Kept first: nobody is called while the vector is locked.
+            let mut pool = None;
+            let mut allocations = Vec::new();
+            let mut generation_now = 0;
+            let mut memory_type = 0;
+            vector.visit(&mut |visited| {
+                let mut add = |key: Key, shard, dedicated, size, alignment, tag: Tag, record: Option<_>| {
+                    let place = Place {
+                        vector: number,
+                        generation: generation_now,
+                        shard,
+                        dedicated,
+                        key: key.0.get(),
+                    };
+                    allocations.push((place, size, alignment, tag, record));
+                };
+                match visited {
+                    Visited::Vector { config, generation, name } => {
+                        generation_now = generation;
+                        memory_type = config.memory_type;
+                        pool = Some((*config, name.map(Box::<str>::from)));
+                    }
+                    Visited::Block { .. } => {}
+                    Visited::Chunk { chunk: Chunk { offset, size, used }, shard, record } => {
+                        if let Some((key, tag)) = used {
+                            add(key, shard, false, size, alignment_of(tag, offset), tag, record.cloned());
+                        }
+                    }
+                    Visited::Dedicated { key, size, tag, record, .. } => {
+                        add(key, 0, true, size, alignment_of(tag, 0), tag, Some(record.clone()));
+                    }
+                }
+            });
+            let place = PoolPlace { vector: number, generation: generation_now };
+            let scope = vectors.get(&place).copied();
+            if let (Some((config, name)), None, true) = (&pool, scope, index(number) >= self.defaults.len()) {
+                let ignores = config.granularity == 1 && self.context.device.granularity > 1;
+                let name = fitting(name.as_deref());
+                let raw = RawPool {
+                    place,
+                    memory_type,
+                    flags: if ignores { PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY.bits() } else { 0 },
+                    algorithm: algorithm(config.algorithm),
+                    block_size: if config.fixed_block_size { config.block_size } else { 0 },
+                    min_block_count: config.min_blocks,
+                    max_block_count: if config.max_blocks == u32::MAX { 0 } else { config.max_blocks },
+                    empty_blocks_kept: config.empty_blocks_kept,
+                    priority: config.priority,
+                    min_allocation_alignment: config.min_alignment,
+                    name,
+                    has_chain: !config.next.get().is_null(),
+                };
+                opening.record(op::CREATE_POOL, length(name), |put| encode::pool(put, &raw));
+            }
+            for (place, size, alignment, tag, record) in allocations {
+                let record = record.unwrap_or_default();
+                let name = fitting(record.name.as_deref());
+                let raw = RawExisting {
+                    place,
+                    memory_type,
+                    size,
+                    alignment,
+                    kind: ResourceKind::of(tag).number(),
+                    usage: ResourceKind::usage_in(tag),
+                    scope,
+                    user_data: record.user_data,
+                    name,
+                };
+                opening.record(op::EXISTING, length(name), |put| encode::existing(put, &raw));
+            }
+        }
+    }
+}
