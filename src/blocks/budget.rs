@@ -194,14 +194,15 @@ impl Budgets {
     pub(super) fn step_taken(&self, heap: u32) -> Option<(Step, Step, HeapLevel)> {
         let told = &self.heaps[index(heap)].told;
         loop {
+            // Before the level: who has told of another one meanwhile has seen a later one, and the exchange fails.
+            let before = told.load(Ordering::Acquire);
             let level = self.level(heap);
             let now = Step::of(level);
-            let before = told.load(Ordering::Relaxed);
             if before == now.number() {
                 return None;
             }
             // Of two threads that look at once, one tells.
-            let entered = told.compare_exchange(before, now.number(), Ordering::Relaxed, Ordering::Relaxed);
+            let entered = told.compare_exchange(before, now.number(), Ordering::AcqRel, Ordering::Relaxed);
             if entered.is_ok() {
                 let before = Step::ALL.into_iter().find(|step| step.number() == before);
                 return before.map(|before| (before, now, level));

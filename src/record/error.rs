@@ -66,6 +66,8 @@ pub enum StopRecordingError {
     Write(io::Error),
     /// The sink panicked.
     Panicked,
+    /// The sink itself has ended it, and cannot wait for what it has still to write.
+    InSink,
 }
 
 impl fmt::Display for StopRecordingError {
@@ -74,6 +76,7 @@ impl fmt::Display for StopRecordingError {
             Self::NotRecording => "the allocator does not record",
             Self::Write(_) => "the trace was not written",
             Self::Panicked => "what the trace is written to panicked",
+            Self::InSink => "the recording was ended by what it is written to, which cannot wait for itself",
         })
     }
 }

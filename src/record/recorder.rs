@@ -1,6 +1,7 @@
 //! The way of a record: into a page, under a lock that is held for some nanoseconds, so that all threads have one order.
 #![forbid(unsafe_code)]
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::Arc;
@@ -126,6 +127,11 @@ impl Hot {
     }
 }
 
+thread_local! {
+    /// The address of the recorder that this thread writes for.
+    static WRITES_FOR: Cell<usize> = const { Cell::new(0) };
+}
+
 /// The thread that writes, for as long as nobody has asked it how it went.
 type Writing = JoinHandle<Result<RecordingSummary, StopRecordingError>>;
 
@@ -157,6 +163,9 @@ impl Recorder {
         sink: impl Write + Send + 'static,
         begun: impl FnOnce(),
     ) -> Result<Opening<'_>, StartRecordingError> {
+        if self.is_in_sink() {
+            return Err(StartRecordingError::Recording);
+        }
         let mut writing = self.writing.lock();
         if writing.is_some() {
             return Err(StartRecordingError::Recording);
@@ -177,7 +186,7 @@ impl Recorder {
                 hot.writer = Some(handle.thread().clone());
                 *writing = Some(handle);
                 begun();
-                Ok(Opening { recorder: self })
+                Ok(Opening { recorder: self, _writing: writing })
             }
             Err(error) => {
                 self.hot.lock().close();
@@ -188,6 +197,16 @@ impl Recorder {
 
     /// Ends a recording, and waits until all of it is written. `ended` is called at the moment from which on no call is recorded.
     pub(crate) fn stop(&self, ended: impl FnOnce()) -> Result<RecordingSummary, StopRecordingError> {
+        if self.is_in_sink() {
+            // It cannot wait for itself.
+            let mut hot = self.hot.lock();
+            if !hot.is_closed() {
+                hot.close_page(true);
+                hot.close();
+            }
+            ended();
+            return Err(StopRecordingError::InSink);
+        }
         // Held until all is written: a recording that begins meanwhile would take the pages of this one.
         let mut writing = self.writing.lock();
         let handle = writing.take().ok_or(StopRecordingError::NotRecording)?;
@@ -227,13 +246,30 @@ impl Recorder {
         if hot.at + text >= hot.limit {
             match self.make_room(hot, text, false) {
                 Ok(found) => hot = found,
-                Err(_closed) => return gone(),
+                Err(Some(_closed)) => return gone(),
+                Err(None) => return,
             }
         }
         hot.put(operation, thread, ticks, body);
     }
 
-    /// Finds room for a record with so many bytes of text, or the lock under which there is no recording.
+    /// Whether the calling thread is the one that writes: whatever it is asked to wait for it would wait for in vain.
+    fn is_in_sink(&self) -> bool {
+        WRITES_FOR.get() == std::ptr::from_ref(self).addr()
+    }
+
+    /// What the thread that writes says first.
+    pub(super) fn enter_sink(&self) {
+        WRITES_FOR.set(std::ptr::from_ref(self).addr());
+    }
+
+    /// Whether nothing is recorded, or nothing more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.hot.lock().is_closed()
+    }
+
+    /// Finds room for a record with so many bytes of text, or the lock under which there is no recording. `None`: what the sink itself
+    /// asks for has no room now, and is left out.
     #[cold]
     #[inline(never)]
     fn make_room<'a>(
@@ -241,11 +277,11 @@ impl Recorder {
         mut hot: Guard<'a>,
         text: usize,
         opening: bool,
-    ) -> Result<Guard<'a>, Guard<'a>> {
+    ) -> Result<Guard<'a>, Option<Guard<'a>>> {
         debug_assert!(text < LIMIT, "a record is no longer than a page");
         loop {
             match hot.state {
-                State::Closed => return Err(hot),
+                State::Closed => return Err(Some(hot)),
                 State::Opening if !opening => {}
                 _ if hot.at + text < LIMIT => return Ok(hot),
                 _ => {
@@ -261,6 +297,9 @@ impl Recorder {
                 }
             }
             drop(hot);
+            if self.is_in_sink() {
+                return Err(None);
+            }
             let mut gate = self.gate.lock();
             hot = self.hot.lock();
             let waits = match hot.state {
@@ -321,6 +360,8 @@ impl Recorder {
 #[must_use]
 pub(crate) struct Opening<'a> {
     recorder: &'a Recorder,
+    /// Held until what was there is written: nobody ends this recording before, and begins the next.
+    _writing: parking_lot::MutexGuard<'a, Option<Writing>>,
 }
 
 impl Opening<'_> {

@@ -1,6 +1,7 @@
 //! The thread that writes: so that no call of the program waits for a disk, unless the disk is slower than the program for long.
 #![forbid(unsafe_code)]
 
+use std::any::Any;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -15,6 +16,12 @@ use crate::base::cast::widen;
 /// What a program that ends suddenly loses at most.
 const INTERVAL: Duration = Duration::from_millis(250);
 
+/// What a sink panics with is not dropped: that may panic again.
+fn panicked(payload: Box<dyn Any + Send>) -> StopRecordingError {
+    std::mem::forget(payload);
+    StopRecordingError::Panicked
+}
+
 struct Writer<W> {
     sink: W,
     chunk: u32,
@@ -26,12 +33,12 @@ impl<W: Write> Writer<W> {
     fn call(&mut self, bytes: &[u8]) -> Result<(), StopRecordingError> {
         let called = catch_unwind(AssertUnwindSafe(|| self.sink.write_all(bytes)));
         self.bytes += widen(bytes.len());
-        called.map_err(|_| StopRecordingError::Panicked)?.map_err(StopRecordingError::Write)
+        called.map_err(panicked)?.map_err(StopRecordingError::Write)
     }
 
     fn flush(&mut self) -> Result<(), StopRecordingError> {
         let called = catch_unwind(AssertUnwindSafe(|| self.sink.flush()));
-        called.map_err(|_| StopRecordingError::Panicked)?.map_err(StopRecordingError::Write)
+        called.map_err(panicked)?.map_err(StopRecordingError::Write)
     }
 
     fn chunk(
@@ -55,6 +62,7 @@ pub(super) fn run(
     header: &[u8],
     sink: impl Write,
 ) -> Result<RecordingSummary, StopRecordingError> {
+    recorder.enter_sink();
     let mut writer = Writer { sink, chunk: 0, bytes: 0 };
     let written = write(recorder, header, &mut writer);
     if let Err(error) = &written {
@@ -68,7 +76,7 @@ pub(super) fn run(
     }
     // A sink may panic even then.
     let dropped = catch_unwind(AssertUnwindSafe(|| drop(writer)));
-    written.and_then(|summary| dropped.map(|()| summary).map_err(|_| StopRecordingError::Panicked))
+    written.and_then(|summary| dropped.map(|()| summary).map_err(panicked))
 }
 
 fn write<W: Write>(

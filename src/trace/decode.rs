@@ -201,9 +201,10 @@ impl Decoder {
                 let at = pool_place(take)?;
                 let settings = Box::new(pool_settings(take)?);
                 let pool = PoolNumber(self.next_pool);
-                if self.pools.insert(at, pool).is_some() {
-                    return Err(Damage::Twice);
+                if self.pools.contains_key(&at) {
+                    return Ok(Told::Withdrawal);
                 }
+                self.pools.insert(at, pool);
                 self.next_pool += 1;
                 Told::Event(Event::CreatePool { pool, settings })
             }
@@ -233,9 +234,10 @@ impl Decoder {
                     name: name(take)?,
                 };
                 let scope = ScopeNumber(self.next_scope);
-                if self.scopes.insert(number, scope).is_some() {
-                    return Err(Damage::Twice);
+                if self.scopes.contains_key(&number) {
+                    return Ok(Told::Withdrawal);
                 }
+                self.scopes.insert(number, scope);
                 self.next_scope += 1;
                 Told::Event(Event::CreateScope { scope, settings: Box::new(settings) })
             }

@@ -80,6 +80,16 @@ fn damaged_traces_are_refused_with_the_place() {
     folder.write("half.trace", &whole[..whole.len() / 2]);
     let found = folder.run("replay half.trace").expect(3);
     assert!(found.err.contains("half.trace cannot be read as a trace: byte "), "{}", found.err);
+    // What a program leaves that was killed: no end.
+    folder.write("killed.trace", &whole[..whole.len() - 4]);
+    let found = folder.run("replay killed.trace").expect(3);
+    assert!(found.err.contains("--partial takes the 60 events"), "{}", found.err);
+    let partial = folder.run("replay killed.trace --partial").expect(0);
+    assert!(partial.err.contains("killed.trace is not whole, 60 events are"), "{}", partial.err);
+    folder.run("report --trace killed.trace --partial").expect(0);
+    // A trace is no map, and it is said what it is.
+    let found = folder.run("report frames.trace").expect(3);
+    assert!(found.err.contains("it is a trace"), "{}", found.err);
     let mut flipped = whole.clone();
     let middle = flipped.len() / 2;
     flipped[middle] ^= 1;

@@ -301,9 +301,9 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    #[inline(always)]
     pub fn is_recording(&self) -> bool {
-        self.inner.care.records()
+        let recorder = self.inner.recording.recorder.get();
+        self.inner.care.records() && recorder.is_some_and(|recorder| !recorder.is_over())
     }
 
     /// An allocation that cannot go the usual way, or that is recorded.
@@ -315,7 +315,7 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        if !self.is_recording() {
+        if !self.inner.care.records() {
             return self.allocate_with_care(resource, info, Some(caller));
         }
         let answer = self.allocate_unrecorded(resource, info, caller);
@@ -332,7 +332,7 @@ impl<T: Threading> Allocator<T> {
         has_chain: bool,
         answer: &Result<Allocation, AllocationError>,
     ) {
-        if !self.is_recording() {
+        if !self.inner.care.records() {
             return;
         }
         match answer {
@@ -368,7 +368,7 @@ impl<T: Threading> Allocator<T> {
     /// Tells of an allocation that is about to be freed.
     #[inline(always)]
     pub(super) fn note_free(&self, allocation: &Allocation) {
-        if self.is_recording() {
+        if self.inner.care.records() {
             self.write_free(allocation);
         }
     }
@@ -384,7 +384,7 @@ impl<T: Threading> Allocator<T> {
     /// Tells of a call.
     #[inline(always)]
     pub(crate) fn note(&self, note: Note<'_>) {
-        if self.is_recording() {
+        if self.inner.care.records() {
             self.write_note(note);
         }
     }

@@ -39,12 +39,18 @@ impl Answer {
     }
 
     pub(crate) fn print(&self, json: bool) -> ExitCode {
-        let printed = if json { print_json(&self.document) } else { print(&self.text) };
+        let printed = if json { print_json(&self.document) } else { print(&without_commands(&self.text)) };
         match printed {
             Ok(()) => ExitCode::from(self.code),
             Err(error) => Failure::file("standard output cannot be written", error).print(false),
         }
     }
+}
+
+/// Names are somebody else's, and a terminal would do what some of them say.
+fn without_commands(text: &str) -> String {
+    let is_command = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
+    text.replace(is_command, "\u{FFFD}")
 }
 
 /// Writes to standard output. A reader who has had enough, as `head` has after ten lines, is an end and no error.

@@ -34,42 +34,63 @@ pub(crate) enum Command {
     Profile(Profile),
 }
 
-const DEVICES: &str = "\
+/// Examples, and what is said below all of them.
+macro_rules! examples {
+    ($examples:literal) => {
+        concat!(
+            $examples,
+            "\n\nExit codes: 0 fine, 1 not as expected, 2 arguments, 3 file, 4 no device, 5 driver. See `sublet --help`."
+        )
+    };
+}
+
+const DEVICES: &str = examples!(
+    "\
 Examples:
   sublet devices
   sublet devices --sim
   sublet devices --device 0 --json
   sublet devices --device sim:nvidia-h200
-  sublet devices --device profile.json";
+  sublet devices --device profile.json"
+);
 
-const REPORT: &str = "\
+const REPORT: &str = examples!(
+    "\
 Examples:
   sublet report map.json
   sublet report map.json -o map.html
   sublet report map.json --before before.json -o difference.html
   sublet report map.json -o map.svg
   sublet report map.json --format perfetto -o map.trace.json
-  sublet report --trace frames.trace --at peak -o peak.html";
+  sublet report --trace frames.trace --at peak -o peak.html"
+);
 
-const REPLAY: &str = "\
+const REPLAY: &str = examples!(
+    "\
 Examples:
   sublet replay frames.trace
   sublet replay frames.trace --device sim:amd-rx-6700-xt
   sublet replay frames.trace --json --no-progress
   sublet replay frames.trace --expect frames.json
-  sublet replay frames.trace --map map.json";
+  sublet replay frames.trace --map map.json
+  sublet replay frames.trace --partial"
+);
 
-const COMPARE: &str = "\
+const COMPARE: &str = examples!(
+    "\
 Examples:
   sublet compare before.json map.json
   sublet compare before.json map.json --json
-  sublet compare map.json map.json --fail-above 5";
+  sublet compare map.json map.json --fail-above 5"
+);
 
-const PROFILE: &str = "\
+const PROFILE: &str = examples!(
+    "\
 Examples:
   sublet profile
   sublet profile --device 0 -o profile.json
-  sublet profile --device sim:arm-mali-g52 -o mali.json";
+  sublet profile --device sim:arm-mali-g52 -o mali.json"
+);
 
 const DEVICE_HELP: &str = "A device: its number or a part of its name as `sublet devices` shows them, sim:NAME for a \
                            simulated one, or a file with a profile";
@@ -112,6 +133,9 @@ pub(crate) struct Report {
     /// Where in the trace: `peak`, which it is by default, `end`, a frame's number, or a percentage such as 50%
     #[arg(long, value_name = "WHEN")]
     pub(crate) at: Option<String>,
+    /// Of a trace that is damaged, or was never ended: what is whole
+    #[arg(long, requires = "trace")]
+    pub(crate) partial: bool,
     /// An earlier map to compare with
     #[arg(long, value_name = "MAP")]
     pub(crate) before: Option<PathBuf>,
@@ -137,6 +161,9 @@ pub(crate) struct Replay {
     /// A device; else the one of the trace, simulated
     #[arg(long, value_name = "DEVICE", help = DEVICE_HELP)]
     pub(crate) device: Option<String>,
+    /// Of a trace that is damaged, or was never ended: what is whole
+    #[arg(long)]
+    pub(crate) partial: bool,
     /// A result of `replay --json`: what is not as there is an error
     #[arg(long, value_name = "FILE")]
     pub(crate) expect: Option<PathBuf>,

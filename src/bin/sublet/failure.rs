@@ -30,11 +30,13 @@ pub(crate) struct Failure {
     pub(crate) what: String,
     pub(crate) source: Option<Box<dyn Error>>,
     pub(crate) code: u8,
+    /// What may help.
+    hint: Option<String>,
 }
 
 impl Failure {
     fn new(code: u8, what: impl Into<String>, source: Option<Box<dyn Error>>) -> Self {
-        Self { what: what.into(), source, code }
+        Self { what: what.into(), source, code, hint: None }
     }
 
     pub(crate) fn usage(what: impl Into<String>) -> Self {
@@ -57,6 +59,11 @@ impl Failure {
         Self::new(DRIVER, what, Some(source.into()))
     }
 
+    /// With what may help, for people.
+    pub(crate) fn hint(self, hint: String) -> Self {
+        Self { hint: Some(hint), ..self }
+    }
+
     /// The causes, the nearest first.
     pub(crate) fn causes(&self) -> Vec<String> {
         let first = self.source.as_deref();
@@ -69,6 +76,10 @@ impl Failure {
         for cause in self.causes() {
             chain += ": ";
             chain += &cause;
+        }
+        if let Some(hint) = &self.hint {
+            chain += "; ";
+            chain += hint;
         }
         chain
     }

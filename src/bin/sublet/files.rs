@@ -2,7 +2,10 @@
 #![forbid(unsafe_code)]
 
 use std::fs;
+use std::io;
 use std::path::Path;
+
+use sublet::trace::Trace;
 
 use crate::failure::Failure;
 
@@ -11,11 +14,30 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
-    let bytes = read(path)?;
-    String::from_utf8(bytes).map_err(|error| Failure::file(format!("{} is no text", path.display()), error))
+    String::from_utf8(read(path)?).map_err(|error| {
+        let is_trace = Trace::read_prefix(error.as_bytes()).is_ok();
+        let failure = Failure::file(format!("{} is no text", path.display()), error);
+        if is_trace {
+            failure.hint("it is a trace: see `sublet report --trace`, and `sublet replay --json`".to_owned())
+        } else {
+            failure
+        }
+    })
 }
 
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text)
-        .map_err(|error| Failure::file(format!("{} cannot be written", path.display()), error))
+    written(path, text).map_err(|error| Failure::file(format!("{} cannot be written", path.display()), error))
+}
+
+/// A file that is there is replaced when all of the new one is written. What is no file, a pipe for one, is written to.
+fn written(path: &Path, text: &str) -> io::Result<()> {
+    let is_file = fs::symlink_metadata(path).map_or(true, |there| there.is_file());
+    let Some(name) = path.file_name().filter(|_| is_file) else { return fs::write(path, text) };
+    let mut part = name.to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(part);
+    fs::write(&part, text).and_then(|()| fs::rename(&part, path)).inspect_err(|_| {
+        // It may not even be there.
+        let _ = fs::remove_file(&part);
+    })
 }

@@ -8,6 +8,7 @@ use sublet::sim::Gpu;
 use sublet::trace::{Event, Replay, ReplayReport, Trace};
 use sublet::{Allocator, Tracking};
 
+use crate::answer::complain;
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::Progress;
@@ -50,10 +51,24 @@ impl Moment {
     }
 }
 
-pub(crate) fn read(path: &Path) -> Result<Trace, Failure> {
+/// Reads a trace; with `partial`, as much of it as is whole.
+pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, Failure> {
     let bytes = files::read(path)?;
-    Trace::read(&bytes)
-        .map_err(|error| Failure::file(format!("{} cannot be read as a trace", path.display()), error))
+    let wrong = |error| Failure::file(format!("{} cannot be read as a trace", path.display()), error);
+    if !partial {
+        return Trace::read(&bytes).map_err(|error| match Trace::read_prefix(&bytes) {
+            Ok(prefix) if !prefix.trace.records.is_empty() => {
+                wrong(error).hint(format!("--partial takes the {} events before", prefix.trace.records.len()))
+            }
+            _ => wrong(error),
+        });
+    }
+    let prefix = Trace::read_prefix(&bytes).map_err(wrong)?;
+    if let Some(end) = prefix.end {
+        let count = prefix.trace.records.len();
+        complain(&format!("sublet: {} is not whole, {count} events are: {end}", path.display()));
+    }
+    Ok(prefix.trace)
 }
 
 /// Gives a device like the recorded one, or the one that was chosen, to a closure.

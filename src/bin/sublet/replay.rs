@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 const LONGEST: usize = 20;
 
 pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
-    let trace = play::read(&arguments.trace)?;
+    let trace = play::read(&arguments.trace, arguments.partial)?;
     let choice = arguments.device.as_deref().map(|said| Choice::parse(Some(said))).transpose()?;
     let expected = arguments.expect.as_deref().map(|path| {
         let text = files::read_text(path)?;
@@ -184,18 +184,17 @@ fn tables(report: &ReplayReport) -> String {
     text += &table.text();
     let ranges = &report.free_ranges;
     text += &format!(
-        "\n  Free at the end: {} in {} ranges, the largest {} ({} of 1000 parts).\n",
+        "\n  Free at the end: {} (ranges: {}), {} of it in one piece.\n",
         bytes(ranges.bytes),
         count(ranges.count),
         bytes(ranges.largest_bytes),
-        ranges.largest_per_mille(),
     );
     text += &format!("  Events: {}. Dedicated: {}.", count(report.events), count(report.dedicated));
     for (number, what) in [
-        (report.refused, "refused, which the recording has as granted"),
-        (report.refused_in_recording, "refused in the recording"),
-        (report.granted_after_all, "granted, which the recording has as refused"),
-        (report.other_memory_type, "in another memory type than recorded"),
+        (report.refused, "allocations refused, which the recording has as granted"),
+        (report.refused_in_recording, "allocations refused in the recording"),
+        (report.granted_after_all, "allocations granted, which the recording has as refused"),
+        (report.other_memory_type, "allocations in another memory type than recorded"),
         (report.unknown, "events about what is not there"),
         (report.moves_missing, "moves of the recording not planned"),
     ] {

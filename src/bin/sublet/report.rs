@@ -57,14 +57,18 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     let at = arguments.at.as_deref().unwrap_or("peak");
     let (source, mut snapshot) = match (&arguments.map, &arguments.trace) {
         (Some(map), _) => (map, maps::read(map)?),
-        (None, Some(trace)) => (trace, replayed(trace, at)?),
+        (None, Some(trace)) => (trace, replayed(trace, at, arguments.partial)?),
         (None, None) => return Err(Failure::usage("a map or --trace is needed")),
     };
     if let Some(title) = &arguments.title {
         snapshot.title = Some(title.as_str().into());
     }
     let before = arguments.before.as_deref().map(maps::read).transpose()?;
-    let format = arguments.format.unwrap_or_else(|| arguments.output.as_deref().map_or(Format::Text, ending));
+    let format = match (arguments.format, &arguments.output) {
+        (Some(format), _) => format,
+        (None, Some(output)) => ending(output)?,
+        (None, None) => Format::Text,
+    };
     let (written, kind) = match format {
         Format::Html => (page(&snapshot, before.as_ref()), "html"),
         Format::Svg => (report::svg(&snapshot), "svg"),
@@ -107,26 +111,31 @@ fn page(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
 }
 
 /// What a file is by its name.
-fn ending(path: &Path) -> Format {
+fn ending(path: &Path) -> Result<Format, Failure> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     let ends = |ending: &str| name.ends_with(ending);
     if ends(".html") || ends(".htm") {
-        Format::Html
+        Ok(Format::Html)
     } else if ends(".svg") {
-        Format::Svg
+        Ok(Format::Svg)
     } else if ends(".trace.json") || ends(".perfetto.json") {
-        Format::Perfetto
+        Ok(Format::Perfetto)
     } else if ends(".json") {
-        Format::Json
+        Ok(Format::Json)
+    } else if ends(".txt") {
+        Ok(Format::Text)
     } else {
-        Format::Text
+        Err(Failure::usage(format!(
+            "what {} is to be is not known: it ends in none of .html, .svg, .trace.json, .json and .txt, and there is no --format",
+            path.display()
+        )))
     }
 }
 
 /// The map of a recorded program at a moment, on a simulated device like its own.
-fn replayed(path: &Path, at: &str) -> Result<Snapshot, Failure> {
+fn replayed(path: &Path, at: &str, partial: bool) -> Result<Snapshot, Failure> {
     let moment = Moment::parse(at)?;
-    let trace = play::read(path)?;
+    let trace = play::read(path, partial)?;
     let found = play::on_device(&trace, None, |device| play::picture(&trace, device, moment))?;
     let mut snapshot = found.ok_or_else(|| {
         Failure::file(
@@ -142,7 +151,7 @@ fn summary(snapshot: &Snapshot, figures: &Figures) -> String {
     let Total { block_count, block_bytes, allocation_count, allocation_bytes } = Total::of(snapshot);
     let Fragmentation { free_ranges, largest_free, .. } = figures.total;
     format!(
-        "  {} reserved (memories: {}), {} used (allocations: {}); free ranges: {}, the largest {}\n",
+        "  {} reserved (blocks: {}), {} used (allocations: {}); free ranges: {}, the largest {}\n",
         bytes(block_bytes),
         count(block_count),
         bytes(allocation_bytes),

@@ -1,6 +1,11 @@
 //! Rows in columns that are as wide as they have to be.
 #![forbid(unsafe_code)]
 
+/// A text of somebody else's, without what a terminal takes for a command.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars().map(|it| if it.is_control() { char::REPLACEMENT_CHARACTER } else { it }).collect()
+}
+
 /// A table that becomes text.
 pub(crate) struct Table {
     right: Vec<bool>,
@@ -16,7 +21,7 @@ impl Table {
     }
 
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().collect());
+        self.rows.push(cells.into_iter().map(|cell| clean(&cell)).collect());
     }
 
     /// The table, with a rule below its headings.

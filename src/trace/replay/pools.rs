@@ -8,6 +8,9 @@ use crate::create_info::PoolCreateInfo;
 use crate::device::MemoryAllocateNext;
 use crate::pool::{Pool, Scope, ScopeCreateInfo};
 
+/// A file may ask for more blocks at once than any program would: they are made one by one.
+const MOST_BLOCKS: u32 = 1 << 16;
+
 impl<T: Threading> Replay<'_, T> {
     pub(super) fn create_pool(&mut self, number: u32, settings: &PoolSettings) {
         let info = PoolCreateInfo {
@@ -15,7 +18,7 @@ impl<T: Threading> Replay<'_, T> {
             flags: settings.flags,
             algorithm: settings.algorithm,
             block_size: settings.block_size,
-            min_block_count: settings.min_block_count,
+            min_block_count: settings.min_block_count.min(MOST_BLOCKS),
             max_block_count: settings.max_block_count,
             empty_blocks_kept: settings.empty_blocks_kept,
             priority: settings.priority,

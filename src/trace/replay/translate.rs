@@ -35,6 +35,8 @@ impl Translation {
             there.flags == here.property_flags && there.heap == here.heap_index
         };
         let is_same = there.len() == here.len() && there.iter().zip(here).all(equal);
+        // Vulkan knows no more of them, and a mask has no more bits.
+        let there = there.get(..vk::MAX_MEMORY_TYPES).unwrap_or(there);
         let types = there.iter().map(|there| like(there.flags, here)).collect();
         Self { types: (!is_same).then_some(types), all_there: all(there.len()) }
     }
