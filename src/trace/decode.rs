@@ -201,6 +201,7 @@ impl Decoder {
                 let at = pool_place(take)?;
                 let settings = Box::new(pool_settings(take)?);
                 let pool = PoolNumber(self.next_pool);
+                // It was made while the recording began, and is told twice.
                 if self.pools.contains_key(&at) {
                     return Ok(Told::Withdrawal);
                 }
@@ -234,6 +235,7 @@ impl Decoder {
                     name: name(take)?,
                 };
                 let scope = ScopeNumber(self.next_scope);
+                // As for pools.
                 if self.scopes.contains_key(&number) {
                     return Ok(Told::Withdrawal);
                 }

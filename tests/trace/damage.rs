@@ -193,7 +193,9 @@ fn records_that_make_no_sense_are_errors() {
     assert_eq!(damage_of(1, &[1, 0, 0xEE, 0]), Damage::Operation { operation: 0xEE });
     assert_eq!(damage_of(1, &[1, 0, 0x60, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]), Damage::Value);
     let scope = [0x50, 0, 0, 0, 0, 0, 0, 0, 0];
-    assert_eq!(damage_of(2, &[&[1, 0], &scope[..], &scope[..]].concat()), Damage::Twice);
+    // It was made while the recording began, and who made it and who began both told it.
+    let twice = Trace::read(&file(2, &[&[1, 0], &scope[..], &scope[..]].concat())).unwrap();
+    assert_eq!(twice.records.len(), 1);
     let scope_with_name = [1, 0, 0x50, 0, 0, 0, 0, 0, 0, 0, 2, 0xFF];
     assert_eq!(damage_of(1, &scope_with_name), Damage::Text);
     // A name, and a list, of as many bytes as there are atoms.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use sublet::trace::{Buffer, StopRecordingError, Trace};
+use sublet::trace::{Buffer, RecordingSummary, StopRecordingError, Trace};
 
 use crate::rig::*;
 
@@ -175,4 +175,44 @@ fn a_slow_sink_makes_calls_wait_and_loses_none() {
     allocator.stop_recording().unwrap();
     let trace = Trace::read(&into.bytes()).unwrap();
     assert_eq!(trace.records.len(), CALLS);
+}
+
+/// Uses the allocator that it records, as it must not.
+struct Meddling {
+    allocator: std::sync::Weak<sublet::Allocator>,
+    ended: std::sync::mpsc::Sender<Result<RecordingSummary, StopRecordingError>>,
+}
+
+impl Write for Meddling {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(allocator) = self.allocator.upgrade() {
+            busy(&allocator);
+            assert!(allocator.start_recording(sublet::trace::Buffer::new()).is_err());
+            let _ = self.ended.send(allocator.stop_recording());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_sink_that_ends_its_own_recording_does_not_wait_for_itself() {
+    let gpu = gpu();
+    let allocator = std::sync::Arc::new(allocator(&gpu));
+    let (send, receive) = std::sync::mpsc::channel();
+    let sink = Meddling { allocator: std::sync::Arc::downgrade(&allocator), ended: send };
+    allocator.start_recording(sink).unwrap();
+    assert!(matches!(receive.recv().unwrap(), Err(StopRecordingError::InSink)));
+    // It goes on without being recorded, and another recording may begin.
+    busy(&allocator);
+    let _ = allocator.stop_recording();
+    assert!(!allocator.is_recording());
+    let buffer = sublet::trace::Buffer::new();
+    allocator.start_recording(buffer.clone()).unwrap();
+    busy(&allocator);
+    allocator.stop_recording().unwrap();
+    assert!(sublet::trace::Trace::read(&buffer.bytes()).is_ok());
 }

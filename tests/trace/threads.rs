@@ -2,8 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sublet::trace::Event;
+use ash::vk;
+use sublet::trace::{Buffer, Event, Trace};
+use sublet::{AllocationCreateInfo, PoolCreateInfo, ScopeCreateInfo};
 
 use crate::rig::*;
 
@@ -68,4 +71,66 @@ fn what_one_thread_makes_and_another_frees_is_told_in_that_order() {
         });
     });
     assert_eq!((trace.records.len(), trace.strangers), (40_000, 0));
+}
+
+#[test]
+fn what_is_made_while_a_recording_begins_is_told_once() {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let pool = allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
+                    let scope = allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
+                    // SAFETY: nothing is in it.
+                    unsafe { allocator.free_scope(scope) }.unwrap();
+                    // SAFETY: nothing is in it.
+                    unsafe { allocator.destroy_pool(pool) }.unwrap();
+                }
+            });
+        }
+        for _ in 0..300 {
+            let buffer = Buffer::new();
+            allocator.start_recording(buffer.clone()).unwrap();
+            std::thread::yield_now();
+            allocator.stop_recording().unwrap();
+            Trace::read(&buffer.bytes()).unwrap();
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn recordings_that_are_ended_as_they_begin_are_not_mixed() {
+    const LIVE: usize = 2000;
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    let requirements = vk::MemoryRequirements { size: 256, alignment: 256, memory_type_bits: !0 };
+    let held: Vec<_> = (0..LIVE)
+        .map(|_| allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap())
+        .collect();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let _ = allocator.stop_recording();
+            }
+        });
+        for _ in 0..200 {
+            let buffer = Buffer::new();
+            while allocator.start_recording(buffer.clone()).is_err() {}
+            // Whoever of the two ends it, and whoever only asks, waits until all is written.
+            let _ = allocator.stop_recording();
+            let trace = Trace::read(&buffer.bytes()).unwrap();
+            let existing = trace.records.iter().filter(|it| matches!(it.event, Event::Existing(_))).count();
+            assert_eq!(existing, LIVE);
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    for allocation in held {
+        // SAFETY: nothing was bound to it.
+        unsafe { allocator.free_memory(allocation) }.unwrap();
+    }
 }
