@@ -223,7 +223,7 @@ function vectorHeading(vector) {
   const facts = [`heap ${vector.heap}`];
   if (vector.isPool) facts.unshift(`memory type ${vector.memoryType}`);
   if (vector.algorithm) facts.push(vector.algorithm);
-  if (vector.blockSize > 0) facts.push(`blocks of ${bytes(vector.blockSize)}`);
+  if (vector.blockSize > 0) facts.push(`blocks of up to ${bytes(vector.blockSize)}`);
   return make('header', {},
     make('h3', {}, vector.isPool ? 'Pool ' : vector.title, vector.isPool ? given(vector.poolName || String(vector.pool)) : null),
     flagList(vector.flags),
