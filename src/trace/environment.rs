@@ -16,7 +16,7 @@ const VARIABLE: &str = "SUBLET_TRACE";
 /// Begins a recording if the environment variable `SUBLET_TRACE` names a file for it, and says which file it is.
 ///
 /// `%p` stands for the number of the process. The second allocator of a process that asks, and those after it, get a file of
-/// their own: its number comes before the extension. A file that is there already is replaced. What happens is told as an event
+/// their own: its number comes before the extension. A file that is there already is replaced. What comes of it is told as an event
 /// of `tracing`, target `sublet::trace`, so that an answer that nobody looks at is no loss.
 ///
 /// The C interface asks for each allocator, and so may every program: without the variable nothing happens.
@@ -40,6 +40,10 @@ pub fn start_from_environment<T: Threading>(
     let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) else {
         return Ok(None);
     };
+    // Before a file is made, and one that is there is emptied, for nothing.
+    if allocator.is_recording() {
+        return Err(StartRecordingError::Recording);
+    }
     let number = ALLOCATORS.fetch_add(1, Ordering::Relaxed);
     let path = path_for(Path::new(&named), std::process::id(), number);
     let started = File::create(&path)

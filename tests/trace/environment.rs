@@ -16,6 +16,7 @@ fn a_program_that_asks_for_a_recording() {
         let allocator = allocator(&gpu);
         let path = trace::start_from_environment(&allocator).unwrap().unwrap();
         println!("path:{}", path.display());
+        assert!(trace::start_from_environment(&allocator).is_err(), "it records already");
         allocator.set_current_frame_index(index);
     }
 }
@@ -34,6 +35,7 @@ fn a_variable_of_the_environment_starts_a_recording() {
     let lines = text.lines().filter_map(|line| line.split_once("path:"));
     let paths: Vec<_> = lines.map(|(_, path)| PathBuf::from(path)).collect();
     assert_eq!(paths.len(), 2);
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "no file is made for nothing");
     for (index, path) in (0_u32..).zip(&paths) {
         let trace = Trace::read(&std::fs::read(path).unwrap()).unwrap();
         assert_eq!(events(&trace), [Event::Frame { index }]);
