@@ -16,9 +16,11 @@ use crate::base::cast::widen;
 /// What a program that ends suddenly loses at most.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a sink panics with is not dropped: that may panic again.
+/// What a sink panics with may panic when it is dropped. What it panics with then is left alone.
 fn panicked(payload: Box<dyn Any + Send>) -> StopRecordingError {
-    std::mem::forget(payload);
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(again);
+    }
     StopRecordingError::Panicked
 }
 
