@@ -486,11 +486,11 @@ fn system(index: usize) -> Result<System, String> {
     let instance = unsafe { entry.create_instance(&info, None) };
     let instance = instance.map_err(|error| said("vkCreateInstance", &error))?;
     // Keeps the driver loaded for as long as the process runs: not all survive being unloaded and loaded again and again.
-    static KEPT: OnceLock<()> = OnceLock::new();
+    static KEPT: OnceLock<(ash::Entry, Option<ash::Instance>)> = OnceLock::new();
     KEPT.get_or_init(|| {
         // SAFETY: as above.
-        std::mem::forget(unsafe { entry.create_instance(&info, None) });
-        std::mem::forget(entry.clone());
+        let kept = unsafe { entry.create_instance(&info, None) };
+        (entry.clone(), kept.ok())
     });
     match make_device(&instance, index) {
         Ok((physical_device, device)) => {
