@@ -1,4 +1,4 @@
-//! In place of `recording.rs` in a build without the feature `trace`: nothing is recorded, and nothing is asked.
+//! In place of `recording` in a build without the feature `trace`: nothing is recorded, and nothing is asked.
 #![forbid(unsafe_code)]
 
 use std::panic::Location;

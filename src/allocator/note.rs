@@ -1,4 +1,4 @@
-//! What a recording is told of, but for allocations that are made and freed. `recording.rs` writes it.
+//! What a recording is told of, but for allocations that are made and freed. `recording` writes it.
 #![forbid(unsafe_code)]
 
 use crate::allocation::{Allocation, AllocationId};

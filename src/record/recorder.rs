@@ -121,6 +121,14 @@ impl Hot {
         self.state == State::Closed
     }
 
+    /// Takes no more records; what there is goes on its way.
+    fn end(&mut self) {
+        if !self.is_closed() {
+            self.close_page(true);
+            self.close();
+        }
+    }
+
     fn close(&mut self) {
         self.state = State::Closed;
         self.limit = 0;
@@ -200,10 +208,7 @@ impl Recorder {
         if self.is_in_sink() {
             // It cannot wait for itself.
             let mut hot = self.hot.lock();
-            if !hot.is_closed() {
-                hot.close_page(true);
-                hot.close();
-            }
+            hot.end();
             ended();
             return Err(StopRecordingError::InSink);
         }
@@ -212,10 +217,7 @@ impl Recorder {
         let handle = writing.take().ok_or(StopRecordingError::NotRecording)?;
         let writer = {
             let mut hot = self.hot.lock();
-            if !hot.is_closed() {
-                hot.close_page(true);
-                hot.close();
-            }
+            hot.end();
             ended();
             hot.writer.take()
         };
