@@ -28,7 +28,8 @@ use sublet::sim::{Gpu, Profile};
 use sublet::trace::{CallKind, Event, Replay, ReplayReport, Trace};
 use sublet::{Allocator, AllocatorCreateInfo, LocalAllocator};
 
-use crate::expected::{blessed, summary};
+use crate::expected::blessed;
+use crate::outcome::result;
 use crate::{folder, traces};
 
 /// Devices that are not at all like the recorded one: one with a small heap that both see, one that knows lazily allocated memory, one
@@ -75,10 +76,10 @@ fn every_trace_comes_to_what_is_expected_of_it_on_its_own_device_and_on_others()
             "device": &*trace.header.device_name,
             "program": &*trace.header.program,
             "threads": threads(&trace),
-            "recorded device": summary(&recorded),
+            "recorded device": result(&recorded),
         });
         for other in OTHERS {
-            found[other] = summary(&on_another(&trace, other));
+            found[other] = result(&on_another(&trace, other));
         }
         blessed(&folder().join(format!("{name}.json")), &found);
     }
@@ -112,12 +113,12 @@ fn on_the_device_that_it_was_recorded_on_nothing_is_refused_that_was_granted() {
 fn a_replay_is_the_same_on_every_run_and_on_an_allocator_for_one_thread() {
     for (name, bytes) in traces() {
         let trace = Trace::read(&bytes).unwrap();
-        let first = summary(&on_the_recorded_device(&trace));
-        assert_eq!(summary(&on_the_recorded_device(&trace)), first, "{name}");
+        let first = result(&on_the_recorded_device(&trace));
+        assert_eq!(result(&on_the_recorded_device(&trace)), first, "{name}");
         let gpu = trace.header.simulated().build();
         // SAFETY: instance and device are live, and outlive the allocator.
         let allocator = unsafe { LocalAllocator::new_local(&trace.header.create_info(&gpu)) }.unwrap();
-        assert_eq!(summary(&Replay::new(&trace, &allocator).finish()), first, "{name}");
+        assert_eq!(result(&Replay::new(&trace, &allocator).finish()), first, "{name}");
     }
 }
 

@@ -8,6 +8,9 @@
 mod committed;
 mod damage;
 mod expected;
+// What the command prints is what the committed files say: `sublet replay --expect` reads them.
+#[path = "../../src/bin/sublet/outcome.rs"]
+mod outcome;
 mod program;
 mod random;
 

@@ -7,7 +7,7 @@ use sublet::sim::{Gpu, Profile};
 use sublet::trace::{Buffer, CallKind, Event, MoveOutcome, Replay, Trace};
 use sublet::{Allocator, AllocatorCreateInfo};
 
-use crate::expected::summary;
+use crate::outcome::result;
 use crate::program::{Blocks, Place, Program};
 
 fn allocator(gpu: &Gpu) -> Allocator {
@@ -131,7 +131,7 @@ fn a_replay_of_several_threads_has_every_call_and_refuses_nothing() {
         assert_eq!(report.memory.at_end.allocation_count, 0, "the threads have freed everything");
         // And again the same, whatever the threads did.
         let again = allocator(&fresh);
-        assert_eq!(summary(&Replay::new(&trace, &again).finish()), summary(&report));
+        assert_eq!(result(&Replay::new(&trace, &again).finish()), result(&report));
     }
 }
 

@@ -13,6 +13,7 @@ mod devices;
 mod failure;
 mod files;
 mod maps;
+mod outcome;
 mod play;
 mod profile;
 mod progress;
