@@ -399,17 +399,22 @@ pub enum ResourceKind {
 
 impl fmt::Display for ResourceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+        f.write_str(self.text())
+    }
+}
+
+impl ResourceKind {
+    /// What VMA's statistics string calls it.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
             Self::Unknown => "UNKNOWN",
             Self::Buffer => "BUFFER",
             Self::ImageUnknown => "IMAGE_UNKNOWN",
             Self::ImageLinear => "IMAGE_LINEAR",
             Self::ImageOptimal => "IMAGE_OPTIMAL",
-        })
+        }
     }
-}
 
-impl ResourceKind {
     /// The kind as a number, which a tag and a trace have.
     #[inline]
     pub(crate) const fn number(self) -> u32 {

@@ -324,10 +324,7 @@ fn walk<T: Threading>(vector: &BlockVector<T>) -> Option<(u32, DetailedStatistic
         Visited::Block { size, .. } => all.add_block(size),
         Visited::Chunk { chunk, .. } if chunk.used.is_some() => all.add_allocation(chunk.size),
         Visited::Chunk { chunk, .. } => all.add_unused_range(chunk.size),
-        Visited::Dedicated { size, .. } => {
-            all.add_block(size);
-            all.add_allocation(size);
-        }
+        Visited::Dedicated { size, .. } => all.add_dedicated(size),
     });
     memory_type.map(|memory_type| (memory_type, all))
 }

@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::chrome::{Events, Time};
-use super::snapshot::{Entry, Snapshot, kind_text};
+use super::snapshot::{Entry, Snapshot};
 use super::words::{bytes, clean, flags, flags_of, title};
 use crate::base::cast::narrow;
 
@@ -107,7 +107,7 @@ fn slice(events: &mut Events, track: (u32, u32), offset: u64, size: u64, entry: 
         entry: &'a Entry,
     }
     let name = entry.name.as_deref().map(clean).filter(|name| !name.is_empty());
-    let name = name.as_deref().unwrap_or_else(|| kind_text(entry.kind));
+    let name = name.as_deref().unwrap_or_else(|| entry.kind.text());
     let times = (Time::Micros(offset), Time::Micros(size));
     events.slice(track, times, "allocation", name, Arguments { size, offset, entry });
 }

@@ -154,15 +154,8 @@ impl VectorMap {
     /// ```
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
-        let mut all = DetailedStatistics::default();
-        for block in &self.blocks {
-            all.add(&block.statistics());
-        }
-        for dedicated in &self.dedicated {
-            all.add_block(dedicated.size);
-            all.add_allocation(dedicated.size);
-        }
-        all
+        let blocks = self.blocks.iter().map(BlockMap::statistics);
+        DetailedStatistics::of_vector(blocks, self.dedicated.iter().map(|dedicated| dedicated.size))
     }
 }
 
@@ -210,15 +203,8 @@ impl BlockMap {
     /// ```
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
-        let mut all = DetailedStatistics::default();
-        all.add_block(self.size);
-        for chunk in &self.chunks {
-            match chunk.allocation {
-                Some(_) => all.add_allocation(chunk.size),
-                None => all.add_unused_range(chunk.size),
-            }
-        }
-        all
+        let chunks = self.chunks.iter().map(|chunk| (chunk.size, chunk.allocation.is_some()));
+        DetailedStatistics::of_block(self.size, chunks)
     }
 }
 

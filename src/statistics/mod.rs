@@ -168,6 +168,37 @@ impl DetailedStatistics {
         self.unused_range_size_min = self.unused_range_size_min.min(other.unused_range_size_min);
         self.unused_range_size_max = self.unused_range_size_max.max(other.unused_range_size_max);
     }
+
+    /// Counts a dedicated allocation, which is a block as well.
+    pub(crate) fn add_dedicated(&mut self, bytes: u64) {
+        self.add_block(bytes);
+        self.add_allocation(bytes);
+    }
+
+    /// Of one block. Each chunk is its bytes, and whether an allocation has it.
+    pub(crate) fn of_block(bytes: u64, chunks: impl IntoIterator<Item = (u64, bool)>) -> Self {
+        let mut all = Self::default();
+        all.add_block(bytes);
+        for (bytes, is_used) in chunks {
+            if is_used {
+                all.add_allocation(bytes);
+            } else {
+                all.add_unused_range(bytes);
+            }
+        }
+        all
+    }
+
+    /// Of the blocks of a vector, and of the bytes of its dedicated allocations.
+    pub(crate) fn of_vector(
+        blocks: impl IntoIterator<Item = Self>,
+        dedicated: impl IntoIterator<Item = u64>,
+    ) -> Self {
+        let mut all = Self::default();
+        blocks.into_iter().for_each(|block| all.add(&block));
+        dedicated.into_iter().for_each(|bytes| all.add_dedicated(bytes));
+        all
+    }
 }
 
 #[cfg(test)]

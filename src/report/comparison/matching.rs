@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use crate::report::snapshot::{Located, Snapshot, kind_text};
+use crate::report::snapshot::{Located, Snapshot};
 
 /// How a [`Comparison`](super::Comparison) recognised allocations. In JSON: `"ids"`, `"places"`.
 ///
@@ -47,7 +47,7 @@ fn by_place(a: &Located<'_>, b: &Located<'_>) -> Ordering {
         let block = it.block.map(|block| block.id);
         (it.vector.memory_type, it.vector.pool, block, it.offset, it.size, it.entry.usage)
     };
-    let words = |it: &Located<'_>| kind_text(it.entry.kind);
+    let words = |it: &Located<'_>| it.entry.kind.text();
     place(a)
         .cmp(&place(b))
         .then_with(|| words(a).cmp(words(b)))

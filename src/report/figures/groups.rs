@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::allocation::Leak;
 use crate::report::comparison::Comparison;
-use crate::report::snapshot::{Entry, Located, Snapshot, kind_text};
+use crate::report::snapshot::{Entry, Located, Snapshot};
 
 /// Allocations that have a name, a caller or a kind in common. Lists of groups have the one with the most bytes first.
 ///
@@ -89,7 +89,7 @@ impl Group {
     /// ```
     #[must_use]
     pub fn by_kind<'a>(allocations: impl IntoIterator<Item = Located<'a>>) -> Vec<Self> {
-        group(allocations.into_iter().map(|found| (Some(kind_text(found.entry.kind)), found.size)))
+        group(allocations.into_iter().map(|found| (Some(found.entry.kind.text()), found.size)))
     }
 
     /// Leaks, as [`Allocator::destroy`](crate::Allocator::destroy) and [`Allocator::destroy_pool`](crate::Allocator::destroy_pool)

@@ -12,8 +12,6 @@ mod vma;
 pub use error::{Place, ReadSnapshotError, SnapshotFault};
 pub use parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
 
-pub(super) use text::kind_text;
-
 use crate::statistics::{DetailedStatistics, TotalStatistics};
 
 /// Everything that an allocator held at one moment: heaps and budgets, and each block with its chunks. Plain data, which knows no
@@ -160,15 +158,8 @@ impl Vector {
     /// ```
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
-        let mut all = DetailedStatistics::default();
-        for block in &self.blocks {
-            all.add(&block.statistics());
-        }
-        for dedicated in &self.dedicated {
-            all.add_block(dedicated.size);
-            all.add_allocation(dedicated.size);
-        }
-        all
+        let blocks = self.blocks.iter().map(Block::statistics);
+        DetailedStatistics::of_vector(blocks, self.dedicated.iter().map(|dedicated| dedicated.size))
     }
 }
 
@@ -189,14 +180,7 @@ impl Block {
     /// ```
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
-        let mut all = DetailedStatistics::default();
-        all.add_block(self.size);
-        for chunk in &self.chunks {
-            match chunk.allocation {
-                Some(_) => all.add_allocation(chunk.size),
-                None => all.add_unused_range(chunk.size),
-            }
-        }
-        all
+        let chunks = self.chunks.iter().map(|chunk| (chunk.size, chunk.allocation.is_some()));
+        DetailedStatistics::of_block(self.size, chunks)
     }
 }

@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error, Unexpected, Visitor};
 use crate::allocation::ResourceKind;
 use crate::metadata::Algorithm;
 
-/// The kind whose `Display` text this is.
+/// The kind whose text this is.
 pub(super) fn kind_from(text: &str) -> Option<ResourceKind> {
     let kinds = [
         ResourceKind::Unknown,
@@ -17,18 +17,7 @@ pub(super) fn kind_from(text: &str) -> Option<ResourceKind> {
         ResourceKind::ImageLinear,
         ResourceKind::ImageOptimal,
     ];
-    kinds.into_iter().find(|kind| kind_text(*kind) == text)
-}
-
-/// As `Display` writes it.
-pub(crate) fn kind_text(kind: ResourceKind) -> &'static str {
-    match kind {
-        ResourceKind::Unknown => "UNKNOWN",
-        ResourceKind::Buffer => "BUFFER",
-        ResourceKind::ImageUnknown => "IMAGE_UNKNOWN",
-        ResourceKind::ImageLinear => "IMAGE_LINEAR",
-        ResourceKind::ImageOptimal => "IMAGE_OPTIMAL",
-    }
+    kinds.into_iter().find(|kind| kind.text() == text)
 }
 
 pub(super) fn algorithm_from(text: &str) -> Option<Algorithm> {
@@ -100,11 +89,11 @@ pub(super) mod kind {
     use serde::de::Deserializer;
     use serde::ser::Serializer;
 
-    use super::{Word, kind_from, kind_text};
+    use super::{Word, kind_from};
     use crate::allocation::ResourceKind;
 
     pub(crate) fn serialize<S: Serializer>(kind: &ResourceKind, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(kind_text(*kind))
+        to.serialize_str(kind.text())
     }
 
     pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<ResourceKind, D::Error> {

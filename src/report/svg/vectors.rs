@@ -7,7 +7,7 @@ use super::canvas::{Canvas, INNER, LEFT, fitted, width_of};
 use super::plan::{Bar, Cell, Part, Plan, What};
 use crate::base::cast::widen;
 use crate::report::figures::{Fragmentation, share};
-use crate::report::snapshot::{Block, Snapshot, kind_text};
+use crate::report::snapshot::{Block, Snapshot};
 use crate::report::words::{bytes, clean, count, flags_of, percent, title};
 
 /// Units from the line above a row of blocks to their upper ends, and how high they are.
@@ -94,7 +94,7 @@ fn draw_bar(canvas: &mut Canvas, bar: &Bar<'_>, title_from: f64) {
                 let name = entry.name.as_deref().map(clean);
                 let name = name.as_deref().unwrap_or("(without a name)");
                 // The isolates keep a name that is written from right to left in its place.
-                let mut title = format!("\u{2068}{name}\u{2069}\n{}, {}", kind_text(entry.kind), bytes(size));
+                let mut title = format!("\u{2068}{name}\u{2069}\n{}, {}", entry.kind.text(), bytes(size));
                 title.push_str(&format!(" ({size} bytes) at {offset}"));
                 if let Some(caller) = &entry.caller {
                     title.push_str(&format!("\n{}", clean(caller)));
