@@ -1,5 +1,7 @@
 //! Buffers and images together with their memory.
 
+use std::panic::Location;
+
 use ash::vk;
 
 use crate::allocation::{Allocation, FreeError};
@@ -60,10 +62,25 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
     ) -> Result<(vk::Buffer, Allocation), CreateError> {
         // SAFETY: the caller's own promise.
+        unsafe { self.create_buffer_for(buffer_info, info, Location::caller()) }
+    }
+
+    /// [`Self::create_buffer`] for a place in the program that is not the caller.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn create_buffer_for(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: &AllocationCreateInfo<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<(vk::Buffer, Allocation), CreateError> {
+        // SAFETY: the caller's own promise.
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
+        let handle = BufferOrImage::Buffer(buffer);
         // SAFETY: the buffer was created just now and its requirements were read.
-        let allocation =
-            unsafe { self.finish_resource(BufferOrImage::Buffer(buffer), &resource, info, None) }?;
+        let allocation = unsafe { self.finish_resource(handle, &resource, info, None, caller) }?;
         Ok((buffer, allocation))
     }
 
@@ -106,7 +123,8 @@ impl<T: Threading> Allocator<T> {
         let (buffer, resource) = unsafe { self.unbound_buffer(buffer_info) }?;
         let handle = BufferOrImage::Buffer(buffer);
         // SAFETY: the buffer was created just now and its requirements were read.
-        let allocation = unsafe { self.finish_resource(handle, &resource, info, Some(next)) }?;
+        let allocation =
+            unsafe { self.finish_resource(handle, &resource, info, Some(next), Location::caller()) }?;
         Ok((buffer, allocation))
     }
 
@@ -172,8 +190,9 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(vk::Image, Allocation), CreateError> {
         // SAFETY: the caller's own promise.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
+        let handle = BufferOrImage::Image(image);
         // SAFETY: the image was created just now and its requirements were read.
-        let allocation = unsafe { self.finish_resource(BufferOrImage::Image(image), &resource, info, None) }?;
+        let allocation = unsafe { self.finish_resource(handle, &resource, info, None, Location::caller()) }?;
         Ok((image, allocation))
     }
 
@@ -212,7 +231,8 @@ impl<T: Threading> Allocator<T> {
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         let handle = BufferOrImage::Image(image);
         // SAFETY: the image was created just now and its requirements were read.
-        let allocation = unsafe { self.finish_resource(handle, &resource, info, Some(next)) }?;
+        let allocation =
+            unsafe { self.finish_resource(handle, &resource, info, Some(next), Location::caller()) }?;
         Ok((image, allocation))
     }
 
@@ -247,19 +267,19 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
-    #[track_caller]
     unsafe fn finish_resource(
         &self,
         handle: BufferOrImage,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
         alone: Option<MemoryAllocateNext>,
+        caller: &'static Location<'static>,
     ) -> Result<Allocation, CreateError> {
         let device = self.device();
         let unfinished = Unfinished { device, resource: handle };
         let allocation = match alone {
-            None => self.allocate(|| *resource, info)?,
-            Some(next) => self.allocate_alone(resource, info, next)?,
+            None => self.allocate_for(|| *resource, info, caller)?,
+            Some(next) => self.allocate_alone(resource, info, next, caller)?,
         };
         if !info.flags.contains(AllocationCreateFlags::DONT_BIND) {
             // SAFETY: the caller's own promise; the allocation was made for these requirements.

@@ -1,5 +1,7 @@
 //! Memory of its own with a `pNext` chain of the program's: imports, exports, and what else the allocator does not know.
 
+use std::panic::Location;
+
 use ash::vk;
 
 use super::{Allocator, Resource};
@@ -53,6 +55,7 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         next: MemoryAllocateNext,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate_alone(&Resource::unknown(Requirements::from(requirements)), info, next)
+        let resource = Resource::unknown(Requirements::from(requirements));
+        self.allocate_alone(&resource, info, next, Location::caller())
     }
 }

@@ -81,9 +81,20 @@ impl<T: Threading> Allocator<T> {
         resource: impl Fn() -> Resource,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
+        self.allocate_for(resource, info, Location::caller())
+    }
+
+    /// [`Self::allocate`] for a place in the program that is not the caller.
+    #[inline(always)]
+    pub(crate) fn allocate_for(
+        &self,
+        resource: impl Fn() -> Resource,
+        info: &AllocationCreateInfo<'_>,
+        caller: &'static Location<'static>,
+    ) -> Result<Allocation, AllocationError> {
         let described = resource();
         let Some((facts, vector)) = self.usual_place(&described, info, self.inner.care.any()) else {
-            return self.allocate_unusually(&resource(), info, Location::caller());
+            return self.allocate_unusually(&resource(), info, caller);
         };
         self.allocate_there(resource, &described, info, facts, vector)
     }
@@ -243,17 +254,16 @@ impl<T: Threading> Allocator<T> {
 
     /// Memory of its own, with a chain for the `VkMemoryAllocateInfo`.
     #[cold]
-    #[track_caller]
     pub(crate) fn allocate_alone(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
         next: MemoryAllocateNext,
+        caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        let caller = Some(Location::caller());
         let info = &AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
         let has_chain = !next.get().is_null();
-        let wanted = &Wanted { caller, next, ..Wanted::new(resource, info) };
+        let wanted = &Wanted { caller: Some(caller), next, ..Wanted::new(resource, info) };
         let answer = self.find_place(&Take, wanted).inspect_err(|error| tell::failed(wanted, error));
         self.note_allocation(resource, info, has_chain, &answer);
         answer

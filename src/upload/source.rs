@@ -1,5 +1,6 @@
 //! Where buffers for uploads come from: which memory, which pool; and how what was written becomes visible.
 
+use std::panic::Location;
 use std::sync::Arc;
 
 use ash::vk;
@@ -38,6 +39,8 @@ pub(super) struct Wanted<'a> {
     pub(super) memory: UploadMemory,
     pub(super) pool: Option<&'a Arc<Pool>>,
     pub(super) name: Option<&'a str>,
+    /// Who made the arena or ring: all its buffers are of that place, whoever made it grow.
+    pub(super) caller: &'static Location<'static>,
 }
 
 /// Where memory is allocated.
@@ -63,6 +66,7 @@ pub(super) struct Source<A: AllocatorRef> {
     coherent: bool,
     pub(super) alignments: Alignments,
     name: Option<Box<str>>,
+    caller: &'static Location<'static>,
 }
 
 impl<A: AllocatorRef> Source<A> {
@@ -111,7 +115,10 @@ impl<A: AllocatorRef> Source<A> {
         let coherent = device.is_coherent(memory_type);
         let alignments = Alignments::of(device);
         let name = wanted.name.map(Box::from);
-        Ok((Self { allocator, place, usage, addresses, memory_type, coherent, alignments, name }, size))
+        let caller = wanted.caller;
+        let source =
+            Self { allocator, place, usage, addresses, memory_type, coherent, alignments, name, caller };
+        Ok((source, size))
     }
 
     /// Gives the source a pool of its own, with blocks of `count` buffers of `size` bytes; not if it has been given one.
@@ -184,7 +191,7 @@ impl<A: AllocatorRef> Source<A> {
             Place::Given(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
         };
         // SAFETY: the caller's own promise.
-        let (buffer, allocation) = unsafe { owner.create_buffer(&buffer_info, &info) }?;
+        let (buffer, allocation) = unsafe { owner.create_buffer_for(&buffer_info, &info, self.caller) }?;
         let address = if self.addresses {
             // SAFETY: the buffer was made just now with the usage, and bound.
             unsafe { owner.device().buffer_address(buffer) }

@@ -3,9 +3,10 @@
 use std::panic::Location;
 
 use ash::vk;
+use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
 use sublet::{
     Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator, AllocatorCreateInfo,
-    ForeignHandle, Leak, MemoryUsage, PoolCreateInfo, Tracking,
+    ForeignHandle, Leak, MemoryAllocateNext, MemoryUsage, PoolCreateInfo, Tracking,
 };
 
 use crate::common::*;
@@ -66,6 +67,13 @@ fn callers_are_those_of_the_program() {
     // SAFETY: the create-info is valid.
     let image = unsafe { rig.allocator.create_image(&image_info, &auto) }.unwrap();
     expected.push((line!() - 1, image.1));
+    let none = MemoryAllocateNext::default();
+    // SAFETY: the create-info is valid.
+    let alone = unsafe { rig.allocator.create_dedicated_buffer(&buffer_info, &auto, none) }.unwrap();
+    expected.push((line!() - 1, alone.1));
+    // SAFETY: the create-info is valid.
+    let alone_image = unsafe { rig.allocator.create_dedicated_image(&image_info, &auto, none) }.unwrap();
+    expected.push((line!() - 1, alone_image.1));
     // SAFETY: the create-info is valid.
     let unbound = unsafe { device.create_buffer(&buffer_info, None) }.unwrap();
     // SAFETY: the buffer was made just now.
@@ -92,8 +100,39 @@ fn callers_are_those_of_the_program() {
     unsafe { device.destroy_buffer(buffer.0, None) };
     // SAFETY: as above.
     unsafe { device.destroy_image(image.0, None) };
+    // SAFETY: as above.
+    unsafe { device.destroy_buffer(alone.0, None) };
+    // SAFETY: as above.
+    unsafe { device.destroy_image(alone_image.0, None) };
     rig.free_all(expected.into_iter().map(|(_, allocation)| allocation));
     rig.destroy_pool(pool);
+    rig.finish();
+}
+
+/// An arena's pages come when it has something to write, from anywhere.
+#[test]
+fn buffers_for_uploads_are_of_who_made_the_arena_or_the_ring() {
+    let rig = rig(Tracking::CALLER);
+    let info = UploadArenaCreateInfo { page_size: 4096, pages_per_block: 1, ..Default::default() };
+    // SAFETY: the usages need nothing enabled, and nothing is ever submitted.
+    let mut arena = unsafe { UploadArena::new(&rig.allocator, &info) }.unwrap();
+    let of_arena = line!() - 1;
+    // SAFETY: as above.
+    let ring = unsafe { UploadRing::new(&rig.allocator, &UploadRingCreateInfo::new(4096)) }.unwrap();
+    let of_ring = line!() - 1;
+    for _ in 0..3 {
+        arena.write(&[7; 4096], 1).unwrap();
+    }
+    // Larger than a page.
+    arena.write(&[7; 9000], 1).unwrap();
+    let map = rig.allocator.memory_map();
+    let mut callers: Vec<u32> = map.allocations().map(|it| line(it.caller)).collect();
+    callers.sort_unstable();
+    assert_eq!(callers, [of_arena, of_arena, of_arena, of_arena, of_ring]);
+    // SAFETY: nothing was submitted.
+    unsafe { arena.destroy() };
+    // SAFETY: as above.
+    unsafe { ring.destroy() };
     rig.finish();
 }
 

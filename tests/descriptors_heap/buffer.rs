@@ -7,6 +7,7 @@ use sublet::descriptor::{
     HeapError, HeapKind, HeapWriteError, HostHeap, HostHeapCreateInfo,
 };
 use sublet::sim::{Gpu, Profile, profiles};
+use sublet::{Allocator, AllocatorCreateInfo, Tracking};
 
 use crate::common::Rig;
 
@@ -225,4 +226,21 @@ fn an_allocator_of_another_device_is_refused() {
     assert_eq!((one.gpu.live(), other.gpu.live()), before);
     one.finish();
     other.finish();
+}
+
+#[test]
+fn the_buffer_is_of_who_made_the_store() {
+    let rig = Rig::new(NVIDIA);
+    let info = AllocatorCreateInfo { tracking: Tracking::CALLER, ..AllocatorCreateInfo::for_gpu(&rig.gpu) };
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::new(&info) }.unwrap();
+    let store = BufferStore::new(&rig.device, &allocator, &small(HeapArrays::Auto)).unwrap();
+    let made = line!() - 1;
+    let map = allocator.memory_map();
+    let callers: Vec<_> = map.allocations().map(|it| it.caller.unwrap()).collect();
+    assert_eq!((callers.len(), callers[0].file(), callers[0].line()), (1, file!(), made));
+    // SAFETY: nothing is running.
+    unsafe { store.destroy(&allocator) }.unwrap();
+    drop(allocator);
+    rig.finish();
 }

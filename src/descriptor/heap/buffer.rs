@@ -1,5 +1,6 @@
 //! The store of programs that bind descriptor buffers: bytes in mapped memory.
 
+use std::panic::Location;
 use std::ptr::NonNull;
 
 use ash::vk;
@@ -123,6 +124,7 @@ impl BufferStore {
     /// [`CreateHeapError`]: features that are missing, limits, no memory, an allocator of another device, or the driver's answer.
     /// Nothing is left.
     #[doc = "\n```\n# use sublet::{descriptor::*, sim, Allocator, AllocatorCreateInfo};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;\n// This driver has no descriptor buffers.\nlet error = BufferStore::new(&device, &allocator, &HeapCreateInfo::default()).unwrap_err();\nassert!(matches!(error, CreateHeapError::Unsupported { .. }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[track_caller]
     pub fn new<T: Threading>(
         device: &DescriptorDevice,
         allocator: &Allocator<T>,
@@ -138,8 +140,9 @@ impl BufferStore {
         let made = if has_combined && is_split {
             Err(CreateHeapError::SplitArrays)
         } else {
+            let caller = Location::caller();
             Plan::new(device, &arrays)
-                .and_then(|plan| Self::with_buffer(device, allocator, info, &arrays, plan))
+                .and_then(|plan| Self::with_buffer(device, allocator, info, &arrays, plan, caller))
         };
         match made {
             Ok(parts) => {
@@ -161,6 +164,7 @@ impl BufferStore {
         info: &HeapCreateInfo<'_>,
         arrays: &Arrays,
         plan: Plan,
+        caller: &'static Location<'static>,
     ) -> Result<Parts, CreateHeapError> {
         let properties = &device.driver().facts.buffer;
         let mut usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
@@ -202,7 +206,7 @@ impl BufferStore {
             ..AllocationCreateInfo::new(MemoryUsage::Auto)
         };
         // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are enabled.
-        let (buffer, allocation) = unsafe { allocator.create_buffer(&buffer_info, &wanted) }?;
+        let (buffer, allocation) = unsafe { allocator.create_buffer_for(&buffer_info, &wanted, caller) }?;
         // SAFETY: the buffer is live, of this device (`new` has looked), made for it, and memory is bound to it.
         let found = unsafe { device.driver().buffer_address(buffer) };
         // A driver that asks for less memory than the buffer has bytes is not believed.

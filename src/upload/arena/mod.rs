@@ -12,6 +12,7 @@ mod pages;
 use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
+use std::panic::Location;
 
 use self::pages::{Page, PageId, Pages};
 use super::allocator_ref::AllocatorRef;
@@ -153,6 +154,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// assert_eq!(arena.statistics().pages, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
         let wanted = Wanted {
             size: info.page_size,
@@ -161,6 +163,7 @@ impl<A: AllocatorRef> UploadArena<A> {
             memory: info.memory,
             pool: info.pool.as_ref(),
             name: info.name,
+            caller: Location::caller(),
         };
         // SAFETY: the caller's own promise.
         let (mut source, page_size) = unsafe { Source::new(allocator, &wanted) }?;

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
+use std::panic::Location;
 
 use self::order::Order;
 use super::allocator_ref::AllocatorRef;
@@ -102,6 +103,7 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// assert_eq!(ring.statistics().free, 1 << 20);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadRingCreateInfo<'_>) -> Result<Self, CreateUploadError> {
         let wanted = Wanted {
             size: info.size,
@@ -110,6 +112,7 @@ impl<A: AllocatorRef> UploadRing<A> {
             memory: info.memory,
             pool: info.pool.as_ref(),
             name: info.name,
+            caller: Location::caller(),
         };
         // SAFETY: the caller's own promise.
         let (source, size) = unsafe { Source::new(allocator, &wanted) }?;
