@@ -21,17 +21,13 @@ use crate::record::chunk::Point;
 use crate::record::encode::{ALIGNMENT_OTHER, ALIGNMENT_ZERO, USUAL_GENERATION, USUAL_PRIORITY, bit, op};
 use crate::record::raw::{Place, PoolPlace};
 
-pub(super) fn damage(wrong: Wrong) -> Damage {
-    match wrong {
-        Wrong::TooFew => Damage::Overrun,
-        Wrong::Number => Damage::Value,
-        Wrong::Text => Damage::Text,
-    }
-}
-
 impl From<Wrong> for Damage {
     fn from(wrong: Wrong) -> Self {
-        damage(wrong)
+        match wrong {
+            Wrong::TooFew => Self::Overrun,
+            Wrong::Number => Self::Value,
+            Wrong::Text => Self::Text,
+        }
     }
 }
 
@@ -43,15 +39,23 @@ struct Known {
     existing: Option<usize>,
 }
 
+/// How far a trace was told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Told {
+    records: usize,
+    withdrawn: usize,
+    strangers: u64,
+}
+
 /// What a record says: something, or something of what the trace does not know.
-enum Told {
+enum Said {
     Event(Event),
     Stranger,
     /// A record before was not so.
     Withdrawal,
 }
 
-impl From<Option<Event>> for Told {
+impl From<Option<Event>> for Said {
     fn from(event: Option<Event>) -> Self {
         event.map_or(Self::Stranger, Self::Event)
     }
@@ -61,8 +65,8 @@ impl From<Option<Event>> for Told {
 #[derive(Debug)]
 pub(super) struct Decoder {
     records: Vec<Record>,
-    /// Records that later ones have taken back.
-    withdrawn: BTreeSet<usize>,
+    /// Records that later ones have taken back, in any order.
+    withdrawn: Vec<usize>,
     strangers: u64,
     allocations: BTreeMap<Place, Known>,
     next_allocation: u32,
@@ -83,7 +87,7 @@ impl Decoder {
     pub(super) fn new() -> Self {
         Self {
             records: Vec::new(),
-            withdrawn: BTreeSet::new(),
+            withdrawn: Vec::new(),
             strangers: 0,
             allocations: BTreeMap::new(),
             next_allocation: 0,
@@ -101,13 +105,27 @@ impl Decoder {
 
     /// The records, and how many calls were for strangers.
     pub(super) fn finish(mut self) -> (Vec<Record>, u64) {
-        let withdrawn = self.withdrawn;
-        let mut at = 0;
+        self.withdrawn.sort_unstable();
+        self.withdrawn.dedup();
+        let mut withdrawn = self.withdrawn.into_iter().peekable();
+        let mut at = 0..;
         self.records.retain(|_| {
-            at += 1;
-            !withdrawn.contains(&(at - 1))
+            let at = at.next();
+            withdrawn.next_if(|&next| Some(next) == at).is_none()
         });
         (self.records, self.strangers)
+    }
+
+    /// What is told up to here, for [`Self::take_back`].
+    pub(super) fn told(&self) -> Told {
+        Told { records: self.records.len(), withdrawn: self.withdrawn.len(), strangers: self.strangers }
+    }
+
+    /// Lets what was told since then be as if it had not been. Nothing can be read after that, but the end.
+    pub(super) fn take_back(&mut self, since: Told) {
+        self.records.truncate(since.records);
+        self.withdrawn.truncate(since.withdrawn);
+        self.strangers = since.strangers;
     }
 
     /// Reads one chunk, and says how many records it has. An error comes with the byte.
@@ -121,8 +139,6 @@ impl Decoder {
         let mut ticks = before.ticks;
         let mut thread = None;
         let mut counted = 0;
-        // What a chunk tells is known in whole or not at all.
-        let first = self.records.len();
         while !take.is_empty() {
             let at = take.at();
             let mut one = || -> Result<Option<Record>, Damage> {
@@ -137,32 +153,27 @@ impl Decoder {
                 counted += 1;
                 let time = Duration::from_nanos(nanoseconds(ticks, before, after));
                 match self.event(operation, &mut take)? {
-                    Told::Event(event) => Ok(Some(Record { time, thread, event })),
-                    Told::Stranger => {
+                    Said::Event(event) => Ok(Some(Record { time, thread, event })),
+                    Said::Stranger => {
                         self.strangers += 1;
                         Ok(None)
                     }
-                    Told::Withdrawal => Ok(None),
+                    Said::Withdrawal => Ok(None),
                 }
             };
-            match one() {
-                Ok(record) => self.records.extend(record),
-                Err(damage) => {
-                    self.records.truncate(first);
-                    return Err((at, damage));
-                }
-            }
+            let record = one().map_err(|damage| (at, damage))?;
+            self.records.extend(record);
         }
         Ok(counted)
     }
 
     #[allow(clippy::too_many_lines, reason = "one arm for each operation")]
-    fn event(&mut self, operation: u8, take: &mut Take<'_>) -> Result<Told, Damage> {
+    fn event(&mut self, operation: u8, take: &mut Take<'_>) -> Result<Said, Damage> {
         Ok(match operation {
             op::EXISTING => self.existing(take)?,
             op::ALLOCATE => self.allocate(take)?,
             op::ALLOCATE_FAILED => {
-                let (resource, wanted) = self.asked(take)?;
+                let (resource, wanted) = self.meant(asked(take)?);
                 let failure = Failure::of_number(take.byte()?);
                 let failed = |wanted| AllocateFailed { resource, wanted, failure };
                 wanted.map(|wanted| Event::AllocateFailed(Box::new(failed(wanted)))).into()
@@ -203,11 +214,11 @@ impl Decoder {
                 let pool = PoolNumber(self.next_pool);
                 // It was made while the recording began, and is told twice.
                 if self.pools.contains_key(&at) {
-                    return Ok(Told::Withdrawal);
+                    return Ok(Said::Withdrawal);
                 }
                 self.pools.insert(at, pool);
                 self.next_pool += 1;
-                Told::Event(Event::CreatePool { pool, settings })
+                Said::Event(Event::CreatePool { pool, settings })
             }
             op::DESTROY_POOL => {
                 let at = pool_place(take)?;
@@ -237,19 +248,19 @@ impl Decoder {
                 let scope = ScopeNumber(self.next_scope);
                 // As for pools.
                 if self.scopes.contains_key(&number) {
-                    return Ok(Told::Withdrawal);
+                    return Ok(Said::Withdrawal);
                 }
                 self.scopes.insert(number, scope);
                 self.next_scope += 1;
-                Told::Event(Event::CreateScope { scope, settings: Box::new(settings) })
+                Said::Event(Event::CreateScope { scope, settings: Box::new(settings) })
             }
             op::FREE_SCOPE => self.free_scope(take.small()?),
-            op::FRAME => Told::Event(Event::Frame { index: take.small()? }),
-            op::TRIM => Told::Event(Event::Trim),
+            op::FRAME => Said::Event(Event::Frame { index: take.small()? }),
+            op::TRIM => Said::Event(Event::Trim),
             op::SET_EMPTY_BLOCKS_KEPT => {
-                Told::Event(Event::SetEmptyBlocksKept { empty_blocks_kept: take.small()? })
+                Said::Event(Event::SetEmptyBlocksKept { empty_blocks_kept: take.small()? })
             }
-            op::SETTLE => Told::Event(Event::SettleInMemoryType { memory_type: take.small()? }),
+            op::SETTLE => Said::Event(Event::SettleInMemoryType { memory_type: take.small()? }),
             op::BEGIN_DEFRAGMENTATION => self.begin_defragmentation(take)?,
             op::BEGIN_PASS => {
                 let (defragmentation, moves) = (self.defragmentation(take)?, take.small()?);
@@ -284,7 +295,7 @@ impl Decoder {
         &self,
         take: &mut Take<'_>,
         event: impl FnOnce(AllocationNumber, u64, u64) -> Event,
-    ) -> Result<Told, Damage> {
+    ) -> Result<Said, Damage> {
         let (allocation, offset, size) = (self.known(take)?, take.number()?, take.number()?);
         Ok(allocation.map(|allocation| event(allocation, offset, size.wrapping_sub(1))).into())
     }
@@ -300,7 +311,7 @@ impl Decoder {
         }
     }
 
-    fn free_scope(&mut self, number: u32) -> Told {
+    fn free_scope(&mut self, number: u32) -> Said {
         let first = (number, PoolPlace { vector: 0, generation: 0 });
         while let Some(&(scope, vector)) = self.vectors.range(first..).next() {
             if scope != number {
@@ -317,7 +328,7 @@ impl Decoder {
         let number = match self.allocations.get(&at) {
             // It was made while the recording began, and is told twice. The later record tells more.
             Some(&Known { number, existing: Some(record) }) if existing.is_none() => {
-                self.withdrawn.insert(record);
+                self.withdrawn.push(record);
                 number
             }
             Some(_) => return Err(Damage::Twice),
@@ -331,7 +342,7 @@ impl Decoder {
         Ok(number)
     }
 
-    fn existing(&mut self, take: &mut Take<'_>) -> Result<Told, Damage> {
+    fn existing(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
         let at = place(take)?;
         let mut existing = Existing {
             allocation: AllocationNumber(0),
@@ -356,27 +367,26 @@ impl Decoder {
         existing.user_data = optional(take)?;
         existing.name = name(take)?;
         existing.allocation = self.number(at, Some(self.records.len()))?;
-        Ok(Told::Event(Event::Existing(Box::new(existing))))
+        Ok(Said::Event(Event::Existing(Box::new(existing))))
     }
 
-    fn allocate(&mut self, take: &mut Take<'_>) -> Result<Told, Damage> {
-        let before = take.clone();
-        let (resource, wanted) = self.asked(take)?;
-        let scope = raw_scope(&mut before.clone())?;
+    fn allocate(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+        let asked = asked(take)?;
+        let scope = asked.scope;
+        let (resource, wanted) = self.meant(asked);
         let memory_type = take.small()?;
         let at = place(take)?;
-        let Some(wanted) = wanted else { return Ok(Told::Stranger) };
+        let Some(wanted) = wanted else { return Ok(Said::Stranger) };
         if let Some(scope) = scope {
             self.vectors.insert((scope, PoolPlace { vector: at.vector, generation: at.generation }));
         }
         let granted = Granted { memory_type, dedicated: at.dedicated };
         let allocation = self.number(at, None)?;
-        Ok(Told::Event(Event::Allocate(Box::new(Allocate { allocation, resource, wanted, granted }))))
+        Ok(Said::Event(Event::Allocate(Box::new(Allocate { allocation, resource, wanted, granted }))))
     }
 
     /// What was asked for; nothing wanted if it was of a pool or scope that is not known.
-    fn asked(&self, take: &mut Take<'_>) -> Result<(Needs, Option<Wanted>), Damage> {
-        let asked = asked(take)?;
+    fn meant(&self, asked: Asked) -> (Needs, Option<Wanted>) {
         let mut wanted = asked.wanted;
         let mut is_known = true;
         if let Some(pool) = asked.pool {
@@ -387,10 +397,10 @@ impl Decoder {
             wanted.scope = self.scopes.get(&scope).copied();
             is_known &= wanted.scope.is_some();
         }
-        Ok((asked.needs, is_known.then_some(wanted)))
+        (asked.needs, is_known.then_some(wanted))
     }
 
-    fn begin_defragmentation(&mut self, take: &mut Take<'_>) -> Result<Told, Damage> {
+    fn begin_defragmentation(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
         let raw = take.small()?;
         let mut begin = BeginDefragmentation {
             algorithm: match take.number()? {
@@ -418,29 +428,24 @@ impl Decoder {
             return Err(Damage::Twice);
         }
         self.next_defragmentation += 1;
-        Ok(Told::Event(Event::BeginDefragmentation(Box::new(begin))))
+        Ok(Said::Event(Event::BeginDefragmentation(Box::new(begin))))
     }
 
-    fn moved(&mut self, take: &mut Take<'_>) -> Result<Told, Damage> {
+    fn moved(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
         let defragmentation = self.defragmentation(take)?;
         let source = place(take)?;
         let outcome = match take.byte()? {
             0 => {
                 let destination = place(take)?;
                 if let Some(known) = self.allocations.remove(&source) {
-                    // Where recording began between plan and move, the place that was set aside passed for an allocation.
-                    if let Some(Known { existing: Some(record), .. }) =
-                        self.allocations.insert(destination, known)
-                    {
-                        self.withdrawn.insert(record);
-                    }
+                    self.allocations.insert(destination, known);
                     if let Some(defragmentation) = defragmentation {
                         self.completed.insert(destination, self.records.len());
                         let (allocation, outcome) = (known.number, MoveOutcome::Completed);
-                        return Ok(Told::Event(Event::Move { defragmentation, allocation, outcome }));
+                        return Ok(Said::Event(Event::Move { defragmentation, allocation, outcome }));
                     }
                 }
-                return Ok(Told::Stranger);
+                return Ok(Said::Stranger);
             }
             1 => MoveOutcome::Ignored,
             2 => MoveOutcome::Freed,
@@ -451,7 +456,7 @@ impl Decoder {
                     self.allocations.insert(source, known);
                 }
                 self.withdrawn.extend(self.completed.remove(&destination));
-                return Ok(Told::Withdrawal);
+                return Ok(Said::Withdrawal);
             }
             _ => return Err(Damage::Value),
         };
@@ -461,13 +466,13 @@ impl Decoder {
         };
         Ok(match (defragmentation, known) {
             (Some(defragmentation), Some(Known { number: allocation, .. })) => {
-                Told::Event(Event::Move { defragmentation, allocation, outcome })
+                Said::Event(Event::Move { defragmentation, allocation, outcome })
             }
             // It was freed all the same.
             (None, Some(Known { number: allocation, .. })) if outcome == MoveOutcome::Freed => {
-                Told::Event(Event::Free { allocation })
+                Said::Event(Event::Free { allocation })
             }
-            _ => Told::Stranger,
+            _ => Said::Stranger,
         })
     }
 }
@@ -478,10 +483,6 @@ struct Asked {
     wanted: Wanted,
     pool: Option<PoolPlace>,
     scope: Option<u32>,
-}
-
-fn raw_scope(take: &mut Take<'_>) -> Result<Option<u32>, Damage> {
-    asked(take).map(|asked| asked.scope)
 }
 
 fn asked(take: &mut Take<'_>) -> Result<Asked, Damage> {

@@ -7,7 +7,7 @@ use super::asked::{Allocate, AllocateFailed};
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
 use crate::record::header::Header;
 
-/// An allocation of a trace: they are numbered from 0 on, in the order in which the trace first tells of them.
+/// An allocation of a trace: they are numbered from 0 on, without gaps.
 ///
 /// ```
 /// use sublet::trace::AllocationNumber;

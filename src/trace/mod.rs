@@ -119,6 +119,7 @@
 //!
 //! A reader gives up at operations and bits that it does not know: the version changes when there are more. It lets be what follows
 //! the last field of the head. An *existing* and an *allocate* of one place are the same allocation: it was made while the recording began.
+//! Of a pool or scope that is told twice, the first record counts.
 //!
 //! ## An example
 //!

@@ -1,7 +1,7 @@
 //! From bytes to chunks.
 #![forbid(unsafe_code)]
 
-use super::decode::{self, Decoder};
+use super::decode::Decoder;
 use super::error::{Damage, ReadTraceError};
 use super::event::Trace;
 use crate::base::cast::{index, widen};
@@ -83,7 +83,7 @@ impl Trace {
         }
         let mut take = Take::new(first.payload);
         let header = Header::decode(&mut take)
-            .map_err(|wrong| chunks.error(first.payload_at + take.at(), decode::damage(wrong)))?;
+            .map_err(|wrong| chunks.error(first.payload_at + take.at(), wrong.into()))?;
         let mut decoder = Decoder::new();
         let end = chunks.read_calls(&mut decoder, first.point).err();
         let (records, strangers) = decoder.finish();
@@ -167,14 +167,16 @@ impl<'a> Chunks<'a> {
                     return Err(self.error(chunk.at, Damage::Kind { mark: chunk.kind.mark() }));
                 }
                 Kind::Calls => {
-                    let counted = decoder
-                        .calls(chunk.payload, before, chunk.point)
-                        .map_err(|(at, damage)| self.error(chunk.payload_at + at, damage))?;
+                    // What a chunk tells is known in whole or not at all.
+                    let told = decoder.told();
                     let stored = u64::from(chunk.records);
-                    if counted != stored {
-                        return Err(self.error(chunk.at, Damage::Count { counted, stored }));
-                    }
-                    records += counted;
+                    let read = match decoder.calls(chunk.payload, before, chunk.point) {
+                        Ok(counted) if counted == stored => Ok(()),
+                        Ok(counted) => Err(self.error(chunk.at, Damage::Count { counted, stored })),
+                        Err((at, damage)) => Err(self.error(chunk.payload_at + at, damage)),
+                    };
+                    read.inspect_err(|_| decoder.take_back(told))?;
+                    records += stored;
                     before = chunk.point;
                 }
                 Kind::Last => {
@@ -182,7 +184,7 @@ impl<'a> Chunks<'a> {
                     let mut total = |counted: u64| match take.number() {
                         Ok(stored) if stored == counted => Ok(()),
                         Ok(stored) => Err(Damage::Count { counted, stored }),
-                        Err(wrong) => Err(decode::damage(wrong)),
+                        Err(wrong) => Err(wrong.into()),
                     };
                     total(records)
                         .and_then(|()| total(u64::from(self.number)))

@@ -8,6 +8,8 @@ use crate::allocation::ResourceKind;
 use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags};
 use crate::defragment::DefragmentationAlgorithm;
 use crate::metadata::Algorithm;
+use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
+use crate::record::encode::op;
 
 /// A header with nothing that is as by default.
 fn header() -> Header {
@@ -254,4 +256,54 @@ fn strangers_are_counted() {
     let trace = Trace { records: of_strangers, ..Trace::default() };
     let read = Trace::read(&trace.to_bytes()).unwrap();
     assert_eq!((read.records.len(), read.strangers), (0, 5));
+}
+
+/// A file with a head and these chunks of calls, each with the number of records that it says it has.
+fn file(chunks: &[(&[u8], u32)]) -> Vec<u8> {
+    let mut head = Vec::new();
+    Header::default().encode(&mut head);
+    let mut file = MAGIC.to_vec();
+    let mut chunk = |kind, number, records, payload: &[u8]| {
+        let header = ChunkHeader { kind, number, records, point: Point::default() };
+        file.extend(header.to_bytes(payload));
+        file.extend(payload);
+    };
+    chunk(Kind::Head, 0, 0, &head);
+    for (number, &(payload, records)) in (1..).zip(chunks) {
+        chunk(Kind::Calls, number, records, payload);
+    }
+    file
+}
+
+/// An allocation that was there already, at the first place of the first vector.
+const EXISTING: &[u8] = &[op::THREAD, 0, op::EXISTING, 0, 4, 1, 0, 0, 16, 8, 1, 0, 0, 0, 0];
+/// One that is made in the same place, and so is the same one.
+const AGAIN: &[u8] = &[op::THREAD, 0, op::ALLOCATE, 0, 0, 0, 0, 0, 16, 8, 1, 0, 4, 1, 0];
+
+/// Its checksum is right, and yet it says what cannot be: nothing of it is believed, also not what it says of chunks before.
+#[test]
+fn a_chunk_that_is_wrong_at_its_end_takes_nothing_back() {
+    let stranger = [op::FREE, 0, 4, 99, 0];
+    let with = |end: &[u8]| [AGAIN, &stranger, end].concat();
+    let whole = Trace::read_prefix(&file(&[(EXISTING, 1), (&with(&[]), 2)])).unwrap();
+    assert!(matches!(whole.end.unwrap().damage, Damage::NoEnd));
+    assert!(matches!(whole.trace.records[..], [Record { event: Event::Allocate(_), .. }]));
+    assert_eq!(whole.trace.strangers, 1);
+    for (end, records) in [(&[0xEE, 0][..], 3), (&[], 3), (&[op::FREE][..], 3)] {
+        let damaged = Trace::read_prefix(&file(&[(EXISTING, 1), (&with(end), records)])).unwrap();
+        assert!(!matches!(damaged.end.unwrap().damage, Damage::NoEnd));
+        assert!(matches!(damaged.trace.records[..], [Record { event: Event::Existing(_), .. }]));
+        assert_eq!(damaged.trace.strangers, 0);
+    }
+}
+
+#[test]
+fn an_allocation_that_is_told_twice_is_one() {
+    let other = |key: u8| [op::EXISTING, 0, 4, key, 0, 0, 16, 8, 1, 0, 0, 0, 0];
+    let first = [EXISTING, &other(2)].concat();
+    let second = [AGAIN, &[op::FREE, 0, 4, 2, 0], &[op::FREE, 0, 4, 1, 0]].concat();
+    let trace = Trace::read_prefix(&file(&[(&first, 2), (&second, 3)])).unwrap().trace;
+    let told: Vec<_> = trace.records.iter().map(|record| record.event.allocation().unwrap().0).collect();
+    assert_eq!(told, [1, 0, 1, 0]);
+    assert!(matches!(trace.records[1].event, Event::Allocate(_)));
 }
