@@ -12,7 +12,7 @@ use crate::pool::Pool;
 use crate::statistics::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
 
 fn entry(id: AllocationId, tag: Tag, record: Option<&Record>) -> AllocationEntry {
-    let Record { name, user_data, caller } = record.cloned().unwrap_or_default();
+    let Record { name, user_data, caller, .. } = record.cloned().unwrap_or_default();
     AllocationEntry {
         id,
         kind: ResourceKind::of(tag),

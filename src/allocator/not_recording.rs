@@ -9,7 +9,7 @@ use crate::allocation::Allocation;
 use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateInfo;
 use crate::error::AllocationError;
-use crate::pool::{Pool, Scope};
+use crate::pool::Scope;
 
 /// Whether an allocation is no usual one, whatever is asked for.
 #[derive(Clone, Copy, Debug)]
@@ -89,10 +89,4 @@ impl<T: Threading> Allocator<T> {
 
     #[inline(always)]
     pub(super) fn forget_scope(&self, _: &Scope) {}
-
-    #[inline(always)]
-    pub(super) fn know_pool_of_scope(&self, _: &Scope, _: &Pool) {}
-
-    #[inline(always)]
-    pub(super) fn forget_pool_of_scope(&self, _: &Pool) {}
 }

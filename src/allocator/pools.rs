@@ -40,15 +40,20 @@ impl<T: Threading> Allocator<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn create_pool(&self, info: &PoolCreateInfo<'_>) -> Result<Pool, CreatePoolError> {
-        let pool = self.make_pool(info)?;
+        let pool = self.make_pool(info, None)?;
         self.note(Note::CreatePool(&pool, info));
         Ok(pool)
     }
 
-    /// A pool of the program's, or one of a scope.
-    pub(super) fn make_pool(&self, info: &PoolCreateInfo<'_>) -> Result<Pool, CreatePoolError> {
+    /// A pool of the program's, or one of the scope that has this number.
+    pub(super) fn make_pool(
+        &self,
+        info: &PoolCreateInfo<'_>,
+        scope: Option<u32>,
+    ) -> Result<Pool, CreatePoolError> {
         let inner = &*self.inner;
         let (config, facts) = inner.pool_config(info)?;
+        let config = VectorConfig { scope, ..config };
         let defaults = narrow(inner.defaults.len());
         let number = {
             let mut pools = inner.pools.lock();
@@ -212,6 +217,7 @@ impl<T: Threading> Inner<T> {
             min_alignment: alignment.max(self.least_alignment(memory_type)),
             priority: info.priority,
             next: ChainPointer::new(info.memory_allocate_next.get()),
+            scope: None,
         };
         let facts = VectorFacts {
             vector: 0,

@@ -136,7 +136,6 @@ impl<T: Threading> Allocator<T> {
         // First: who looks at margins relies on the memory of those that it knows.
         self.inner.debug.forget(pool.facts.vector, pool.generation);
         vector.retire(&self.inner.context);
-        self.forget_pool_of_scope(pool);
         self.inner.pools.lock().free.push(pool.number());
         totals
     }
@@ -198,10 +197,8 @@ impl<T: Threading> Allocator<T> {
         }
         // A pool without first blocks is refused only if there are too many pools.
         let pool = self
-            .make_pool(&self.scope_pool_info(scope, memory_type))
+            .make_pool(&self.scope_pool_info(scope, memory_type), Some(scope.number))
             .map_err(|_| AllocationError::Memory(MemoryError::TooManyAllocations { limit: u32::MAX }))?;
-        // Before anybody can allocate in it.
-        self.know_pool_of_scope(scope, &pool);
         if let Err(second) = place.set(pool) {
             // Another thread was faster.
             self.retire(&second);

@@ -54,6 +54,7 @@ impl Tracking {
             name: info.name.map(Box::from),
             user_data: self.contains(Self::USER_DATA).then_some(info.user_data),
             caller: caller.filter(|_| self.contains(Self::CALLER)),
+            is_set_aside: false,
         }
     }
 }

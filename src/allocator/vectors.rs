@@ -61,6 +61,7 @@ impl<T: Threading> Inner<T> {
                 min_alignment: self.least_alignment(memory_type),
                 priority: 0.5,
                 next: ChainPointer::NULL,
+                scope: None,
             };
             let vector = BlockVector::unused();
             let active = vector.activate(&self.context, config, None);

@@ -52,6 +52,9 @@ pub(crate) struct VectorConfig {
     pub(crate) min_alignment: u64,
     pub(crate) priority: f32,
     pub(crate) next: ChainPointer,
+    /// The number of the scope that it is a vector of.
+    #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
+    pub(crate) scope: Option<u32>,
 }
 
 /// A vector's wish for a block.

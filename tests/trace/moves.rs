@@ -127,6 +127,55 @@ fn a_defragmentation_is_told_move_by_move() {
     assert_eq!(ends(|event| matches!(event, Event::Free { .. })), 63);
 }
 
+/// The places that are set aside for them are no allocations, whatever becomes of the moves.
+#[test]
+fn a_recording_may_begin_between_the_plan_of_moves_and_what_becomes_of_them() {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    let (pool, mut kept) = sparse_pool(&allocator, host_visible(&allocator), Flags::empty());
+    let pools = [&pool];
+    let info = DefragmentationInfo {
+        algorithm: DefragmentationAlgorithm::Full,
+        pools: &pools,
+        ..Default::default()
+    };
+    let mut defragmentation = allocator.begin_defragmentation(&info).unwrap();
+    let planned: Vec<_> = defragmentation.begin_pass().unwrap().collect();
+    let (living, count) = (kept.len(), planned.len());
+    assert!(count >= 4, "{count}");
+    let mut completed = 0;
+    let trace = recorded(&allocator, || {
+        for (turn, moved) in planned.into_iter().enumerate() {
+            let at = kept.iter().position(|(_, allocation)| allocation.id() == moved.source()).unwrap();
+            match turn {
+                0 => moved.ignore(),
+                1 => drop(moved),
+                2 => {
+                    let (_, allocation) = kept.swap_remove(at);
+                    // SAFETY: nothing was ever bound to it.
+                    unsafe { moved.free(allocation) }.unwrap();
+                }
+                _ => {
+                    // SAFETY: as above.
+                    unsafe { moved.complete(&mut kept[at].1) }.unwrap();
+                    completed += 1;
+                }
+            }
+        }
+        kept.into_iter().for_each(|(_, allocation)| free(&allocator, allocation));
+    });
+    drop(defragmentation);
+    let count_of =
+        |wanted: fn(&Event) -> bool| trace.records.iter().filter(|record| wanted(&record.event)).count();
+    assert_eq!(count_of(|event| matches!(event, Event::Existing(_))), living);
+    assert_eq!(count_of(|event| matches!(event, Event::Free { .. })), living);
+    // The beginning of the defragmentation was not recorded: so nothing is told of its moves but the one that freed.
+    assert_eq!(count_of(|event| matches!(event, Event::Move { .. })), 0);
+    assert!(completed > 0);
+    // SAFETY: nothing is in it.
+    unsafe { allocator.destroy_pool(pool) }.unwrap();
+}
+
 /// It was written beforehand that the move would succeed; who reads is not told so.
 #[test]
 fn a_move_that_cannot_be_completed_is_told_as_what_it_became() {

@@ -304,15 +304,16 @@ impl<T: Threading> Allocator<T> {
         if let Some(vector) = self.inner.vector(planned.vector) {
             vector.let_stay(planned.planned.source);
         }
+        // Before: from then on the destination may be granted to others.
+        self.note_move(open, planned, Outcome::Ignored);
         self.give_back_destination(open, planned);
         open.tally.resolved();
-        self.note_move(open, planned, Outcome::Ignored);
     }
 
     /// Lets the allocation stay where it is.
     pub(crate) fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
-        self.give_back_destination(open, planned);
         self.note_move(open, planned, Outcome::RolledBack);
+        self.give_back_destination(open, planned);
     }
 
     fn note_move(&self, open: &OpenDefragmentation, planned: &PlannedMove, outcome: Outcome) {

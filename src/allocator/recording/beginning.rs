@@ -3,12 +3,12 @@
 
 use std::time::SystemTime;
 
-use super::{Created, KnownScope, Scopes, algorithm};
+use super::{Created, KnownScope, algorithm};
 use crate::allocation::ResourceKind;
 use crate::allocator::Inner;
 use crate::base::cast::index;
 use crate::base::sync::{Local, Threading};
-use crate::blocks::{Visited, alignment_of};
+use crate::blocks::{Record, Visited, alignment_of};
 use crate::create_info::PoolCreateFlags;
 use crate::metadata::{Chunk, Key, Tag};
 use crate::record::encode::{self, op};
@@ -68,11 +68,8 @@ impl<T: Threading> Inner<T> {
     /// just now may be seen here and told again by who made it, which the reader knows; one that is to be freed is still there.
     /// A call that did not notice yet that there is a recording may be missed.
     pub(super) fn record_what_lives(&self, opening: &Opening<'_>) {
-        let Scopes { live, vectors } = {
-            let scopes = self.recording.scopes.lock();
-            Scopes { live: scopes.live.clone(), vectors: scopes.vectors.clone() }
-        };
-        for (&number, KnownScope { block_size, priority, name }) in &live {
+        let scopes = self.recording.scopes.lock().clone();
+        for (&number, KnownScope { block_size, priority, name }) in &scopes {
             let name = fitting(name.as_deref());
             let raw = RawScope { number, block_size: *block_size, priority: *priority, name };
             opening.record(op::CREATE_SCOPE, length(name), |put| encode::scope(put, &raw));
@@ -101,6 +98,8 @@ impl<T: Threading> Inner<T> {
                         pool = Some((*config, name.map(Box::<str>::from)));
                     }
                     Visited::Block { .. } => {}
+                    // What becomes of the move is told, if it is anything.
+                    Visited::Chunk { record: Some(Record { is_set_aside: true, .. }), .. } => {}
                     Visited::Chunk { chunk: Chunk { offset, size, used }, shard, record } => {
                         if let Some((key, tag)) = used {
                             add(key, shard, false, size, alignment_of(tag, offset), tag, record.cloned());
@@ -112,7 +111,11 @@ impl<T: Threading> Inner<T> {
                 }
             });
             let place = PoolPlace { vector: number, generation: generation_now };
-            let scope = vectors.get(&place).copied();
+            let scope = pool.as_ref().and_then(|(config, _)| config.scope);
+            if scope.is_some_and(|scope| !scopes.contains_key(&scope)) {
+                // It is being freed, or was made after the recording began, which then hears of all that is in it.
+                continue;
+            }
             if let (Some((config, name)), None, true) = (&pool, scope, index(number) >= self.defaults.len()) {
                 let ignores = config.granularity == 1 && self.context.device.granularity > 1;
                 let name = fitting(name.as_deref());

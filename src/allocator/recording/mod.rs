@@ -81,19 +81,13 @@ struct KnownScope {
     name: Option<Box<str>>,
 }
 
-#[derive(Debug, Default)]
-struct Scopes {
-    live: BTreeMap<u32, KnownScope>,
-    /// Vectors of scopes: no pools of the program.
-    vectors: BTreeMap<PoolPlace, u32>,
-}
-
 /// An allocator's recordings.
 #[derive(Debug)]
 pub(super) struct Recording {
     created: Created,
     recorder: OnceLock<Arc<Recorder>>,
-    scopes: Mutex<Scopes>,
+    /// Those that live.
+    scopes: Mutex<BTreeMap<u32, KnownScope>>,
     next_scope: AtomicU32,
     next_defragmentation: AtomicU32,
 }
@@ -109,7 +103,7 @@ impl Recording {
                 empty_blocks_kept: info.empty_blocks_kept,
             },
             recorder: OnceLock::new(),
-            scopes: Mutex::new(Scopes::default()),
+            scopes: Mutex::new(BTreeMap::new()),
             next_scope: AtomicU32::new(0),
             next_defragmentation: AtomicU32::new(0),
         }
@@ -522,23 +516,13 @@ impl<T: Threading> Allocator<T> {
     pub(super) fn know_scope(&self, scope: &Scope) {
         let &Scope { number, block_size, priority, ref name, .. } = scope;
         let known = KnownScope { block_size, priority, name: name.clone() };
-        self.inner.recording.scopes.lock().live.insert(number, known);
+        self.inner.recording.scopes.lock().insert(number, known);
         self.note(Note::CreateScope(scope));
     }
 
     /// A scope is about to be freed.
     pub(super) fn forget_scope(&self, scope: &Scope) {
         self.note(Note::FreeScope(scope));
-        self.inner.recording.scopes.lock().live.remove(&scope.number);
-    }
-
-    /// A pool is a scope's.
-    pub(super) fn know_pool_of_scope(&self, scope: &Scope, pool: &Pool) {
-        self.inner.recording.scopes.lock().vectors.insert(pool_place(pool), scope.number);
-    }
-
-    /// A pool of a scope is gone.
-    pub(super) fn forget_pool_of_scope(&self, pool: &Pool) {
-        self.inner.recording.scopes.lock().vectors.remove(&pool_place(pool));
+        self.inner.recording.scopes.lock().remove(&scope.number);
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Record {
     pub(crate) user_data: Option<u64>,
     /// Where it was allocated, where that is tracked.
     pub(crate) caller: Option<&'static Location<'static>>,
+    /// The place is set aside for a move, and nobody's allocation yet.
+    pub(crate) is_set_aside: bool,
 }
 
 impl Record {

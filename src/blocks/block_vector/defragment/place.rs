@@ -3,6 +3,7 @@
 
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::super::mapping::MappedPointer;
+use super::super::records::change_record;
 use super::super::{BlockVector, FOREIGN, Grant, Live, Record};
 use super::{Compaction, Emptied, Planned};
 use crate::base::cast::index;
@@ -33,6 +34,7 @@ impl<T: Threading> BlockVector<T> {
             }
             let is_mapped = active.block_of(from).is_some_and(|block| block.memory.mapped().is_mapped());
             let key = active.engine.allocate_at(before, to, offset, size, tag)?;
+            active.records.insert(key, Record { is_set_aside: true, ..Record::default() });
             let memory = active.block_mut(to).memory.memory;
             let mapped = MappedPointer::UNMAPPED;
             (Planned { source, key, memory, offset, size, tag, mapped, record: Record::default() }, is_mapped)
@@ -99,8 +101,8 @@ impl<T: Threading> BlockVector<T> {
             let after = if freed.is_ok() { users_after } else { u64::from(planned.mapped.is_mapped()) };
             let block = active.block_mut(region);
             block.map_count = block.map_count.saturating_sub(counted) + after;
-            if freed.is_ok() && !record.is_empty() {
-                active.records.insert(key, record);
+            if freed.is_ok() {
+                change_record(&mut active.records, key, |kept| *kept = record);
             }
         }
         freed?;

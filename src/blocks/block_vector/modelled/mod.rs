@@ -33,6 +33,7 @@ fn config() -> VectorConfig {
         min_alignment: 1,
         priority: 0.5,
         next: ChainPointer::NULL,
+        scope: None,
     }
 }
 

@@ -39,6 +39,7 @@ fn config() -> VectorConfig {
         min_alignment: 1,
         priority: 0.5,
         next: ChainPointer::NULL,
+        scope: None,
     }
 }
 
