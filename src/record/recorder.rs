@@ -26,7 +26,7 @@ const PAGES: usize = 16;
 const NOBODY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum State {
+enum State {
     Closed,
     /// What is there already is being written; whoever has something else to write waits.
     Opening,
@@ -43,7 +43,7 @@ pub(super) struct Full {
 }
 
 #[derive(Debug)]
-pub(super) struct Hot {
+struct Hot {
     /// A record without a text fits if it begins before here; 0 unless open.
     limit: usize,
     at: usize,
@@ -53,10 +53,10 @@ pub(super) struct Hot {
     /// Empty only while closed.
     page: Option<Page>,
     state: State,
-    pub(super) total: u64,
-    pub(super) start: Start,
-    pub(super) full: VecDeque<Full>,
-    pub(super) spare: Vec<Page>,
+    total: u64,
+    start: Start,
+    full: VecDeque<Full>,
+    spare: Vec<Page>,
     writer: Option<Thread>,
 }
 
@@ -117,7 +117,7 @@ impl Hot {
         true
     }
 
-    pub(super) fn is_closed(&self) -> bool {
+    fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
@@ -263,6 +263,11 @@ impl Recorder {
     /// What the thread that writes says first.
     pub(super) fn enter_sink(&self) {
         WRITES_FOR.set(std::ptr::from_ref(self).addr());
+    }
+
+    /// Whether a recording was begun, and nobody has asked yet how it went: then no other can begin.
+    pub(crate) fn is_taken(&self) -> bool {
+        self.is_in_sink() || self.writing.lock().is_some()
     }
 
     /// Whether nothing is recorded, or nothing more.

@@ -40,15 +40,15 @@ pub fn start_from_environment<T: Threading>(
     let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) else {
         return Ok(None);
     };
-    // Before a file is made, and one that is there is emptied, for nothing.
-    if allocator.is_recording() {
-        return Err(StartRecordingError::Recording);
-    }
-    let number = ALLOCATORS.fetch_add(1, Ordering::Relaxed);
-    let path = path_for(Path::new(&named), std::process::id(), number);
-    let started = File::create(&path)
-        .map_err(StartRecordingError::Create)
-        .and_then(|file| allocator.start_recording(file));
+    let (path, started) = if allocator.has_recording() {
+        // Before a file is made, and one that is there is emptied, for nothing.
+        (PathBuf::from(named), Err(StartRecordingError::Recording))
+    } else {
+        let number = ALLOCATORS.fetch_add(1, Ordering::Relaxed);
+        let path = path_for(Path::new(&named), std::process::id(), number);
+        let file = File::create(&path).map_err(StartRecordingError::Create);
+        (path, file.and_then(|file| allocator.start_recording(file)))
+    };
     match started {
         Ok(()) => {
             tracing::info!(name: "recording_begun", target: "sublet::trace", path = %path.display(), "recording");

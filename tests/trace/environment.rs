@@ -1,11 +1,24 @@
 //! Recordings that are asked for from outside of the program.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::Command;
 
 use sublet::trace::{self, Event, Trace};
 
 use crate::rig::*;
+
+struct Full;
+
+impl Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 /// The program that is run below.
 #[test]
@@ -19,6 +32,14 @@ fn a_program_that_asks_for_a_recording() {
         assert!(trace::start_from_environment(&allocator).is_err(), "it records already");
         allocator.set_current_frame_index(index);
     }
+    // One that failed and was not stopped stands in the way of another as well.
+    let allocator = allocator(&gpu);
+    allocator.start_recording(Full).unwrap();
+    while allocator.is_recording() {
+        allocator.trim();
+    }
+    assert!(trace::start_from_environment(&allocator).is_err());
+    allocator.stop_recording().unwrap_err();
 }
 
 #[test]

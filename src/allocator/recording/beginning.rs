@@ -19,7 +19,13 @@ use crate::record::recorder::{Opening, fitting, length};
 impl<T: Threading> Inner<T> {
     pub(super) fn header(&self) -> Header {
         let device = &self.context.device;
-        let Created { api_version, flags, preferred_large_heap_block_size, .. } = self.recording.created;
+        let &Created {
+            api_version,
+            flags,
+            preferred_large_heap_block_size,
+            ref heap_size_limits,
+            empty_blocks_kept,
+        } = &self.recording.created;
         let properties = &device.properties;
         let program = std::env::current_exe().ok();
         let name = program.as_deref().and_then(std::path::Path::file_name).unwrap_or_default();
@@ -54,8 +60,8 @@ impl<T: Threading> Inner<T> {
             api_version,
             flags,
             preferred_large_heap_block_size,
-            heap_size_limits: self.recording.created.heap_size_limits.to_vec(),
-            empty_blocks_kept: self.recording.created.empty_blocks_kept,
+            heap_size_limits: heap_size_limits.to_vec(),
+            empty_blocks_kept,
             tracking: self.tracking.bits(),
             margin: settings.margin,
             always_dedicated: settings.always_dedicated,

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use super::note::{Note, Outcome};
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
-use crate::base::cast::narrow;
+use crate::base::cast::{nanoseconds, narrow};
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, PoolCreateInfo};
 use crate::defragment::{DefragmentationAlgorithm, DefragmentationInfo};
@@ -64,7 +64,7 @@ impl Care {
 }
 
 /// What a trace says of the allocator, and no call does.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Created {
     api_version: u32,
     flags: AllocatorCreateFlags,
@@ -300,6 +300,11 @@ impl<T: Threading> Allocator<T> {
         self.inner.care.records() && recorder.is_some_and(|recorder| !recorder.is_over())
     }
 
+    /// Whether a recording cannot begin, because there is one, or one that failed and was not stopped.
+    pub(crate) fn has_recording(&self) -> bool {
+        self.inner.recording.recorder.get().is_some_and(|recorder| recorder.is_taken())
+    }
+
     /// An allocation that cannot go the usual way, or that is recorded.
     #[cold]
     #[inline(never)]
@@ -495,9 +500,7 @@ impl<T: Threading> Allocator<T> {
             memory_type_bits: info.memory_type_bits,
             max_bytes: info.max_bytes_per_pass,
             max_allocations: info.max_allocations_per_pass,
-            max_time_nanoseconds: info
-                .max_time_per_pass
-                .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            max_time_nanoseconds: info.max_time_per_pass.map(nanoseconds),
             pools,
         };
         let text = pools.len() * POOL_BYTES;
