@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::base::cast::index;
+use crate::base::cast::{index, nanoseconds};
 
 /// Steps of each octave, as a power of two: what is told is never more than 1/32 above what was measured.
 const STEP_BITS: u32 = 5;
@@ -68,8 +68,7 @@ impl Latencies {
     /// assert_eq!(latencies.total(), Duration::from_micros(3));
     /// ```
     pub fn add(&mut self, took: Duration) {
-        // 584 years are enough.
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = nanoseconds(took);
         let at = index(bucket(nanoseconds));
         if at >= self.buckets.len() {
             self.buckets.resize(at + 1, 0);

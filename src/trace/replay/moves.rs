@@ -5,6 +5,7 @@ use super::super::{BeginDefragmentation, MoveOutcome};
 use super::play::timed;
 use super::{CallKind, Context, Held, Owner, Replay};
 use crate::allocator::defragment::PlannedMove;
+use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::defragment::DefragmentationInfo;
 use crate::pool::Pool;
@@ -48,7 +49,7 @@ impl<T: Threading> Replay<'_, T> {
         let open = &mut context.open;
         let planned = self.run(CallKind::Defragment, || allocator.plan_moves(open, &mut || false));
         context.moves = planned;
-        let wanted = usize::try_from(count).unwrap_or(usize::MAX);
+        let wanted = index(count);
         let more = context.moves.split_off(wanted.min(context.moves.len()));
         for planned in more.into_iter().rev() {
             allocator.roll_back_move(&context.open, &planned);

@@ -276,54 +276,40 @@ impl<T: Threading> Replay<'_, T> {
     }
 
     fn map(&mut self, number: u32) {
-        let Some(mut held) = self.live.remove(&number) else { return self.unknown() };
-        let allocator = self.allocator;
-        if self.call(CallKind::Map, || allocator.count_mapping(&held.allocation)).is_some() {
-            held.mappings += 1;
-        }
-        self.live.insert(number, held);
+        let Some(held) = self.live.get_mut(&number) else { return self.unknown() };
+        let (mapped, took) = timed(|| self.allocator.count_mapping(&held.allocation));
+        held.mappings += u32::from(mapped.is_ok());
+        self.note(CallKind::Map, took, mapped.is_err());
     }
 
     fn unmap(&mut self, number: u32) {
-        match self.live.remove(&number) {
-            Some(mut held) if held.mappings > 0 => {
-                let allocator = self.allocator;
-                self.call(CallKind::Unmap, || hands::unmap(allocator, &held.allocation, held.mappings));
-                held.mappings -= 1;
-                self.live.insert(number, held);
-            }
-            Some(held) => {
-                self.live.insert(number, held);
-                self.unknown();
-            }
-            None => self.unknown(),
-        }
+        let Some(held) = self.live.get_mut(&number).filter(|held| held.mappings > 0) else {
+            return self.unknown();
+        };
+        let (unmapped, took) = timed(|| hands::unmap(self.allocator, &held.allocation, held.mappings));
+        held.mappings -= 1;
+        self.note(CallKind::Unmap, took, unmapped.is_err());
     }
 
     fn flush(&mut self, number: u32, offset: u64, size: u64) {
-        let Some(held) = self.live.remove(&number) else { return self.unknown() };
-        let allocator = self.allocator;
-        self.call(CallKind::Flush, || allocator.flush(&held.allocation, offset, size));
-        self.live.insert(number, held);
+        let Some(held) = self.live.get(&number) else { return self.unknown() };
+        let (flushed, took) = timed(|| self.allocator.flush(&held.allocation, offset, size));
+        self.note(CallKind::Flush, took, flushed.is_err());
     }
 
     fn invalidate(&mut self, number: u32, offset: u64, size: u64) {
-        let Some(held) = self.live.remove(&number) else { return self.unknown() };
-        let allocator = self.allocator;
-        self.call(CallKind::Invalidate, || allocator.invalidate(&held.allocation, offset, size));
-        self.live.insert(number, held);
+        let Some(held) = self.live.get(&number) else { return self.unknown() };
+        let (invalidated, took) = timed(|| self.allocator.invalidate(&held.allocation, offset, size));
+        self.note(CallKind::Invalidate, took, invalidated.is_err());
     }
 
     /// Name, number or priority of an allocation.
     fn describe(&mut self, event: &Event) {
-        let Some((number, mut held)) =
-            event.allocation().and_then(|number| self.live.remove_entry(&number.0))
-        else {
+        let Some(held) = event.allocation().and_then(|number| self.live.get_mut(&number.0)) else {
             return self.unknown();
         };
-        let allocator = self.allocator;
-        let allocation = &mut held.allocation;
-        self.call(CallKind::Describe, || match event {
+        let (allocator, allocation) = (self.allocator, &mut held.allocation);
+        let (described, took) = timed(|| match event {
             Event::SetName { name, .. } => {
                 allocator.set_allocation_name(allocation, name.as_deref()).map_err(drop)
             }
@@ -335,7 +321,7 @@ impl<T: Threading> Replay<'_, T> {
             }
             _ => Ok(()),
         });
-        self.live.insert(number, held);
+        self.note(CallKind::Describe, took, described.is_err());
     }
 
     /// Frees everything that was made, without a word in the report.

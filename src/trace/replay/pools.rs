@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::super::{Event, PoolSettings, ScopeSettings};
+use super::play::timed;
 use super::{CallKind, Owner, Replay, hands};
 use crate::base::sync::Threading;
 use crate::create_info::PoolCreateInfo;
@@ -66,25 +67,29 @@ impl<T: Threading> Replay<'_, T> {
     }
 
     pub(super) fn change_pool(&mut self, number: u32, event: &Event) {
-        let Some(pool) = self.pools.remove(&number) else { return self.unknown() };
+        let Some(pool) = self.pools.get(&number) else { return self.unknown() };
         let allocator = self.allocator;
-        match event {
+        let (kind, (changed, took)) = match event {
             Event::SetPoolName { name, .. } => {
-                self.call(CallKind::Describe, || allocator.set_pool_name(&pool, name.as_deref()));
+                (CallKind::Describe, timed(|| allocator.set_pool_name(pool, name.as_deref()).map_err(drop)))
             }
             Event::SetPoolPriority { priority, .. } => {
-                self.call(CallKind::Describe, || allocator.set_pool_priority(&pool, *priority));
+                (CallKind::Describe, timed(|| allocator.set_pool_priority(pool, *priority).map_err(drop)))
             }
-            Event::SetPoolEmptyBlocksKept { empty_blocks_kept, .. } => {
-                self.call(CallKind::Trim, || allocator.set_pool_empty_blocks_kept(&pool, *empty_blocks_kept));
+            Event::SetPoolEmptyBlocksKept { empty_blocks_kept: kept, .. } => (
+                CallKind::Trim,
+                timed(|| allocator.set_pool_empty_blocks_kept(pool, *kept).map(drop).map_err(drop)),
+            ),
+            _ => {
+                // Where several threads were, they settled on shards of their own.
+                if self.is_single {
+                    let settled = allocator.settle_in_pool(pool);
+                    debug_assert!(settled.is_ok());
+                }
+                return self.look();
             }
-            Event::SettleInPool { .. } if self.is_single => {
-                let settled = allocator.settle_in_pool(&pool);
-                debug_assert!(settled.is_ok());
-            }
-            _ => {}
-        }
-        self.pools.insert(number, pool);
+        };
+        self.note(kind, took, changed.is_err());
         self.look();
     }
 

@@ -3,6 +3,7 @@
 
 use ash::vk;
 
+use crate::base::cast::index;
 use crate::record::header::{Header, MemoryType};
 
 /// What stands here for each memory type there.
@@ -66,7 +67,7 @@ impl Translation {
     /// One type: the first that is most like it.
     pub(super) fn one(&self, there: u32) -> u32 {
         let Some(types) = &self.types else { return there };
-        let here = usize::try_from(there).ok().and_then(|there| types.get(there));
+        let here = types.get(index(there));
         here.map_or(there, |bits| bits.trailing_zeros())
     }
 }
