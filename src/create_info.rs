@@ -179,10 +179,10 @@ impl MemoryUsage {
         matches!(self, Self::Auto | Self::AutoPreferDevice | Self::AutoPreferHost)
     }
 
-    /// The number that VMA, and a trace, have for it.
-    #[cfg(feature = "trace")]
+    /// The number that VMA, and a trace, have for it: where it is in [`Self::ALL`].
     #[inline]
     pub(crate) const fn number(self) -> u32 {
+        // In the order of the variants, so that this is no jump but the discriminant itself.
         match self {
             Self::Unknown => 0,
             Self::GpuOnly => 1,

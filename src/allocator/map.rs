@@ -205,7 +205,7 @@ impl<T: Threading> Mapping<'_, T> {
         ManuallyDrop::new(self).pointer()
     }
 
-    /// The address of `length` bytes at `offset`, if they are inside the allocation.
+    /// Flushes or invalidates, and tells a recording of it unless it is part of another call.
     fn make_visible(&self, visibility: Visibility, offset: u64, size: u64) -> Result<(), MapError> {
         let ranges = &[(self.allocation, offset, size)];
         if self.quiet {
@@ -215,6 +215,7 @@ impl<T: Threading> Mapping<'_, T> {
         }
     }
 
+    /// The address of `length` bytes at `offset`, if they are inside the allocation.
     fn at(&self, offset: u64, length: usize) -> Result<*mut u8, MapError> {
         let size = crate::base::cast::widen(length);
         check_range(self.allocation, offset, size)?;

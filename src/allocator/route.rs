@@ -307,14 +307,25 @@ impl<T: Threading> Allocator<T> {
         if let Some(scope) = info.scope {
             return self.place_in_scope(way, wanted, scope);
         }
+        self.in_best_type::<W>(wanted, |memory_type| {
+            let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
+            self.place_in(way, wanted, facts, vector)
+        })
+    }
+
+    /// Looks for a place in one memory type after the other, from the best on, until there is one.
+    pub(super) fn in_best_type<W: Way<T>>(
+        &self,
+        wanted: &Wanted<'_>,
+        place_in: impl Fn(u32) -> Result<W::Answer, AllocationError>,
+    ) -> Result<W::Answer, AllocationError> {
         let mut first_error = None;
         let mut refused = None;
-        for memory_type in self.inner.types.choose(&self.wish(resource, info))? {
+        for memory_type in self.inner.types.choose(&self.wish(wanted.resource, wanted.info))? {
             if W::TAKES {
                 tell::fallback(wanted, refused, memory_type);
             }
-            let DefaultVector { facts, vector } = &self.inner.defaults[index(memory_type)];
-            match self.place_in(way, wanted, facts, vector) {
+            match place_in(memory_type) {
                 Err(error) if error.is_shortage() => {
                     refused = Some((memory_type, error));
                     first_error = first_error.or(Some(error));
@@ -402,7 +413,9 @@ impl<T: Threading> Allocator<T> {
             }
             return way.own(spot);
         }
-        if may_be_dedicated && self.prefers_dedicated(requirements, facts) {
+        // Memory of its own is better than a part of a block.
+        let is_better_alone = requirements.prefers_dedicated || requirements.size > facts.block_size / 2;
+        if may_be_dedicated && is_better_alone {
             if self.inner.context.budgets.is_near_max_live_memory() {
                 if W::TAKES {
                     tell::dedicated_declined(spot, "allocation_count", None);
@@ -436,15 +449,6 @@ impl<T: Threading> Allocator<T> {
             },
             answer => answer,
         }
-    }
-
-    /// Whether memory of its own is better than a part of a block, where allocations are not short.
-    #[inline]
-    fn prefers_dedicated(&self, requirements: &Requirements, facts: &VectorFacts) -> bool {
-        if !requirements.prefers_dedicated && requirements.size <= facts.block_size / 2 {
-            return false;
-        }
-        true
     }
 
     #[cold]

@@ -4,7 +4,6 @@ use std::sync::OnceLock;
 
 use super::Allocator;
 use super::route::Way;
-use super::tell;
 use super::wanted::Wanted;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
@@ -150,22 +149,9 @@ impl<T: Threading> Allocator<T> {
         if scope.allocator != self.inner.id {
             return Err(AllocationError::ForeignPool);
         }
-        let mut first_error = None;
-        let mut refused = None;
-        for memory_type in self.inner.types.choose(&self.wish(wanted.resource, wanted.info))? {
-            if W::TAKES {
-                tell::fallback(wanted, refused, memory_type);
-            }
-            match self.place_in_scope_s_type(way, wanted, scope, memory_type) {
-                Err(error) if error.is_shortage() => {
-                    refused = Some((memory_type, error));
-                    first_error = first_error.or(Some(error));
-                }
-                answer => return answer,
-            }
-        }
-        // `choose` answers with at least one type, or with an error.
-        Err(first_error.unwrap_or(AllocationError::ZeroSize))
+        self.in_best_type::<W>(wanted, |memory_type| {
+            self.place_in_scope_s_type(way, wanted, scope, memory_type)
+        })
     }
 
     fn place_in_scope_s_type<W: Way<T>>(

@@ -27,6 +27,12 @@ pub(crate) const fn narrow(value: usize) -> u32 {
     value as u32
 }
 
+/// A time in nanoseconds. 584 years are enough.
+#[inline]
+pub(crate) fn nanoseconds(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A size in host memory. Sizes that come from a mapping fit `usize`, because they are mapped.
 #[inline]
 pub(crate) fn host_size(value: u64) -> Option<usize> {

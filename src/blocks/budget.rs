@@ -204,8 +204,7 @@ impl Budgets {
             // Of two threads that look at once, one tells.
             let entered = told.compare_exchange(before, now.number(), Ordering::AcqRel, Ordering::Relaxed);
             if entered.is_ok() {
-                let before = Step::ALL.into_iter().find(|step| step.number() == before);
-                return before.map(|before| (before, now, level));
+                return Step::ALL.get(usize::from(before)).map(|&before| (before, now, level));
             }
         }
     }

@@ -4,8 +4,9 @@ use ash::vk;
 
 use super::budget::Budgets;
 use super::mapping::MappedPointer;
-use super::news::{News, Watch, tell_destroyed};
+use super::news::{News, is_heard, tell_destroyed};
 use crate::base::cast::index;
+use crate::base::watch::Watch;
 use crate::device::{Device, DriverAllocation, DriverError};
 use crate::error::MemoryError;
 
@@ -74,7 +75,7 @@ impl DeviceBlock {
             .budgets
             .reserve(&context.device, heap, what.size, within_budget)
             .inspect_err(|&error| news.asked(context, described, Err(error)))?;
-        let watch = Watch::start();
+        let watch = Watch::start(is_heard());
         match context.device.allocate_memory(what) {
             Ok(memory) => {
                 context.budgets.note_given(heap, what.size);
@@ -96,7 +97,7 @@ impl DeviceBlock {
         let heap = context.heap_of(self.memory_type);
         let span = tracing::debug_span!(target: "sublet::block", "destroy_block", size = self.size);
         let _entered = span.enter();
-        let watch = Watch::start();
+        let watch = Watch::start(is_heard());
         context.budgets.note_taken_back(heap, self.size);
         // SAFETY: `self` is the only owner of the memory and is consumed here. That the device no longer uses it is
         // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).

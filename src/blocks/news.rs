@@ -2,13 +2,12 @@
 //! and even allocate. So what happens under a lock is noted, and told afterwards.
 #![forbid(unsafe_code)]
 
-use std::time::{Duration, Instant};
-
 use ash::vk::{self, Handle};
 
 use super::budget::{HeapLevel, Step};
 use super::device_block::DeviceContext;
 use crate::base::cast::narrow;
+use crate::base::watch::Watch;
 use crate::error::MemoryError;
 
 /// One `VkDeviceMemory` that was asked for, and what is known of it.
@@ -25,7 +24,8 @@ struct Attempt {
 #[derive(Debug)]
 struct Given {
     memory: vk::DeviceMemory,
-    time: Duration,
+    /// What the call took; 0 if nobody listened as it began.
+    nanoseconds: u64,
     /// `VkDeviceMemory` objects that live now.
     blocks: u32,
     /// Bytes of those in the heap.
@@ -38,22 +38,8 @@ struct Given {
 pub(crate) struct News(Vec<Attempt>);
 
 /// Whether somebody listens to what is told of blocks.
-fn is_heard() -> bool {
+pub(super) fn is_heard() -> bool {
     tracing::enabled!(target: "sublet::block", tracing::Level::DEBUG)
-}
-
-/// Measures a call of the driver, if somebody wants to know.
-#[derive(Debug)]
-pub(super) struct Watch(Option<Instant>);
-
-impl Watch {
-    pub(super) fn start() -> Self {
-        Self(is_heard().then(Instant::now))
-    }
-
-    fn nanoseconds(time: Duration) -> u64 {
-        u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-    }
 }
 
 impl News {
@@ -70,7 +56,7 @@ impl News {
         }
         let outcome = outcome.map(|(memory, watch)| Given {
             memory,
-            time: watch.0.map_or(Duration::ZERO, |started| started.elapsed()),
+            nanoseconds: watch.nanoseconds().unwrap_or(0),
             blocks: context.budgets.live_memory().0,
             heap_bytes: context.budgets.memory_bytes(context.heap_of(memory_type)),
         });
@@ -100,15 +86,15 @@ impl Attempt {
     fn tell(&self, context: &DeviceContext, pool: Option<&str>, next_size: Option<u64>) {
         let Self { memory_type, size, dedicated, ref outcome } = *self;
         let heap = context.heap_of(memory_type);
-        match outcome {
-            Ok(Given { memory, time, blocks, heap_bytes }) => tracing::debug!(
+        match *outcome {
+            Ok(Given { memory, nanoseconds, blocks, heap_bytes }) => tracing::debug!(
                 name: "block_created",
                 target: "sublet::block",
                 memory = memory.as_raw(), size, memory_type, heap, dedicated, pool, blocks, heap_bytes,
-                nanoseconds = Watch::nanoseconds(*time),
+                nanoseconds,
                 "device memory allocated"
             ),
-            Err(error) => {
+            Err(ref error) => {
                 let (reason, result) = match error {
                     MemoryError::HeapTooSmall { .. } => ("heap_too_small", None),
                     MemoryError::HeapLimit { .. } => ("heap_limit", None),
@@ -140,8 +126,7 @@ pub(super) fn tell_destroyed(
     pool: impl FnOnce() -> Option<Box<str>>,
 ) {
     let heap = context.heap_of(memory_type);
-    if let Some(started) = watch.0 {
-        let nanoseconds = Watch::nanoseconds(started.elapsed());
+    if let Some(nanoseconds) = watch.nanoseconds() {
         tracing::debug!(
             name: "block_destroyed",
             target: "sublet::block",

@@ -3,7 +3,6 @@
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
-use std::time::Instant;
 
 use super::pool::CreateDescriptorPoolError;
 use crate::device::DriverError;
@@ -37,19 +36,6 @@ thread_local! {
 /// Whether somebody listens.
 pub(super) fn is_heard() -> bool {
     tracing::enabled!(target: "sublet::descriptor", tracing::Level::DEBUG)
-}
-
-/// Measures a call of the driver, if somebody wants to know.
-pub(super) struct Watch(Option<Instant>);
-
-impl Watch {
-    pub(super) fn start() -> Self {
-        Self(is_heard().then(Instant::now))
-    }
-
-    pub(super) fn nanoseconds(&self) -> u64 {
-        self.0.map_or(0, |started| u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
 }
 
 /// Tells what is kept when it goes, also if the work under the lock panics.

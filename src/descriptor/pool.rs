@@ -9,8 +9,9 @@ use ash::vk;
 use super::counts::{DescriptorCounts, DescriptorKind};
 use super::device::DescriptorDevice;
 use super::features::DescriptorFeatures;
-use super::news::{PoolNews, Watch, What};
+use super::news::{PoolNews, What, is_heard};
 use super::quirks::DescriptorQuirks;
+use crate::base::watch::Watch;
 use crate::device::DriverError;
 use crate::device::descriptors::NewDescriptorPool;
 
@@ -91,12 +92,12 @@ impl DescriptorPool {
         device
             .reserve_update_after_bind(reserved)
             .map_err(|left| CreateDescriptorPoolError::UpdateAfterBindLimit { needed: reserved, left })?;
-        let watch = Watch::start();
+        let watch = Watch::start(is_heard());
         let handle = device.driver().create_pool(&new).map_err(|source| {
             device.release_update_after_bind(reserved);
             CreateDescriptorPoolError::Driver { source }
         })?;
-        let nanoseconds = watch.nanoseconds();
+        let nanoseconds = watch.nanoseconds().unwrap_or(0);
         let pool = Self { handle, max_sets: new.max_sets, counts, reserved };
         pool.set_name(device, info);
         pool.happened(What::Created { nanoseconds });

@@ -398,28 +398,10 @@ fn host_access(flags: AllocationCreateFlags) -> usize {
     index(flags.bits() >> HOST_ACCESS_SHIFT & 0b111)
 }
 
-/// Where a usage is in [`MemoryUsage::ALL`].
-#[inline]
-const fn number(usage: MemoryUsage) -> usize {
-    // In the order of the variants, so that this is no jump but the discriminant itself.
-    match usage {
-        MemoryUsage::Unknown => 0,
-        MemoryUsage::GpuOnly => 1,
-        MemoryUsage::CpuOnly => 2,
-        MemoryUsage::CpuToGpu => 3,
-        MemoryUsage::GpuToCpu => 4,
-        MemoryUsage::CpuCopy => 5,
-        MemoryUsage::GpuLazilyAllocated => 6,
-        MemoryUsage::Auto => 7,
-        MemoryUsage::AutoPreferDevice => 8,
-        MemoryUsage::AutoPreferHost => 9,
-    }
-}
-
 /// The case of a wish, below [`CASES`], apart from its explicit properties; `None` for `Auto` without a resource.
 #[inline]
 fn case(wish: &Wish) -> Option<usize> {
-    let number = number(wish.usage);
+    let number = index(wish.usage.number());
     let Some(auto) = number.checked_sub(PLAIN_USAGES) else {
         return Some(number);
     };

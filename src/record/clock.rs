@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::chunk::Point;
+use crate::base::cast::nanoseconds;
 
 /// What the processor's counter of cycles, or of the cycles that it would have at its nominal speed, stands at. All processors
 /// of the last fifteen years count at one rate, whatever their speed; for others, points in each chunk keep the error small.
@@ -19,7 +20,7 @@ pub(super) fn ticks() -> u64 {
 #[inline]
 pub(super) fn ticks() -> u64 {
     static FIRST: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    u64::try_from(FIRST.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)
+    nanoseconds(FIRST.get_or_init(Instant::now).elapsed())
 }
 
 /// When a recording began.
@@ -36,7 +37,7 @@ impl Start {
 
     /// This moment on both clocks; on that of the ticks not before `last`.
     pub(super) fn point(&self, last: u64) -> Point {
-        let nanoseconds = u64::try_from(self.instant.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = nanoseconds(self.instant.elapsed());
         Point { ticks: ticks().max(last).saturating_sub(self.ticks), nanoseconds }
     }
 }

@@ -29,8 +29,8 @@ impl Failure {
     ];
 
     pub(super) fn number(self) -> u8 {
-        let numbered = (0_u8..).zip(Self::ALL);
-        numbered.into_iter().find(|&(_, failure)| failure == self).map_or(0, |(number, _)| number)
+        let mut numbered = (0_u8..).zip(Self::ALL);
+        numbered.find(|&(_, failure)| failure == self).map_or(0, |(number, _)| number)
     }
 
     pub(super) fn of_number(number: u8) -> Self {

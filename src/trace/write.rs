@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use super::asked::{Granted, Needs, Wanted};
 use super::event::{AllocationNumber, Event, PoolNumber, Record, ScopeNumber, Trace};
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
+use crate::base::cast::nanoseconds;
 use crate::defragment::DefragmentationAlgorithm;
 use crate::metadata::Algorithm;
 use crate::record::bytes::Put;
@@ -88,7 +89,7 @@ impl Writer {
             self.payload.byte(op::THREAD);
             self.payload.number(record.thread.into());
         }
-        let now = u64::try_from(record.time.as_nanos()).unwrap_or(u64::MAX).max(self.nanoseconds);
+        let now = nanoseconds(record.time).max(self.nanoseconds);
         let passed = now - self.nanoseconds;
         self.nanoseconds = now;
         self.records += 1;
@@ -270,9 +271,7 @@ impl Writer {
             memory_type_bits: begin.memory_type_bits,
             max_bytes: begin.max_bytes_per_pass,
             max_allocations: begin.max_allocations_per_pass,
-            max_time_nanoseconds: begin
-                .max_time_per_pass
-                .map(|time| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            max_time_nanoseconds: begin.max_time_per_pass.map(nanoseconds),
             pools: &pools,
         };
         encode::begin(self.begin(op::BEGIN_DEFRAGMENTATION, passed), &raw);

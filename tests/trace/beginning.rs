@@ -40,10 +40,9 @@ fn what_lives_already_is_told_first() {
     let in_scope =
         AllocationCreateInfo { usage: MemoryUsage::GpuOnly, ..AllocationCreateInfo::in_scope(&scope) };
     // SAFETY: only a buffer would be bound to it.
-    let of_scope =
+    let _of_scope =
         unsafe { allocator.allocate_memory_of_kind(&requirements(4000), ResourceKind::Buffer, &in_scope) }
             .unwrap();
-    let of_scope = of_scope.id();
     let trace = recorded(&allocator, || {
         for allocation in [in_default, alone, in_pool] {
             free(&allocator, allocation);
@@ -53,7 +52,6 @@ fn what_lives_already_is_told_first() {
         // SAFETY: nothing is in it.
         unsafe { allocator.destroy_pool(pool) }.unwrap();
     });
-    let _ = of_scope;
     let mut existing = Vec::new();
     for record in &trace.records {
         match &record.event {
