@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sublet::report::{Page, Snapshot};
+use sublet::report::{Comparison, Page, Snapshot};
 
 use crate::browser::Browser;
 use crate::browser_or_return;
@@ -138,5 +138,39 @@ fn of_two_runs_allocations_are_recognised_by_their_places() {
     assert_eq!(values(&mut browser, "changed-names").len(), 1);
     assert_eq!((sizes(&mut browser, "added"), sizes(&mut browser, "gone")), (vec![3 << 20], Vec::new()));
     assert!(browser.text("#added .aside").contains("a guess"));
+    browser.assert_silent();
+}
+
+#[test]
+fn a_pool_is_the_same_if_number_memory_type_and_name_are() {
+    let mut browser = browser_or_return!("a_pool_is_the_same_if_number_memory_type_and_name_are");
+    let before = Program::in_use().snapshot();
+    let at = before.vectors.iter().position(|vector| vector.pool.is_some()).unwrap();
+    let pool = &before.vectors[at];
+    let (number, memory_type) = (pool.pool.unwrap(), pool.memory_type);
+    let bytes = pool.statistics().statistics.allocation_bytes.to_string();
+    let mut another_name = before.clone();
+    another_name.vectors[at].name = Some("textures".into());
+    let mut another_number = before.clone();
+    another_number.vectors[at].pool = Some(number + 7);
+    for (case, now, name) in
+        [("another-name", another_name, "textures"), ("another-number", another_number, "streaming")]
+    {
+        let changes = Comparison::new(&before, &now).vectors;
+        let gone_or_new = changes.iter().filter(|change| change.was_there != change.is_there).count();
+        assert_eq!(gone_or_new, 2, "{case}");
+        browser.open(case, &Page::new(&now).before(&before).to_html());
+        let was = format!("Pool streaming (type {memory_type})");
+        let is = format!("Pool {name} (type {memory_type})");
+        let rows: Vec<[String; 3]> = values(&mut browser, "changed-vectors")
+            .into_iter()
+            .map(|row| [row[0].clone(), row[1].clone(), row[2].clone()])
+            .collect();
+        let nothing = || "0".to_owned();
+        assert_eq!(rows, [[was.clone(), bytes.clone(), nothing()], [is.clone(), nothing(), bytes.clone()]]);
+        let mut bars = browser.texts("#comparison-bars .change .label");
+        bars.retain(|label| label.starts_with("Pool"));
+        assert_eq!(bars, [was, is], "{case}");
+    }
     browser.assert_silent();
 }

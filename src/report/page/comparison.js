@@ -70,13 +70,15 @@ function showComparison(before, now, matching, pick) {
       make('span', { class: 'key before' }, 'before, above'), make('span', { class: 'key now' }, 'now, below'),
       make('span', { class: 'key pale' }, 'pale: reserved, and free')),
     ...[all, ...pairs].map((pair) => changeBar(pair.label, pair.before, pair.now, scale)));
+  const places = new Map([...before.vectors, ...now.vectors].map((vector) => [vector.key, vector.place]));
+  const changedVectors = changesBy(before, now, (chunk) => chunk.strip.vector.key).map((row) => ({ ...row, key: places.get(row.key) }));
   const added = now.allocations.filter((chunk) => chunk.isOnlyHere);
   const gone = before.allocations.filter((chunk) => chunk.isOnlyHere);
   const sum = (chunks) => exact(chunks.reduce((bytesOfAll, chunk) => bytesOfAll + chunk.size, 0));
   const guess = matching === 'ids' ? '' : ' Recognised by place, size, kind and name, because the snapshots are not of one run: a guess.';
   byId('comparison-tables').append(...[
     changeTable('changed-names', 'By name', 'Name', changesBy(before, now, (chunk) => chunk.name || null), 'unnamed'),
-    changeTable('changed-vectors', 'By pool and memory type', 'Vector', changesBy(before, now, (chunk) => chunk.strip.vector.place), ''),
+    changeTable('changed-vectors', 'By pool and memory type', 'Vector', changedVectors, ''),
     chunkTable('added', 'New', added, (chunk) => pick(chunk, 'now'), `${count(added.length, 'allocation')} with ${sum(added)} bytes, not there before.${guess}`),
     chunkTable('gone', 'Gone', gone, (chunk) => pick(chunk, 'before'), `${count(gone.length, 'allocation')} with ${sum(gone)} bytes, no longer there.${guess}`),
   ].map((table) => table.element));

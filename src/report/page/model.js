@@ -120,9 +120,9 @@ class Vector {
     return this.isPool ? `${this.title} (type ${this.memoryType})` : this.title;
   }
 
-  // The same vector in two snapshots.
+  // The same vector in two snapshots: one number, memory type and name, as the library has it.
   get key() {
-    return this.isPool ? `pool ${this.pool}` : `type ${this.memoryType}`;
+    return JSON.stringify([this.pool, this.memoryType, this.poolName]);
   }
 }
 
