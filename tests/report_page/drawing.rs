@@ -263,6 +263,18 @@ fn a_click_opens_the_inspector_and_keys_go_through_the_block() {
 }
 
 #[test]
+fn the_legend_turns_dark_with_the_map() {
+    let mut browser = browser_or_return!("the_legend_turns_dark_with_the_map");
+    browser.prefer("light");
+    open(&mut browser, "turning-dark", &Program::in_use().snapshot());
+    let colour = "document.querySelector('#legend .swatch').style.background";
+    let light = browser.eval(colour);
+    browser.prefer("dark");
+    browser.wait_for(&format!("{colour} !== {light}"));
+    browser.assert_silent();
+}
+
+#[test]
 fn no_width_breaks_the_layout_in_light_or_dark() {
     let mut browser = browser_or_return!("no_width_breaks_the_layout_in_light_or_dark");
     let snapshot = Program::in_use().snapshot();

@@ -117,3 +117,14 @@ fn keys_reach_the_search_and_leave_it() {
     assert!(query.as_str().unwrap().starts_with("name:") || query == "is:unnamed", "{query}");
     browser.assert_silent();
 }
+
+#[test]
+fn a_colour_that_is_pressed_by_key_keeps_the_focus() {
+    let mut browser = browser_or_return!("a_colour_that_is_pressed_by_key_keeps_the_focus");
+    open(&mut browser, "focus", &Program::in_use().snapshot());
+    browser.eval("document.querySelector('#legend button').focus()");
+    browser.press(" ");
+    assert!(found(&mut browser).is_some());
+    assert_eq!(browser.eval("document.activeElement === document.querySelector('#legend button')"), true);
+    browser.assert_silent();
+}

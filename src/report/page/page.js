@@ -181,14 +181,14 @@ class Page {
         state[input.name] = input.value;
         if (input.name === 'snapshot') this.turn();
         else if (input.name === 'scale') this.lay();
-        else this.repaint();
+        else this.recolour();
       });
     }
     document.addEventListener('keydown', (event) => this.key(event));
     const dark = window.matchMedia('(prefers-color-scheme: dark)');
     dark.addEventListener('change', () => {
       this.palette.read();
-      this.repaint();
+      this.recolour();
     });
     let width = window.innerWidth;
     let timer = 0;
@@ -270,10 +270,15 @@ class Page {
     byId('empty-vectors').textContent = `Without blocks: ${empty.map((vector) => vector.title.toLowerCase()).join(', ')}.`;
   }
 
+  // Other colours. The legend is made anew only for these: one of its buttons may have the focus.
+  recolour() {
+    showLegend(this.model, this.palette, this.look, (query) => this.searchFor(query));
+    this.repaint();
+  }
+
   repaint() {
     const { look } = this;
     this.drawing.paint(look);
-    showLegend(this.model, this.palette, look, (query) => this.searchFor(query));
     if (this.inspector.isOpen) {
       this.inspector.look = look;
       this.inspector.paint();
