@@ -128,3 +128,17 @@ fn a_colour_that_is_pressed_by_key_keeps_the_focus() {
     assert_eq!(browser.eval("document.activeElement === document.querySelector('#legend button')"), true);
     browser.assert_silent();
 }
+
+#[test]
+fn what_is_found_has_its_callers() {
+    let mut browser = browser_or_return!("what_is_found_has_its_callers");
+    let snapshot = Program::in_use().snapshot();
+    open(&mut browser, "callers-found", &snapshot);
+    browser.search("castle");
+    assert_eq!(browser.texts("#matches th").last().unwrap(), "Caller");
+    let callers: Vec<&str> =
+        snapshot.allocations().map(|found| found.entry.caller.as_deref().unwrap()).collect();
+    let rows = values(&mut browser, "matches");
+    assert!(rows.iter().all(|row| callers.contains(&row.last().unwrap().as_str())), "{rows:?}");
+    browser.assert_silent();
+}

@@ -149,7 +149,9 @@ class Page {
   showTables() {
     const { now } = this.models;
     const pick = (chunk) => this.pickFrom(chunk, 'now');
-    this.found = chunkTable('matches', 'Found', [], (chunk) => this.pickFrom(chunk, state.snapshot));
+    // Nothing is found yet: its columns are those of all that can be.
+    const columns = columnsFor(Object.values(this.models).filter(Boolean).flatMap((model) => model.allocations));
+    this.found = chunkTable('matches', 'Found', [], (chunk) => this.pickFrom(chunk, state.snapshot), null, columns);
     this.found.element.hidden = true;
     const searchFor = (field) => (sum) => this.searchFor(queryFor(field, sum.key));
     const tables = [this.found];

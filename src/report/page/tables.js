@@ -115,8 +115,8 @@ function columnsFor(chunks) {
   return hasCallers ? [name, size, kind, place, offset, caller] : [name, size, kind, place, offset];
 }
 
-function chunkTable(id, title, chunks, pick, note) {
-  return new Table({ id, title, note, columns: columnsFor(chunks), rows: chunks, sort: 1, pick, isWide: true });
+function chunkTable(id, title, chunks, pick, note, columns = columnsFor(chunks)) {
+  return new Table({ id, title, note, columns, rows: chunks, sort: 1, pick, isWide: true });
 }
 
 function sumTable(id, title, label, sums, empty, pick) {
