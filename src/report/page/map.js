@@ -145,11 +145,11 @@ class Drawing {
       const top = at * ROW_HEIGHT;
       for (const piece of row) {
         paintStrip(context, piece.strip, piece.from, piece.to, piece.x, top + LABEL_HEIGHT, piece.width, STRIP_HEIGHT, this.look);
-        if (piece.from !== 0 || piece.width < 30) continue;
+        if (piece.width < 30) continue;
         context.font = LABEL_FONT;
         context.textBaseline = 'alphabetic';
         context.fillStyle = palette.soft;
-        context.fillText(stripLabel(context, piece.strip, piece.width), piece.x, top + LABEL_HEIGHT - 5);
+        context.fillText(pieceLabel(context, piece), piece.x, top + LABEL_HEIGHT - 5);
       }
     });
   }
@@ -202,14 +202,18 @@ function nearest(strip, byte, reach, isSearching) {
   return strip.chunks[at];
 }
 
-// The longest label that fits over a strip.
-function stripLabel(context, strip, width) {
+// The longest label that fits over a piece of a strip.
+function pieceLabel(context, piece) {
+  return labelsFor(piece).find((label) => context.measureText(label).width <= piece.width) || '';
+}
+
+// The longest first.
+function labelsFor({ strip, from }) {
   const size = bytes(strip.size);
   const full = `${strip.title}  ·  ${size}`;
-  const labels = strip.dedicated
-    ? [full, size]
-    : [`${full}  ·  ${percent(strip.used / strip.size)} used${strip.mapCount > 0 ? '  ·  mapped' : ''}`, full, size];
-  return labels.find((label) => context.measureText(label).width <= width) || '';
+  if (from > 0) return [`…  ${full}, from ${bytes(from)} on`, `…  from ${bytes(from)} on`];
+  if (strip.dedicated) return [full, size];
+  return [`${full}  ·  ${percent(strip.used / strip.size)} used${strip.mapCount > 0 ? '  ·  mapped' : ''}`, full, size];
 }
 
 function flagList(flags) {
