@@ -275,6 +275,67 @@ fn the_legend_turns_dark_with_the_map() {
 }
 
 #[test]
+fn arrow_keys_go_through_the_map_without_a_mouse() {
+    let mut browser = browser_or_return!("arrow_keys_go_through_the_map_without_a_mouse");
+    let snapshot = Program::in_use().snapshot();
+    open(&mut browser, "keys-on-the-map", &snapshot);
+    let is_shown = |vector: &&Vector| !vector.blocks.is_empty() || !vector.dedicated.is_empty();
+    let shown: Vec<&Vector> = snapshot.vectors.iter().filter(is_shown).collect();
+    let stops = browser.eval("document.querySelectorAll('#vectors [tabindex=\"0\"]').length");
+    assert_eq!(stops, shown.len(), "one for each memory type and pool");
+    let (at, vector) = shown.iter().enumerate().find(|(_, vector)| vector.blocks.len() > 1).unwrap();
+    let focus = |browser: &mut Browser, at: usize| {
+        browser.eval(&format!("document.querySelectorAll('.rows')[{at}].focus()"));
+    };
+    // Block and offset of what is chosen.
+    let chosen = |browser: &mut Browser| {
+        assert!(browser.is_visible("#inspector"));
+        assert_eq!(browser.eval("document.activeElement.className"), "rows");
+        let facts = facts(browser, "#inspector");
+        let (place, offset) = (fact(&facts, "In"), fact(&facts, "Offset"));
+        (place.split(',').next().unwrap().to_owned(), offset.split(' ').next().unwrap().to_owned())
+    };
+    let place = |block: &Block, chunk: &Chunk| (format!("block {}", block.id), grouped(chunk.offset));
+    let (first, second) = (&vector.blocks[0], &vector.blocks[1]);
+
+    focus(&mut browser, at);
+    browser.press("ArrowRight");
+    let start = first.chunks.iter().position(|chunk| chunk.allocation.is_some()).unwrap();
+    assert_eq!(chosen(&mut browser), place(first, &first.chunks[start]));
+    for chunk in &first.chunks[start + 1..] {
+        browser.press("ArrowRight");
+        assert_eq!(chosen(&mut browser), place(first, chunk));
+    }
+    // Over the end of the block, and back.
+    browser.press("ArrowRight");
+    assert_eq!(chosen(&mut browser), place(second, &second.chunks[0]));
+    browser.press("ArrowLeft");
+    assert_eq!(chosen(&mut browser), place(first, first.chunks.last().unwrap()));
+    browser.press("Escape");
+    assert!(!browser.is_visible("#inspector"));
+    assert_eq!(browser.eval("document.activeElement.className"), "rows");
+
+    // While something is searched for it begins at the first match. What is chosen elsewhere is left.
+    let other =
+        shown.iter().position(|other| other.blocks != vector.blocks && !other.blocks.is_empty()).unwrap();
+    focus(&mut browser, other);
+    browser.press("ArrowLeft");
+    chosen(&mut browser);
+    browser.search("river");
+    focus(&mut browser, at);
+    browser.press("ArrowRight");
+    let is_match = |chunk: &Chunk| {
+        let name = chunk.allocation.as_ref().and_then(|entry| entry.name.as_deref());
+        name.is_some_and(|name| name.contains("river"))
+    };
+    let found = first.chunks.iter().position(is_match).unwrap();
+    assert!(found > start, "not what is chosen anyway");
+    assert_eq!(chosen(&mut browser), place(first, &first.chunks[found]));
+    browser.picture("keys-on-the-map");
+    browser.assert_silent();
+}
+
+#[test]
 fn no_width_breaks_the_layout_in_light_or_dark() {
     let mut browser = browser_or_return!("no_width_breaks_the_layout_in_light_or_dark");
     let snapshot = Program::in_use().snapshot();

@@ -4,14 +4,14 @@ const DETAIL_HEIGHT = 64;
 const OVERVIEW_HEIGHT = 14;
 
 class Inspector {
-  // `events`: hover(chunk, x, y), leave(), pick(chunk), close().
+  // `events`: hover(chunk, x, y), leave(), pick(chunk), walk(chunk), close().
   constructor(element, events) {
     this.element = element;
     this.events = events;
     this.chunk = null;
     this.from = 0;
     this.to = 1;
-    this.facts = make('div', { class: 'facts' });
+    this.facts = make('div', { class: 'facts', 'aria-live': 'polite' });
     this.detail = make('canvas', { tabindex: 0, role: 'img', class: 'magnified' });
     this.overview = make('canvas', { class: 'overview', 'aria-hidden': 'true' });
     this.range = make('span', { class: 'range' });
@@ -151,10 +151,11 @@ class Inspector {
     this.window(0, this.chunk.strip.size);
   }
 
+  // To a neighbour, over the ends of blocks.
   step(by) {
-    const { chunks } = this.chunk.strip;
+    const { chunks } = this.chunk.strip.vector;
     const next = chunks[chunks.indexOf(this.chunk) + by];
-    if (next) this.events.pick(next);
+    if (next) this.events.walk(next);
   }
 
   // Whether the key meant something here.

@@ -62,7 +62,7 @@ function bytesOfRow(models) {
 }
 
 class Drawing {
-  // `events`: hover(chunk, x, y), leave(), pick(chunk).
+  // `events`: hover(chunk, x, y), leave(), pick(chunk), walk(chunk).
   constructor(holder, rowBytes, events) {
     this.holder = holder;
     this.rowBytes = rowBytes;
@@ -98,12 +98,37 @@ class Drawing {
         band.isEager = pixels <= EAGER_PIXELS;
         this.bands.push(band);
       }
-      this.holder.append(make('article', { class: 'vector' }, vectorHeading(vector), make('div', { class: 'rows' }, canvases)));
+      this.holder.append(make('article', { class: 'vector' }, vectorHeading(vector), this.makeRows(vector, canvases)));
     }
     for (const band of this.bands) {
       if (!band.isEager) this.observer.observe(band.canvas);
     }
     this.paint(look);
+  }
+
+  // One stop for the keyboard, however many canvases there are.
+  makeRows(vector, canvases) {
+    return make('div', {
+      class: 'rows',
+      tabindex: 0,
+      role: 'application',
+      'aria-label': `${vector.place}: arrow keys choose a chunk`,
+      onkeydown: (event) => this.enter(event, vector),
+    }, canvases);
+  }
+
+  // An arrow key where nothing of the vector is chosen chooses its first allocation, or the first match. From there on the inspector
+  // has the keys.
+  enter(event, vector) {
+    if (event.ctrlKey || event.metaKey || event.altKey || !['ArrowLeft', 'ArrowRight'].includes(event.key)) return;
+    const { selected, isSearching } = this.look;
+    if (selected && selected.strip.vector === vector) return;
+    const { chunks } = vector;
+    const first = chunks.find((chunk) => (isSearching ? chunk.isMatch : chunk.allocation)) || chunks[0];
+    if (!first) return;
+    event.preventDefault();
+    event.stopPropagation();
+    this.events.walk(first);
   }
 
   makeBand(rows, vector) {

@@ -105,6 +105,11 @@ class Vector {
     for (const strip of this.strips) this.sums.addStrip(strip);
   }
 
+  // In the order of the map.
+  get chunks() {
+    return this.strips.flatMap((strip) => strip.chunks);
+  }
+
   get isPool() {
     return this.pool !== null && this.pool !== undefined;
   }
@@ -130,12 +135,7 @@ class Model {
   constructor(raw, figures) {
     this.figures = figures.total;
     this.vectors = raw.vectors.map((vector, at) => new Vector(vector, raw.types, figures.vectors[at]));
-    this.chunks = [];
-    for (const vector of this.vectors) {
-      for (const strip of vector.strips) {
-        for (const chunk of strip.chunks) this.chunks.push(chunk);
-      }
-    }
+    this.chunks = this.vectors.flatMap((vector) => vector.chunks);
     this.allocations = this.chunks.filter((chunk) => chunk.allocation);
     this.total = new Sums();
     this.heaps = raw.heaps.map((heap, index) => {

@@ -99,6 +99,7 @@ class Page {
       hover: (chunk, x, y) => this.tooltip.show(chunk, x, y, this.noteOn(chunk)),
       leave: () => this.tooltip.hide(),
       pick: (chunk) => this.select(chunk),
+      walk: (chunk) => this.pickFrom(chunk, state.snapshot),
       close: () => this.select(null),
     };
     this.drawing = new Drawing(byId('vectors'), bytesOfRow(Object.values(this.models).filter(Boolean)), events);
@@ -297,7 +298,7 @@ class Page {
     document.body.classList.toggle('inspecting', chunk !== null);
   }
 
-  // Chooses a chunk from a table, and scrolls to where it is drawn.
+  // Chooses a chunk from a table or by key, and scrolls to where it is drawn.
   pickFrom(chunk, which) {
     if (state.snapshot !== which) {
       document.querySelector(`input[name=snapshot][value=${which}]`).checked = true;
