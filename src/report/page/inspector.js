@@ -96,7 +96,6 @@ class Inspector {
       make('p', { class: 'title' }, headingOf(chunk), chunk.allocation ? make('span', { class: 'kind' }, chunk.allocation.kind) : null),
       factList(factsOf(chunk, true)));
     this.title.textContent = `${chunk.strip.title}, ${chunk.strip.vector.place}`;
-    this.width = Math.floor(this.detail.parentElement.clientWidth);
     if (isOther) {
       this.from = 0;
       this.to = chunk.strip.size;
@@ -114,15 +113,20 @@ class Inspector {
   }
 
   around(chunk, span) {
-    this.window(chunk.offset + chunk.size / 2 - span / 2, span);
+    this.frame(chunk.offset + chunk.size / 2 - span / 2, span);
   }
 
   // Sets the window, within the block and never below 16 bytes.
-  window(from, span) {
+  frame(from, span) {
     const { size } = this.chunk.strip;
     const room = Math.min(size, Math.max(span, Math.min(size, 16)));
     this.from = Math.min(Math.max(0, from), size - room);
     this.to = this.from + room;
+  }
+
+  // Sets the window, and shows what is in it.
+  window(from, span) {
+    this.frame(from, span);
     this.paint();
   }
 
@@ -145,6 +149,7 @@ class Inspector {
 
   fit() {
     this.around(this.chunk, this.chunk.size * 1.5);
+    this.paint();
   }
 
   whole() {
