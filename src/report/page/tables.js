@@ -28,11 +28,8 @@ class Table {
     this.pick = pick;
     this.sort = sort;
     this.descending = descending;
-    this.heads = columns.map((column, at) => {
-      const head = make('th', { scope: 'col', class: column.isNumber ? 'number' : null },
-        make('button', { type: 'button', onclick: () => this.sortBy(at) }, column.label));
-      return head;
-    });
+    this.heads = columns.map((column, at) => make('th', { scope: 'col', class: column.isNumber ? 'number' : null },
+      make('button', { type: 'button', onclick: () => this.sortBy(at) }, column.label)));
     this.body = make('tbody', {});
     this.note = make('p', { class: 'aside' });
     this.more = make('button', { type: 'button', class: 'more', onclick: () => this.grow() });
