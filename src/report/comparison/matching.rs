@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use serde::Serialize;
 
-use crate::report::snapshot::{Located, Snapshot};
+use crate::report::snapshot::Located;
 
 /// How a [`Comparison`](super::Comparison) recognised allocations. In JSON: `"ids"`, `"places"`.
 ///
@@ -30,15 +30,18 @@ pub enum Matching {
     Places,
 }
 
-/// For each allocation of `now`, which of `before` it is.
-pub(super) fn pairs(before: &Snapshot, now: &Snapshot) -> (Matching, Vec<Option<usize>>) {
-    let (was, is): (Vec<_>, Vec<_>) = (before.allocations().collect(), now.allocations().collect());
+/// For each allocation of the second snapshot, which of the first it is.
+pub(super) fn pairs(
+    is_one_run: bool,
+    was: &[Located<'_>],
+    is: &[Located<'_>],
+) -> (Matching, Vec<Option<usize>>) {
     let have_ids = |all: &[Located<'_>]| all.iter().all(|found| found.entry.id.is_some());
-    if before.run.is_some() && before.run == now.run && have_ids(&was) && have_ids(&is) {
+    if is_one_run && have_ids(was) && have_ids(is) {
         let by_id = |a: &Located<'_>, b: &Located<'_>| a.entry.id.cmp(&b.entry.id);
-        (Matching::Ids, merged(&was, &is, by_id))
+        (Matching::Ids, merged(was, is, by_id))
     } else {
-        (Matching::Places, merged(&was, &is, by_place))
+        (Matching::Places, merged(was, is, by_place))
     }
 }
 

@@ -76,9 +76,10 @@ impl<'a> Comparison<'a> {
     /// ```
     #[must_use]
     pub fn new(before: &'a Snapshot, now: &'a Snapshot) -> Self {
-        let (matching, pairs) = matching::pairs(before, now);
         let was: Vec<Located<'a>> = before.allocations().collect();
         let is: Vec<Located<'a>> = now.allocations().collect();
+        let is_one_run = before.run.is_some() && before.run == now.run;
+        let (matching, pairs) = matching::pairs(is_one_run, &was, &is);
         let mut stayed = vec![false; was.len()];
         let (mut new, mut kept) = (Vec::new(), Vec::new());
         for (found, partner) in is.iter().zip(pairs) {
@@ -91,15 +92,16 @@ impl<'a> Comparison<'a> {
             }
         }
         let gone = was.iter().zip(&stayed).filter(|(_, stayed)| !**stayed).map(|(found, _)| *found).collect();
+        let (sums_before, sums_now) = (before.statistics(), now.statistics());
         Self {
             matching,
             new,
             gone,
             kept,
             vectors: sums::vectors(before, now),
-            heaps: sums::heaps(before, now),
+            heaps: sums::heaps(&sums_before.memory_heaps, &sums_now.memory_heaps),
             names: sums::names(&was, &is),
-            total: sums::total(before, now),
+            total: Change { before: sums_before.total.statistics, now: sums_now.total.statistics },
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 use crate::report::snapshot::{Located, Snapshot, Vector};
-use crate::statistics::Statistics;
+use crate::statistics::{DetailedStatistics, Statistics};
 
 /// Sums before and now.
 ///
@@ -182,20 +182,15 @@ pub(super) fn vectors(before: &Snapshot, now: &Snapshot) -> Vec<VectorChange> {
     still.chain(gone).collect()
 }
 
-pub(super) fn heaps(before: &Snapshot, now: &Snapshot) -> Vec<Change> {
-    let (was, is) = (before.statistics().memory_heaps, now.statistics().memory_heaps);
+pub(super) fn heaps(was: &[DetailedStatistics], is: &[DetailedStatistics]) -> Vec<Change> {
     let mut changes = vec![Change::default(); was.len().max(is.len())];
-    for (change, sums) in changes.iter_mut().zip(&was) {
+    for (change, sums) in changes.iter_mut().zip(was) {
         change.before = sums.statistics;
     }
-    for (change, sums) in changes.iter_mut().zip(&is) {
+    for (change, sums) in changes.iter_mut().zip(is) {
         change.now = sums.statistics;
     }
     changes
-}
-
-pub(super) fn total(before: &Snapshot, now: &Snapshot) -> Change {
-    Change { before: before.statistics().total.statistics, now: now.statistics().total.statistics }
 }
 
 pub(super) fn names(was: &[Located<'_>], is: &[Located<'_>]) -> Vec<NameChange> {
