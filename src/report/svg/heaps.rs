@@ -1,19 +1,18 @@
 //! Heaps and budgets.
 #![forbid(unsafe_code)]
 
-use super::canvas::{Canvas, INNER, LEFT};
+use super::canvas::{Canvas, INNER, LEFT, width_of};
 use crate::report::figures::share;
-use crate::report::snapshot::{Heap, Snapshot};
+use crate::report::snapshot::Heap;
 use crate::report::words::{bytes, flags};
-use crate::statistics::Statistics;
+use crate::statistics::{DetailedStatistics, Statistics};
 
 const GAP: f64 = 32.0;
 
 /// One beside the other, two in a row.
-pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot) {
-    let statistics = snapshot.statistics();
-    let width = if snapshot.heaps.len() > 1 { (INNER - GAP) / 2.0 } else { INNER };
-    let all: Vec<_> = snapshot.heaps.iter().zip(&statistics.memory_heaps).zip(0_u32..).collect();
+pub(super) fn draw(canvas: &mut Canvas, heaps: &[Heap], sums: &[DetailedStatistics]) {
+    let width = if heaps.len() > 1 { (INNER - GAP) / 2.0 } else { INNER };
+    let all: Vec<_> = heaps.iter().zip(sums).zip(0_u32..).collect();
     for pair in all.chunks(2) {
         canvas.skip(22.0);
         for (((heap, sums), number), at) in pair.iter().zip([0.0, 1.0]) {
@@ -21,7 +20,7 @@ pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot) {
         }
         canvas.skip(46.0);
     }
-    if !snapshot.heaps.is_empty() {
+    if !heaps.is_empty() {
         let mut x = LEFT;
         canvas.skip(22.0);
         let words =
@@ -29,7 +28,7 @@ pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot) {
         for (class, word) in words {
             canvas.swatch(class, x);
             canvas.text("l", x + 17.0, word, INNER, 11.0);
-            x += 17.0 + super::canvas::width_of(word, 11.0) + 18.0;
+            x += 17.0 + width_of(word, 11.0) + 18.0;
         }
         canvas.mark("x", x + 2.0, -11.0, 3.0);
         canvas.text("l", x + 10.0, "budget", INNER, 11.0);
@@ -40,7 +39,7 @@ pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot) {
 fn one(canvas: &mut Canvas, x: f64, width: f64, number: u32, heap: &Heap, sums: &Statistics) {
     let name = format!("Heap {number}");
     canvas.text("s", x, &name, width, 15.0);
-    let after = super::canvas::width_of(&name, 15.0) + 12.0;
+    let after = width_of(&name, 15.0) + 12.0;
     let words = if heap.flags.is_empty() { "host memory".to_owned() } else { flags(&heap.flags) };
     canvas.text("m", x + after, &words, width - after, 13.0);
     let all = heap.size.max(heap.budget).max(heap.usage).max(sums.block_bytes);
@@ -64,6 +63,6 @@ fn one(canvas: &mut Canvas, x: f64, width: f64, number: u32, heap: &Heap, sums: 
     }
     canvas.text_at("l", x, 41.0, &line);
     let limits = format!("budget {} of {}", bytes(heap.budget), bytes(heap.size));
-    let at = x + width - super::canvas::width_of(&limits, 11.0);
+    let at = x + width - width_of(&limits, 11.0);
     canvas.text_at("l", at, 41.0, &limits);
 }

@@ -6,10 +6,13 @@ mod heaps;
 mod plan;
 mod vectors;
 
-use self::canvas::{Canvas, INNER, LEFT};
-use super::figures::Group;
+use self::canvas::{Canvas, INNER, LEFT, width_of};
+use self::plan::Plan;
+use super::figures::{Fragmentation, Group, share};
 use super::snapshot::Snapshot;
 use super::words::{bytes, clean, count, percent};
+use crate::base::cast::widen;
+use crate::statistics::Statistics;
 
 /// A picture of the snapshot as an SVG file, for a bug report or a README: heaps with their budgets, and under them every memory type and
 /// pool that holds something, with its blocks to scale and their chunks coloured by kind.
@@ -39,22 +42,22 @@ use super::words::{bytes, clean, count, percent};
 #[must_use]
 pub fn svg(snapshot: &Snapshot) -> String {
     let mut canvas = Canvas::new();
-    header(&mut canvas, snapshot);
-    heaps::draw(&mut canvas, snapshot);
-    let plan = plan::Plan::new(snapshot);
+    let (statistics, figures) = (snapshot.statistics(), snapshot.figures());
+    header(&mut canvas, snapshot, &statistics.total.statistics, &figures.total);
+    heaps::draw(&mut canvas, &snapshot.heaps, &statistics.memory_heaps);
+    let plan = Plan::new(snapshot);
     legend(&mut canvas, snapshot, &plan);
-    vectors::draw(&mut canvas, snapshot, &plan);
+    vectors::draw(&mut canvas, snapshot, &plan, &figures.vectors);
     names(&mut canvas, snapshot);
     let title = snapshot.title.as_deref().unwrap_or("GPU memory");
     canvas.finish(title)
 }
 
-fn header(canvas: &mut Canvas, snapshot: &Snapshot) {
-    let total = snapshot.statistics().total.statistics;
+fn header(canvas: &mut Canvas, snapshot: &Snapshot, sums: &Statistics, figures: &Fragmentation) {
     let title = snapshot.title.as_deref().unwrap_or("GPU memory");
     canvas.skip(40.0);
     canvas.text("h", LEFT, clean(title).as_str(), 0.62 * INNER, 22.0);
-    let used = format!("{} in use", bytes(total.allocation_bytes));
+    let used = format!("{} in use", bytes(sums.allocation_bytes));
     canvas.text_to_right("h", &used);
     canvas.skip(22.0);
     let device = &snapshot.device;
@@ -66,10 +69,8 @@ fn header(canvas: &mut Canvas, snapshot: &Snapshot) {
     canvas.text("m", LEFT, &line.join(" \u{b7} "), 0.55 * INNER, 13.0);
     let blocks = snapshot.vectors.iter().map(|vector| vector.blocks.len()).sum::<usize>();
     let dedicated = snapshot.vectors.iter().map(|vector| vector.dedicated.len()).sum::<usize>();
-    let widen = crate::base::cast::widen;
-    let figures = snapshot.figures().total;
     let line = [
-        count(total.allocation_count, "allocation"),
+        count(sums.allocation_count, "allocation"),
         format!("{}, {} dedicated", count(widen(blocks), "block"), widen(dedicated)),
         format!(
             "{} of the blocks free, {} of that scattered",
@@ -82,7 +83,7 @@ fn header(canvas: &mut Canvas, snapshot: &Snapshot) {
 }
 
 /// What the colours mean: only those that are there.
-fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &plan::Plan<'_>) {
+fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>) {
     let mut found: Vec<(&str, &str)> = plan::KINDS
         .iter()
         .filter(|(kind, ..)| snapshot.allocations().any(|found| found.entry.kind == *kind))
@@ -100,7 +101,7 @@ fn legend(canvas: &mut Canvas, snapshot: &Snapshot, plan: &plan::Plan<'_>) {
     for (class, word) in found {
         canvas.swatch(class, x);
         canvas.text("m", x + 18.0, word, INNER, 13.0);
-        x += 18.0 + canvas::width_of(word, 13.0) + 22.0;
+        x += 18.0 + width_of(word, 13.0) + 22.0;
     }
     canvas.skip(8.0);
 }
@@ -126,7 +127,7 @@ fn names(canvas: &mut Canvas, snapshot: &Snapshot) {
             None => ("m", "(without a name)"),
         };
         canvas.text(class, LEFT, label, 300.0, 13.0);
-        let length = 560.0 * super::figures::share(group.bytes, most);
+        let length = 560.0 * share(group.bytes, most);
         canvas.rect("w", LEFT + 316.0, -11.0, length.max(2.0), 14.0, 3.0);
         let line = format!("{} \u{b7} {}", bytes(group.bytes), count(group.count, "allocation"));
         canvas.text_to_right("m", &line);
@@ -134,7 +135,7 @@ fn names(canvas: &mut Canvas, snapshot: &Snapshot) {
     if let Some(more) = groups.len().checked_sub(LINES).filter(|&more| more > 0) {
         canvas.skip(20.0);
         let rest: u64 = groups.iter().skip(LINES).map(|group| group.bytes).fold(0, u64::saturating_add);
-        let more = count(crate::base::cast::widen(more), "more name");
+        let more = count(widen(more), "more name");
         canvas.text("m", LEFT, &format!("and {more} with {}", bytes(rest)), INNER, 13.0);
     }
 }

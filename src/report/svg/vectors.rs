@@ -14,14 +14,13 @@ use crate::report::words::{bytes, clean, count, flags_of, percent, title};
 const LABEL: f64 = 6.0;
 const HEIGHT: f64 = 30.0;
 
-pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>) {
+pub(super) fn draw(canvas: &mut Canvas, snapshot: &Snapshot, plan: &Plan<'_>, figures: &[Fragmentation]) {
     if plan.parts.is_empty() {
         canvas.skip(38.0);
         canvas.text("m", LEFT, "No memory is allocated.", INNER, 13.0);
     }
-    let figures = snapshot.figures();
     for part in &plan.parts {
-        heading(canvas, snapshot, part, &figures.vectors[part.index]);
+        heading(canvas, snapshot, part, &figures[part.index]);
         let mut was_dedicated = false;
         for row in &part.rows {
             canvas.skip(18.0);
