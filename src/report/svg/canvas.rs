@@ -55,7 +55,12 @@ impl Canvas {
 
     /// Text that ends at the right edge.
     pub(super) fn text_to_right(&mut self, class: &str, text: &str) {
-        let (x, y) = (Units(LEFT + INNER), Units(self.y));
+        self.text_to(class, LEFT + INNER, 0.0, text);
+    }
+
+    /// Text that ends at `x`, `down` units below where the canvas is.
+    pub(super) fn text_to(&mut self, class: &str, x: f64, down: f64, text: &str) {
+        let (x, y) = (Units(x), Units(self.y + down));
         self.write(format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\" text-anchor=\"end\">"));
         self.escaped(text);
         self.body.push_str("</text>\n");

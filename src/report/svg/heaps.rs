@@ -63,6 +63,5 @@ fn one(canvas: &mut Canvas, x: f64, width: f64, number: u32, heap: &Heap, sums: 
     }
     canvas.text_at("l", x, 41.0, &line);
     let limits = format!("budget {} of {}", bytes(heap.budget), bytes(heap.size));
-    let at = x + width - width_of(&limits, 11.0);
-    canvas.text_at("l", at, 41.0, &limits);
+    canvas.text_to("l", x + width, 41.0, &limits);
 }
