@@ -168,14 +168,15 @@ impl<'a> Page<'a> {
         // Text takes everything, and no map here has keys that are no text. Without `<` nothing in the data can end the element that it
         // is in; a JSON string may have the escape anywhere, and outside of strings JSON has no `<`.
         let data = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
-        let nonce = nonce(&data);
+        let (title, nonce) = (escaped(title), nonce(&data));
+        let (style, script) = (STYLES.join("\n"), SCRIPTS.join("\n"));
         fill(TEMPLATE, |name| match name {
-            "title" => escaped(title),
-            "nonce" => nonce.clone(),
-            "generator" => concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")).to_owned(),
-            "style" => STYLES.join("\n"),
-            "script" => SCRIPTS.join("\n"),
-            _ => data.clone(),
+            "title" => &title,
+            "nonce" => &nonce,
+            "generator" => concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")),
+            "style" => &style,
+            "script" => &script,
+            _ => &data,
         })
     }
 }
@@ -243,13 +244,13 @@ impl<'a> LeakData<'a> {
 }
 
 /// Replaces each `{{name}}` of the template. What is put in is not looked at again: a name in the data may well be `{{style}}`.
-fn fill(template: &str, part: impl Fn(&str) -> String) -> String {
+fn fill<'a>(template: &str, part: impl Fn(&str) -> &'a str) -> String {
     let mut page = String::new();
     let mut rest = template;
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((name, after)) = after.split_once("}}") else { break };
         page.push_str(before);
-        page.push_str(&part(name));
+        page.push_str(part(name));
         rest = after;
     }
     page.push_str(rest);
