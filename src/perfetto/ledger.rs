@@ -133,7 +133,7 @@ impl<'a> Ledger<'a> {
     }
 
     fn name_of(&self, allocation: AllocationNumber, kind: ResourceKind) -> String {
-        self.names.get(&allocation).map_or_else(|| kind.to_string(), |name| clean(name))
+        self.names.get(&allocation).map_or_else(|| kind.text().to_owned(), |name| clean(name))
     }
 
     fn begin(
@@ -146,7 +146,7 @@ impl<'a> Ledger<'a> {
         #[derive(Serialize)]
         struct Arguments<'a> {
             size: u64,
-            kind: String,
+            kind: &'static str,
             dedicated: bool,
             number: u32,
             #[serde(skip_serializing_if = "Option::is_none")]
@@ -160,7 +160,7 @@ impl<'a> Ledger<'a> {
         self.end(events, allocation);
         let arguments = Arguments {
             size: live.size,
-            kind: kind.to_string(),
+            kind: kind.text(),
             dedicated,
             number: allocation.0,
             name: self.names.get(&allocation).copied(),

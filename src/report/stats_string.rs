@@ -232,7 +232,7 @@ fn write_free(json: &mut Writer, size: u64) {
 }
 
 fn write_allocation(json: &mut Writer, size: u64, allocation: &AllocationEntry) {
-    json.string("Type", &allocation.kind.to_string());
+    json.string("Type", allocation.kind.text());
     json.number("Size", size);
     json.number("Usage", allocation.usage);
     write_custom_data(json, allocation.user_data.unwrap_or(0));

@@ -220,7 +220,7 @@ fn places(snapshot: &Snapshot, some: &[Located<'_>]) -> Vec<usize> {
 #[derive(Serialize)]
 struct LeakData<'a> {
     name: Option<&'a str>,
-    kind: String,
+    kind: &'static str,
     size: u64,
     memory_type: u32,
     pool: Option<&'a str>,
@@ -232,7 +232,7 @@ impl<'a> LeakData<'a> {
     fn new(leak: &'a Leak) -> Self {
         Self {
             name: leak.name.as_deref(),
-            kind: leak.kind.to_string(),
+            kind: leak.kind.text(),
             size: leak.size,
             memory_type: leak.memory_type_index,
             pool: leak.pool.as_deref(),
