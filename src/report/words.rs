@@ -1,6 +1,8 @@
 //! Sizes and names, written for people.
 #![forbid(unsafe_code)]
 
+use std::panic::Location;
+
 use super::figures::float;
 use super::snapshot::{Snapshot, Vector};
 
@@ -43,6 +45,11 @@ pub(super) fn count(number: u64, word: &str) -> String {
     }
     let s = if number == 1 { "" } else { "s" };
     format!("{grouped} {word}{s}")
+}
+
+/// A place in the code: `src/main.rs:7`.
+pub(super) fn file_and_line(caller: &Location<'_>) -> String {
+    format!("{}:{}", caller.file(), caller.line())
 }
 
 /// A name on one line that cannot change the text around it: control characters, characters that turn the direction of writing, and what

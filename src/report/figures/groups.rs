@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::allocation::Leak;
 use crate::report::comparison::Comparison;
 use crate::report::snapshot::{Entry, Located, Snapshot};
+use crate::report::words::file_and_line;
 
 /// Allocations that have a name, a caller or a kind in common. Lists of groups have the one with the most bytes first.
 ///
@@ -118,10 +119,7 @@ impl Group {
     /// ```
     #[must_use]
     pub fn leaks_by_caller(leaks: &[Leak]) -> Vec<Self> {
-        let callers: Vec<Option<String>> = leaks
-            .iter()
-            .map(|leak| leak.caller.map(|caller| format!("{}:{}", caller.file(), caller.line())))
-            .collect();
+        let callers: Vec<Option<String>> = leaks.iter().map(|leak| leak.caller.map(file_and_line)).collect();
         group(leaks.iter().zip(&callers).map(|(leak, caller)| (caller.as_deref(), leak.size)))
     }
 }

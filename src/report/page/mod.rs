@@ -12,6 +12,7 @@ use std::ptr;
 
 use serde::Serialize;
 
+use super::words::file_and_line;
 use super::{Comparison, Figures, Located, Matching, Snapshot};
 use crate::allocation::Leak;
 
@@ -238,7 +239,7 @@ impl<'a> LeakData<'a> {
             pool: leak.pool.as_deref(),
             // A string: numbers of JavaScript end at 2^53.
             user_data: leak.user_data.map(|user_data| format!("{user_data:#x}")),
-            caller: leak.caller.map(|caller| format!("{}:{}", caller.file(), caller.line())),
+            caller: leak.caller.map(file_and_line),
         }
     }
 }

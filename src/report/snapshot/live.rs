@@ -12,6 +12,7 @@ use super::parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vec
 use crate::allocator::Allocator;
 use crate::base::sync::Threading;
 use crate::report::flags::{HEAP_FLAGS, TYPE_FLAGS, words};
+use crate::report::words::file_and_line;
 use crate::statistics::{AllocationEntry, MemoryMap, VectorMap};
 
 impl Snapshot {
@@ -145,6 +146,6 @@ fn entry(entry: &AllocationEntry) -> Entry {
         usage: entry.usage.into(),
         name: entry.name.clone(),
         user_data: entry.user_data,
-        caller: entry.caller.map(|caller| format!("{}:{}", caller.file(), caller.line()).into()),
+        caller: entry.caller.map(|caller| file_and_line(caller).into()),
     }
 }
