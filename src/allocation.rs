@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
+use crate::base::cast::index;
 use crate::blocks::{Live, MappedPointer, kind_of, needs_whole_pages, tag_of, usage_of};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Tag};
@@ -404,6 +405,10 @@ impl fmt::Display for ResourceKind {
 }
 
 impl ResourceKind {
+    /// Every kind, in the order of [`number`](Self::number).
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Unknown, Self::Buffer, Self::ImageUnknown, Self::ImageLinear, Self::ImageOptimal];
+
     /// What VMA's statistics string calls it.
     pub(crate) const fn text(self) -> &'static str {
         match self {
@@ -435,13 +440,7 @@ impl ResourceKind {
 
     /// The kind in a tag.
     pub(crate) fn of(tag: Tag) -> Self {
-        match kind_of(tag) {
-            1 => Self::Buffer,
-            2 => Self::ImageUnknown,
-            3 => Self::ImageLinear,
-            4 => Self::ImageOptimal,
-            _ => Self::Unknown,
-        }
+        Self::ALL.get(index(kind_of(tag))).copied().unwrap_or(Self::Unknown)
     }
 
     /// The usage in a tag.
@@ -455,6 +454,14 @@ impl ResourceKind {
         needs_whole_pages(self.tag(0))
     }
 }
+
+const _: () = {
+    let mut at = 0;
+    while at < ResourceKind::ALL.len() {
+        assert!(index(ResourceKind::ALL[at].number()) == at, "a kind is where its number says");
+        at += 1;
+    }
+};
 
 /// An allocation that was still live when its pool or allocator was destroyed.
 ///

@@ -587,14 +587,8 @@ fn name(take: &mut Take<'_>) -> Result<Option<Box<str>>, Damage> {
 }
 
 fn kind(number: u64) -> Result<ResourceKind, Damage> {
-    Ok(match number {
-        0 => ResourceKind::Unknown,
-        1 => ResourceKind::Buffer,
-        2 => ResourceKind::ImageUnknown,
-        3 => ResourceKind::ImageLinear,
-        4 => ResourceKind::ImageOptimal,
-        _ => return Err(Damage::Value),
-    })
+    let known = usize::try_from(number).ok().and_then(|number| ResourceKind::ALL.get(number));
+    known.copied().ok_or(Damage::Value)
 }
 
 fn usage(number: u32) -> Result<MemoryUsage, Damage> {

@@ -10,14 +10,7 @@ use crate::metadata::Algorithm;
 
 /// The kind whose text this is.
 pub(super) fn kind_from(text: &str) -> Option<ResourceKind> {
-    let kinds = [
-        ResourceKind::Unknown,
-        ResourceKind::Buffer,
-        ResourceKind::ImageUnknown,
-        ResourceKind::ImageLinear,
-        ResourceKind::ImageOptimal,
-    ];
-    kinds.into_iter().find(|kind| kind.text() == text)
+    ResourceKind::ALL.into_iter().find(|kind| kind.text() == text)
 }
 
 pub(super) fn algorithm_from(text: &str) -> Option<Algorithm> {
