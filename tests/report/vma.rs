@@ -1,8 +1,9 @@
 //! VMA's statistics strings, VMA's own and this library's.
 
+use ash::vk;
 use serde_json::{Value, json};
-use sublet::ResourceKind;
 use sublet::report::{ReadSnapshotError, Snapshot, SnapshotFault};
+use sublet::{ResourceKind, sim};
 
 use super::kit::{PROFILES, Program};
 
@@ -75,6 +76,23 @@ fn our_strings_in_that_schema_are_read_too() {
             };
             assert_eq!(named(&read), named(&direct));
         }
+        program.finish();
+    }
+}
+
+#[test]
+fn a_device_is_of_the_kind_that_vulkan_says() {
+    let kinds = ["OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU"];
+    for (number, kind) in (0..).zip(kinds) {
+        assert_eq!(format!("{:?}", vk::PhysicalDeviceType::from_raw(number)), kind);
+        let snapshot = edited(|file| file["General"]["deviceType"] = json!(number)).unwrap();
+        assert_eq!(snapshot.device.kind.as_deref(), Some(kind));
+    }
+    assert_eq!(edited(|file| file["General"]["deviceType"] = json!(5)).unwrap().device.kind, None);
+    for profile in sim::profiles::ALL {
+        let program = Program::on(profile.name);
+        let kind = format!("{:?}", profile.device_type);
+        assert_eq!(program.snapshot().device.kind.as_deref(), Some(&*kind), "{}", profile.name);
         program.finish();
     }
 }

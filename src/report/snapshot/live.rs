@@ -7,8 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ash::vk;
 
-use super::Snapshot;
 use super::parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
+use super::{Snapshot, text};
 use crate::allocator::Allocator;
 use crate::base::sync::Threading;
 use crate::report::flags::{HEAP_FLAGS, TYPE_FLAGS, words};
@@ -92,17 +92,11 @@ fn run() -> &'static str {
 fn device(properties: &vk::PhysicalDeviceProperties) -> Device {
     let version = properties.api_version;
     let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
-    let kind = match properties.device_type {
-        vk::PhysicalDeviceType::INTEGRATED_GPU => "INTEGRATED_GPU",
-        vk::PhysicalDeviceType::DISCRETE_GPU => "DISCRETE_GPU",
-        vk::PhysicalDeviceType::VIRTUAL_GPU => "VIRTUAL_GPU",
-        vk::PhysicalDeviceType::CPU => "CPU",
-        _ => "OTHER",
-    };
+    let kind = u32::try_from(properties.device_type.as_raw()).ok().and_then(text::device_kind);
     let name = properties.device_name_as_c_str().unwrap_or_default();
     Device {
         name: Some(name.to_string_lossy().into()),
-        kind: Some(kind.into()),
+        kind: Some(kind.unwrap_or("OTHER").into()),
         api_version: Some(format!("{major}.{minor}.{}", vk::api_version_patch(version)).into()),
         driver_version: Some(properties.driver_version),
         vendor_id: Some(properties.vendor_id),

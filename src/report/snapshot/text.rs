@@ -6,11 +6,18 @@ use std::fmt;
 use serde::de::{Deserializer, Error, Unexpected, Visitor};
 
 use crate::allocation::ResourceKind;
+use crate::base::cast::index;
 use crate::metadata::Algorithm;
 
 /// The kind whose text this is.
 pub(super) fn kind_from(text: &str) -> Option<ResourceKind> {
     ResourceKind::ALL.into_iter().find(|kind| kind.text() == text)
+}
+
+/// What Vulkan calls the kind of device with this number.
+pub(super) fn device_kind(number: u32) -> Option<&'static str> {
+    let kinds = ["OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU"];
+    kinds.get(index(number)).copied()
 }
 
 pub(super) fn algorithm_from(text: &str) -> Option<Algorithm> {

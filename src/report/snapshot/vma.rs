@@ -254,11 +254,9 @@ fn heaps_and_types(heaps: Numbered<OfHeap, VmaHeap>) -> Result<(Vec<Heap>, Vec<M
 
 impl General {
     fn into_device(self) -> Device {
-        let kinds = ["OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU"];
-        let kind = self.device_type.and_then(|kind| kinds.get(index(kind)));
         Device {
             name: self.gpu,
-            kind: kind.map(|&kind| kind.into()),
+            kind: self.device_type.and_then(text::device_kind).map(Into::into),
             api_version: self.api_version,
             max_memory_allocation_count: self.max_memory_allocation_count,
             buffer_image_granularity: self.buffer_image_granularity,
