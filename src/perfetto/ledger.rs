@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{BYTES, track_of};
+use super::{BYTES, CALLS, track_of};
 use crate::allocation::ResourceKind;
 use crate::base::cast::index;
-use crate::report::chrome::{Event as Shown, Events, Nothing, Time};
+use crate::report::chrome::{AsyncSlice, Events, Nothing, Time};
 use crate::report::words::clean;
-use crate::trace::{AllocationNumber, Event, MoveOutcome, PoolNumber, ScopeNumber, Trace};
+use crate::trace::{
+    AllocationNumber, DefragmentationNumber, Event, MoveOutcome, PoolNumber, ScopeNumber, Trace,
+};
 
 /// A live allocation.
 struct Live {
@@ -114,10 +116,10 @@ impl<'a> Ledger<'a> {
                 self.pools.entry(*pool).or_insert(name);
             }
             Event::BeginDefragmentation(it) => {
-                span(events, 'b', now, "defragmentation", it.defragmentation.0)
+                events.begin(Time::Nanos(now), &defragmentation(it.defragmentation), Nothing {});
             }
-            Event::EndDefragmentation { defragmentation } => {
-                span(events, 'e', now, "defragmentation", defragmentation.0);
+            Event::EndDefragmentation { defragmentation: number } => {
+                events.end(Time::Nanos(now), &defragmentation(*number));
             }
             _ => {}
         }
@@ -128,7 +130,7 @@ impl<'a> Ledger<'a> {
         self.write(events);
         self.now = now;
         for (allocation, live) in std::mem::take(&mut self.live) {
-            shown(events, 'e', now, allocation, &live, Nothing {});
+            events.end(Time::Nanos(now), &life(allocation, &live));
         }
     }
 
@@ -167,7 +169,7 @@ impl<'a> Ledger<'a> {
             pool: live.pool.map(|pool| pool.0),
             scope: live.scope.map(|scope| scope.0),
         };
-        shown(events, 'b', self.now, allocation, &live, arguments);
+        events.begin(Time::Nanos(self.now), &life(allocation, &live), arguments);
         self.count(&live, true);
         self.live.insert(allocation, live);
     }
@@ -175,7 +177,7 @@ impl<'a> Ledger<'a> {
     fn end(&mut self, events: &mut Events, allocation: AllocationNumber) {
         if let Some(live) = self.live.remove(&allocation) {
             self.count(&live, false);
-            shown(events, 'e', self.now, allocation, &live, Nothing {});
+            events.end(Time::Nanos(self.now), &life(allocation, &live));
         }
     }
 
@@ -214,41 +216,12 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// One end of an allocation's life.
-fn shown<A: Serialize>(
-    events: &mut Events,
-    ph: char,
-    now: u64,
-    allocation: AllocationNumber,
-    live: &Live,
-    args: A,
-) {
-    events.add(&Shown {
-        ph,
-        name: &live.name,
-        cat: "allocation",
-        ts: Time::Nanos(now),
-        pid: track_of(live.memory_type),
-        tid: 0,
-        dur: None,
-        id: Some(format!("{:#x}", allocation.0)),
-        s: None,
-        args,
-    });
+/// An allocation's life.
+fn life(allocation: AllocationNumber, live: &Live) -> AsyncSlice<'_> {
+    let (pid, name) = (track_of(live.memory_type), &live.name);
+    AsyncSlice { pid, cat: "allocation", name, number: allocation.0 }
 }
 
-/// One end of something that the program does for a while.
-fn span(events: &mut Events, ph: char, now: u64, name: &str, number: u32) {
-    events.add(&Shown {
-        ph,
-        name,
-        cat: "defragmentation",
-        ts: Time::Nanos(now),
-        pid: super::CALLS,
-        tid: 0,
-        dur: None,
-        id: Some(format!("{number:#x}")),
-        s: None,
-        args: Nothing {},
-    });
+fn defragmentation(number: DefragmentationNumber) -> AsyncSlice<'static> {
+    AsyncSlice { pid: CALLS, cat: "defragmentation", name: "defragmentation", number: number.0 }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use self::ledger::Ledger;
-use crate::report::chrome::{Event as Shown, Events, Time};
+use crate::report::chrome::{Events, Time};
 use crate::trace::{AllocateFailed, Event, MoveOutcome, Record, Trace};
 
 /// The processes of the file: what the program called, how much there is, and the first memory type's allocations.
@@ -88,19 +88,10 @@ struct About<'a> {
 
 /// The call itself, on the track of its thread.
 fn call(events: &mut Events, now: u64, record: &Record) {
-    let mut instant = |name: &str, s: char| {
-        events.add(&Shown {
-            ph: 'i',
-            name,
-            cat: "call",
-            ts: Time::Nanos(now),
-            pid: CALLS,
-            tid: record.thread.saturating_add(1),
-            dur: None,
-            id: None,
-            s: Some(s),
-            args: Arguments { allocation: record.event.allocation().map(|number| number.0) },
-        });
+    let mut instant = |name: &str, over: char| {
+        let track = (CALLS, record.thread.saturating_add(1));
+        let arguments = Arguments { allocation: record.event.allocation().map(|number| number.0) };
+        events.instant(track, Time::Nanos(now), "call", (name, over), arguments);
     };
     match &record.event {
         Event::Frame { index } => instant(&format!("frame {index}"), 'g'),

@@ -27,29 +27,38 @@ impl Serialize for Time {
 
 /// One event. Members that an event of its phase has not are `None`.
 #[derive(Serialize)]
-pub(crate) struct Event<'a, A> {
+struct Event<'a, A> {
     /// The phase: X a slice with its end, C a counter, b and e the ends of an asynchronous slice, i an instant, M a name for
     /// something.
-    pub(crate) ph: char,
-    pub(crate) name: &'a str,
-    pub(crate) cat: &'static str,
-    pub(crate) ts: Time,
-    pub(crate) pid: u32,
-    pub(crate) tid: u32,
+    ph: char,
+    name: &'a str,
+    cat: &'static str,
+    ts: Time,
+    pid: u32,
+    tid: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) dur: Option<Time>,
+    dur: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) id: Option<String>,
+    id: Option<String>,
     /// Of an instant: g for everything, p for the process, t for the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) s: Option<char>,
-    pub(crate) args: A,
+    s: Option<char>,
+    args: A,
 }
 
 /// For events that have nothing more to say.
 #[cfg(feature = "trace")]
 #[derive(Serialize)]
 pub(crate) struct Nothing {}
+
+/// An asynchronous slice, which begins and ends by events of their own. Its ends have one category and one number.
+#[cfg(feature = "trace")]
+pub(crate) struct AsyncSlice<'a> {
+    pub(crate) pid: u32,
+    pub(crate) cat: &'static str,
+    pub(crate) name: &'a str,
+    pub(crate) number: u32,
+}
 
 /// The file so far.
 pub(crate) struct Events {
@@ -62,7 +71,7 @@ impl Events {
         Self { text: "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n".to_owned(), is_empty: true }
     }
 
-    pub(crate) fn add<A: Serialize>(&mut self, event: &Event<'_, A>) {
+    fn add<A: Serialize>(&mut self, event: &Event<'_, A>) {
         // Text takes everything, and no map here has keys that are no text.
         if let Ok(text) = serde_json::to_string(event) {
             if !std::mem::take(&mut self.is_empty) {
@@ -82,6 +91,36 @@ impl Events {
         args: A,
     ) {
         self.add(&Event { ph: 'X', name, cat, ts, pid, tid, dur: Some(dur), id: None, s: None, args });
+    }
+
+    /// Something that took no time. It is drawn over everything with g, over its process with p, over its thread with t.
+    #[cfg(feature = "trace")]
+    pub(crate) fn instant<A: Serialize>(
+        &mut self,
+        (pid, tid): (u32, u32),
+        ts: Time,
+        cat: &'static str,
+        (name, over): (&str, char),
+        args: A,
+    ) {
+        self.add(&Event { ph: 'i', name, cat, ts, pid, tid, dur: None, id: None, s: Some(over), args });
+    }
+
+    #[cfg(feature = "trace")]
+    pub(crate) fn begin<A: Serialize>(&mut self, ts: Time, slice: &AsyncSlice<'_>, args: A) {
+        self.end_of('b', ts, slice, args);
+    }
+
+    #[cfg(feature = "trace")]
+    pub(crate) fn end(&mut self, ts: Time, slice: &AsyncSlice<'_>) {
+        self.end_of('e', ts, slice, Nothing {});
+    }
+
+    #[cfg(feature = "trace")]
+    fn end_of<A: Serialize>(&mut self, ph: char, ts: Time, slice: &AsyncSlice<'_>, args: A) {
+        let AsyncSlice { pid, cat, name, number } = *slice;
+        let id = Some(format!("{number:#x}"));
+        self.add(&Event { ph, name, cat, ts, pid, tid: 0, dur: None, id, s: None, args });
     }
 
     /// The value of a counter from here on.
