@@ -7,5 +7,6 @@ mod memory;
 mod promise;
 mod quiet;
 mod reentry;
+mod sets;
 mod source;
 mod table;

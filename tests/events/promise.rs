@@ -2,8 +2,8 @@
 
 use ash::vk::{self, Handle};
 use sublet::descriptor::{
-    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
-    DescriptorHeap, HeapCreateInfo, HeapKind, SetLayout, SetStore, TransientSets, TransientSetsCreateInfo,
+    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorHeap, HeapCreateInfo, HeapKind, SetStore,
+    TransientSets, TransientSetsCreateInfo,
 };
 use sublet::retire::Clock;
 use sublet::sim::{DescriptorPoolPolicy, Gpu, Profile};
@@ -15,6 +15,7 @@ use sublet::{
 
 use crate::collect::{heard, names, rows};
 use crate::memory::{self, KIB, MIB, gpu, host_type, requirements};
+use crate::sets::device_and_layout;
 use crate::table::promised;
 
 fn leaks() {
@@ -110,17 +111,7 @@ fn retirement() {
 fn descriptors() {
     let profile = Profile::by_name("nvidia-h200").unwrap();
     let gpu = Gpu::builder(profile).descriptor_pools(DescriptorPoolPolicy::Strict).build();
-    // SAFETY: instance and device outlive what is made from the value.
-    let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let binding = vk::DescriptorSetLayoutBinding::default()
-        .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
-        .descriptor_count(1)
-        .stage_flags(vk::ShaderStageFlags::COMPUTE);
-    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
-    // SAFETY: the create-info is valid.
-    let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
-    // SAFETY: the layout was made from it.
-    let layout = unsafe { SetLayout::new(handle, &info) }.unwrap();
+    let (device, layout) = device_and_layout(&gpu);
 
     let info = DescriptorAllocatorCreateInfo::new(&device);
     // SAFETY: the device is live.
@@ -144,7 +135,7 @@ fn descriptors() {
     let store = SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Resource)).unwrap();
     drop(DescriptorHeap::new(store));
     // SAFETY: the sets of it are lost, and not used.
-    unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
+    unsafe { gpu.device().destroy_descriptor_set_layout(layout.handle(), None) };
     drop(device);
     drop(gpu.take_messages());
 }

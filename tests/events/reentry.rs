@@ -3,16 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use ash::vk;
-use sublet::descriptor::{
-    DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
-    SetLayout,
-};
+use sublet::descriptor::{DescriptorAllocator, DescriptorAllocatorCreateInfo, SetLayout};
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocation, AllocationCreateInfo, AllocatorCreateInfo, Local, LocalAllocator};
 
 use crate::collect::heard_with;
 use crate::memory::{KIB, MIB, gpu, requirements};
+use crate::sets::device_and_layout;
 
 thread_local! {
     /// The allocator that is used. Without locks: where a real one would wait for ever it panics.
@@ -125,16 +122,7 @@ thread_local! {
 #[test]
 fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
-    // SAFETY: instance and device outlive what is made from the value.
-    let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
-    let binding = vk::DescriptorSetLayoutBinding::default()
-        .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
-        .descriptor_count(1);
-    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
-    // SAFETY: the create-info is valid.
-    let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
-    // SAFETY: the layout was made from it.
-    let layout = unsafe { SetLayout::new(handle, &info) }.unwrap();
+    let (device, layout) = device_and_layout(&gpu);
     let info = DescriptorAllocatorCreateInfo {
         first_sets: 1,
         max_sets: 2,
@@ -174,10 +162,10 @@ fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
     });
     assert!(TOLD.get() >= 5, "{}", TOLD.get());
     SETS.set(None);
-    let (sets, _) = Rc::into_inner(both).unwrap();
+    let (sets, layout) = Rc::into_inner(both).unwrap();
     drop(sets);
     // SAFETY: nothing uses it.
-    unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
+    unsafe { gpu.device().destroy_descriptor_set_layout(layout.handle(), None) };
     drop(device);
     assert!(gpu.finish().is_empty());
 }

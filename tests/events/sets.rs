@@ -1,0 +1,21 @@
+//! What sets are allocated with.
+
+use ash::vk;
+use sublet::descriptor::{DescriptorDevice, DescriptorDeviceCreateInfo, SetLayout};
+use sublet::sim::Gpu;
+
+/// A layout of one uniform buffer; whoever asked for it destroys its handle.
+pub(crate) fn device_and_layout(gpu: &Gpu) -> (DescriptorDevice, SetLayout) {
+    // SAFETY: instance and device outlive what is made from the value.
+    let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(gpu)) }.unwrap();
+    let binding = vk::DescriptorSetLayoutBinding::default()
+        .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
+        .descriptor_count(1)
+        .stage_flags(vk::ShaderStageFlags::COMPUTE);
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
+    // SAFETY: the create-info is valid.
+    let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
+    // SAFETY: the layout was made from it.
+    let layout = unsafe { SetLayout::new(handle, &info) }.unwrap();
+    (device, layout)
+}
