@@ -74,7 +74,7 @@ fn every_method_of_vk_mem_has_a_row() {
         return;
     }
     assert!(methods.len() > 50, "these cannot be all: {methods:?}");
-    // They lead to Sublet's own, and are part of no interface of vk-mem's; the last three are not public.
+    // They lead to Sublet's own, and are part of no interface of vk-mem's; the last two are not public.
     for own in ["as_sublet", "as_sublet_mut", "sublet_info", "named"] {
         methods.remove(own);
     }
