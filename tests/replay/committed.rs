@@ -19,7 +19,8 @@
 //! | `frames` | `examples/frames` | uploads through an arena, materials that are retired, buffers that are mapped and read back for 1,000 frames | `cargo run --example frames` |
 //! | `tour` | `examples/tour` | pools of all kinds, linear ones too, thousands of small buffers, levels, render targets, an allocation that is refused | `cargo run --example tour` |
 //!
-//! To record one again: `SUBLET_TRACE=NAME.trace` in front of its command, then `SUBLET_BLESS=1 cargo test --test replay`.
+//! To record one again: `SUBLET_TRACE=NAME.trace` in front of its command, then `SUBLET_BLESS=1 cargo test --test replay`. Those of vello and
+//! vk-graph cannot be made again from this repository: the `main` that each was recorded from is not in it.
 
 use std::fs;
 
