@@ -23,7 +23,7 @@
 //! | bytes on their way to the device | [`upload::UploadArena`], [`upload::UploadRing`]: see [`guide::uploads`] |
 //! | descriptor sets, heaps, and what binds them | [`descriptor`]: see [`guide::descriptors`] |
 //! | maps of the memory as pages and pictures, comparisons | `report`, with the feature of that name: see [`guide::reports`] |
-//! | recordings of what a program asks for, and their replay | `trace`, with the feature of that name |
+//! | recordings of what a program asks for, and their replay | `trace`, with the feature of that name: see [`guide::reports`] |
 //! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
 //! | tests without a GPU | `sim`, with the feature of that name |
 //! | functions that you loaded yourself | [`device::VulkanFunctions`] |
@@ -48,17 +48,20 @@
 //! # Floors
 //!
 //! ```text
-//! report, trace                                              maps, recordings, replays
+//! capi                                                       the C interface
+//! perfetto                                                   recordings for viewers of traces
+//! report | trace                                             maps | recordings, replays
 //! descriptor                                                 sets, heaps, binder
 //! upload                                                     arena and ring
 //! Allocator  Pool  Allocation  VirtualBlock  Statistics      the public face
 //! blocks                                                     where an offset meets a VkDeviceMemory
+//! record                                                     how a recording is written
 //! errors, create-infos, the choice of memory types           the vocabulary
 //! metadata | device | device::sim | retire                   blind to one another
 //! base                                                       alignment, conversions, locks
 //! ```
 //!
-//! A file imports from lower floors only; a test holds it to that. `unsafe` is where Vulkan is called and nowhere else: the
+//! A file imports from lower floors only; a test holds it to that, and has the list. `unsafe` is where Vulkan is called and nowhere else: the
 //! engines of [`metadata`] forbid it.
 //!
 //! # What it does not do
