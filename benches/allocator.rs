@@ -91,10 +91,19 @@ fn churn<T: Threading>(
     live: usize,
     alignments: Alignments,
 ) {
+    churn_as(bencher, allocator, live, alignments, &AllocationCreateInfo::new(MemoryUsage::GpuOnly));
+}
+
+fn churn_as<T: Threading>(
+    bencher: Bencher<'_, '_>,
+    allocator: &Allocator<T>,
+    live: usize,
+    alignments: Alignments,
+    create: &AllocationCreateInfo<'_>,
+) {
     let mut random = Random::new(SEED);
-    let create = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
     let mut held: Vec<Option<Allocation>> = (0..live)
-        .map(|_| allocator.allocate_memory(&requirements(&mut random, alignments), &create).ok())
+        .map(|_| allocator.allocate_memory(&requirements(&mut random, alignments), create).ok())
         .collect();
     assert!(held.iter().all(Option::is_some));
     let operations: Vec<(usize, vk::MemoryRequirements)> = (0..PAIRS)
@@ -105,7 +114,7 @@ fn churn<T: Threading>(
             if let Some(allocation) = held[*at].take() {
                 free(allocator, allocation);
             }
-            held[*at] = allocator.allocate_memory(requirements, &create).ok();
+            held[*at] = allocator.allocate_memory(requirements, create).ok();
         }
     });
     assert_eq!(live_count(allocator), live as u64);
@@ -129,6 +138,33 @@ fn churn_mixed(bencher: Bencher<'_, '_>, live: usize) {
 fn churn_usual_without_locks(bencher: Bencher<'_, '_>, live: usize) {
     let gpu = gpu();
     churn::<Local>(bencher, &local(&gpu), live, Alignments::Usual);
+}
+
+/// As `churn_usual`, but each allocation has a name.
+#[divan::bench(args = [10_000])]
+fn churn_usual_named(bencher: Bencher<'_, '_>, live: usize) {
+    let gpu = gpu();
+    let named =
+        AllocationCreateInfo { name: Some("terrain"), ..AllocationCreateInfo::new(MemoryUsage::GpuOnly) };
+    churn_as(bencher, &shared(&gpu), live, Alignments::Usual, &named);
+}
+
+/// A map of everything that lives.
+#[divan::bench(args = [1_000, 100_000])]
+fn memory_map(bencher: Bencher<'_, '_>, live: usize) {
+    let gpu = gpu();
+    let allocator = shared(&gpu);
+    let create = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    let mut random = Random::new(SEED);
+    let held: Vec<Allocation> = (0..live)
+        .filter_map(|_| {
+            allocator.allocate_memory(&requirements(&mut random, Alignments::Usual), &create).ok()
+        })
+        .collect();
+    assert_eq!(held.len(), live);
+    bencher.bench_local(|| allocator.memory_map());
+    held.into_iter().for_each(|allocation| free(&allocator, allocation));
+    assert_eq!(live_count(&allocator), 0);
 }
 
 /// A frame: 1,000 small allocations from a linear pool, freed in the order in which they were made.
