@@ -61,8 +61,8 @@
 //! base                                                       alignment, conversions, locks
 //! ```
 //!
-//! A file imports from lower floors only; a test holds it to that, and has the list. `unsafe` is where Vulkan is called and nowhere else: the
-//! engines of [`metadata`] forbid it.
+//! A file imports from lower floors only; a test has the list and holds it to that. `unsafe` is where Vulkan is called and
+//! nowhere else: the engines of [`metadata`] forbid it.
 //!
 //! # What it does not do
 //!
