@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ash::vk;
-use ash::vk::Handle as _;
 use parking_lot::{Mutex, RwLock};
 use sublet::sim;
 
@@ -72,7 +71,15 @@ pub(crate) struct Counters {
     peak: AtomicU64,
     limit: AtomicU64,
     delay: AtomicU64,
-    sizes: Mutex<HashMap<u64, u64>>,
+    objects: Mutex<HashMap<vk::DeviceMemory, Object>>,
+}
+
+/// What `vkAllocateMemory` gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Object {
+    pub(crate) memory: vk::DeviceMemory,
+    pub(crate) size: u64,
+    pub(crate) memory_type: u32,
 }
 
 /// How many calls there were.
@@ -94,7 +101,7 @@ impl Default for Counters {
             peak: AtomicU64::new(0),
             limit: AtomicU64::new(u64::MAX),
             delay: AtomicU64::new(0),
-            sizes: Mutex::default(),
+            objects: Mutex::default(),
         }
     }
 }
@@ -128,9 +135,14 @@ impl Counters {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Objects that are allocated from the driver now.
+    /// How many objects are allocated from the driver now.
     pub(crate) fn blocks(&self) -> u64 {
-        self.sizes.lock().len() as u64
+        self.objects.lock().len() as u64
+    }
+
+    /// The objects that are allocated from the driver now, in no order.
+    pub(crate) fn objects(&self) -> Vec<Object> {
+        self.objects.lock().values().copied().collect()
     }
 
     /// From now on `vkAllocateMemory` fails when all memory together would be more than this.
@@ -186,6 +198,8 @@ unsafe extern "system" fn allocate_memory(
     let counters = &layer.counters;
     // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter, which the caller keeps.
     let size = unsafe { (*info).allocation_size };
+    // SAFETY: as above.
+    let memory_type = unsafe { (*info).memory_type_index };
     counters.entered.fetch_add(1, Ordering::Relaxed);
     let delay = counters.delay.load(Ordering::Relaxed);
     if delay > 0 {
@@ -200,7 +214,8 @@ unsafe extern "system" fn allocate_memory(
     if result == vk::Result::SUCCESS {
         // SAFETY: VUID-vkAllocateMemory-pMemory-parameter; the driver wrote it.
         let handle = unsafe { *memory };
-        heap::uncounted(|| counters.sizes.lock().insert(handle.as_raw(), size));
+        let object = Object { memory: handle, size, memory_type };
+        heap::uncounted(|| counters.objects.lock().insert(handle, object));
     } else {
         counters.reserved.fetch_sub(size, Ordering::Relaxed);
     }
@@ -213,8 +228,8 @@ unsafe extern "system" fn free_memory(
     _: *const vk::AllocationCallbacks<'_>,
 ) {
     let layer = layer(device);
-    if let Some(size) = layer.counters.sizes.lock().remove(&memory.as_raw()) {
-        layer.counters.reserved.fetch_sub(size, Ordering::Relaxed);
+    if let Some(object) = layer.counters.objects.lock().remove(&memory) {
+        layer.counters.reserved.fetch_sub(object.size, Ordering::Relaxed);
         layer.counters.frees.fetch_add(1, Ordering::Relaxed);
     }
     // SAFETY: the caller's arguments; it was allocated without callbacks.

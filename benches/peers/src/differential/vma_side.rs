@@ -9,7 +9,7 @@ use super::play::Needs;
 use super::program::{PoolSpec, Resource, Setup, Spec};
 use super::side::{Compacted, Compaction, Failed, HeapFigures, Place, PoolFigures, Side, Why};
 use super::tap::{Pose, Registered, Tap};
-use crate::peers::vma::ffi;
+use crate::peers::vma::{details, ffi};
 
 struct Held {
     allocation: ffi::Allocation,
@@ -90,11 +90,8 @@ impl VmaSide {
     }
 
     fn look(&self, allocation: ffi::Allocation) -> Place {
-        let mut found = std::mem::MaybeUninit::<ffi::AllocationInfo2>::zeroed();
-        // SAFETY: the allocation is live.
-        unsafe { ffi::allocation_info2(self.allocator, allocation, found.as_mut_ptr()) };
-        // SAFETY: it was filled just now.
-        let found = unsafe { found.assume_init() };
+        // SAFETY: the allocator and the allocation are live.
+        let found = unsafe { details(self.allocator, allocation) };
         let info = found.allocation_info;
         Place {
             memory: info.device_memory,

@@ -1,6 +1,7 @@
 //! Traces of programs, replayed on every peer: what they asked for, in their order, asked of all of them alike.
 #![forbid(unsafe_code)]
 
+pub(crate) mod gaps;
 mod run;
 pub(crate) mod script;
 #[cfg(test)]
@@ -206,6 +207,18 @@ fn print(all: &[Replayed], place: &str) -> Vec<(String, String, Table)> {
             let Memory { reserved_peak, used_then, .. } = figures.memory;
             let unused = reserved_peak.saturating_sub(used_then) as f64 / reserved_peak.max(1) as f64;
             format!("{} / {} %", bytes(reserved_peak as f64), number(100.0 * unused))
+        }),
+    );
+    add(
+        "Traces: fragmentation at the peak",
+        "Gaps between live allocations in the memory that is reserved / bytes in them / the largest / scatter: the share of those bytes \
+         that is not in the largest gap of its memory type. At the moment with the most reserved, and of such moments the one with the \
+         most in use. Computed for all alike from where allocations lie and what was asked for: what a peer adds to an allocation, and \
+         what its alignment skips, is part of a gap.",
+        table(&|_, figures| {
+            let Memory { gaps, .. } = figures.memory;
+            let (all, largest) = (bytes(gaps.bytes as f64), bytes(gaps.largest as f64));
+            format!("{} / {all} / {largest} / {} %", gaps.count, number(100.0 * gaps.scatter()))
         }),
     );
     add(

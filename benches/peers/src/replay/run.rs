@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::gaps::{Gaps, Held};
 use super::script::{Script, Step};
 use crate::clock::{self, Clock};
 use crate::gpu::{Calls, Counters, Gpu};
@@ -39,6 +40,8 @@ pub(crate) struct Memory {
     pub(crate) reserved_peak: u64,
     /// The most bytes that the script had in use while that was so.
     pub(crate) used_then: u64,
+    /// What lay between allocations at that moment.
+    pub(crate) gaps: Gaps,
     /// The most bytes that the script had in use.
     pub(crate) used_peak: u64,
     /// The most memory objects at once.
@@ -151,6 +154,9 @@ impl Player<'_> {
         let counters: Arc<Counters> = Arc::clone(self.gpu.counters());
         let mut sizes = vec![0_u64; self.script.slots];
         let (mut memory, mut used, mut refused) = (Memory::default(), 0, 0);
+        // What each slot came to hold, in order, and how much of that was so at the peak, with these objects of the driver.
+        let mut changes: Vec<(u32, Option<Held>)> = Vec::new();
+        let (mut until, mut objects, mut calls) = (0, Vec::new(), Calls::default());
         for step in &self.script.steps {
             let was_refused = play(peer, slots, step)?;
             refused += u64::from(was_refused);
@@ -161,15 +167,23 @@ impl Player<'_> {
             };
             used = used + size - std::mem::replace(&mut sizes[slot as usize], size);
             memory.used_peak = memory.used_peak.max(used);
+            let place = slots[slot as usize].as_ref().map(|allocation| peer.place(allocation));
+            changes.push((slot, place.map(|place| Held { place, size })));
             let reserved = counters.reserved();
-            if reserved > memory.reserved_peak {
+            if (reserved, used) > (memory.reserved_peak, memory.used_then) {
                 (memory.reserved_peak, memory.used_then) = (reserved, used);
-            } else if reserved == memory.reserved_peak {
-                memory.used_then = memory.used_then.max(used);
+                until = changes.len();
+                if calls != counters.calls() {
+                    calls = counters.calls();
+                    objects = counters.objects();
+                }
             }
             memory.blocks_peak = memory.blocks_peak.max(counters.blocks());
         }
         memory.calls = counters.calls();
+        let mut held = vec![None; self.script.slots];
+        changes[..until].iter().for_each(|(slot, now)| held[*slot as usize] = *now);
+        memory.gaps = Gaps::of(objects, held.into_iter().flatten().collect())?;
         Ok(Run { memory, refused, ..Run::default() })
     }
 }

@@ -75,10 +75,12 @@ fn the_same_is_asked_of_every_peer_and_all_of_it_is_given_back() {
         for (kind, figures) in &found.figures {
             assert_eq!(figures.refused, 0, "{kind:?}");
             assert!(figures.whole > 0.0 && figures.allocate.is_some() && figures.free.is_some(), "{kind:?}");
-            let Memory { reserved_peak, used_then, used_peak, blocks_peak, calls } = figures.memory;
+            let Memory { reserved_peak, used_then, gaps, used_peak, blocks_peak, calls } = figures.memory;
             assert_eq!(used_peak, 392 * KIB, "{kind:?}");
             assert!(reserved_peak >= used_peak && used_then <= used_peak && blocks_peak > 1, "{kind:?}");
             assert!(calls.allocations >= blocks_peak, "{kind:?}");
+            assert_eq!(gaps.bytes, reserved_peak - used_then, "{kind:?}");
+            assert!(gaps.count > 0 && (0.0..1.0).contains(&gaps.scatter()), "{kind:?}");
         }
     }
 }

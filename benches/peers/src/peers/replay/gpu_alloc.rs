@@ -8,6 +8,7 @@ use gpu_alloc::{Dedicated, GpuAllocator, MemoryBlock, Request, UsageFlags};
 use super::Plays;
 use crate::gpu::Gpu;
 use crate::peers::gpu_alloc::{Device, create};
+use crate::replay::gaps::Place;
 use crate::replay::script::{Ask, Host};
 
 pub(super) struct Player {
@@ -78,6 +79,10 @@ impl Plays for Player {
         self.live -= 1;
         // SAFETY: the block is this allocator's, and the device the one that it was made with.
         unsafe { self.allocator.dealloc(&self.device, held.block) };
+    }
+
+    fn place(&self, held: &Held) -> Place {
+        Place { memory: *held.block.memory(), offset: held.block.offset() }
     }
 
     #[inline]

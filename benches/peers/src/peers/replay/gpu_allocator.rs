@@ -9,6 +9,7 @@ use sublet::ResourceKind;
 use super::Plays;
 use crate::gpu::Gpu;
 use crate::peers::gpu_allocator::create;
+use crate::replay::gaps::Place;
 use crate::replay::script::{Ask, Host};
 
 pub(super) struct Player {
@@ -62,6 +63,12 @@ impl Plays for Player {
     fn free(&mut self, allocation: Allocation) {
         let freed = self.allocator.free(allocation);
         assert!(freed.is_ok(), "gpu-allocator does not know its own allocation");
+    }
+
+    fn place(&self, allocation: &Allocation) -> Place {
+        // SAFETY: it is only looked at.
+        let memory = unsafe { allocation.memory() };
+        Place { memory, offset: allocation.offset() }
     }
 
     fn map(&mut self, allocation: &mut Allocation) -> bool {

@@ -9,6 +9,7 @@ use ::sublet::trace::PoolSettings;
 
 use super::PeerKind;
 use crate::gpu::Gpu;
+use crate::replay::gaps::Place;
 use crate::replay::script::Ask;
 
 /// An allocator that a script is played on.
@@ -18,6 +19,9 @@ pub(crate) trait Plays: Sized {
     /// `None` if there is no room, or on any other error.
     fn allocate(&mut self, ask: &Ask) -> Option<Self::Allocation>;
     fn free(&mut self, allocation: Self::Allocation);
+
+    /// Where it lies.
+    fn place(&self, allocation: &Self::Allocation) -> Place;
 
     /// Whether it could be mapped.
     fn map(&mut self, allocation: &mut Self::Allocation) -> bool;

@@ -10,6 +10,7 @@ use sublet::{
 use super::Plays;
 use crate::gpu::Gpu;
 use crate::peers::sublet::create_info;
+use crate::replay::gaps::Place;
 use crate::replay::script::Ask;
 
 pub(super) struct Player<T: Threading> {
@@ -55,6 +56,10 @@ impl<T: Threading> Plays for Player<T> {
         // SAFETY: no device uses it.
         let freed = unsafe { self.allocator.free_memory(allocation) };
         assert!(freed.is_ok(), "Sublet does not know its own allocation");
+    }
+
+    fn place(&self, allocation: &Allocation) -> Place {
+        Place { memory: allocation.memory(), offset: allocation.offset() }
     }
 
     #[inline]

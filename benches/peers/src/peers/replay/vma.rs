@@ -8,7 +8,8 @@ use sublet::trace::PoolSettings;
 
 use super::Plays;
 use crate::gpu::Gpu;
-use crate::peers::vma::{allocation_info, checked, create_allocator, ffi};
+use crate::peers::vma::{allocation_info, checked, create_allocator, details, ffi};
+use crate::replay::gaps::Place;
 use crate::replay::script::Ask;
 
 pub(super) struct Player {
@@ -54,6 +55,12 @@ impl Plays for Player {
     fn free(&mut self, allocation: ffi::Allocation) {
         // SAFETY: the allocation is this allocator's, and no device uses it.
         unsafe { ffi::free_memory(self.allocator, allocation) };
+    }
+
+    fn place(&self, allocation: &ffi::Allocation) -> Place {
+        // SAFETY: the allocator is live, the allocation is its own.
+        let info = unsafe { details(self.allocator, *allocation) }.allocation_info;
+        Place { memory: info.device_memory, offset: info.offset }
     }
 
     #[inline]

@@ -109,6 +109,18 @@ pub(super) fn create_allocator(gpu: &Gpu, count_heap: bool) -> Result<ffi::Alloc
     Ok(allocator)
 }
 
+/// What VMA says of an allocation.
+///
+/// # Safety
+/// The allocator is live, and the allocation is its own.
+pub(crate) unsafe fn details(allocator: ffi::Allocator, allocation: ffi::Allocation) -> ffi::AllocationInfo2 {
+    let mut found = std::mem::MaybeUninit::<ffi::AllocationInfo2>::zeroed();
+    // SAFETY: the caller's promise.
+    unsafe { ffi::allocation_info2(allocator, allocation, found.as_mut_ptr()) };
+    // SAFETY: it was filled just now.
+    unsafe { found.assume_init() }
+}
+
 impl Vma {
     pub(super) fn new(gpu: &Gpu, shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
         let (block_size, min, max, flags) = match shape {
