@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, Stopwatch};
 use crate::gpu::{Calls, Counters, Driver, Gpu};
 use crate::heap;
 use crate::peers::{self, Peer, PeerKind, Setup, Shape, Visit};
@@ -204,9 +204,9 @@ impl<P: Peer> Case for Held<P> {
     }
 
     fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64) {
-        let (ran, from) = (clock::thread_time(), clock::now());
+        let stopwatch = Stopwatch::start();
         let refused = counted(&mut self.peer, &mut self.slots, phases, share);
-        let (to, has_run) = (clock::now(), clock::thread_time());
+        let time = stopwatch.stop(self.gpu.is_real());
         self.refused += refused;
         self.account(phases, share);
         self.forget_stale(phases);
@@ -217,12 +217,6 @@ impl<P: Peer> Case for Held<P> {
         // A reset frees what was allocated, so that an allocation and its share of a reset are a pair.
         let resets = phases.iter().any(|phase| matches!(phase, Phase::Reset));
         let halves = phases.iter().map(halves).sum::<usize>() * if resets { 2 } else { 1 };
-        let passed = Clock::get().between(from, to);
-        // On a machine with other work, what the others did is not counted. A real driver may sleep, and that is.
-        let time = match (ran, has_run) {
-            (Some(ran), Some(has_run)) if !self.gpu.is_real() => has_run - ran,
-            _ => passed,
-        };
         (time, halves as f64 / 2.0)
     }
 

@@ -41,6 +41,31 @@ pub(crate) fn thread_time() -> Option<f64> {
     None
 }
 
+/// What measures a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stopwatch {
+    ran: Option<f64>,
+    from: Tick,
+}
+
+impl Stopwatch {
+    #[inline]
+    pub(crate) fn start() -> Self {
+        Self { ran: thread_time(), from: now() }
+    }
+
+    /// Nanoseconds since the start. On a machine with other work, what the others did is not counted. A real driver may sleep, and
+    /// that is.
+    #[inline]
+    pub(crate) fn stop(self, is_real: bool) -> f64 {
+        let (to, has_run) = (now(), thread_time());
+        match (self.ran, has_run) {
+            (Some(ran), Some(has_run)) if !is_real => has_run - ran,
+            _ => Clock::get().between(self.from, to),
+        }
+    }
+}
+
 /// How ticks become nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
@@ -101,6 +126,17 @@ mod tests {
         assert!((0.9..1.1).contains(&(measured / passed)), "{measured} of {passed}");
         assert!(clock.own < 1_000.0);
         assert_eq!(clock.single(to, from), 0.0);
+    }
+
+    #[test]
+    fn sleep_counts_with_a_real_driver_only() {
+        if thread_time().is_none() {
+            return;
+        }
+        let stopwatch = Stopwatch::start();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!((0.0..10e6).contains(&stopwatch.stop(false)));
+        assert!(stopwatch.stop(true) > 19e6);
     }
 
     #[test]

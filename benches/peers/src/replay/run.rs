@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::gaps::{Gaps, Held};
 use super::script::{Script, Step};
-use crate::clock::{self, Clock};
+use crate::clock::{self, Clock, Stopwatch};
 use crate::gpu::{Calls, Counters, Gpu};
 use crate::peers::replay::{Plays, VisitPlayer};
 use crate::statistics::Percentiles;
@@ -112,16 +112,11 @@ fn play<P: Plays>(peer: &mut P, slots: &mut [Option<P::Allocation>], step: &Step
 impl Player<'_> {
     fn whole<P: Plays>(&self, peer: &mut P, slots: &mut [Option<P::Allocation>]) -> Result<Run, String> {
         let mut refused = 0;
-        let (ran, from) = (clock::thread_time(), clock::now());
+        let stopwatch = Stopwatch::start();
         for step in &self.script.steps {
             refused += u64::from(play(peer, slots, step)?);
         }
-        let (to, has_run) = (clock::now(), clock::thread_time());
-        // On a machine with other work, what the others did is not counted. A real driver may sleep, and that is.
-        let whole = match (ran, has_run) {
-            (Some(ran), Some(has_run)) if !self.gpu.is_real() => has_run - ran,
-            _ => Clock::get().between(from, to),
-        };
+        let whole = stopwatch.stop(self.gpu.is_real());
         Ok(Run { whole, refused, ..Run::default() })
     }
 
