@@ -310,9 +310,7 @@ pub(crate) fn make_shared<V: VisitShared>(
 
 /// Sublet's own allocator, for who has to ask it something.
 pub(crate) fn with_sublet<R>(gpu: &Gpu, ask: impl FnOnce(&::sublet::Allocator) -> R) -> Result<R, String> {
-    // SAFETY: the device outlives the call, and the allocator does not.
-    let allocator = unsafe { ::sublet::Allocator::new(&sublet::create_info(gpu)) };
-    Ok(ask(&allocator.map_err(|error| error.to_string())?))
+    Ok(ask(&sublet::create(gpu)?))
 }
 
 /// The buffer that is asked for.

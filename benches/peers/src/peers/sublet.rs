@@ -27,21 +27,27 @@ unsafe impl<T: Threading> Send for Sublet<T> where Allocator<T>: Send {}
 unsafe impl<T: Threading> Sync for Sublet<T> where Allocator<T>: Sync {}
 
 pub(super) fn shared(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet<Shared>>, String> {
-    let info = create_info(gpu);
-    // SAFETY: whoever makes a peer keeps the device until the peer is finished.
-    let allocator = unsafe { Allocator::new(&info) }.map_err(|error| error.to_string())?;
-    Sublet::new(allocator, gpu, shape)
+    Sublet::new(create(gpu)?, gpu, shape)
 }
 
 pub(super) fn local(gpu: &Gpu, shape: Shape) -> Result<Option<Sublet<Local>>, String> {
-    let info = create_info(gpu);
-    // SAFETY: as above.
-    let allocator = unsafe { LocalAllocator::new_local(&info) }.map_err(|error| error.to_string())?;
-    Sublet::new(allocator, gpu, shape)
+    Sublet::new(create_local(gpu)?, gpu, shape)
 }
 
-pub(super) fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
+fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
     AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
+}
+
+/// An allocator for the device, with everything as it comes.
+pub(super) fn create(gpu: &Gpu) -> Result<Allocator, String> {
+    // SAFETY: whoever makes a peer keeps the device until the peer is finished.
+    unsafe { Allocator::new(&create_info(gpu)) }.map_err(|error| error.to_string())
+}
+
+/// The same for one thread.
+pub(super) fn create_local(gpu: &Gpu) -> Result<LocalAllocator, String> {
+    // SAFETY: as above.
+    unsafe { LocalAllocator::new_local(&create_info(gpu)) }.map_err(|error| error.to_string())
 }
 
 impl<T: Threading> Sublet<T> {

@@ -44,6 +44,18 @@ pub(crate) struct Ask {
     pub(crate) upper: bool,
 }
 
+impl Ask {
+    /// For Sublet, and for VMA, whose flags have the same numbers.
+    #[inline]
+    pub(crate) fn flags(&self) -> AllocationCreateFlags {
+        let mut flags = AllocationCreateFlags::empty();
+        flags.set(AllocationCreateFlags::MAPPED, self.mapped);
+        flags.set(AllocationCreateFlags::DEDICATED_MEMORY, self.dedicated);
+        flags.set(AllocationCreateFlags::UPPER_ADDRESS, self.upper);
+        flags
+    }
+}
+
 /// One step. The numbers are of slots that allocations are kept in, and of pools.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Step {
@@ -61,7 +73,6 @@ pub(crate) enum Step {
 pub(crate) struct Script {
     pub(crate) steps: Vec<Step>,
     pub(crate) slots: usize,
-    pub(crate) pools: usize,
     /// Allocations in pools, in scopes, and those that Sublet refused here.
     pub(crate) in_pools: u64,
     pub(crate) in_scopes: u64,
@@ -84,6 +95,7 @@ impl Script {
             live: BTreeMap::new(),
             free_slots: Vec::new(),
             pools: BTreeMap::new(),
+            pools_made: 0,
         };
         let mut replay = Replay::new(trace, allocator);
         while let Some(record) = replay.step() {
@@ -125,6 +137,7 @@ struct Maker {
     free_slots: Vec<u32>,
     /// By number in the trace.
     pools: BTreeMap<u32, u32>,
+    pools_made: u32,
 }
 
 impl Maker {
@@ -154,8 +167,8 @@ impl Maker {
             }
             Event::CreatePool { pool, settings } => {
                 let Some(memory_type) = memory_type else { return };
-                let number = self.script.pools as u32;
-                self.script.pools += 1;
+                let number = self.pools_made;
+                self.pools_made += 1;
                 self.pools.insert(pool.0, number);
                 let settings = PoolSettings { memory_type, ..PoolSettings::clone(settings) };
                 self.script.steps.push(Step::CreatePool(number, Box::new(settings)));

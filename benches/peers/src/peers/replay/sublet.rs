@@ -2,14 +2,11 @@
 
 use ash::vk;
 use sublet::trace::PoolSettings;
-use sublet::{
-    Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, Local, LocalAllocator, Pool,
-    PoolCreateInfo, Shared, Threading,
-};
+use sublet::{Allocation, AllocationCreateInfo, Allocator, Local, Pool, PoolCreateInfo, Shared, Threading};
 
 use super::Plays;
 use crate::gpu::Gpu;
-use crate::peers::sublet::create_info;
+use crate::peers::sublet::{create, create_local};
 use crate::replay::gaps::Place;
 use crate::replay::script::Ask;
 
@@ -19,15 +16,11 @@ pub(super) struct Player<T: Threading> {
 }
 
 pub(super) fn shared(gpu: &Gpu) -> Result<Player<Shared>, String> {
-    // SAFETY: whoever makes a peer keeps the device until the peer is finished.
-    let allocator = unsafe { Allocator::new(&create_info(gpu)) }.map_err(|error| error.to_string())?;
-    Ok(Player { allocator, pools: Vec::new() })
+    Ok(Player { allocator: create(gpu)?, pools: Vec::new() })
 }
 
 pub(super) fn local(gpu: &Gpu) -> Result<Player<Local>, String> {
-    // SAFETY: as above.
-    let allocator = unsafe { LocalAllocator::new_local(&create_info(gpu)) };
-    Ok(Player { allocator: allocator.map_err(|error| error.to_string())?, pools: Vec::new() })
+    Ok(Player { allocator: create_local(gpu)?, pools: Vec::new() })
 }
 
 impl<T: Threading> Plays for Player<T> {
@@ -37,12 +30,8 @@ impl<T: Threading> Plays for Player<T> {
     fn allocate(&mut self, ask: &Ask) -> Option<Allocation> {
         let requirements =
             vk::MemoryRequirements { size: ask.size, alignment: ask.alignment, memory_type_bits: u32::MAX };
-        let mut flags = AllocationCreateFlags::empty();
-        flags.set(AllocationCreateFlags::MAPPED, ask.mapped);
-        flags.set(AllocationCreateFlags::DEDICATED_MEMORY, ask.dedicated);
-        flags.set(AllocationCreateFlags::UPPER_ADDRESS, ask.upper);
         let info = AllocationCreateInfo {
-            flags,
+            flags: ask.flags(),
             memory_type_bits: 1 << ask.memory_type,
             pool: ask.pool.and_then(|pool| self.pools[pool as usize].as_ref()),
             ..AllocationCreateInfo::default()

@@ -8,7 +8,7 @@ use sublet::trace::PoolSettings;
 
 use super::Plays;
 use crate::gpu::Gpu;
-use crate::peers::vma::{allocation_info, checked, create_allocator, details, ffi};
+use crate::peers::vma::{allocation_info, check_empty, checked, create_allocator, details, ffi};
 use crate::replay::gaps::Place;
 use crate::replay::script::Ask;
 
@@ -17,12 +17,6 @@ pub(super) struct Player {
     pools: Vec<ffi::Pool>,
 }
 
-/// `VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT`.
-const DEDICATED: u32 = 1;
-/// `VMA_ALLOCATION_CREATE_MAPPED_BIT`.
-const MAPPED: u32 = 4;
-/// `VMA_ALLOCATION_CREATE_UPPER_ADDRESS_BIT`.
-const UPPER: u32 = 0x40;
 /// `VMA_MEMORY_USAGE_UNKNOWN`.
 const UNKNOWN: u32 = 0;
 
@@ -42,8 +36,7 @@ impl Plays for Player {
             vk::MemoryRequirements { size: ask.size, alignment: ask.alignment, memory_type_bits: bits };
         let pool = ask.pool.map_or(ptr::null_mut(), |pool| self.pools[pool as usize]);
         let mut info = allocation_info(UNKNOWN, pool);
-        let flag = |set: bool, flag: u32| if set { flag } else { 0 };
-        info.flags = flag(ask.mapped, MAPPED) | flag(ask.dedicated, DEDICATED) | flag(ask.upper, UPPER);
+        info.flags = ask.flags().bits();
         let mut allocation = ptr::null_mut();
         let (info, to, none) = (&raw const info, &raw mut allocation, ptr::null_mut());
         // SAFETY: the allocator is live, everything that is passed is valid.
@@ -113,14 +106,8 @@ impl Plays for Player {
     }
 
     fn finish(self) -> Result<(), String> {
-        let mut all = ffi::TotalStatistics::default();
         // SAFETY: the allocator is live.
-        unsafe { ffi::calculate_statistics(self.allocator, &raw mut all) };
-        let live = all.total.statistics.allocation_count;
-        if live != 0 {
-            // VMA ends the process when it is destroyed like this with assertions, and leaks without.
-            return Err(format!("VMA still has {live} allocations"));
-        }
+        unsafe { check_empty(self.allocator) }?;
         // SAFETY: nothing is left in it, and it is not used again.
         unsafe { ffi::destroy_allocator(self.allocator) };
         Ok(())

@@ -121,6 +121,29 @@ pub(crate) unsafe fn details(allocator: ffi::Allocator, allocation: ffi::Allocat
     unsafe { found.assume_init() }
 }
 
+/// How many allocations are live.
+///
+/// # Safety
+/// The allocator is live.
+unsafe fn live(allocator: ffi::Allocator) -> u64 {
+    let mut all = ffi::TotalStatistics::default();
+    // SAFETY: the caller's promise.
+    unsafe { ffi::calculate_statistics(allocator, &raw mut all) };
+    u64::from(all.total.statistics.allocation_count)
+}
+
+/// An error if an allocation is live. VMA ends the process when it is destroyed like this with assertions, and leaks without.
+///
+/// # Safety
+/// The allocator is live.
+pub(super) unsafe fn check_empty(allocator: ffi::Allocator) -> Result<(), String> {
+    // SAFETY: the caller's promise.
+    match unsafe { live(allocator) } {
+        0 => Ok(()),
+        live => Err(format!("VMA still has {live} allocations")),
+    }
+}
+
 impl Vma {
     pub(super) fn new(gpu: &Gpu, shape: Shape, count_heap: bool) -> Result<Option<Self>, String> {
         let (block_size, min, max, flags) = match shape {
@@ -180,18 +203,13 @@ impl Vma {
     }
 
     fn count(&self) -> u64 {
-        let mut all = ffi::TotalStatistics::default();
         // SAFETY: the allocator is live.
-        unsafe { ffi::calculate_statistics(self.allocator, &raw mut all) };
-        u64::from(all.total.statistics.allocation_count)
+        unsafe { live(self.allocator) }
     }
 
     fn end(self) -> Result<(), String> {
-        let live = self.count();
-        if live != 0 {
-            // VMA ends the process when it is destroyed like this with assertions, and leaks without.
-            return Err(format!("VMA still has {live} allocations"));
-        }
+        // SAFETY: the allocator is live.
+        unsafe { check_empty(self.allocator) }?;
         if !self.pool.is_null() {
             // SAFETY: nothing is left in it.
             unsafe { ffi::destroy_pool(self.allocator, self.pool) };
