@@ -210,7 +210,7 @@ impl Allocator {
         size: vk::DeviceSize,
     ) -> VkResult<Option<Range<'a>>> {
         let inner = allocation.live()?;
-        let properties = self.properties_of(inner.memory_type_index());
+        let properties = self.get_memory_type_properties(inner.memory_type_index());
         let needed = properties.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
             && !properties.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
         Ok((needed && size != 0).then_some((inner, offset, size)))

@@ -119,21 +119,16 @@ impl Allocator {
 
     /// The properties of a memory type; none if there is no such type.
     pub fn get_memory_type_properties(&self, memory_type_index: u32) -> vk::MemoryPropertyFlags {
-        self.properties_of(memory_type_index)
+        let index = usize::try_from(memory_type_index).unwrap_or(usize::MAX);
+        let found = self.memory.memory_types_as_slice().get(index);
+        found.map_or(vk::MemoryPropertyFlags::empty(), |found| found.property_flags)
     }
 
     /// The properties of the memory type of an allocation; none if it was freed.
     pub fn get_allocation_memory_properties(&self, allocation: &Allocation) -> vk::MemoryPropertyFlags {
-        allocation
-            .live()
-            .map_or(vk::MemoryPropertyFlags::empty(), |inner| self.properties_of(inner.memory_type_index()))
-    }
-
-    /// The properties of a memory type; none if there is no such type.
-    pub(crate) fn properties_of(&self, memory_type: u32) -> vk::MemoryPropertyFlags {
-        let index = usize::try_from(memory_type).unwrap_or(usize::MAX);
-        let found = self.memory.memory_types_as_slice().get(index);
-        found.map_or(vk::MemoryPropertyFlags::empty(), |found| found.property_flags)
+        allocation.live().map_or(vk::MemoryPropertyFlags::empty(), |inner| {
+            self.get_memory_type_properties(inner.memory_type_index())
+        })
     }
 
     /// Says that a frame begins: budgets are fetched.

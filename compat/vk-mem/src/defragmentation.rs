@@ -184,15 +184,13 @@ impl DefragmentationMove<'_> {
     /// The device is done with the copy and with what is bound to the old place, which is destroyed, or never used again. No pointer
     /// of a mapping is used again.
     pub unsafe fn commit(&mut self, allocation: &mut Allocation) -> VkResult<()> {
-        if self.inner.is_none() || !self.is_of(allocation) {
-            return Err(misused("the move is of another allocation, or is committed"));
-        }
-        let Some(planned) = self.inner.take() else { return Ok(()) };
+        let planned = self.inner.take_if(|planned| Some(planned.source()) == allocation.id());
+        let planned = planned.ok_or_else(|| misused("the move is of another allocation, or is committed"))?;
         if self.operation == DefragmentationMoveOperation::Ignore {
             planned.ignore();
             return Ok(());
         }
-        let mappings = self.unmap(allocation)?;
+        let mappings = self.unmap(allocation);
         if self.operation == DefragmentationMoveOperation::Destroy {
             let inner = allocation.take()?;
             // SAFETY: the caller's own promise; the program's mappings have ended.
@@ -212,13 +210,13 @@ impl DefragmentationMove<'_> {
     }
 
     /// Ends the program's mappings, and says how many there were.
-    fn unmap(&self, allocation: &mut Allocation) -> VkResult<u32> {
+    fn unmap(&self, allocation: &mut Allocation) -> u32 {
         let mappings = allocation.map_count;
         for _ in 0..mappings {
             // SAFETY: `map_memory` counted the mapping, and its pointer is not used again: the caller's own promise.
             unsafe { self.allocator.unmap_memory(allocation) };
         }
-        Ok(mappings)
+        mappings
     }
 
     fn map(&self, allocation: &mut Allocation, mappings: u32) -> VkResult<()> {
