@@ -12,40 +12,33 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 static BYTES: AtomicU64 = AtomicU64::new(0);
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
-/// Counts Sublet's events.
+/// Counts Sublet's blocks.
 struct Count;
 
+/// Finds the size of one.
 #[derive(Default)]
-struct Event {
-    message: String,
-    size: u64,
-}
+struct Size(u64);
 
-impl Visit for Event {
+impl Visit for Size {
     fn record_u64(&mut self, field: &Field, value: u64) {
         if field.name() == "size" {
-            self.size = value;
+            self.0 = value;
         }
     }
 
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        if field.name() == "message" {
-            self.message = format!("{value:?}");
-        }
-    }
+    fn record_debug(&mut self, _: &Field, _: &dyn std::fmt::Debug) {}
 }
 
 impl<S: tracing::Subscriber> Layer<S> for Count {
     fn on_event(&self, event: &tracing::Event<'_>, _: Context<'_, S>) {
-        if !event.metadata().target().starts_with("sublet") {
+        let (target, name) = (event.metadata().target(), event.metadata().name());
+        if (target, name) != ("sublet::block", "block_created") {
             return;
         }
-        let mut seen = Event::default();
-        event.record(&mut seen);
-        if seen.message == "device memory allocated" {
-            BLOCKS.fetch_add(1, Ordering::Relaxed);
-            BYTES.fetch_add(seen.size, Ordering::Relaxed);
-        }
+        let mut size = Size::default();
+        event.record(&mut size);
+        BLOCKS.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(size.0, Ordering::Relaxed);
     }
 }
 
