@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use crate::base::cast::{host_size, widen};
 
 /// The bytes of a view begin at a multiple of this: no profile's `minMemoryMapAlignment` is larger.
-const ALIGNMENT: usize = 4096;
+pub(super) const ALIGNMENT: usize = 4096;
 
 /// One view. The pages are the operating system's zero pages until something writes them.
 #[derive(Debug)]

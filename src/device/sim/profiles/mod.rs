@@ -30,6 +30,10 @@ pub use measure::MeasureError;
 pub(crate) use posed::{KnownDevice, KnownFeatures};
 
 use super::DescriptorPoolPolicy;
+#[cfg(feature = "profiles")]
+use super::store::ALIGNMENT;
+#[cfg(feature = "profiles")]
+use crate::base::cast::widen;
 
 /// One GPU with one driver, as far as memory is concerned.
 ///
@@ -344,8 +348,13 @@ impl Profile {
     /// assert_eq!(Profile::by_name("lavapipe").unwrap().all_types(), 1);
     /// ```
     pub fn all_types(&self) -> u32 {
-        self.types.iter().fold(0, |bits, _| bits << 1 | 1)
+        all_types(self.types)
     }
+}
+
+/// A bit for each of these memory types.
+pub(in crate::device::sim) fn all_types(types: &[TypeProfile]) -> u32 {
+    types.iter().fold(0, |bits, _| bits << 1 | 1)
 }
 
 /// All profiles.
@@ -376,6 +385,13 @@ pub static ALL: &[&Profile] = &[
     &software::LAVAPIPE,
     &software::SWIFTSHADER,
 ];
+
+/// The largest `minMemoryMapAlignment`: views of simulated memory begin there.
+#[cfg(feature = "profiles")]
+const MAX_MAP_ALIGNMENT: u64 = widen(ALIGNMENT);
+/// The largest alignment of all others. Vulkan allows up to 131072 for the granularity, and some drivers align images to 2 MiB.
+#[cfg(any(feature = "profiles", feature = "trace"))]
+const MAX_ALIGNMENT: u64 = 1 << 30;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

@@ -5,9 +5,11 @@ use ash::vk;
 use parking_lot::Mutex;
 
 use super::{
-    ALL, BufferRules, FeaturesProfile, HeapProfile, ImageRules, LimitsProfile, Profile, TypeProfile, software,
+    ALL, BufferRules, FeaturesProfile, HeapProfile, ImageRules, LimitsProfile, MAX_ALIGNMENT, Profile,
+    TypeProfile, all_types, software,
 };
 use crate::base::cast::index;
+use crate::device::sim::state::NEWEST_MINOR;
 
 /// What is known of a device.
 #[derive(Clone, Copy)]
@@ -39,13 +41,11 @@ pub(crate) struct KnownFeatures {
     pub(crate) maintenance5: bool,
 }
 
-/// What Vulkan allows for either limit is less.
-const MAX_GRANULARITY: u64 = 1 << 30;
 /// The newest version that the simulated driver has, with any patch.
-const NEWEST: u32 = vk::make_api_version(0, 1, 4, 0xfff);
+const NEWEST: u32 = vk::make_api_version(0, 1, NEWEST_MINOR, 0xfff);
 
 fn power_of_two(value: u64) -> u64 {
-    value.clamp(1, MAX_GRANULARITY).next_power_of_two()
+    value.clamp(1, MAX_ALIGNMENT).next_power_of_two()
 }
 
 /// Profiles that were made, so that the same device is made once.
@@ -123,14 +123,14 @@ fn kin(known: &KnownDevice<'_>) -> &'static Profile {
     ALL.iter().rev().max_by_key(likeness).copied().unwrap_or(&software::LAVAPIPE)
 }
 
-/// The known parts over those of the kin. Name, heaps and types are lent.
+/// The known parts over those of the kin. The device's name, heaps and types are still the kin's.
 fn pose(
     known: &KnownDevice<'_>,
     kin: &'static Profile,
     heaps: &[HeapProfile],
     types: &[TypeProfile],
 ) -> Profile {
-    let all = types.iter().fold(0, |bits, _| bits << 1 | 1);
+    let all = all_types(types);
     let same_memory = kin.heaps == heaps && kin.types == types;
     // Which types a resource can be in is not known, unless it is the kin's own memory.
     let buffers = if same_memory {

@@ -3,16 +3,14 @@
 
 use ash::vk;
 
-use super::super::{DescriptorBufferLimits, LimitsProfile, Rounding, Tile};
+use super::super::{
+    DescriptorBufferLimits, LimitsProfile, MAX_ALIGNMENT, MAX_MAP_ALIGNMENT, Rounding, Tile, all_types,
+};
 use super::{Document, InvalidProfile};
-use crate::base::cast::index;
+use crate::base::cast::{index, widen};
+use crate::device::sim::state::NEWEST_MINOR;
 
 type Checked = Result<(), InvalidProfile>;
-
-/// The largest `minMemoryMapAlignment`: views of simulated memory begin at pages.
-const MAX_MAP_ALIGNMENT: u64 = 4096;
-/// Vulkan allows up to 131072 for the granularity, and some drivers align images to 2 MiB.
-const MAX_ALIGNMENT: u64 = 1 << 30;
 
 pub(super) fn check(document: &Document) -> Checked {
     let name = &document.name;
@@ -25,7 +23,7 @@ pub(super) fn check(document: &Document) -> Checked {
     }
     let version = document.device.api_version;
     let known = vk::api_version_variant(version) == 0 && vk::api_version_major(version) == 1;
-    if !known || vk::api_version_minor(version) > 4 {
+    if !known || vk::api_version_minor(version) > NEWEST_MINOR {
         return Err(InvalidProfile::ApiVersion { version });
     }
     memory(document)?;
@@ -134,22 +132,19 @@ fn descriptor_buffer(limits: &DescriptorBufferLimits) -> Checked {
         limits.storage_buffer,
         limits.acceleration_structure,
     ] {
-        let size = u64::try_from(size).unwrap_or(u64::MAX);
-        within("a descriptor's size in limits.descriptor_buffer", size, 4, 256)?;
+        within("a descriptor's size in limits.descriptor_buffer", widen(size), 4, 256)?;
     }
     let (whole, parts) = (limits.combined_image_sampler, limits.sampled_image + limits.sampler);
     if !limits.single_array && whole < parts {
         let what = "limits.descriptor_buffer.combined_image_sampler";
-        let number = |size: usize| u64::try_from(size).unwrap_or(u64::MAX);
-        return within(what, number(whole), number(parts), 256);
+        return within(what, widen(whole), widen(parts), 256);
     }
     Ok(())
 }
 
 /// Bits of memory types: of those that there are, and of one at least if `some` is said.
 fn types(document: &Document, what: &'static str, bits: u32, some: bool) -> Checked {
-    let all = document.types.iter().fold(0_u32, |bits, _| bits << 1 | 1);
-    if bits & !all != 0 {
+    if bits & !all_types(&document.types) != 0 {
         return Err(InvalidProfile::UnknownTypes { what, bits });
     }
     if some && bits == 0 {

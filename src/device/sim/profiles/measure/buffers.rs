@@ -3,8 +3,8 @@
 
 use ash::vk::BufferUsageFlags as Usage;
 
-use super::super::Rounding;
 use super::super::document::{Buffers, Raised};
+use super::super::{Rounding, all_types};
 use super::facts::Facts;
 use super::probe::{Answer, Probe};
 use crate::base::align::align_up;
@@ -40,7 +40,7 @@ pub(super) fn measure(probe: &Probe<'_>, facts: &Facts) -> Buffers {
         .filter(|_| facts.features.descriptor_buffer)
         .filter_map(|&usage| small(usage))
         .collect();
-    let all_types = facts.types.iter().fold(0_u32, |bits, _| bits << 1 | 1);
+    let all_types = all_types(&facts.types);
     let common = |answers: &[(Usage, Answer)]| {
         answers.iter().fold(all_types, |types, (_, answer)| types & answer.types)
     };

@@ -7,13 +7,14 @@ use ash::vk;
 use super::super::descriptors::LEAST;
 use super::super::{
     DescriptorBufferLimits, DescriptorLimits, DescriptorMaxima, FeaturesProfile, HeapProfile, LimitsProfile,
-    TypeProfile,
+    MAX_MAP_ALIGNMENT, TypeProfile,
 };
 use super::error::MeasureError;
 use crate::base::cast::{index, widen};
+use crate::device::sim::state::NEWEST_MINOR;
 
 /// The newest version of Vulkan that the simulated device plays.
-const NEWEST: u32 = vk::make_api_version(0, 1, 4, 0);
+const NEWEST: u32 = vk::make_api_version(0, 1, NEWEST_MINOR, 0);
 
 pub(super) struct Facts {
     pub(super) properties: vk::PhysicalDeviceProperties,
@@ -233,7 +234,7 @@ impl Facts {
 
 /// The version that a simulated device can have; the patch number stays where it can.
 fn newest_of(version: u32) -> u32 {
-    if vk::api_version_minor(version) > vk::api_version_minor(NEWEST) { NEWEST } else { version }
+    if vk::api_version_minor(version) > NEWEST_MINOR { NEWEST } else { version }
 }
 
 fn limits(said: &vk::PhysicalDeviceLimits, more: &More) -> LimitsProfile {
@@ -243,8 +244,8 @@ fn limits(said: &vk::PhysicalDeviceLimits, more: &More) -> LimitsProfile {
         max_memory_allocation_count: said.max_memory_allocation_count,
         max_memory_allocation_size: more.maintenance3.max_memory_allocation_size,
         max_buffer_size: more.maintenance4.max_buffer_size,
-        // More than a page is kept by views that begin at pages of any size; the model ends at 4096.
-        min_memory_map_alignment: widen(said.min_memory_map_alignment).min(4096),
+        // A driver may say more.
+        min_memory_map_alignment: widen(said.min_memory_map_alignment).min(MAX_MAP_ALIGNMENT),
         min_texel_buffer_offset_alignment: said.min_texel_buffer_offset_alignment,
         min_uniform_buffer_offset_alignment: said.min_uniform_buffer_offset_alignment,
         min_storage_buffer_offset_alignment: said.min_storage_buffer_offset_alignment,
