@@ -28,7 +28,7 @@ pub(super) struct Facts {
     pub(super) types: Vec<TypeProfile>,
     pub(super) limits: LimitsProfile,
     pub(super) features: FeaturesProfile,
-    pub(super) queue_families: u32,
+    pub(super) has_queue: bool,
     /// What could not be asked for, in words.
     pub(super) missing: Vec<&'static str>,
     extensions: Vec<vk::ExtensionProperties>,
@@ -188,7 +188,7 @@ impl Facts {
                 sparse_binding: plain.sparse_binding == vk::TRUE,
                 protected_memory: offered.protected.protected_memory == vk::TRUE,
             },
-            queue_families: families.len().try_into().unwrap_or(0),
+            has_queue: !families.is_empty(),
             missing: Vec::new(),
             properties,
             extensions,
@@ -217,9 +217,6 @@ impl Facts {
         if self.limits.max_buffer_size == 0 {
             self.limits.max_buffer_size = self.limits.max_memory_allocation_size;
             self.missing.push("maxBufferSize");
-        }
-        if self.limits.descriptors.max_push_descriptors == 0 {
-            self.limits.descriptors.max_push_descriptors = LEAST.max_push_descriptors;
         }
         if self.driver_id.as_raw() == 0 {
             self.missing.push("the driver's identity");
@@ -260,17 +257,18 @@ fn limits(said: &vk::PhysicalDeviceLimits, more: &More) -> LimitsProfile {
     }
 }
 
-/// Where an extension is missing its limits are 0, and nobody may ask for more.
+/// Where an extension is missing its limits are 0, and nobody may ask for more. Of two the profiles say what every device has.
 fn descriptors(said: &vk::PhysicalDeviceLimits, more: &More) -> DescriptorLimits {
     let (after, inline) = (&more.indexing, &more.inline);
+    let said_or = |count: u32, least: u32| if count == 0 { least } else { count };
     DescriptorLimits {
         max_bound_descriptor_sets: said.max_bound_descriptor_sets,
-        max_per_set_descriptors: match more.maintenance3.max_per_set_descriptors {
-            0 => LEAST.max_per_set_descriptors,
-            count => count,
-        },
+        max_per_set_descriptors: said_or(
+            more.maintenance3.max_per_set_descriptors,
+            LEAST.max_per_set_descriptors,
+        ),
         max_push_constants_size: said.max_push_constants_size,
-        max_push_descriptors: more.push.max_push_descriptors,
+        max_push_descriptors: said_or(more.push.max_push_descriptors, LEAST.max_push_descriptors),
         max_sampler_allocation_count: said.max_sampler_allocation_count,
         max_inline_uniform_block_size: inline.max_inline_uniform_block_size,
         max_update_after_bind_descriptors_in_all_pools: after.max_update_after_bind_descriptors_in_all_pools,

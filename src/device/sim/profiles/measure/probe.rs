@@ -39,7 +39,7 @@ impl<'a> Probe<'a> {
         physical_device: vk::PhysicalDevice,
         facts: &Facts,
     ) -> Result<Self, MeasureError> {
-        if facts.queue_families == 0 {
+        if !facts.has_queue {
             return Err(MeasureError::NoQueue);
         }
         let has = facts.features;
