@@ -30,9 +30,9 @@ use super::{
 pub(super) use names::flags;
 
 /// What the first member of every profile says.
-const FORMAT: &str = "sublet-device-profile";
+pub(super) const FORMAT: &str = "sublet-device-profile";
 /// The version of the schema.
-const VERSION: u64 = 1;
+pub(super) const VERSION: u64 = 1;
 
 /// What says whether the rest can be read.
 #[derive(Deserialize)]
@@ -227,11 +227,6 @@ impl Document {
 
 /// The profiles that were read, each with its JSON: the same profile is kept once.
 static KEPT: Mutex<Vec<(String, &'static Profile)>> = Mutex::new(Vec::new());
-
-/// A document that says nothing about a device yet.
-pub(super) fn header() -> (String, u64) {
-    (FORMAT.to_owned(), VERSION)
-}
 
 /// Checks a profile, and keeps it for as long as the process runs.
 pub(super) fn checked(document: Document) -> Result<&'static Profile, InvalidProfile> {

@@ -68,10 +68,9 @@ impl Profile {
         let descriptor_pools = pools::measure(&probe);
         let source = source(&facts, &probe, &images);
         let Facts { properties, .. } = facts;
-        let (format, version) = document::header();
         let document = Document {
-            format,
-            version,
+            format: document::FORMAT.to_owned(),
+            version: document::VERSION,
             name: name(&facts.device_name),
             description: format!("{}, as it was measured.", facts.device_name),
             source,
