@@ -58,7 +58,7 @@ impl<'a> ImageLayout<'a> {
         } else if image.tiling == vk::ImageTiling::OPTIMAL {
             let bytes = bare_size(&info, image);
             let tiles = profile.images.tiles;
-            *tiles.iter().rfind(|tile| bytes >= tile.from).or(tiles.first())?
+            *tile_of(tiles, bytes).or(tiles.first())?
         } else {
             profile.images.linear
         };
@@ -168,6 +168,11 @@ impl<'a> ImageLayout<'a> {
 /// The bytes of the first level of all planes without any rounding.
 pub(super) fn bare_size(info: &FormatInfo, image: &ImageDescription) -> u64 {
     info.planes().iter().map(|plane| bare(image, plane)).fold(0, u64::saturating_add)
+}
+
+/// The tile of an image of so many bytes: the last that begins there or before.
+pub(in crate::device::sim) fn tile_of(tiles: &[Tile], bytes: u64) -> Option<&Tile> {
+    tiles.iter().rfind(|tile| bytes >= tile.from)
 }
 
 /// The bytes of the first level of a plane without any rounding.

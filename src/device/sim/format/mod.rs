@@ -8,6 +8,8 @@ mod layout;
 mod tests;
 mod texel;
 
+#[cfg(feature = "profiles")]
+pub(super) use layout::tile_of;
 pub(super) use layout::{ImageLayout, Level};
 pub(super) use texel::{Aspect, FormatInfo};
 

@@ -4,11 +4,12 @@
 use super::super::Tile;
 use crate::device::sim::format::{ImageDescription, tiled_size};
 
-/// An image, and how large the driver has it, in bytes.
+/// An image, and what size and alignment the driver says that it has, in bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Sized {
     pub(super) image: ImageDescription,
     pub(super) size: u64,
+    pub(super) alignment: u64,
 }
 
 /// How many of the images are not as large with a tile as the driver has them, as far as `most`, and by how much all of them

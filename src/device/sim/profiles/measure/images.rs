@@ -5,13 +5,13 @@ use ash::vk;
 use ash::vk::Format;
 use ash::vk::ImageUsageFlags as Usage;
 
-use super::super::Tile;
 use super::super::document::{FormatTypes, Images};
+use super::super::{Tile, all_types};
 use super::buffers::first;
 use super::facts::Facts;
 use super::fit::{self, Sized};
-use super::probe::Probe;
-use crate::device::sim::format::{ImageDescription, bare_size};
+use super::probe::{Answer, Probe};
+use crate::device::sim::format::{ImageDescription, bare_size, tile_of};
 
 /// Formats of one to sixteen bytes.
 const COLORS: [Format; 5] = [
@@ -74,7 +74,7 @@ pub(super) struct Measured {
     pub(super) missing: Vec<&'static str>,
 }
 
-fn flat(format: Format, (width, height): (u32, u32)) -> ImageDescription {
+pub(super) fn flat(format: Format, (width, height): (u32, u32)) -> ImageDescription {
     ImageDescription {
         flags: vk::ImageCreateFlags::empty(),
         image_type: vk::ImageType::TYPE_2D,
@@ -100,7 +100,7 @@ fn target(format: Format, sides: (u32, u32)) -> ImageDescription {
 }
 
 /// All levels, down to one texel.
-fn levels((width, height): (u32, u32)) -> u32 {
+pub(super) fn levels((width, height): (u32, u32)) -> u32 {
     u32::BITS - width.max(height).leading_zeros()
 }
 
@@ -109,13 +109,14 @@ pub(super) fn measure(probe: &Probe<'_>, facts: &Facts) -> Measured {
     let optimal = sizes(probe, optimal_images());
     let tiles = tiles(probe, &optimal);
     let straight = sizes(probe, COLORS.iter().flat_map(|&format| SIDES.map(|sides| linear(format, sides))));
-    let of_linear = |image: &ImageDescription| probe.image(image).map_or(1, |answer| answer.alignment);
-    let line = fit::tile(0, of_linear(&linear(COLORS[1], SIDES[0])), &straight);
+    let usual = linear(COLORS[1], SIDES[0]);
+    let alignment = straight.iter().find(|sized| sized.image == usual).map_or(1, |sized| sized.alignment);
+    let line = fit::tile(0, alignment, &straight);
     let pressed = sizes(probe, COMPRESSED.iter().flat_map(|&format| SIDES.map(|sides| flat(format, sides))));
     if pressed.is_empty() {
         missing.push("tiles of compressed images");
     }
-    let compressed = compressed(probe, &tiles, &pressed);
+    let compressed = compressed(&tiles, &pressed);
     let well = |tile: Option<Tile>, images: &[Sized]| match tile {
         Some(tile) => fit::exact(tile, images),
         None => tiles_exact(&tiles, images),
@@ -129,8 +130,10 @@ pub(super) fn measure(probe: &Probe<'_>, facts: &Facts) -> Measured {
     if shared.is_none() {
         missing.push("images shared with other programs");
     }
-    let all_types = facts.types.iter().fold(0_u32, |bits, _| bits << 1 | 1);
-    let color_types = types(probe, &COLORS) & all_types;
+    let all_types = all_types(&facts.types);
+    let (color_types, mut format_types) = types(probe, &COLORS, all_types);
+    let (depth_types, of_depth) = types(probe, &DEPTHS, all_types);
+    format_types.extend(of_depth);
     let plain = prefers_dedicated(probe, flat);
     let targets = prefers_dedicated(probe, target);
     Measured {
@@ -141,10 +144,10 @@ pub(super) fn measure(probe: &Probe<'_>, facts: &Facts) -> Measured {
             linear: line,
             compressed,
             color_types: if color_types == 0 { all_types } else { color_types },
-            depth_types: types(probe, &DEPTHS) & all_types,
+            depth_types,
             linear_types: linear_types(probe) & all_types,
             transient_types: transient_types(probe, color_types) & all_types,
-            format_types: format_types(probe, all_types),
+            format_types,
             // Where attachments are no exception there is one rule for all.
             prefers_dedicated_target_from: targets.filter(|from| plain.is_none_or(|plain| *from < plain)),
             prefers_dedicated_from: plain,
@@ -183,7 +186,11 @@ fn optimal_images() -> impl Iterator<Item = ImageDescription> {
 }
 
 fn sizes(probe: &Probe<'_>, images: impl Iterator<Item = ImageDescription>) -> Vec<Sized> {
-    images.filter_map(|image| Some(Sized { image, size: probe.image(&image)?.size })).collect()
+    let sized = |image| {
+        let Answer { size, alignment, .. } = probe.image(&image)?;
+        Some(Sized { image, size, alignment })
+    };
+    images.filter_map(sized).collect()
 }
 
 /// A square, or half of one, of so many texels as a power of two.
@@ -230,22 +237,18 @@ fn tiles(probe: &Probe<'_>, images: &[Sized]) -> Vec<Tile> {
 
 /// How many images have the driver's size with the tile that is theirs.
 fn tiles_exact(tiles: &[Tile], images: &[Sized]) -> usize {
-    let tile_of = |image: &Sized| {
-        let bytes = bare_size(&image.image)?;
-        tiles.iter().rfind(|tile| bytes >= tile.from).copied()
+    let is_exact = |sized: &Sized| {
+        let tile = tile_of(tiles, bare_size(&sized.image)?)?;
+        Some(fit::exact(*tile, std::slice::from_ref(sized)))
     };
-    images.iter().filter_map(|image| Some(fit::exact(tile_of(image)?, std::slice::from_ref(image)))).sum()
+    images.iter().filter_map(is_exact).sum()
 }
 
 /// The tile of compressed images, if they do not have those of all others.
-fn compressed(probe: &Probe<'_>, tiles: &[Tile], images: &[Sized]) -> Option<Tile> {
-    let alignment = probe.image(&images.first()?.image)?.alignment;
-    let same = |image: &Sized| probe.image(&image.image).map(|answer| answer.alignment);
-    let usual = |image: &Sized| {
-        let bytes = bare_size(&image.image)?;
-        Some(tiles.iter().rfind(|tile| bytes >= tile.from)?.alignment)
-    };
-    let alike = images.iter().all(|image| same(image) == usual(image));
+fn compressed(tiles: &[Tile], images: &[Sized]) -> Option<Tile> {
+    let alignment = images.first()?.alignment;
+    let usual = |sized: &Sized| Some(tile_of(tiles, bare_size(&sized.image)?)?.alignment);
+    let alike = images.iter().all(|sized| usual(sized) == Some(sized.alignment));
     if alike && tiles_exact(tiles, images) == images.len() {
         return None;
     }
@@ -266,25 +269,14 @@ fn kind(format: Format) -> ImageDescription {
     if DEPTHS.contains(&format) { target(format, (64, 64)) } else { flat(format, (64, 64)) }
 }
 
-/// The memory types that images of all these formats have, of those that there are.
-fn types(probe: &Probe<'_>, formats: &[Format]) -> u32 {
-    let each = formats.iter().filter_map(|&format| types_of(probe, kind(format)));
-    each.reduce(|common, types| common & types).unwrap_or(0)
-}
-
-/// What images of one format have beyond the others of their kind.
-fn format_types(probe: &Probe<'_>, all: u32) -> Vec<FormatTypes> {
-    let mut found = Vec::new();
-    for formats in [&COLORS[..], &DEPTHS[..]] {
-        let common = types(probe, formats);
-        for &format in formats {
-            let own = types_of(probe, kind(format)).unwrap_or(0) & !common & all;
-            if own != 0 {
-                found.push(FormatTypes { format, types: own });
-            }
-        }
-    }
-    found
+/// The memory types that images of all these formats have, of `all` that there are, and those that images of one have beyond.
+fn types(probe: &Probe<'_>, formats: &[Format], all: u32) -> (u32, Vec<FormatTypes>) {
+    let types = |format| Some(FormatTypes { format, types: types_of(probe, kind(format))? & all });
+    let mut each: Vec<FormatTypes> = formats.iter().copied().filter_map(types).collect();
+    let common = each.iter().map(|known| known.types).reduce(|common, types| common & types).unwrap_or(0);
+    each.iter_mut().for_each(|known| known.types &= !common);
+    each.retain(|known| known.types != 0);
+    (common, each)
 }
 
 fn linear_types(probe: &Probe<'_>) -> u32 {

@@ -4,6 +4,7 @@ use ash::vk;
 use ash::vk::BufferUsageFlags as Usage;
 
 use super::super::{ALL, Profile};
+use super::images::{flat, levels};
 use super::*;
 use crate::device::sim::Gpu;
 use crate::device::sim::format::{
@@ -128,18 +129,6 @@ fn buffers() -> Vec<BufferDescription> {
 }
 
 fn images() -> Vec<ImageDescription> {
-    let plain = ImageDescription {
-        flags: vk::ImageCreateFlags::empty(),
-        image_type: vk::ImageType::TYPE_2D,
-        format: vk::Format::R8G8B8A8_UNORM,
-        extent: vk::Extent3D { width: 1, height: 1, depth: 1 },
-        mip_levels: 1,
-        array_layers: 1,
-        samples: vk::SampleCountFlags::TYPE_1,
-        tiling: vk::ImageTiling::OPTIMAL,
-        usage: vk::ImageUsageFlags::SAMPLED,
-        external: false,
-    };
     let sides =
         [(1, 1), (5, 9), (31, 31), (90, 45), (333, 77), (1000, 10), (1280, 720), (2048, 2048), (3000, 3000)];
     let formats = [
@@ -159,10 +148,9 @@ fn images() -> Vec<ImageDescription> {
         } else {
             vk::ImageUsageFlags::COLOR_ATTACHMENT
         };
-        for (width, height) in sides {
-            let image =
-                ImageDescription { format, extent: vk::Extent3D { width, height, depth: 1 }, ..plain };
-            let mip_levels = u32::BITS - width.max(height).leading_zeros();
+        for sides in sides {
+            let image = ImageDescription { usage: vk::ImageUsageFlags::SAMPLED, ..flat(format, sides) };
+            let mip_levels = levels(sides);
             images.extend([
                 image,
                 ImageDescription { mip_levels, ..image },
