@@ -31,6 +31,22 @@ pub enum DefragmentationAlgorithm {
     Extensive,
 }
 
+#[cfg(feature = "trace")]
+impl DefragmentationAlgorithm {
+    /// By [`Self::number`].
+    pub(crate) const ALL: [Self; 4] = [Self::Fast, Self::Balanced, Self::Full, Self::Extensive];
+
+    /// The number that a trace has for it.
+    pub(crate) const fn number(self) -> u32 {
+        match self {
+            Self::Fast => 0,
+            Self::Balanced => 1,
+            Self::Full => 2,
+            Self::Extensive => 3,
+        }
+    }
+}
+
 /// What a context for defragmentation works on, and how much it does at a time.
 ///
 /// ```

@@ -24,6 +24,21 @@ pub enum Algorithm {
     Buddy,
 }
 
+#[cfg(feature = "trace")]
+impl Algorithm {
+    /// By [`Self::number`].
+    pub(crate) const ALL: [Self; 3] = [Self::Tlsf, Self::Linear, Self::Buddy];
+
+    /// The number that a trace has for it.
+    pub(crate) const fn number(self) -> u32 {
+        match self {
+            Self::Tlsf => 0,
+            Self::Linear => 1,
+            Self::Buddy => 2,
+        }
+    }
+}
+
 /// Units of the smallest chunk that a [`Buddy`] cuts device memory into. Resources are not smaller in effect: their
 /// alignments are 16 and more, and a node of metadata takes 32 bytes.
 const BUDDY_BYTES: u64 = 64;

@@ -19,6 +19,20 @@ pub(crate) trait Put {
         self.byte(value.to_le_bytes()[0]);
     }
 
+    #[inline(always)]
+    fn float(&mut self, value: f32) {
+        self.bytes(&value.to_le_bytes());
+    }
+
+    /// A byte that says whether a number follows, and the number.
+    #[inline]
+    fn optional(&mut self, value: Option<u64>) {
+        self.byte(value.is_some().into());
+        if let Some(value) = value {
+            self.number(value);
+        }
+    }
+
     /// The number of bytes, and the bytes.
     #[inline(always)]
     fn text(&mut self, text: &str) {
@@ -120,6 +134,34 @@ impl<'a> Take<'a> {
 
     pub(crate) fn small(&mut self) -> Result<u32, Wrong> {
         u32::try_from(self.number()?).map_err(|_| Wrong::Number)
+    }
+
+    pub(crate) fn float(&mut self) -> Result<f32, Wrong> {
+        Ok(f32::from_le_bytes(self.array()?))
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, Wrong> {
+        match self.byte()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Wrong::Number),
+        }
+    }
+
+    pub(crate) fn optional(&mut self) -> Result<Option<u64>, Wrong> {
+        if self.flag()? { self.number().map(Some) } else { Ok(None) }
+    }
+
+    /// A count, and as many. Each takes at least a byte, so that no more is made room for than can be there.
+    pub(crate) fn list<V>(
+        &mut self,
+        mut one: impl FnMut(&mut Self) -> Result<V, Wrong>,
+    ) -> Result<Vec<V>, Wrong> {
+        let count = self.number()?;
+        if count > widen(self.rest()) {
+            return Err(Wrong::TooFew);
+        }
+        (0..count).map(|_| one(self)).collect()
     }
 
     pub(crate) fn text(&mut self) -> Result<&'a str, Wrong> {

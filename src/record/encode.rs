@@ -180,7 +180,7 @@ fn rarely_asked(put: &mut impl Put, wanted: &RawWanted<'_>) {
         put.number(scope.into());
     }
     if wanted.priority.to_bits() != USUAL_PRIORITY.to_bits() {
-        put.bytes(&wanted.priority.to_le_bytes());
+        put.float(wanted.priority);
     }
     if wanted.min_alignment != 0 {
         alignment(put, wanted.min_alignment);
@@ -208,17 +208,9 @@ pub(crate) fn existing(put: &mut impl Put, existing: &RawExisting<'_>) {
     alignment(put, existing.alignment);
     put.number(existing.kind.into());
     put.number(existing.usage.into());
-    optional(put, existing.scope.map(u64::from));
-    optional(put, existing.user_data);
+    put.optional(existing.scope.map(u64::from));
+    put.optional(existing.user_data);
     put.optional_text(existing.name);
-}
-
-/// A byte that says whether a number follows, and the number.
-fn optional(put: &mut impl Put, value: Option<u64>) {
-    put.byte(value.is_some().into());
-    if let Some(value) = value {
-        put.number(value);
-    }
 }
 
 /// A range of an allocation. All of the rest is one more than fits, and is written as 0.
@@ -238,7 +230,7 @@ pub(crate) fn pool(put: &mut impl Put, pool: &RawPool<'_>) {
     put.number(pool.min_block_count.into());
     put.number(pool.max_block_count.into());
     put.number(pool.empty_blocks_kept.into());
-    put.bytes(&pool.priority.to_le_bytes());
+    put.float(pool.priority);
     alignment(put, pool.min_allocation_alignment);
     put.byte(pool.has_chain.into());
     put.optional_text(pool.name);
@@ -247,7 +239,7 @@ pub(crate) fn pool(put: &mut impl Put, pool: &RawPool<'_>) {
 pub(crate) fn scope(put: &mut impl Put, scope: &RawScope<'_>) {
     put.number(scope.number.into());
     put.number(scope.block_size);
-    put.bytes(&scope.priority.to_le_bytes());
+    put.float(scope.priority);
     put.optional_text(scope.name);
 }
 
@@ -257,7 +249,7 @@ pub(crate) fn begin(put: &mut impl Put, begin: &RawBegin<'_>) {
     put.number(begin.memory_type_bits.into());
     put.number(begin.max_bytes);
     put.number(begin.max_allocations.into());
-    optional(put, begin.max_time_nanoseconds);
+    put.optional(begin.max_time_nanoseconds);
     put.number(widen(begin.pools.len()));
     for &pool in begin.pools {
         pool_place(put, pool);

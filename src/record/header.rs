@@ -156,17 +156,17 @@ impl Header {
             program: take.text()?.into(),
             process: take.small()?,
             started: take.number()?,
-            local: flag(take)?,
+            local: take.flag()?,
             device_name: take.text()?.into(),
             vendor_id: take.small()?,
             device_id: take.small()?,
             device_type: vk::PhysicalDeviceType::from_raw(i32::from_le_bytes(take.small()?.to_le_bytes())),
             driver_version: take.small()?,
             device_api_version: take.small()?,
-            heaps: list(take, |take| {
+            heaps: take.list(|take| {
                 Ok(Heap { size: take.number()?, flags: vk::MemoryHeapFlags::from_raw(take.small()?) })
             })?,
-            memory_types: list(take, |take| {
+            memory_types: take.list(|take| {
                 Ok(MemoryType {
                     heap: take.small()?,
                     flags: vk::MemoryPropertyFlags::from_raw(take.small()?),
@@ -178,33 +178,13 @@ impl Header {
             api_version: take.small()?,
             flags: AllocatorCreateFlags::from_bits_retain(take.small()?),
             preferred_large_heap_block_size: take.number()?,
-            heap_size_limits: list(take, Take::number)?,
+            heap_size_limits: take.list(Take::number)?,
             empty_blocks_kept: take.small()?,
             tracking: take.small()?,
             margin: take.number()?,
-            always_dedicated: flag(take)?,
+            always_dedicated: take.flag()?,
             min_buffer_image_granularity: take.number()?,
-            exceed_max_allocation_count: flag(take)?,
+            exceed_max_allocation_count: take.flag()?,
         })
     }
-}
-
-fn flag(take: &mut Take<'_>) -> Result<bool, Wrong> {
-    match take.byte()? {
-        0 => Ok(false),
-        1 => Ok(true),
-        _ => Err(Wrong::Number),
-    }
-}
-
-/// A count, and as many. Each takes at least a byte, so that no more is made room for than can be there.
-fn list<'a, V>(
-    take: &mut Take<'a>,
-    mut one: impl FnMut(&mut Take<'a>) -> Result<V, Wrong>,
-) -> Result<Vec<V>, Wrong> {
-    let count = take.number()?;
-    if count > widen(take.rest()) {
-        return Err(Wrong::TooFew);
-    }
-    (0..count).map(|_| one(take)).collect()
 }

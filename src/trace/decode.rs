@@ -4,21 +4,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use ash::vk;
-
 use super::asked::{Allocate, AllocateFailed, Failure, Granted, Needs, Wanted};
 use super::error::Damage;
 use super::event::{AllocationNumber, DefragmentationNumber, Event, PoolNumber, Record, ScopeNumber};
+use super::fields::{Asked, alignment, asked, kind, name, one_of, place, pool_place, pool_settings};
 use super::read::nanoseconds;
-use super::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
-use crate::allocation::ResourceKind;
-use crate::base::cast::{narrow, widen};
-use crate::create_info::{AllocationCreateFlags, MemoryUsage, PoolCreateFlags};
+use super::settings::{BeginDefragmentation, Existing, MoveOutcome, ScopeSettings};
+use crate::base::cast::narrow;
 use crate::defragment::DefragmentationAlgorithm;
-use crate::metadata::Algorithm;
 use crate::record::bytes::{Take, Wrong};
 use crate::record::chunk::Point;
-use crate::record::encode::{ALIGNMENT_OTHER, ALIGNMENT_ZERO, USUAL_GENERATION, USUAL_PRIORITY, bit, op};
+use crate::record::encode::op;
 use crate::record::raw::{Place, PoolPlace};
 
 impl From<Wrong> for Damage {
@@ -205,7 +201,7 @@ impl Decoder {
                 allocation.map(|allocation| Event::SetUserData { allocation, user_data }).into()
             }
             op::SET_PRIORITY => {
-                let (allocation, priority) = (self.known(take)?, priority(take)?);
+                let (allocation, priority) = (self.known(take)?, take.float()?);
                 allocation.map(|allocation| Event::SetPriority { allocation, priority }).into()
             }
             op::CREATE_POOL => {
@@ -230,7 +226,7 @@ impl Decoder {
                 pool.map(|pool| Event::SetPoolName { pool, name }).into()
             }
             op::SET_POOL_PRIORITY => {
-                let (pool, priority) = (self.pool(take)?, priority(take)?);
+                let (pool, priority) = (self.pool(take)?, take.float()?);
                 pool.map(|pool| Event::SetPoolPriority { pool, priority }).into()
             }
             op::SET_POOL_EMPTY_BLOCKS_KEPT => {
@@ -240,11 +236,8 @@ impl Decoder {
             op::SETTLE_IN_POOL => self.pool(take)?.map(|pool| Event::SettleInPool { pool }).into(),
             op::CREATE_SCOPE => {
                 let number = take.small()?;
-                let settings = ScopeSettings {
-                    block_size: take.number()?,
-                    priority: priority(take)?,
-                    name: name(take)?,
-                };
+                let settings =
+                    ScopeSettings { block_size: take.number()?, priority: take.float()?, name: name(take)? };
                 let scope = ScopeNumber(self.next_scope);
                 // As for pools.
                 if self.scopes.contains_key(&number) {
@@ -359,12 +352,12 @@ impl Decoder {
         };
         let vector = PoolPlace { vector: at.vector, generation: at.generation };
         existing.pool = self.pools.get(&vector).copied();
-        if let Some(scope) = optional(take)? {
+        if let Some(scope) = take.optional()? {
             let scope = u32::try_from(scope).map_err(|_| Damage::Value)?;
             existing.scope = self.scopes.get(&scope).copied();
             self.vectors.insert((scope, vector));
         }
-        existing.user_data = optional(take)?;
+        existing.user_data = take.optional()?;
         existing.name = name(take)?;
         existing.allocation = self.number(at, Some(self.records.len()))?;
         Ok(Said::Event(Event::Existing(Box::new(existing))))
@@ -403,27 +396,16 @@ impl Decoder {
     fn begin_defragmentation(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
         let raw = take.small()?;
         let mut begin = BeginDefragmentation {
-            algorithm: match take.number()? {
-                0 => DefragmentationAlgorithm::Fast,
-                1 => DefragmentationAlgorithm::Balanced,
-                2 => DefragmentationAlgorithm::Full,
-                3 => DefragmentationAlgorithm::Extensive,
-                _ => return Err(Damage::Value),
-            },
+            algorithm: one_of(&DefragmentationAlgorithm::ALL, take.number()?)?,
             memory_type_bits: take.small()?,
             max_bytes_per_pass: take.number()?,
             max_allocations_per_pass: take.small()?,
-            max_time_per_pass: optional(take)?.map(Duration::from_nanos),
+            max_time_per_pass: take.optional()?.map(Duration::from_nanos),
             ..BeginDefragmentation::new(DefragmentationNumber(self.next_defragmentation))
         };
-        let count = take.number()?;
-        if count > widen(take.rest()) {
-            return Err(Damage::Overrun);
-        }
-        for _ in 0..count {
-            // One that is not known any more is gone, too.
-            begin.pools.extend(self.pool(take)?);
-        }
+        let pools = take.list(pool_place)?;
+        // One that is not known any more is gone, too.
+        begin.pools = pools.iter().filter_map(|pool| self.pools.get(pool).copied()).collect();
         if self.defragmentations.insert(raw, begin.defragmentation).is_some() {
             return Err(Damage::Twice);
         }
@@ -475,123 +457,4 @@ impl Decoder {
             _ => Said::Stranger,
         })
     }
-}
-
-struct Asked {
-    needs: Needs,
-    /// But for pool and scope.
-    wanted: Wanted,
-    pool: Option<PoolPlace>,
-    scope: Option<u32>,
-}
-
-fn asked(take: &mut Take<'_>) -> Result<Asked, Damage> {
-    let word = u32::from_le_bytes(take.array()?);
-    if word & !bit::KNOWN != 0 {
-        return Err(Damage::Value);
-    }
-    let has = |bit| word & bit != 0;
-    let mut needs = Needs {
-        size: take.number()?,
-        alignment: alignment(take)?,
-        memory_type_bits: take.small()?,
-        prefers_dedicated: has(bit::PREFERS_DEDICATED),
-        requires_dedicated: has(bit::REQUIRES_DEDICATED),
-        kind: kind(u64::from(word >> bit::KIND_SHIFT & 7))?,
-        usage: 0,
-        device_access: has(bit::ACCESS_KNOWN).then_some(has(bit::ACCESS)),
-        device_address: has(bit::DEVICE_ADDRESS),
-    };
-    let mut small = |bit| if has(bit) { take.small() } else { Ok(0) };
-    needs.usage = small(bit::RESOURCE_USAGE)?;
-    let mut wanted = Wanted {
-        flags: AllocationCreateFlags::from_bits_retain(small(bit::FLAGS)?),
-        usage: usage(word >> bit::USAGE_SHIFT & 15)?,
-        required_flags: vk::MemoryPropertyFlags::from_raw(small(bit::REQUIRED)?),
-        preferred_flags: vk::MemoryPropertyFlags::from_raw(small(bit::PREFERRED)?),
-        memory_type_bits: small(bit::TYPE_BITS)?,
-        has_chain: has(bit::CHAIN),
-        ..Wanted::default()
-    };
-    let pool = if has(bit::POOL) { Some(pool_place(take)?) } else { None };
-    let scope = if has(bit::SCOPE) { Some(take.small()?) } else { None };
-    wanted.priority = if has(bit::PRIORITY) { priority(take)? } else { USUAL_PRIORITY };
-    wanted.min_alignment = if has(bit::MIN_ALIGNMENT) { alignment(take)? } else { 0 };
-    wanted.user_data = if has(bit::USER_DATA) { take.number()? } else { 0 };
-    wanted.name = if has(bit::NAME) { Some(take.text()?.into()) } else { None };
-    Ok(Asked { needs, wanted, pool, scope })
-}
-
-fn place(take: &mut Take<'_>) -> Result<Place, Damage> {
-    let first = take.number()?;
-    let vector = u32::try_from(first >> 2).map_err(|_| Damage::Value)?;
-    let dedicated = first & 2 != 0;
-    let (generation, shard) =
-        if first & 1 == 0 { (USUAL_GENERATION, 0) } else { (take.small()?, take.byte()?) };
-    let key = u64::from(take.small()?) | u64::from(take.small()?) << 32;
-    Ok(Place { vector, generation, shard, dedicated, key })
-}
-
-fn pool_place(take: &mut Take<'_>) -> Result<PoolPlace, Damage> {
-    Ok(PoolPlace { vector: take.small()?, generation: take.small()? })
-}
-
-fn pool_settings(take: &mut Take<'_>) -> Result<PoolSettings, Damage> {
-    Ok(PoolSettings {
-        memory_type: take.small()?,
-        flags: PoolCreateFlags::from_bits_retain(take.small()?),
-        algorithm: match take.number()? {
-            0 => Algorithm::Tlsf,
-            1 => Algorithm::Linear,
-            2 => Algorithm::Buddy,
-            _ => return Err(Damage::Value),
-        },
-        block_size: take.number()?,
-        min_block_count: take.small()?,
-        max_block_count: take.small()?,
-        empty_blocks_kept: take.small()?,
-        priority: priority(take)?,
-        min_allocation_alignment: alignment(take)?,
-        has_chain: match take.byte()? {
-            0 => false,
-            1 => true,
-            _ => return Err(Damage::Value),
-        },
-        name: name(take)?,
-    })
-}
-
-fn alignment(take: &mut Take<'_>) -> Result<u64, Damage> {
-    match take.byte()? {
-        log2 @ ..64 => Ok(1 << log2),
-        ALIGNMENT_ZERO => Ok(0),
-        ALIGNMENT_OTHER => Ok(take.number()?),
-        _ => Err(Damage::Value),
-    }
-}
-
-fn optional(take: &mut Take<'_>) -> Result<Option<u64>, Damage> {
-    match take.byte()? {
-        0 => Ok(None),
-        1 => Ok(Some(take.number()?)),
-        _ => Err(Damage::Value),
-    }
-}
-
-fn priority(take: &mut Take<'_>) -> Result<f32, Damage> {
-    Ok(f32::from_le_bytes(take.array()?))
-}
-
-fn name(take: &mut Take<'_>) -> Result<Option<Box<str>>, Damage> {
-    Ok(take.optional_text()?.map(Box::from))
-}
-
-fn kind(number: u64) -> Result<ResourceKind, Damage> {
-    let known = usize::try_from(number).ok().and_then(|number| ResourceKind::ALL.get(number));
-    known.copied().ok_or(Damage::Value)
-}
-
-fn usage(number: u32) -> Result<MemoryUsage, Damage> {
-    let known = MemoryUsage::ALL.get(crate::base::cast::index(number));
-    known.copied().ok_or(Damage::Value)
 }

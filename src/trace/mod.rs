@@ -153,6 +153,7 @@ mod decode;
 mod environment;
 mod error;
 mod event;
+mod fields;
 mod number;
 mod read;
 mod replay;

@@ -7,8 +7,6 @@ use super::asked::{Granted, Needs, Wanted};
 use super::event::{AllocationNumber, Event, PoolNumber, Record, ScopeNumber, Trace};
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
 use crate::base::cast::nanoseconds;
-use crate::defragment::DefragmentationAlgorithm;
-use crate::metadata::Algorithm;
 use crate::record::bytes::Put;
 use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
 use crate::record::encode::{self, op};
@@ -186,7 +184,7 @@ impl Writer {
                 self.on_allocation(op::SET_USER_DATA, passed, allocation).number(user_data);
             }
             &Event::SetPriority { allocation, priority } => {
-                self.on_allocation(op::SET_PRIORITY, passed, allocation).bytes(&priority.to_le_bytes());
+                self.on_allocation(op::SET_PRIORITY, passed, allocation).float(priority);
             }
             Event::CreatePool { pool, settings } => {
                 encode::pool(self.begin(op::CREATE_POOL, passed), &raw_pool(*pool, settings));
@@ -196,7 +194,7 @@ impl Writer {
                 self.on_pool(op::SET_POOL_NAME, passed, *pool).optional_text(name.as_deref());
             }
             &Event::SetPoolPriority { pool, priority } => {
-                self.on_pool(op::SET_POOL_PRIORITY, passed, pool).bytes(&priority.to_le_bytes());
+                self.on_pool(op::SET_POOL_PRIORITY, passed, pool).float(priority);
             }
             &Event::SetPoolEmptyBlocksKept { pool, empty_blocks_kept } => {
                 self.on_pool(op::SET_POOL_EMPTY_BLOCKS_KEPT, passed, pool).number(empty_blocks_kept.into());
@@ -262,12 +260,7 @@ impl Writer {
         let pools: Vec<_> = begin.pools.iter().copied().map(pool_place).collect();
         let raw = RawBegin {
             number: begin.defragmentation.0,
-            algorithm: match begin.algorithm {
-                DefragmentationAlgorithm::Fast => 0,
-                DefragmentationAlgorithm::Balanced => 1,
-                DefragmentationAlgorithm::Full => 2,
-                DefragmentationAlgorithm::Extensive => 3,
-            },
+            algorithm: begin.algorithm.number(),
             memory_type_bits: begin.memory_type_bits,
             max_bytes: begin.max_bytes_per_pass,
             max_allocations: begin.max_allocations_per_pass,
@@ -318,11 +311,7 @@ fn raw_pool(pool: PoolNumber, settings: &PoolSettings) -> RawPool<'_> {
         place: pool_place(pool),
         memory_type: settings.memory_type,
         flags: settings.flags.bits(),
-        algorithm: match settings.algorithm {
-            Algorithm::Tlsf => 0,
-            Algorithm::Linear => 1,
-            Algorithm::Buddy => 2,
-        },
+        algorithm: settings.algorithm.number(),
         block_size: settings.block_size,
         min_block_count: settings.min_block_count,
         max_block_count: settings.max_block_count,

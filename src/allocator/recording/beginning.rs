@@ -3,7 +3,7 @@
 
 use std::time::SystemTime;
 
-use super::{Created, KnownScope, algorithm};
+use super::{Created, KnownScope};
 use crate::allocation::ResourceKind;
 use crate::allocator::Inner;
 use crate::base::cast::index;
@@ -129,7 +129,7 @@ impl<T: Threading> Inner<T> {
                     place,
                     memory_type,
                     flags: if ignores { PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY.bits() } else { 0 },
-                    algorithm: algorithm(config.algorithm),
+                    algorithm: config.algorithm.number(),
                     block_size: if config.fixed_block_size { config.block_size } else { 0 },
                     min_block_count: config.min_blocks,
                     max_block_count: if config.max_blocks == u32::MAX { 0 } else { config.max_blocks },

@@ -20,9 +20,8 @@ use crate::allocation::{Allocation, AllocationId, ResourceKind};
 use crate::base::cast::{nanoseconds, narrow};
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, PoolCreateInfo};
-use crate::defragment::{DefragmentationAlgorithm, DefragmentationInfo};
+use crate::defragment::DefragmentationInfo;
 use crate::error::AllocationError;
-use crate::metadata::Algorithm;
 use crate::pool::{Pool, Scope};
 use crate::record::bytes::Put;
 use crate::record::encode::{self, op};
@@ -128,14 +127,6 @@ fn place_of(id: AllocationId) -> Place {
 
 fn pool_place(pool: &Pool) -> PoolPlace {
     PoolPlace { vector: pool.facts.vector, generation: pool.generation }
-}
-
-fn algorithm(algorithm: Algorithm) -> u32 {
-    match algorithm {
-        Algorithm::Tlsf => 0,
-        Algorithm::Linear => 1,
-        Algorithm::Buddy => 2,
-    }
 }
 
 #[inline(always)]
@@ -419,7 +410,7 @@ impl<T: Threading> Allocator<T> {
                 let place = place(of);
                 inner.record(op::SET_PRIORITY, 0, |put| {
                     encode::place(put, &place);
-                    put.bytes(&priority.to_le_bytes());
+                    put.float(priority);
                 });
             }
             Note::CreatePool(pool, info) => self.write_pool(pool, info),
@@ -429,7 +420,7 @@ impl<T: Threading> Allocator<T> {
                 inner.record_pool(op::SET_POOL_NAME, length(name), pool, |put| put.optional_text(name));
             }
             Note::SetPoolPriority(pool, priority) => {
-                inner.record_pool(op::SET_POOL_PRIORITY, 0, pool, |put| put.bytes(&priority.to_le_bytes()));
+                inner.record_pool(op::SET_POOL_PRIORITY, 0, pool, |put| put.float(priority));
             }
             Note::SetPoolEmptyBlocksKept(pool, kept) => {
                 inner.record_pool(op::SET_POOL_EMPTY_BLOCKS_KEPT, 0, pool, |put| put.number(kept.into()));
@@ -473,7 +464,7 @@ impl<T: Threading> Allocator<T> {
             place: pool_place(pool),
             memory_type: info.memory_type_index,
             flags: info.flags.bits(),
-            algorithm: algorithm(info.algorithm),
+            algorithm: info.algorithm.number(),
             block_size: info.block_size,
             min_block_count: info.min_block_count,
             max_block_count: info.max_block_count,
@@ -491,12 +482,7 @@ impl<T: Threading> Allocator<T> {
         let pools = fitting_list(&pools, POOL_BYTES);
         let raw = RawBegin {
             number,
-            algorithm: match info.algorithm {
-                DefragmentationAlgorithm::Fast => 0,
-                DefragmentationAlgorithm::Balanced => 1,
-                DefragmentationAlgorithm::Full => 2,
-                DefragmentationAlgorithm::Extensive => 3,
-            },
+            algorithm: info.algorithm.number(),
             memory_type_bits: info.memory_type_bits,
             max_bytes: info.max_bytes_per_pass,
             max_allocations: info.max_allocations_per_pass,
