@@ -18,7 +18,7 @@ use crate::vulkan::{Opened, Physical};
 /// Where a replay is looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Moment {
-    /// When the most memory was reserved, for the first time.
+    /// When the most memory was reserved, and of such moments the one with the most in use.
     Peak,
     /// After the last event.
     End,
@@ -39,16 +39,20 @@ impl Moment {
             "end" => Ok(Self::End),
             _ => match said.strip_suffix('%') {
                 None => said.parse().map(Self::Frame).map_err(|_| wrong()),
-                Some(percent) => {
-                    let (whole, tenths) = percent.split_once('.').unwrap_or((percent, "0"));
-                    let parts: Option<(u32, u32)> = whole.parse().ok().zip(tenths.parse().ok());
-                    let (whole, tenths) =
-                        parts.filter(|&(whole, tenths)| whole <= 100 && tenths < 10).ok_or_else(wrong)?;
-                    Ok(Self::PerMille((whole * 10 + tenths).min(1000)))
-                }
+                Some(percent) => per_mille(percent).map(Self::PerMille).ok_or_else(wrong),
             },
         }
     }
+}
+
+/// Reads percent with one digit of tenths at most, from 0 to 100.
+fn per_mille(percent: &str) -> Option<u32> {
+    let (whole, tenths) = percent.split_once('.').unwrap_or((percent, "0"));
+    let (whole, tenths) = match tenths.len() {
+        1 => (whole.parse::<u32>().ok()?, tenths.parse::<u32>().ok()?),
+        _ => return None,
+    };
+    whole.checked_mul(10)?.checked_add(tenths).filter(|&all| all <= 1000)
 }
 
 /// Reads a trace; with `partial`, as much of it as is whole.
@@ -179,7 +183,7 @@ mod tests {
         ] {
             assert_eq!(Moment::parse(said).unwrap(), moment);
         }
-        for said in ["", "%", "101%", "1.23%", "-1", "later", "5 %"] {
+        for said in ["", "%", "101%", "100.9%", "429496730%", "1.23%", "1.05%", "1.%", "-1", "later", "5 %"] {
             assert!(Moment::parse(said).is_err(), "{said}");
         }
         assert_eq!((thousandths(10, 500), thousandths(0, 1000), thousandths(7, 1000)), (5, 0, 7));
