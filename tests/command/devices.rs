@@ -84,6 +84,20 @@ fn a_profile_in_a_file_is_a_device() {
     assert!(found.out.contains("Mali-G52 MC2") && found.out.contains("LAZILY_ALLOCATED"), "{}", found.out);
 }
 
+/// A profile may have any name, also one that another simulated device has.
+#[test]
+fn a_device_is_called_what_the_option_takes() {
+    let folder = files::folder();
+    folder.write("mine.json", folder.read("profile.json").replace("arm-mali-g52", "nvidia-h200"));
+    for called in ["mine.json", "sim:arm-mali-g52"] {
+        let document = folder.run(&format!("devices --json --device {called}")).expect(0).json();
+        assert_eq!(document["devices"][0]["device"], called);
+        let again = folder
+            .run(&format!("devices --json --device {}", document["devices"][0]["device"].as_str().unwrap()));
+        assert_eq!(again.expect(0).json(), document);
+    }
+}
+
 #[test]
 fn a_device_that_is_not_there_is_named_with_those_that_are() {
     let folder = files::folder();

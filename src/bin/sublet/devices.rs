@@ -22,14 +22,8 @@ struct Document {
 pub(crate) fn run(arguments: &Devices) -> Result<Answer, Failure> {
     let mut devices = Vec::new();
     let mut text = String::new();
-    if arguments.device.is_some() {
-        let choice = Choice::parse(arguments.device.as_deref())?;
-        let called = match &choice {
-            Choice::Number(number) => number.to_string(),
-            Choice::Simulated(profile) => format!("sim:{}", profile.name),
-            Choice::Named(_) | Choice::Best => arguments.device.clone().unwrap_or_default(),
-        };
-        devices.push(choice.with(|physical| whole(called, physical))?);
+    if let Some(said) = &arguments.device {
+        devices.push(Choice::parse(said)?.with(|physical| whole(said.clone(), physical))?);
     } else {
         match all_of_drivers() {
             Ok(found) => devices = found,

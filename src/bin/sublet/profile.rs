@@ -10,7 +10,7 @@ use crate::files;
 use crate::select::Choice;
 
 pub(crate) fn run(arguments: &Profile) -> Result<Answer, Failure> {
-    let choice = Choice::parse(arguments.device.as_deref())?;
+    let choice = arguments.device.as_deref().map_or(Ok(Choice::Best), Choice::parse)?;
     let profile = choice.with(|physical| {
         physical.measure().map_err(|error| Failure::driver("the device cannot be measured", error))
     })?;

@@ -25,7 +25,7 @@ const LONGEST: usize = 20;
 
 pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
     let trace = play::read(&arguments.trace, arguments.partial)?;
-    let choice = arguments.device.as_deref().map(|said| Choice::parse(Some(said))).transpose()?;
+    let choice = arguments.device.as_deref().map(Choice::parse).transpose()?;
     let expected = arguments.expect.as_deref().map(|path| {
         let text = files::read_text(path)?;
         let key = match &choice {

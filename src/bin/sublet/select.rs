@@ -26,8 +26,7 @@ pub(crate) enum Choice {
 
 impl Choice {
     /// Reads `--device`. Profiles are looked up and read here.
-    pub(crate) fn parse(said: Option<&str>) -> Result<Self, Failure> {
-        let Some(said) = said else { return Ok(Self::Best) };
+    pub(crate) fn parse(said: &str) -> Result<Self, Failure> {
         if let Some(name) = said.strip_prefix("sim:") {
             return Profile::by_name(name).map(Self::Simulated).ok_or_else(|| {
                 let known = Profile::names().collect::<Vec<_>>().join(", ");
