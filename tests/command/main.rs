@@ -5,6 +5,7 @@ mod compare;
 mod devices;
 mod files;
 mod help;
+mod names;
 mod profile;
 mod replay;
 mod report;

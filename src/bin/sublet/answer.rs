@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::failure::{DIFFERS, Failure, USAGE};
+use crate::text::is_command;
 
 /// What a subcommand has found out, as text and as JSON.
 pub(crate) struct Answer {
@@ -49,8 +50,7 @@ impl Answer {
 
 /// Names are somebody else's, and a terminal would do what some of them say.
 fn without_commands(text: &str) -> String {
-    let is_command = |it: char| it.is_control() && !matches!(it, '\n' | '\r' | '\t');
-    text.replace(is_command, "\u{FFFD}")
+    text.replace(|it| is_command(it) && !matches!(it, '\n' | '\r' | '\t'), "\u{FFFD}")
 }
 
 /// Writes to standard output. A reader who has had enough, as `head` has after ten lines, is an end and no error.
@@ -68,7 +68,7 @@ fn print_json(document: &Value) -> io::Result<()> {
 
 /// A line on standard error, where nobody may be listening.
 pub(crate) fn complain(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", without_commands(line));
 }
 
 impl Failure {

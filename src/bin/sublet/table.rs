@@ -1,10 +1,7 @@
 //! Rows in columns that are as wide as they have to be.
 #![forbid(unsafe_code)]
 
-/// A text of somebody else's, without what a terminal takes for a command.
-pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|it| if it.is_control() { char::REPLACEMENT_CHARACTER } else { it }).collect()
-}
+use crate::text::is_command;
 
 /// A table that becomes text.
 pub(crate) struct Table {
@@ -20,8 +17,9 @@ impl Table {
         Self { right, rows: vec![row.collect()] }
     }
 
+    /// Cells are one line each: what is somebody else's may hold more.
     pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.rows.push(cells.into_iter().map(|cell| clean(&cell)).collect());
+        self.rows.push(cells.into_iter().map(|cell| cell.replace(is_command, "\u{FFFD}")).collect());
     }
 
     /// The table, with a rule below its headings.

@@ -57,6 +57,15 @@ pub(crate) fn device_name(properties: &vk::PhysicalDeviceProperties) -> String {
     name.map_or_else(|_| "unnamed".to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
+/// What a terminal takes for a command, and what turns the direction of the writing around it.
+pub(crate) fn is_command(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
