@@ -1,5 +1,7 @@
 //! Names are somebody else's, and a terminal would do what some of them say.
 
+use sublet::report::Snapshot;
+
 use super::files;
 use super::{Folder, outcome};
 
@@ -51,4 +53,27 @@ fn complaints_hold_no_commands_for_the_terminal() {
         assert!(found.err.contains("[31mred") && found.out.is_empty(), "{arguments}: {}", found.err);
         assert_harmless(&found.err);
     }
+}
+
+/// JSON has a way to write them, so that scripts read the name as it is.
+#[test]
+fn documents_hold_names_as_they_are_and_no_commands_for_the_terminal() {
+    let folder = files::folder();
+    map_of_evil(&folder);
+    for arguments in ["report evil.json --format json", "report evil.json --format json --json"] {
+        let found = folder.run(arguments).expect(0);
+        assert!(found.out.ends_with("}\n"), "{arguments}");
+        assert_harmless(&found.out);
+        assert_eq!(
+            Snapshot::from_json(&found.out).unwrap(),
+            Snapshot::from_json(&folder.read("evil.json")).unwrap()
+        );
+    }
+    let found = folder.run("report evil.json --format perfetto").expect(0);
+    assert_harmless(&found.out);
+    found.json();
+    let found = folder.run("compare map.json evil.json --json").expect(0);
+    assert_harmless(&found.out);
+    let names = found.json()["comparison"]["names"].clone();
+    assert!(names.as_array().unwrap().iter().any(|change| change["name"] == EVIL), "{names}");
 }

@@ -13,7 +13,8 @@ use crate::text::is_command;
 /// What a subcommand has found out, as text and as JSON.
 pub(crate) struct Answer {
     text: String,
-    document: Value,
+    /// `None` if the text is the document.
+    document: Option<Value>,
     code: u8,
 }
 
@@ -25,7 +26,7 @@ impl Answer {
         if let (Some(document), Value::Object(content)) = (document.as_object_mut(), content) {
             document.extend(content);
         }
-        Self { text, document, code: 0 }
+        Self { text, document: Some(document), code: 0 }
     }
 
     /// What was expected does not hold.
@@ -34,23 +35,35 @@ impl Answer {
         self
     }
 
-    /// An answer that is a document of its own, in text and in JSON alike.
-    pub(crate) fn document(text: String, document: Value) -> Self {
-        Self { text, document, code: 0 }
+    /// An answer that is a document in JSON of its own, which is printed in either case.
+    pub(crate) fn document(text: String) -> Self {
+        Self { text, document: None, code: 0 }
     }
 
     pub(crate) fn print(&self, json: bool) -> ExitCode {
-        let printed = if json { print_json(&self.document) } else { print(&without_commands(&self.text)) };
-        match printed {
-            Ok(()) => ExitCode::from(self.code),
-            Err(error) => Failure::file("standard output cannot be written", error).print(false),
-        }
+        let printed = match &self.document {
+            Some(document) if json => print_document(document),
+            Some(_) => print(&without_commands(&self.text)),
+            None => print_json(&self.text),
+        };
+        ended(printed, self.code)
+    }
+}
+
+fn ended(printed: io::Result<()>, code: u8) -> ExitCode {
+    match printed {
+        Ok(()) => ExitCode::from(code),
+        Err(error) => Failure::file("standard output cannot be written", error).print(false),
     }
 }
 
 /// Names are somebody else's, and a terminal would do what some of them say.
+fn is_unwanted(character: char) -> bool {
+    is_command(character) && !matches!(character, '\n' | '\r' | '\t')
+}
+
 fn without_commands(text: &str) -> String {
-    text.replace(|it| is_command(it) && !matches!(it, '\n' | '\r' | '\t'), "\u{FFFD}")
+    text.replace(is_unwanted, "\u{FFFD}")
 }
 
 /// Writes to standard output. A reader who has had enough, as `head` has after ten lines, is an end and no error.
@@ -62,8 +75,21 @@ fn print(text: &str) -> io::Result<()> {
     }
 }
 
-fn print_json(document: &Value) -> io::Result<()> {
-    print(&(serde_json::to_string_pretty(document).unwrap_or_default() + "\n"))
+fn print_document(document: &Value) -> io::Result<()> {
+    print_json(&serde_json::to_string_pretty(document).unwrap_or_default())
+}
+
+/// Prints JSON with an end of line. What is unwanted can only stand within its texts, and says the same there if it is escaped.
+fn print_json(json: &str) -> io::Result<()> {
+    let mut printed = String::with_capacity(json.len() + 1);
+    for character in json.trim_end().chars() {
+        if is_unwanted(character) {
+            printed += &format!("\\u{:04x}", u32::from(character));
+        } else {
+            printed.push(character);
+        }
+    }
+    print(&(printed + "\n"))
 }
 
 /// A line on standard error, where nobody may be listening.
@@ -78,7 +104,7 @@ impl Failure {
         if json {
             let error = json!({ "what": self.what, "why": self.causes(), "exit_code": self.code });
             // Nowhere is left to say that this cannot be said.
-            let _ = print_json(&json!({ "format": "sublet-error", "version": 1, "error": error }));
+            let _ = print_document(&json!({ "format": "sublet-error", "version": 1, "error": error }));
         }
         ExitCode::from(self.code)
     }
@@ -88,14 +114,14 @@ impl Failure {
 pub(crate) fn print_usage(told: &clap::Error, json: bool) -> ExitCode {
     let text = told.render().to_string();
     if !told.use_stderr() {
-        return Answer::document(text, Value::Null).print(false);
+        return ended(print(&text), 0);
     }
     complain(text.trim_end());
     if json {
         let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         let why: [&str; 0] = [];
         let error = json!({ "what": what, "why": why, "exit_code": USAGE });
-        let _ = print_json(&json!({ "format": "sublet-error", "version": 1, "error": error }));
+        let _ = print_document(&json!({ "format": "sublet-error", "version": 1, "error": error }));
     }
     ExitCode::from(USAGE)
 }

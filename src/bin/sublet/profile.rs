@@ -1,7 +1,7 @@
 //! `sublet profile`: a device, measured, for the simulated device to pose as.
 #![forbid(unsafe_code)]
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::answer::Answer;
 use crate::arguments::Profile;
@@ -16,9 +16,7 @@ pub(crate) fn run(arguments: &Profile) -> Result<Answer, Failure> {
     })?;
     let text = profile.to_json();
     let Some(output) = &arguments.output else {
-        let document: Value = serde_json::from_str(&text)
-            .map_err(|error| Failure::driver("the profile cannot be written", error))?;
-        return Ok(Answer::document(text, document));
+        return Ok(Answer::document(text));
     };
     files::write(output, &text)?;
     let said = format!(

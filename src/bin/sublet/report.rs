@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::Value;
 use sublet::Statistics;
 use sublet::report::{self, Comparison, Figures, Fragmentation, Group, Page, Snapshot};
 
@@ -88,12 +87,10 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     };
     let document = |text: String| Answer::new("sublet-report", 1, text, &document);
     let Some(output) = &arguments.output else {
-        // What was asked for is JSON already.
-        let whole = matches!(format, Format::Json | Format::Perfetto);
-        let parsed: Option<Value> = serde_json::from_str(&written).ok().filter(|_| whole);
-        return Ok(match parsed {
-            Some(parsed) => Answer::document(written, parsed),
-            None => document(written),
+        return Ok(match format {
+            // What was asked for is JSON already.
+            Format::Json | Format::Perfetto => Answer::document(written),
+            _ => document(written),
         });
     };
     files::write(output, &written)?;
