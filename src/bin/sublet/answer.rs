@@ -102,12 +102,17 @@ impl Failure {
     pub(crate) fn print(&self, json: bool) -> ExitCode {
         complain(&format!("sublet: {}", self.chain()));
         if json {
-            let error = json!({ "what": self.what, "why": self.causes(), "exit_code": self.code });
-            // Nowhere is left to say that this cannot be said.
-            let _ = print_document(&json!({ "format": "sublet-error", "version": 1, "error": error }));
+            print_error(&self.what, &self.causes(), self.code);
         }
         ExitCode::from(self.code)
     }
+}
+
+/// An error as a document.
+fn print_error(what: &str, why: &[String], code: u8) {
+    let error = json!({ "what": what, "why": why, "exit_code": code });
+    // Nowhere is left to say that this cannot be said.
+    let _ = print_document(&json!({ "format": "sublet-error", "version": 1, "error": error }));
 }
 
 /// Help, the version, or what is wrong with the arguments.
@@ -119,9 +124,7 @@ pub(crate) fn print_usage(told: &clap::Error, json: bool) -> ExitCode {
     complain(text.trim_end());
     if json {
         let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
-        let why: [&str; 0] = [];
-        let error = json!({ "what": what, "why": why, "exit_code": USAGE });
-        let _ = print_document(&json!({ "format": "sublet-error", "version": 1, "error": error }));
+        print_error(what, &[], USAGE);
     }
     ExitCode::from(USAGE)
 }
