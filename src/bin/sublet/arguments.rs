@@ -134,9 +134,9 @@ pub(crate) struct Report {
     #[arg(long, value_name = "WHEN")]
     pub(crate) at: Option<String>,
     /// Of a trace that is damaged, or was never ended: what is whole
-    #[arg(long, requires = "trace")]
+    #[arg(long)]
     pub(crate) partial: bool,
-    /// An earlier map to compare with
+    /// An earlier map to compare with, on a page or in tables
     #[arg(long, value_name = "MAP")]
     pub(crate) before: Option<PathBuf>,
     /// The file to write; else standard output

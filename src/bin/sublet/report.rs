@@ -50,8 +50,14 @@ impl Total {
 }
 
 pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
-    if arguments.at.is_some() && arguments.trace.is_none() {
-        return Err(Failure::usage("--at is a moment of a --trace"));
+    if arguments.trace.is_none() && (arguments.at.is_some() || arguments.partial) {
+        return Err(Failure::usage("--at and --partial are for a --trace"));
+    }
+    let format = format(arguments)?;
+    if arguments.before.is_some() && !matches!(format, Format::Html | Format::Text) {
+        return Err(Failure::usage(
+            "--before is for --format html and text: nothing else shows an earlier map",
+        ));
     }
     let at = arguments.at.as_deref().unwrap_or("peak");
     let (source, mut snapshot) = match (&arguments.map, &arguments.trace) {
@@ -63,11 +69,6 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
         snapshot.title = Some(title.as_str().into());
     }
     let before = arguments.before.as_deref().map(maps::read).transpose()?;
-    let format = match (arguments.format, &arguments.output) {
-        (Some(format), _) => format,
-        (None, Some(output)) => ending(output)?,
-        (None, None) => Format::Text,
-    };
     let (written, kind) = match format {
         Format::Html => (page(&snapshot, before.as_ref()), "html"),
         Format::Svg => (report::svg(&snapshot), "svg"),
@@ -97,6 +98,15 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     let size = written.len().try_into().unwrap_or(u64::MAX);
     let said = format!("{}: {kind}, {}\n{}", output.display(), bytes(size), summary(&snapshot, &figures));
     Ok(document(said))
+}
+
+/// What is to be written.
+fn format(arguments: &Report) -> Result<Format, Failure> {
+    match (arguments.format, &arguments.output) {
+        (Some(format), _) => Ok(format),
+        (None, Some(output)) => ending(output),
+        (None, None) => Ok(Format::Text),
+    }
 }
 
 fn page(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
