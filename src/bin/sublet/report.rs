@@ -27,8 +27,16 @@ struct Document<'a> {
     map: &'a Path,
     written: Option<&'a PathBuf>,
     kind: &'static str,
+    #[serde(flatten)]
+    sums: &'a Sums<'a>,
+}
+
+/// What a map adds up to.
+#[derive(Serialize)]
+struct Sums<'a> {
     total: Total,
-    figures: &'a Figures,
+    figures: Figures,
+    /// With an earlier map.
     comparison: Option<Comparison<'a>>,
 }
 
@@ -46,6 +54,23 @@ impl Total {
         let Statistics { block_count, block_bytes, allocation_count, allocation_bytes } =
             snapshot.statistics().total.statistics;
         Self { block_count, block_bytes, allocation_count, allocation_bytes }
+    }
+}
+
+impl Sums<'_> {
+    /// In one line.
+    fn text(&self) -> String {
+        let Total { block_count, block_bytes, allocation_count, allocation_bytes } = self.total;
+        let Fragmentation { free_ranges, largest_free, .. } = self.figures.total;
+        format!(
+            "  {} reserved (blocks: {}), {} used (allocations: {}); free ranges: {}, the largest {}\n",
+            bytes(block_bytes),
+            count(block_count),
+            bytes(allocation_bytes),
+            count(allocation_count),
+            count(free_ranges),
+            bytes(largest_free),
+        )
     }
 }
 
@@ -69,35 +94,30 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
         snapshot.title = Some(title.as_str().into());
     }
     let before = arguments.before.as_deref().map(maps::read).transpose()?;
+    let sums = Sums {
+        total: Total::of(&snapshot),
+        figures: snapshot.figures(),
+        comparison: before.as_ref().map(|before| Comparison::new(before, &snapshot)),
+    };
     let (written, kind) = match format {
         Format::Html => (page(&snapshot, before.as_ref()), "html"),
         Format::Svg => (report::svg(&snapshot), "svg"),
         Format::Perfetto => (report::perfetto(&snapshot), "perfetto"),
         Format::Json => (snapshot.to_json(), "json"),
-        Format::Text => (tables(&snapshot, before.as_ref()), "text"),
+        Format::Text => (tables(&snapshot, &sums), "text"),
     };
-    let comparison = before.as_ref().map(|before| Comparison::new(before, &snapshot));
-    let figures = snapshot.figures();
-    let document = Document {
-        map: source,
-        written: arguments.output.as_ref(),
-        kind,
-        total: Total::of(&snapshot),
-        figures: &figures,
-        comparison,
+    let text = match &arguments.output {
+        // What was asked for is JSON already.
+        None if matches!(format, Format::Json | Format::Perfetto) => return Ok(Answer::document(written)),
+        None => written,
+        Some(output) => {
+            files::write(output, &written)?;
+            let size = written.len().try_into().unwrap_or(u64::MAX);
+            format!("{}: {kind}, {}\n{}", output.display(), bytes(size), sums.text())
+        }
     };
-    let document = |text: String| Answer::new("sublet-report", 1, text, &document);
-    let Some(output) = &arguments.output else {
-        return Ok(match format {
-            // What was asked for is JSON already.
-            Format::Json | Format::Perfetto => Answer::document(written),
-            _ => document(written),
-        });
-    };
-    files::write(output, &written)?;
-    let size = written.len().try_into().unwrap_or(u64::MAX);
-    let said = format!("{}: {kind}, {}\n{}", output.display(), bytes(size), summary(&snapshot, &figures));
-    Ok(document(said))
+    let document = Document { map: source, written: arguments.output.as_ref(), kind, sums: &sums };
+    Ok(Answer::new("sublet-report", 1, text, &document))
 }
 
 /// What is to be written.
@@ -154,29 +174,15 @@ fn replayed(path: &Path, at: &str, partial: bool) -> Result<Snapshot, Failure> {
     Ok(snapshot)
 }
 
-fn summary(snapshot: &Snapshot, figures: &Figures) -> String {
-    let Total { block_count, block_bytes, allocation_count, allocation_bytes } = Total::of(snapshot);
-    let Fragmentation { free_ranges, largest_free, .. } = figures.total;
-    format!(
-        "  {} reserved (blocks: {}), {} used (allocations: {}); free ranges: {}, the largest {}\n",
-        bytes(block_bytes),
-        count(block_count),
-        bytes(allocation_bytes),
-        count(allocation_count),
-        count(free_ranges),
-        bytes(largest_free),
-    )
-}
-
 /// All of it for a terminal.
-fn tables(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
-    let figures = snapshot.figures();
+fn tables(snapshot: &Snapshot, sums: &Sums<'_>) -> String {
+    let figures = &sums.figures;
     let title = snapshot.title.as_deref().unwrap_or("Memory map");
     let mut text = heading(title).trim_start().to_owned();
     if let Some(name) = &snapshot.device.name {
         text += &format!("  {name}\n");
     }
-    text += &summary(snapshot, &figures);
+    text += &sums.text();
     text += &heading("Heaps: blocks, without dedicated memory");
     text += &figures_table(
         "heap",
@@ -199,11 +205,10 @@ fn tables(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
         text += &heading("The largest");
         text += &compare::listed(&largest);
     }
-    if let Some(before) = before {
-        let comparison = Comparison::new(before, snapshot);
+    if let Some(comparison) = &sums.comparison {
         text += &heading("Since the earlier map");
         text += &change::table(&compare::changes(&comparison.total.before, &comparison.total.now));
-        text += &compare::details(&comparison);
+        text += &compare::details(comparison);
     }
     text
 }
