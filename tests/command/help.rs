@@ -49,6 +49,21 @@ fn the_help_lists_the_subcommands_and_the_exit_codes() {
 }
 
 #[test]
+fn the_help_says_which_device_is_taken_where_none_is_named() {
+    let folder = Folder::new();
+    for (command, otherwise) in [
+        ("devices", "a file with a profile; else all that drivers have"),
+        ("replay", "a file with a profile; else the one of the trace, simulated"),
+        ("profile", "a file with a profile; else the best one"),
+    ] {
+        let help = folder.run(&format!("{command} --help")).expect(0);
+        // Lines are broken to a width.
+        let help = help.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(otherwise), "{command}: {help}");
+    }
+}
+
+#[test]
 fn wrong_arguments_end_with_2_and_a_word_on_what_is_wrong() {
     let folder = files::folder();
     for (arguments, says) in [

@@ -92,13 +92,20 @@ Examples:
   sublet profile --device sim:arm-mali-g52 -o mali.json"
 );
 
-const DEVICE_HELP: &str = "A device: its number or a part of its name as `sublet devices` shows them, sim:NAME for a \
-                           simulated one, or a file with a profile";
+/// What a device may be called, and which one it is where none is named.
+macro_rules! device_help {
+    ($otherwise:literal) => {
+        concat!(
+            "A device: its number or a part of its name as `sublet devices` shows them, sim:NAME for a simulated one, ",
+            "or a file with a profile; else ",
+            $otherwise
+        )
+    };
+}
 
 #[derive(Args)]
 pub(crate) struct Devices {
-    /// Only this device: its number or a part of its name, sim:NAME for a simulated one, or a file with a profile
-    #[arg(long, value_name = "DEVICE", help = DEVICE_HELP)]
+    #[arg(long, value_name = "DEVICE", help = device_help!("all that drivers have"))]
     pub(crate) device: Option<String>,
     /// Lists the simulated devices as well
     #[arg(long, conflicts_with = "device")]
@@ -158,8 +165,7 @@ pub(crate) struct Replay {
     /// What was recorded
     #[arg(value_name = "TRACE")]
     pub(crate) trace: PathBuf,
-    /// A device; else the one of the trace, simulated
-    #[arg(long, value_name = "DEVICE", help = DEVICE_HELP)]
+    #[arg(long, value_name = "DEVICE", help = device_help!("the one of the trace, simulated"))]
     pub(crate) device: Option<String>,
     /// Of a trace that is damaged, or was never ended: what is whole
     #[arg(long)]
@@ -196,8 +202,7 @@ pub(crate) struct Compare {
 
 #[derive(Args)]
 pub(crate) struct Profile {
-    /// A device; else the best one
-    #[arg(long, value_name = "DEVICE", help = DEVICE_HELP)]
+    #[arg(long, value_name = "DEVICE", help = device_help!("the best one"))]
     pub(crate) device: Option<String>,
     /// The file to write; else standard output
     #[arg(short, long, value_name = "FILE")]
