@@ -14,8 +14,8 @@ use crate::failure::Failure;
 use crate::files;
 use crate::maps;
 use crate::replay::Outcome;
-use crate::table::{Table, heading};
-use crate::text::{bytes, count};
+use crate::table::{Table, and_more, heading};
+use crate::text::{bytes, count, pool};
 
 /// Names and allocations beyond that are summed up.
 const LONGEST: usize = 20;
@@ -150,7 +150,7 @@ pub(crate) fn details(comparison: &Comparison<'_>) -> String {
     if !names.is_empty() {
         text += &heading("Names that changed");
         text += &change::table(&names[..names.len().min(LONGEST)]);
-        text += &and_more(names.len(), "names");
+        text += &and_more(names.len(), LONGEST, "names");
     }
     text += &allocations("New", &comparison.new);
     text += &allocations("Gone", &comparison.gone);
@@ -158,19 +158,11 @@ pub(crate) fn details(comparison: &Comparison<'_>) -> String {
     text + &format!("\n{} allocations of {} are in both.\n", comparison.kept.len(), bytes(kept))
 }
 
-fn and_more(all: usize, what: &str) -> String {
-    match all.checked_sub(LONGEST) {
-        None | Some(0) => String::new(),
-        Some(more) => format!("  and {more} more {what}\n"),
-    }
-}
-
 fn vector(vector: &VectorChange) -> Option<Change> {
-    let VectorChange { memory_type, pool, name, change, .. } = vector;
-    let label = match (pool, name) {
-        (Some(pool), Some(name)) => format!("pool {pool} \"{name}\" in type {memory_type}"),
-        (Some(pool), None) => format!("pool {pool} in type {memory_type}"),
-        (None, _) => format!("type {memory_type}"),
+    let VectorChange { memory_type, name, change, .. } = vector;
+    let label = match vector.pool {
+        Some(number) => format!("{} in type {memory_type}", pool(number, name.as_deref())),
+        None => format!("type {memory_type}"),
     };
     let (before, now) = (change.before.allocation_bytes, change.now.allocation_bytes);
     (change.before != change.now).then(|| Change::new(label, Unit::Bytes, before, now))
@@ -192,7 +184,9 @@ fn allocations(title: &str, found: &[Located<'_>]) -> String {
         format!("{title}: {} allocations of {}", count(found.len().try_into().unwrap_or(0)), bytes(sum));
     let mut sorted = found.to_vec();
     sorted.sort_by_key(|found| std::cmp::Reverse(found.size));
-    heading(&title) + &listed(&sorted[..sorted.len().min(LONGEST)]) + &and_more(found.len(), "allocations")
+    heading(&title)
+        + &listed(&sorted[..sorted.len().min(LONGEST)])
+        + &and_more(found.len(), LONGEST, "allocations")
 }
 
 /// A row for each allocation.

@@ -13,7 +13,7 @@ use crate::outcome::result;
 use crate::play;
 use crate::progress::Progress;
 use crate::select::Choice;
-use crate::table::{Table, heading};
+use crate::table::{Table, and_more, heading};
 use crate::text::{bytes, count};
 
 /// What the document of `--json` says of itself.
@@ -197,7 +197,6 @@ fn told(differences: &[Value]) -> String {
     if differences.is_empty() {
         return "\nAs expected.\n".to_owned();
     }
-    let mut text = heading("Not as expected");
     let mut table = Table::new(&["where", ">expected", ">found"]);
     for difference in differences.iter().take(LONGEST) {
         let plain = |key: &str| match &difference[key] {
@@ -206,11 +205,7 @@ fn told(differences: &[Value]) -> String {
         };
         table.row([plain("where"), plain("expected"), plain("found")]);
     }
-    text += &table.text();
-    match differences.len().checked_sub(LONGEST) {
-        None | Some(0) => text,
-        Some(more) => text + &format!("  and {more} more\n"),
-    }
+    heading("Not as expected") + &table.text() + &and_more(differences.len(), LONGEST, "differences")
 }
 
 /// A result of `replay --json`, for comparisons.

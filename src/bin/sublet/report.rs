@@ -15,8 +15,8 @@ use crate::failure::Failure;
 use crate::files;
 use crate::maps;
 use crate::play::{self, Moment};
-use crate::table::{Table, heading};
-use crate::text::{bytes, count};
+use crate::table::{Table, and_more, heading};
+use crate::text::{bytes, count, pool};
 
 /// Allocations, and groups of them, that are listed.
 const LARGEST: usize = 15;
@@ -190,16 +190,15 @@ fn tables(snapshot: &Snapshot, sums: &Sums<'_>) -> String {
     );
     text += &heading("Memory types and pools: blocks, without dedicated memory");
     let vectors = snapshot.vectors.iter().zip(&figures.vectors).map(|(vector, found)| {
-        let pool = match (vector.pool, vector.name.as_deref()) {
-            (Some(pool), Some(name)) => format!(", pool {pool} \"{name}\""),
-            (Some(pool), None) => format!(", pool {pool}"),
-            (None, _) => String::new(),
+        let label = match vector.pool {
+            Some(number) => format!("{}, {}", vector.memory_type, pool(number, vector.name.as_deref())),
+            None => vector.memory_type.to_string(),
         };
-        (format!("{}{pool}", vector.memory_type), found)
+        (label, found)
     });
     text += &figures_table("type", vectors);
-    text += &groups("By kind", &Group::by_kind(snapshot.allocations()));
-    text += &groups("By name", &Group::by_name(snapshot.allocations()));
+    text += &groups("By kind", "kinds", &Group::by_kind(snapshot.allocations()));
+    text += &groups("By name", "names", &Group::by_name(snapshot.allocations()));
     let largest = snapshot.largest(LARGEST);
     if !largest.is_empty() {
         text += &heading("The largest");
@@ -241,7 +240,7 @@ fn figures_table<'a>(of: &str, rows: impl Iterator<Item = (String, &'a Fragmenta
     table.text()
 }
 
-fn groups(title: &str, groups: &[Group]) -> String {
+fn groups(title: &str, what: &str, groups: &[Group]) -> String {
     if groups.is_empty() {
         return String::new();
     }
@@ -250,9 +249,5 @@ fn groups(title: &str, groups: &[Group]) -> String {
         let label = group.label.as_deref().unwrap_or("(without)").to_owned();
         table.row([label, count(group.count), bytes(group.bytes), bytes(group.largest)]);
     }
-    let more = match groups.len().checked_sub(LARGEST) {
-        None | Some(0) => String::new(),
-        Some(more) => format!("  and {more} more\n"),
-    };
-    heading(title) + &table.text() + &more
+    heading(title) + &table.text() + &and_more(groups.len(), LARGEST, what)
 }

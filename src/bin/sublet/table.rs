@@ -46,6 +46,14 @@ impl Table {
     }
 }
 
+/// What stands below a list of which not all is shown.
+pub(crate) fn and_more(all: usize, shown: usize, what: &str) -> String {
+    match all.checked_sub(shown) {
+        None | Some(0) => String::new(),
+        Some(more) => format!("  and {more} more {what}\n"),
+    }
+}
+
 /// A heading over what follows it.
 pub(crate) fn heading(text: &str) -> String {
     format!("\n{text}\n{}\n", "─".repeat(text.chars().count()))

@@ -51,6 +51,14 @@ pub(crate) fn flags(flags: impl Debug) -> Vec<String> {
     text.split(" | ").filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
+/// A pool with its name, if it has one.
+pub(crate) fn pool(number: u32, name: Option<&str>) -> String {
+    match name {
+        Some(name) => format!("pool {number} \"{name}\""),
+        None => format!("pool {number}"),
+    }
+}
+
 /// A device's name.
 pub(crate) fn device_name(properties: &vk::PhysicalDeviceProperties) -> String {
     let name = properties.device_name_as_c_str();
