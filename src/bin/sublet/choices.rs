@@ -3,9 +3,7 @@
 
 use ash::vk;
 use serde::Serialize;
-use sublet::{
-    AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateFlags, MemoryUsage, Tracking,
-};
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateFlags, MemoryUsage};
 
 use crate::failure::Failure;
 use crate::table::Table;
@@ -88,9 +86,7 @@ impl Choices {
     /// Asks an allocator on the device, as most programs make one: without AMD's device-coherent memory.
     pub(crate) fn of(device: &Opened<'_>) -> Result<Self, Failure> {
         let without = AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY;
-        device
-            .with_allocator(without, Tracking::empty(), |allocator| Self::ask(device, allocator))
-            .map_err(|error| Failure::driver("there is no allocator for the device", error))
+        device.with_allocator(without, |allocator| Self::ask(device, allocator))
     }
 
     fn ask(device: &Opened<'_>, allocator: &Allocator) -> Self {

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
+use sublet::Tracking;
 use sublet::report::Snapshot;
 use sublet::sim::Gpu;
 use sublet::trace::{Event, Replay, ReplayReport, Trace};
-use sublet::{Allocator, Tracking};
 
 use crate::answer::complain;
 use crate::failure::Failure;
@@ -101,7 +101,7 @@ pub(crate) fn whole(
     progress: &Progress,
 ) -> Result<(ReplayReport, Option<Snapshot>), Failure> {
     let tracking = if with_map { SHOWN } else { Tracking::empty() };
-    with_allocator(trace, device, tracking, |allocator| {
+    device.with_allocator_like(&trace.header, tracking, |allocator| {
         let mut replay = Replay::new(trace, allocator);
         progress.begin(trace.records.len());
         while replay.step().is_some() {
@@ -126,7 +126,7 @@ pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<
         Moment::Peak => Some(peak(trace, device)?),
     };
     let Some(events) = events else { return Ok(None) };
-    with_allocator(trace, device, SHOWN, |allocator| {
+    device.with_allocator_like(&trace.header, SHOWN, |allocator| {
         let mut replay = Replay::new(trace, allocator);
         let _ = (0..events).take_while(|_| replay.step().is_some()).count();
         Some(Snapshot::of(allocator))
@@ -135,7 +135,7 @@ pub(crate) fn picture(trace: &Trace, device: &Opened<'_>, at: Moment) -> Result<
 
 /// After how many events the most memory is reserved, and of such moments the one with the most in use.
 fn peak(trace: &Trace, device: &Opened<'_>) -> Result<usize, Failure> {
-    with_allocator(trace, device, Tracking::empty(), |allocator| {
+    device.with_allocator_like(&trace.header, Tracking::empty(), |allocator| {
         let mut replay = Replay::new(trace, allocator);
         let (mut most, mut at, mut events) = ((0, 0), 0, 0);
         while replay.step().is_some() {
@@ -153,17 +153,6 @@ fn peak(trace: &Trace, device: &Opened<'_>) -> Result<usize, Failure> {
 fn thousandths(count: usize, part: u32) -> usize {
     let events = u128::try_from(count).unwrap_or(0) * u128::from(part) / 1000;
     usize::try_from(events).unwrap_or(count)
-}
-
-fn with_allocator<R>(
-    trace: &Trace,
-    device: &Opened<'_>,
-    tracking: Tracking,
-    task: impl FnOnce(&Allocator) -> R,
-) -> Result<R, Failure> {
-    device
-        .with_allocator_like(&trace.header, tracking, task)
-        .map_err(|error| Failure::driver("there is no allocator for the device", error))
 }
 
 #[cfg(test)]

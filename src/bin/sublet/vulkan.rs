@@ -7,10 +7,7 @@ use ash::{ext, khr, vk};
 use sublet::sim::Gpu;
 use sublet::sim::profiles::{MeasureError, Profile};
 use sublet::trace::Header;
-use sublet::{
-    AllocationCreateInfo, Allocator, AllocatorCreateFlags, AllocatorCreateInfo, CreateAllocatorError,
-    Tracking,
-};
+use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateFlags, AllocatorCreateInfo, Tracking};
 
 use crate::failure::Failure;
 
@@ -264,27 +261,23 @@ pub(crate) struct Opened<'a> {
 }
 
 impl Opened<'_> {
-    /// Gives an allocator to a closure, and destroys it again. `flags` are taken from those that were enabled.
+    pub(crate) fn name(&self) -> String {
+        let simulated = if self.physical.gpu.is_some() { ", simulated" } else { "" };
+        crate::text::device_name(&self.physical.properties()) + simulated
+    }
+
+    /// Gives an allocator to a closure, and destroys it again. It makes use of all that was enabled, but for `without`.
     pub(crate) fn with_allocator<R>(
         &self,
         without: AllocatorCreateFlags,
-        tracking: Tracking,
         task: impl FnOnce(&Allocator) -> R,
-    ) -> Result<R, CreateAllocatorError> {
+    ) -> Result<R, Failure> {
         let Physical { instance, handle, version, gpu } = self.physical;
         let info = match gpu {
             Some(gpu) => AllocatorCreateInfo::for_gpu(gpu),
             None => AllocatorCreateInfo::new(instance, &self.device, handle, version),
         };
-        let info = AllocatorCreateInfo { flags: self.flags.difference(without), tracking, ..info };
-        // SAFETY: instance and device are live and outlive the allocator; `flags` are what is enabled.
-        let allocator = unsafe { Allocator::new(&info) }?;
-        Ok(task(&allocator))
-    }
-
-    pub(crate) fn name(&self) -> String {
-        let simulated = if self.physical.gpu.is_some() { ", simulated" } else { "" };
-        crate::text::device_name(&self.physical.properties()) + simulated
+        self.on(&AllocatorCreateInfo { flags: self.flags.difference(without), ..info }, task)
     }
 
     /// The same with an allocator that is made as a recorded one was, as far as the device has what that needs.
@@ -293,7 +286,7 @@ impl Opened<'_> {
         header: &Header,
         tracking: Tracking,
         task: impl FnOnce(&Allocator) -> R,
-    ) -> Result<R, CreateAllocatorError> {
+    ) -> Result<R, Failure> {
         let Physical { instance, handle, version, gpu } = self.physical;
         let heaps = self.physical.memory().memory_heaps_as_slice().len().min(header.heap_size_limits.len());
         let mut info = match gpu {
@@ -307,8 +300,19 @@ impl Opened<'_> {
             },
         };
         info.tracking |= tracking;
-        // SAFETY: instance and device are live and outlive the allocator; the flags are among those that are enabled.
-        let allocator = unsafe { Allocator::new(&info) }?;
+        self.on(&info, task)
+    }
+
+    /// Gives an allocator that is made so to a closure. `info` is of this device, with no flag that is not among `self.flags`.
+    fn on<R>(
+        &self,
+        info: &AllocatorCreateInfo<'_>,
+        task: impl FnOnce(&Allocator) -> R,
+    ) -> Result<R, Failure> {
+        // SAFETY: instance and device are live and outlive the allocator, and the flags are of what is enabled: both callers see to
+        // that.
+        let allocator: Allocator = unsafe { Allocator::new(info) }
+            .map_err(|error| Failure::driver("there is no allocator for the device", error))?;
         Ok(task(&allocator))
     }
 
@@ -374,7 +378,7 @@ fn in_order(
 impl Drop for Opened<'_> {
     fn drop(&mut self) {
         if self.physical.gpu.is_none() {
-            // SAFETY: `with_allocator` has destroyed what it made, and nothing was submitted.
+            // SAFETY: `on` has destroyed the allocators that it made, and nothing was submitted.
             unsafe { self.device.destroy_device(None) };
         }
     }
