@@ -61,7 +61,7 @@ impl Change {
         self.judged && self.growth_percent.map_or(self.now > 0, |growth| growth > percent)
     }
 
-    /// The last two cells of a row: by how much, and by how many percent.
+    /// The cells of a row after the name: before, now, by how much, and by how many percent.
     pub(crate) fn cells(&self) -> [String; 4] {
         let difference = self.unit.text(self.now.abs_diff(self.before));
         let sign = match self.now.cmp(&self.before) {

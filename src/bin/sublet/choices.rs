@@ -106,11 +106,10 @@ impl Choices {
 
     /// The rows to print: one for a usage with which host access makes no difference.
     fn rows_with_access(&self) -> Vec<(&Row, &'static str)> {
-        let alike = |one: &Row, other: &Row| one.usage == other.usage && one.types == other.types;
         let mut rows = Vec::new();
         for usage in self.rows.chunk_by(|one, other| one.usage == other.usage) {
             match usage {
-                [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|row| alike(first, row)) => {
+                [first, rest @ ..] if !rest.is_empty() && rest.iter().all(|row| row.types == first.types) => {
                     rows.push((first, "any"));
                 }
                 _ => rows.extend(usage.iter().map(|row| (row, row.host_access))),

@@ -85,10 +85,11 @@ fn answer(
     comparison: Option<&Comparison<'_>>,
     details: String,
 ) -> Answer {
-    let above: Vec<&Change> = arguments
+    let above: Vec<&str> = arguments
         .fail_above
         .iter()
         .flat_map(|&percent| changes.iter().filter(move |change| change.is_above(percent)))
+        .map(|change| change.name.as_str())
         .collect();
     let mut text = format!(
         "{} -> {}\n\n{}{details}",
@@ -97,15 +98,13 @@ fn answer(
         change::table(changes)
     );
     if let Some(percent) = arguments.fail_above {
-        let names: Vec<_> = above.iter().map(|change| change.name.as_str()).collect();
-        text += &if names.is_empty() {
+        text += &if above.is_empty() {
             format!("\nNothing grew by more than {percent} %.\n")
         } else {
-            format!("\nGrew by more than {percent} %: {}.\n", names.join(", "))
+            format!("\nGrew by more than {percent} %: {}.\n", above.join(", "))
         };
     }
     let failed = !above.is_empty();
-    let above = above.iter().map(|change| change.name.as_str()).collect();
     let document = Document { kind, changes, fail_above: arguments.fail_above, above, comparison };
     Answer::new("sublet-comparison", 1, text, &document).differs(failed)
 }
