@@ -7,6 +7,7 @@ mod files;
 mod help;
 mod names;
 mod profile;
+mod progress;
 mod replay;
 mod report;
 
