@@ -3,6 +3,8 @@
 
 mod compare;
 mod devices;
+#[cfg(target_os = "linux")]
+mod driver;
 mod files;
 mod help;
 mod names;
