@@ -114,9 +114,14 @@ impl<'a> Physical<'a> {
         unsafe { self.instance.get_physical_device_properties(self.handle) }
     }
 
+    /// The memory. What a driver claims beyond what Vulkan has room for is not there.
     pub(crate) fn memory(&self) -> vk::PhysicalDeviceMemoryProperties {
         // SAFETY: I1.
-        unsafe { self.instance.get_physical_device_memory_properties(self.handle) }
+        let mut memory = unsafe { self.instance.get_physical_device_memory_properties(self.handle) };
+        let most = |room: usize| u32::try_from(room).unwrap_or(u32::MAX);
+        memory.memory_type_count = memory.memory_type_count.min(most(memory.memory_types.len()));
+        memory.memory_heap_count = memory.memory_heap_count.min(most(memory.memory_heaps.len()));
+        memory
     }
 
     /// The version that a program may use.
