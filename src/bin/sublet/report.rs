@@ -34,14 +34,16 @@ struct Document<'a> {
 /// What a map adds up to.
 #[derive(Serialize)]
 struct Sums<'a> {
-    total: Total,
+    #[serde(with = "Total")]
+    total: Statistics,
     figures: Figures,
     /// With an earlier map.
     comparison: Option<Comparison<'a>>,
 }
 
-/// All memory, dedicated allocations included. Bytes, but for the counts.
+/// All memory, dedicated allocations included, as it is written. Bytes, but for the counts.
 #[derive(Serialize)]
+#[serde(remote = "Statistics")]
 struct Total {
     block_count: u64,
     block_bytes: u64,
@@ -49,18 +51,10 @@ struct Total {
     allocation_bytes: u64,
 }
 
-impl Total {
-    fn of(snapshot: &Snapshot) -> Self {
-        let Statistics { block_count, block_bytes, allocation_count, allocation_bytes } =
-            snapshot.statistics().total.statistics;
-        Self { block_count, block_bytes, allocation_count, allocation_bytes }
-    }
-}
-
 impl Sums<'_> {
     /// In one line.
     fn text(&self) -> String {
-        let Total { block_count, block_bytes, allocation_count, allocation_bytes } = self.total;
+        let Statistics { block_count, block_bytes, allocation_count, allocation_bytes } = self.total;
         let Fragmentation { free_ranges, largest_free, .. } = self.figures.total;
         format!(
             "  {} reserved (blocks: {}), {} used (allocations: {}); free ranges: {}, the largest {}\n",
@@ -95,7 +89,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     }
     let before = arguments.before.as_deref().map(maps::read).transpose()?;
     let sums = Sums {
-        total: Total::of(&snapshot),
+        total: snapshot.statistics().total.statistics,
         figures: snapshot.figures(),
         comparison: before.as_ref().map(|before| Comparison::new(before, &snapshot)),
     };
