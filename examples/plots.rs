@@ -74,8 +74,8 @@ impl<S: tracing::Subscriber> Layer<S> for Plots {
             }
             ("sublet::budget", Some(heap), ..) => {
                 if let (Some(usage), Some(budget)) = (of("usage"), of("budget")) {
-                    // In percent. A heap without a budget is full.
-                    let share = (usage / 100).checked_div((budget / 10_000).max(1)).unwrap_or(100);
+                    // A heap without a budget is full.
+                    let share = usage.saturating_mul(100).checked_div(budget).unwrap_or(100);
                     self.plot(format!("heap {heap}, % of the budget"), share);
                 }
             }
