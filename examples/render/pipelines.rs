@@ -139,6 +139,7 @@ fn pipeline(
         .dst_color_blend_factor(vk::BlendFactor::ONE)];
     let blend =
         vk::PipelineColorBlendStateCreateInfo::default().attachments(if shadow { &[] } else { &colours });
+    let target = targets.of(kind.pass).ok_or_else(|| format!("{:?} draws nothing", kind.pass))?;
     let dynamic = [vk::DynamicState::VIEWPORT, vk::DynamicState::SCISSOR];
     let dynamic = vk::PipelineDynamicStateCreateInfo::default().dynamic_states(&dynamic);
     let info = vk::GraphicsPipelineCreateInfo::default()
@@ -152,7 +153,7 @@ fn pipeline(
         .color_blend_state(&blend)
         .dynamic_state(&dynamic)
         .layout(layout)
-        .render_pass(targets.of(kind.pass)?.render_pass);
+        .render_pass(target.render_pass);
     // SAFETY: the layout has what the shaders declare, and the pass what they write.
     let made = unsafe { keeper.pipeline(&info) };
     // SAFETY: a pipeline does not need its module any more.

@@ -22,8 +22,7 @@ impl Frame<'_> {
     pub(crate) fn record(&self, device: &ash::Device, commands: vk::CommandBuffer) {
         for (pass, barrier) in &self.renderer.barriers {
             barrier.record(device, commands);
-            let target = self.renderer.targets.all.iter().find(|target| target.pass == *pass);
-            match target {
+            match self.renderer.targets.of(*pass) {
                 Some(target) => self.draw(device, commands, target),
                 None => self.copy(device, commands),
             }

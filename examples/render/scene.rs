@@ -86,6 +86,10 @@ impl Scene {
         self.add(KNOT, 1, knot.then(Mat4::scaling([0.8; 3])), [1.0, 1.0, 1.0, 1.0]);
         self.balls.push([0.0, 1.25, 0.0, 0.55]);
         self.ball(2, EMBER, 0.62, white);
+        if let Some(ember) = self.objects.last_mut() {
+            let glow = 9.0;
+            ember.data.glow = [glow, glow * 0.32, glow * 0.055, 0.0];
+        }
         self.ball(3, [1.72, 0.72, -0.35], 0.72, white);
         self.add(CRATE, 4, at([2.2, 0.42, 1.25]).then(turned(0.62)), white);
         let small = at([2.14, 1.09, 1.22]).then(turned(0.2)).then(Mat4::scaling([0.6; 3]));
@@ -101,9 +105,6 @@ impl Scene {
         for pillar in [-3_i8, -2, -1, 1, 2, 3] {
             let place = [f32::from(pillar) * 1.9, 2.4, -3.6 - 0.25 * f32::from(pillar).abs()];
             self.add(PILLAR, 7, at(place).then(turned(f32::from(pillar) * 0.06)), white);
-        }
-        for (object, glow) in self.objects.iter_mut().filter(|object| object.texture == 2).zip([9.0]) {
-            object.data.glow = [glow, glow * 0.32, glow * 0.055, 0.0];
         }
     }
 
