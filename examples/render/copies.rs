@@ -3,6 +3,8 @@
 use ash::vk;
 use sublet::upload::Upload;
 
+use crate::support::{COPIED_TO, OVERWRITTEN, change_use};
+
 /// What was written to the ring, and where it goes.
 pub(crate) enum Copy {
     Mesh(Upload, vk::Buffer),
@@ -45,27 +47,8 @@ fn copy_levels(
     image: vk::Image,
     side: u32,
 ) {
-    let (empty, written) = (vk::ImageLayout::UNDEFINED, vk::ImageLayout::TRANSFER_DST_OPTIMAL);
-    let read = vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL;
+    change_use(device, commands, image, OVERWRITTEN, COPIED_TO);
     let color = vk::ImageAspectFlags::COLOR;
-    let all = vk::ImageSubresourceRange {
-        aspect_mask: color,
-        level_count: vk::REMAINING_MIP_LEVELS,
-        layer_count: 1,
-        ..Default::default()
-    };
-    let barrier = vk::ImageMemoryBarrier::default()
-        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-        .image(image)
-        .subresource_range(all);
-    let (none, top) = (vk::DependencyFlags::empty(), vk::PipelineStageFlags::TOP_OF_PIPE);
-    let (transfer, shader) = (vk::PipelineStageFlags::TRANSFER, vk::PipelineStageFlags::FRAGMENT_SHADER);
-    let first =
-        [barrier.old_layout(empty).new_layout(written).dst_access_mask(vk::AccessFlags::TRANSFER_WRITE)];
-    // SAFETY: the command buffer is being recorded, outside of a render pass, and nobody has used the image.
-    unsafe { device.cmd_pipeline_barrier(commands, top, transfer, none, &[], &[], &first) };
-
     let mut regions = Vec::new();
     let mut buffer_offset = upload.offset;
     for level in 0..=side.ilog2() {
@@ -78,12 +61,11 @@ fn copy_levels(
         buffer_offset += 4 * u64::from(side) * u64::from(side);
     }
     // SAFETY: the image is in this layout, and the ring has all its texels.
-    unsafe { device.cmd_copy_buffer_to_image(commands, upload.buffer, image, written, &regions) };
-    let then = [barrier
-        .src_access_mask(vk::AccessFlags::TRANSFER_WRITE)
-        .dst_access_mask(vk::AccessFlags::SHADER_READ)
-        .old_layout(written)
-        .new_layout(read)];
-    // SAFETY: as above, and the image is in that layout.
-    unsafe { device.cmd_pipeline_barrier(commands, transfer, shader, none, &[], &[], &then) };
+    unsafe { device.cmd_copy_buffer_to_image(commands, upload.buffer, image, COPIED_TO.0, &regions) };
+    let sampled = (
+        vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL,
+        vk::PipelineStageFlags::FRAGMENT_SHADER,
+        vk::AccessFlags::SHADER_READ,
+    );
+    change_use(device, commands, image, COPIED_TO, sampled);
 }

@@ -58,7 +58,7 @@ impl Resource {
         let texels =
             |side| [vk::BufferImageCopy::default().image_subresource(layers).image_extent(extent(side))];
         if let Self::Image { image, .. } = to {
-            change_layout(device, commands, image, vk::ImageLayout::UNDEFINED, WRITTEN);
+            change_use(device, commands, image, OVERWRITTEN, COPIED_TO);
         }
         match (self, to) {
             (Self::Buffer { buffer: from, size }, Self::Buffer { buffer: to, .. }) => {
@@ -82,32 +82,43 @@ impl Resource {
             }
         }
         if let Self::Image { image, .. } = to {
-            change_layout(device, commands, image, WRITTEN, READ);
+            change_use(device, commands, image, COPIED_TO, COPIED_FROM);
         }
     }
 }
 
-fn change_layout(
+/// How an image is used on one side of a barrier: its layout, and which stages do what with it.
+pub(crate) type ImageUse = (vk::ImageLayout, vk::PipelineStageFlags, vk::AccessFlags);
+
+pub(crate) const COPIED_TO: ImageUse =
+    (WRITTEN, vk::PipelineStageFlags::TRANSFER, vk::AccessFlags::TRANSFER_WRITE);
+pub(crate) const COPIED_FROM: ImageUse =
+    (READ, vk::PipelineStageFlags::TRANSFER, vk::AccessFlags::TRANSFER_READ);
+/// What was in it is lost. Copies that came before have to be through with it.
+pub(crate) const OVERWRITTEN: ImageUse = (vk::ImageLayout::UNDEFINED, COPIED_TO.1, COPIED_TO.2);
+
+/// Records a barrier for all levels of a colour image of one layer.
+pub(crate) fn change_use(
     device: &ash::Device,
     commands: vk::CommandBuffer,
     image: vk::Image,
-    old: vk::ImageLayout,
-    new: vk::ImageLayout,
+    before: ImageUse,
+    after: ImageUse,
 ) {
     let all = vk::ImageSubresourceRange::default()
         .aspect_mask(vk::ImageAspectFlags::COLOR)
-        .level_count(1)
+        .level_count(vk::REMAINING_MIP_LEVELS)
         .layer_count(1);
     let barrier = vk::ImageMemoryBarrier::default()
-        .src_access_mask(vk::AccessFlags::TRANSFER_WRITE)
-        .dst_access_mask(vk::AccessFlags::TRANSFER_WRITE | vk::AccessFlags::TRANSFER_READ)
-        .old_layout(old)
-        .new_layout(new)
+        .src_access_mask(before.2)
+        .dst_access_mask(after.2)
+        .old_layout(before.0)
+        .new_layout(after.0)
         .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
         .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
         .image(image)
         .subresource_range(all);
-    let (stage, none) = (vk::PipelineStageFlags::TRANSFER, vk::DependencyFlags::empty());
+    let none = vk::DependencyFlags::empty();
     // SAFETY: the command buffer is being recorded, outside of a render pass, and the image is in the old layout.
-    unsafe { device.cmd_pipeline_barrier(commands, stage, stage, none, &[], &[], &[barrier]) };
+    unsafe { device.cmd_pipeline_barrier(commands, before.1, after.1, none, &[], &[], &[barrier]) };
 }

@@ -25,7 +25,9 @@ use sublet::{AllocatorCreateFlags, AllocatorCreateInfo, sim};
 pub(crate) use arguments::Choice;
 pub(crate) use commands::{Commands, make_visible};
 pub(crate) use compute::{Compute, compile};
-pub(crate) use copies::{Resource, buffer_info, image_info};
+pub(crate) use copies::{
+    COPIED_FROM, COPIED_TO, ImageUse, OVERWRITTEN, Resource, buffer_info, change_use, image_info,
+};
 pub(crate) use data::{Random, checksum};
 pub(crate) use frames::Frames;
 pub(crate) use text::{Table, bytes, chain, count, heading, note};

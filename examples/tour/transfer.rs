@@ -4,7 +4,10 @@ use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 
 use crate::kept::{Kept, texture};
-use crate::support::{Random, Result, Table, bytes, checksum, make_visible, note};
+use crate::support::{
+    COPIED_FROM, COPIED_TO, OVERWRITTEN, Random, Result, Table, bytes, change_use, checksum, make_visible,
+    note,
+};
 
 const SIDE: u32 = 1024;
 const SIZE: usize = 4 << 20;
@@ -70,53 +73,10 @@ fn through_image(
             vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1),
         )
         .image_extent(vk::Extent3D { width: SIDE, height: SIDE, depth: 1 })];
-    let (written, read) = (vk::ImageLayout::TRANSFER_DST_OPTIMAL, vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
-    let write = vk::AccessFlags::TRANSFER_WRITE;
-    change_layout(
-        device,
-        commands,
-        image,
-        (vk::ImageLayout::UNDEFINED, written),
-        (vk::AccessFlags::empty(), write),
-    );
+    change_use(device, commands, image, OVERWRITTEN, COPIED_TO);
     // SAFETY: the image is in the layout that is named, and the buffer has a texel for each of its own.
-    unsafe { device.cmd_copy_buffer_to_image(commands, from, image, written, &region) };
-    change_layout(device, commands, image, (written, read), (write, vk::AccessFlags::TRANSFER_READ));
+    unsafe { device.cmd_copy_buffer_to_image(commands, from, image, COPIED_TO.0, &region) };
+    change_use(device, commands, image, COPIED_TO, COPIED_FROM);
     // SAFETY: as above.
-    unsafe { device.cmd_copy_image_to_buffer(commands, image, read, to, &region) };
-}
-
-fn change_layout(
-    device: &ash::Device,
-    commands: vk::CommandBuffer,
-    image: vk::Image,
-    (old, new): (vk::ImageLayout, vk::ImageLayout),
-    (before, after): (vk::AccessFlags, vk::AccessFlags),
-) {
-    let all = vk::ImageSubresourceRange::default()
-        .aspect_mask(vk::ImageAspectFlags::COLOR)
-        .level_count(1)
-        .layer_count(1);
-    let barrier = vk::ImageMemoryBarrier::default()
-        .src_access_mask(before)
-        .dst_access_mask(after)
-        .old_layout(old)
-        .new_layout(new)
-        .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-        .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-        .image(image)
-        .subresource_range(all);
-    let stage = vk::PipelineStageFlags::TRANSFER;
-    // SAFETY: the command buffer is being recorded, outside of a render pass, and the image is in the old layout.
-    unsafe {
-        device.cmd_pipeline_barrier(
-            commands,
-            stage,
-            stage,
-            vk::DependencyFlags::empty(),
-            &[],
-            &[],
-            &[barrier],
-        );
-    }
+    unsafe { device.cmd_copy_image_to_buffer(commands, image, COPIED_FROM.0, to, &region) };
 }
