@@ -311,6 +311,55 @@ fn a_client_with_the_old_structures_runs_on_simulated_gpus() {
     }
 }
 
+/// `SUBLET_TRACE` says where: a file for each allocator, also of a client that knows nothing of recordings.
+#[cfg(feature = "trace")]
+#[test]
+fn a_client_is_recorded_where_the_environment_says_so() {
+    use sublet::trace::{Event, Trace};
+
+    if !can_compile() {
+        return;
+    }
+    let library = build("capi,sim,trace", "staticlib", "libsublet.a");
+    let program = client("client-recorded", Language::C11, &[], &["-DCLIENT_WITH_SIM"], &library);
+    let folder = workshop().join("recordings");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    let output = Command::new(&program)
+        .args(["sim", "table"])
+        .env("SUBLET_SIM_PROFILE", "arm-mali-g52")
+        .env("SUBLET_TRACE", folder.join("client.trace"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let mut largest: Option<Trace> = None;
+    let mut files = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let trace = Trace::read(&fs::read(entry.unwrap().path()).unwrap()).unwrap();
+        assert_eq!(&*trace.header.program, "client-recorded");
+        files += 1;
+        if largest.as_ref().is_none_or(|largest| largest.records.len() < trace.records.len()) {
+            largest = Some(trace);
+        }
+    }
+    assert!(files > 2, "{files} allocators");
+    // The one that all tests were made with: it has some of everything.
+    let trace = largest.unwrap();
+    let copied = trace.records.iter().filter(|record| matches!(record.event, Event::Move { .. })).count();
+    assert!(trace.strangers <= copied.try_into().unwrap(), "what is copied to where moves go");
+    let has = |wanted: fn(&Event) -> bool| trace.records.iter().any(|record| wanted(&record.event));
+    assert!(has(|event| matches!(event, Event::Allocate(made) if made.wanted.pool.is_some())));
+    assert!(has(|event| matches!(event, Event::Allocate(made) if made.granted.dedicated)));
+    assert!(has(|event| matches!(event, Event::AllocateFailed(_))));
+    assert!(has(|event| matches!(event, Event::Map { .. })));
+    // On coherent memory nothing is done for it, and nothing is told.
+    assert!(has(|event| matches!(event, Event::Flush { .. })));
+    assert!(has(|event| matches!(event, Event::CopyTo { .. })));
+    assert!(has(|event| matches!(event, Event::SetName { .. })));
+    assert!(has(|event| matches!(event, Event::DestroyPool { .. })));
+    assert!(has(|event| matches!(event, Event::Move { .. })));
+}
+
 /// The folder of VMA's own header, of version 3.3: a package that the workspace measures the library against has it.
 fn header_of_vma() -> Option<PathBuf> {
     let output = Command::new(env!("CARGO"))

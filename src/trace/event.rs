@@ -61,7 +61,7 @@ pub struct Trace {
     /// before it ended.
     pub records: Vec<Record>,
     /// Calls for allocations, pools and scopes that the trace does not know: those that were on their way when the recording
-    /// began. They are not among the records.
+    /// began, and what is done with the place that a move of the C interface goes to. They are not among the records.
     pub strangers: u64,
 }
 

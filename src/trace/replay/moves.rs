@@ -121,14 +121,14 @@ impl<T: Threading> Replay<'_, T> {
     ) {
         let (allocator, open) = (self.allocator, &context.open);
         let source = held.allocation.memory();
+        // They move along, or end with it. Where they have ended with the old place instead, nobody asks for them any more.
+        let users = u64::from(held.mappings);
         match outcome {
             MoveOutcome::Completed => {
                 let allocation = &mut held.allocation;
-                let moved =
-                    self.call(CallKind::Defragment, || allocator.complete_move(open, planned, allocation, 0));
+                let moved = self
+                    .call(CallKind::Defragment, || allocator.complete_move(open, planned, allocation, users));
                 if moved.is_some() {
-                    // The mappings ended with the old place.
-                    held.mappings = 0;
                     self.placements.placed(&held.allocation, held.owner != Owner::Nobody);
                     self.placements.left(source);
                 } else {
@@ -139,7 +139,7 @@ impl<T: Threading> Replay<'_, T> {
             MoveOutcome::Freed => {
                 let allocation = &held.allocation;
                 let freed =
-                    self.call(CallKind::Defragment, || allocator.free_move(open, planned, allocation, 0));
+                    self.call(CallKind::Defragment, || allocator.free_move(open, planned, allocation, users));
                 if freed.is_some() {
                     self.placements.left(source);
                     return;

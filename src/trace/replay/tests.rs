@@ -200,6 +200,31 @@ fn a_replay_that_is_dropped_at_any_event_leaves_nothing() {
     assert!(report.moves_missing < 5, "some were planned here, too");
 }
 
+/// As in the C interface, where who has mapped an allocation may unmap it after a move.
+#[test]
+fn mappings_go_along_with_what_is_moved() {
+    let defragmentation = DefragmentationNumber(0);
+    let kept = [1, 3, 4, 6, 7].map(AllocationNumber);
+    let mut events = vec![pool(0, PoolSettings { block_size: 256 * KIB, ..PoolSettings::default() })];
+    events.extend((0..8).map(|number| allocate_with(number, 60 * KIB, in_pool(0))));
+    events.extend(kept.map(|allocation| Event::Map { allocation }));
+    events.extend([0, 2, 5].map(free));
+    let mut begin = BeginDefragmentation::new(defragmentation);
+    begin.pools.push(PoolNumber(0));
+    events.push(Event::BeginDefragmentation(Box::new(begin)));
+    events.push(Event::BeginPass { defragmentation, moves: 9 });
+    let outcome = MoveOutcome::Completed;
+    events.extend(kept.map(|allocation| Event::Move { defragmentation, allocation, outcome }));
+    events.push(Event::EndPass { defragmentation });
+    events.push(Event::EndDefragmentation { defragmentation });
+    events.extend(kept.map(|allocation| Event::Unmap { allocation }));
+    events.extend(kept.map(|allocation| Event::Free { allocation }));
+    let report = replayed(&trace(events));
+    assert!(report.moves_missing < 5, "some were planned here, too");
+    let unmap = report.call(CallKind::Unmap);
+    assert_eq!((report.unknown, unmap.made, unmap.failed), (0, 5, 0));
+}
+
 #[test]
 fn a_number_that_is_given_twice_is_the_later_one() {
     let scope = ScopeNumber(0);
