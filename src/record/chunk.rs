@@ -70,6 +70,16 @@ impl ChunkHeader {
         bytes[32..36].copy_from_slice(&crc.to_le_bytes());
         bytes
     }
+
+    /// Takes a header apart: with the bytes of its payload, and the checksum. The error is a mark that is of no kind.
+    pub(crate) fn of_bytes(bytes: &[u8; CHUNK_HEADER_BYTES]) -> Result<(Self, u32, u32), [u8; 4]> {
+        let mark = |at: usize| [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
+        let word = |at| u32::from_le_bytes(mark(at));
+        let long = |at| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        let kind = Kind::of(mark(0)).ok_or(mark(0))?;
+        let point = Point { ticks: long(16), nanoseconds: long(24) };
+        Ok((Self { kind, number: word(4), records: word(12), point }, word(8), word(32)))
+    }
 }
 
 /// The checksum of a chunk: of its header without the checksum, and of its payload.

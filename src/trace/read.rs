@@ -6,7 +6,7 @@ use super::error::{Damage, ReadTraceError};
 use super::event::Trace;
 use crate::base::cast::{index, widen};
 use crate::record::bytes::Take;
-use crate::record::chunk::{CHUNK_HEADER_BYTES, Kind, MAGIC, Point, VERSION, checksum};
+use crate::record::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, Kind, MAGIC, Point, VERSION, checksum};
 use crate::record::header::Header;
 
 /// As much of a trace as is whole.
@@ -78,14 +78,14 @@ impl Trace {
             _ => return Err(at_start(Damage::NotATrace)),
         }
         let first = chunks.next()?;
-        if first.kind != Kind::Head {
-            return Err(chunks.error(first.at, Damage::Kind { mark: first.kind.mark() }));
+        if first.header.kind != Kind::Head {
+            return Err(chunks.error(first.at, Damage::Kind { mark: first.header.kind.mark() }));
         }
         let mut take = Take::new(first.payload);
         let header = Header::decode(&mut take)
             .map_err(|wrong| chunks.error(first.payload_at + take.at(), wrong.into()))?;
         let mut decoder = Decoder::new();
-        let end = chunks.read_calls(&mut decoder, first.point).err();
+        let end = chunks.read_calls(&mut decoder, first.header.point).err();
         let (records, strangers) = decoder.finish();
         Ok(Prefix { trace: Self { header, records, strangers }, end })
     }
@@ -93,9 +93,7 @@ impl Trace {
 
 /// A chunk whose checksum is right.
 struct Chunk<'a> {
-    kind: Kind,
-    records: u32,
-    point: Point,
+    header: ChunkHeader,
     payload: &'a [u8],
     /// Where it begins.
     at: usize,
@@ -126,34 +124,24 @@ impl<'a> Chunks<'a> {
         let Some((header, behind)) = rest.split_first_chunk::<CHUNK_HEADER_BYTES>() else {
             return truncated(CHUNK_HEADER_BYTES);
         };
-        let word =
-            |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
-        let mark = [header[0], header[1], header[2], header[3]];
-        let Some(kind) = Kind::of(mark) else {
-            return error(Damage::Kind { mark });
+        let (said, length, stored) = match ChunkHeader::of_bytes(header) {
+            Ok(said) => said,
+            Err(mark) => return error(Damage::Kind { mark }),
         };
-        let length = index(word(8));
+        let length = index(length);
         let Some(payload) = behind.get(..length) else {
             return truncated(CHUNK_HEADER_BYTES.saturating_add(length));
         };
-        let (stored, computed) = (word(32), checksum(&header[..32], payload));
+        let computed = checksum(&header[..32], payload);
         if stored != computed {
             return error(Damage::Checksum { stored, computed });
         }
-        if word(4) != number {
-            return error(Damage::Number { expected: number, found: word(4) });
+        if said.number != number {
+            return error(Damage::Number { expected: number, found: said.number });
         }
         self.number = number.saturating_add(1);
         self.at = at + CHUNK_HEADER_BYTES + length;
-        Ok(Chunk {
-            kind,
-            records: word(12),
-            point: Point { ticks: long(16), nanoseconds: long(24) },
-            payload,
-            at,
-            payload_at: at + CHUNK_HEADER_BYTES,
-        })
+        Ok(Chunk { header: said, payload, at, payload_at: at + CHUNK_HEADER_BYTES })
     }
 
     /// All chunks after the first.
@@ -162,22 +150,22 @@ impl<'a> Chunks<'a> {
         let mut records = 0;
         loop {
             let chunk = self.next()?;
-            match chunk.kind {
+            match chunk.header.kind {
                 Kind::Head => {
-                    return Err(self.error(chunk.at, Damage::Kind { mark: chunk.kind.mark() }));
+                    return Err(self.error(chunk.at, Damage::Kind { mark: chunk.header.kind.mark() }));
                 }
                 Kind::Calls => {
                     // What a chunk tells is known in whole or not at all.
                     let told = decoder.told();
-                    let stored = u64::from(chunk.records);
-                    let read = match decoder.calls(chunk.payload, before, chunk.point) {
+                    let stored = u64::from(chunk.header.records);
+                    let read = match decoder.calls(chunk.payload, before, chunk.header.point) {
                         Ok(counted) if counted == stored => Ok(()),
                         Ok(counted) => Err(self.error(chunk.at, Damage::Count { counted, stored })),
                         Err((at, damage)) => Err(self.error(chunk.payload_at + at, damage)),
                     };
                     read.inspect_err(|_| decoder.take_back(told))?;
                     records += stored;
-                    before = chunk.point;
+                    before = chunk.header.point;
                 }
                 Kind::Last => {
                     let mut take = Take::new(chunk.payload);
