@@ -29,6 +29,18 @@ fn a_map_becomes_each_kind_of_file_by_its_name_or_by_order() {
     assert_eq!(read("out.json"), read("map.json"));
 }
 
+/// Also where a picture marks which way a name is written, with characters that no table may have.
+#[test]
+fn what_goes_into_a_pipe_is_the_file() {
+    let folder = files::folder();
+    for format in ["html", "svg"] {
+        folder.run(&format!("report map.json --format {format} -o file")).expect(0);
+        let piped = folder.run(&format!("report map.json --format {format}")).expect(0);
+        assert_eq!(piped.out, folder.read("file"), "{format}");
+    }
+    assert!(folder.read("file").contains('\u{2068}'));
+}
+
 #[test]
 fn the_text_says_what_is_reserved_and_by_whom() {
     let folder = files::folder();

@@ -15,6 +15,8 @@ pub(crate) struct Answer {
     text: String,
     /// `None` if the text is the document.
     document: Option<Value>,
+    /// The text is a file, for a pipe and not for a terminal.
+    is_file: bool,
     code: u8,
 }
 
@@ -26,7 +28,7 @@ impl Answer {
         if let (Some(document), Value::Object(content)) = (document.as_object_mut(), content) {
             document.extend(content);
         }
-        Self { text, document: Some(document), code: 0 }
+        Self { text, document: Some(document), is_file: false, code: 0 }
     }
 
     /// What was expected does not hold.
@@ -35,14 +37,21 @@ impl Answer {
         self
     }
 
+    /// The text is what a file would be.
+    pub(crate) fn file(mut self) -> Self {
+        self.is_file = true;
+        self
+    }
+
     /// An answer that is a document in JSON of its own, which is printed in either case.
     pub(crate) fn document(text: String) -> Self {
-        Self { text, document: None, code: 0 }
+        Self { text, document: None, is_file: false, code: 0 }
     }
 
     pub(crate) fn print(&self, json: bool) -> ExitCode {
         let printed = match &self.document {
             Some(document) if json => print_document(document),
+            Some(_) if self.is_file => print(&self.text),
             Some(_) => print(&without_commands(&self.text)),
             None => print_json(&self.text),
         };

@@ -111,7 +111,9 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
         }
     };
     let document = Document { map: source, written: arguments.output.as_ref(), kind, sums: &sums };
-    Ok(Answer::new("sublet-report", 1, text, &document))
+    let answer = Answer::new("sublet-report", 1, text, &document);
+    let is_file = arguments.output.is_none() && matches!(format, Format::Html | Format::Svg);
+    Ok(if is_file { answer.file() } else { answer })
 }
 
 /// What is to be written.
