@@ -30,6 +30,8 @@ fn defragment(context: &Context) -> Result<()> {
     let info = AllocatorCreateInfo { preferred_large_heap_block_size: 2 << 20, ..context.allocator_info() };
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&info) }?;
+    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    sublet::trace::start_from_environment(&allocator)?;
     // What the host writes and reads through. Dedicated memory is in no block, and never moved.
     let window_info = AllocationCreateInfo {
         flags: Flags::HOST_ACCESS_RANDOM | Flags::DEDICATED_MEMORY,

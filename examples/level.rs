@@ -24,6 +24,8 @@ struct Handles {
 fn levels(context: &Context) -> Result<()> {
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&context.allocator_info()) }?;
+    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    sublet::trace::start_from_environment(&allocator)?;
     let mut random = Random::new(3);
 
     heading("Three levels, one after the other");

@@ -72,6 +72,8 @@ fn render(context: &Context, output: &Output) -> Result<()> {
     };
     // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
     let allocator = unsafe { Allocator::new(&info) }?;
+    // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
+    sublet::trace::start_from_environment(&allocator)?;
     let scene = Scene::new();
     let mut flight = Flight::new(context, &allocator)?;
     let mut resources = Resources {

@@ -1,6 +1,6 @@
 //! The committed traces.
 //!
-//! All were recorded on lavapipe (Mesa 22.3.6, LLVM 15). Those of programs that use gpu-allocator were recorded through
+//! The first five were recorded on lavapipe (Mesa 22.3.6, LLVM 15), the others on an NVIDIA H200 (driver 580.159.04). Those of programs that use gpu-allocator were recorded through
 //! `compat/gpu-allocator`, patched in, with its feature `trace`:
 //!
 //! ```toml
@@ -18,6 +18,9 @@
 //! | `vk-graph` | vk-graph 0.14.8, a world of 600 chunks streamed by three threads | textures with all their levels, vertices, indices and staging from other threads than those that free them; leased scratch buffers | a `main` of 120 lines around `Image::create`, `Buffer::create_from_slice`, `LazyPool`, `HashPool` |
 //! | `frames` | `examples/frames` | uploads through an arena, materials that are retired, buffers that are mapped and read back for 1,000 frames | `cargo run --example frames` |
 //! | `tour` | `examples/tour` | pools of all kinds, linear ones too, thousands of small buffers, levels, render targets, an allocation that is refused | `cargo run --example tour` |
+//! | `render` | `examples/render` | few large images, attachments in memory that they share, a staging ring | `cargo run --release --example render` |
+//! | `defragment` | `examples/defragment` | buffers and images, of which many are freed and the rest are moved in five passes | `cargo run --release --example defragment` |
+//! | `level` | `examples/level` | what a level loads, in scopes that are freed at once | `cargo run --release --example level` |
 //!
 //! To record one again: `SUBLET_TRACE=NAME.trace` in front of its command, then `SUBLET_BLESS=1 cargo test --test replay`. Those of vello and
 //! vk-graph cannot be made again from this repository: the `main` that each was recorded from is not in it.
