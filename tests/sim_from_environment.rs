@@ -51,4 +51,16 @@ fn the_environment_chooses_profile_and_version() {
     set("voodoo-2", "two");
     assert_eq!(device_name_and_version().0, default.device_name);
     assert_eq!(version(), default.api_version & !0xfff);
+    set("", "");
+    assert_eq!(device_name_and_version().0, default.device_name);
+    #[cfg(feature = "profiles")]
+    {
+        let file = std::env::temp_dir().join(format!("sublet-{}.json", std::process::id()));
+        let text = profiles::Profile::by_name("arm-mali-g52").unwrap().to_json();
+        std::fs::write(&file, text.replace("Mali", "Made up")).unwrap();
+        set(file.to_str().unwrap(), "");
+        assert!(device_name_and_version().0.contains("Made up"));
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(device_name_and_version().0, default.device_name);
+    }
 }

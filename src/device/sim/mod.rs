@@ -33,6 +33,7 @@
 //!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
 //!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
+//!   | `SUBLET-profile` | `SUBLET_SIM_PROFILE` names no GPU, and no file that one can be read from |
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
 //!
 //! - **Descriptors**: layouts, pools, sets, update templates, push descriptors and push constants, with the rules for what
@@ -195,8 +196,8 @@ pub const DEFAULT_PROFILE: &str = "lavapipe";
 
 /// `vkGetInstanceProcAddr` of a simulated GPU, for programs that make instance and device themselves.
 ///
-/// Each instance is a GPU of its own. Its profile is the one that the environment variable `SUBLET_SIM_PROFILE` names,
-/// else [`DEFAULT_PROFILE`]; its version of Vulkan is `SUBLET_SIM_API_VERSION`, else the profile's. Reports go to `tracing`,
+/// Each instance is a GPU of its own. Its profile is the one that the environment variable `SUBLET_SIM_PROFILE` names, or, with the
+/// feature `profiles`, that the file holds that it names; else [`DEFAULT_PROFILE`]. Its version of Vulkan is `SUBLET_SIM_API_VERSION`, else the profile's. Reports go to `tracing`,
 /// and at the instance's destruction to standard error.
 ///
 /// # Safety
@@ -220,22 +221,47 @@ pub unsafe extern "system" fn get_instance_proc_addr(
     unsafe { entry::get_instance_proc_addr::<{ state::ENVIRONMENT }>(instance, p_name) }
 }
 
-fn environment_profile() -> &'static Profile {
-    let named = std::env::var(PROFILE_VARIABLE).ok().and_then(|name| Profile::by_name(&name));
-    named.or_else(|| Profile::by_name(DEFAULT_PROFILE)).unwrap_or(profiles::ALL[0])
+/// The profile that the environment names, or what is wrong with that name.
+fn environment_profile() -> Result<&'static Profile, String> {
+    match std::env::var(PROFILE_VARIABLE).ok().filter(|named| !named.is_empty()) {
+        None => Ok(default_profile()),
+        Some(named) => Profile::by_name(&named).map_or_else(|| profile_of_file(&named), Ok),
+    }
+}
+
+fn default_profile() -> &'static Profile {
+    Profile::by_name(DEFAULT_PROFILE).unwrap_or(profiles::ALL[0])
+}
+
+#[cfg(feature = "profiles")]
+fn profile_of_file(path: &str) -> Result<&'static Profile, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{path:?} is no profile's name, and cannot be read as a file: {error}"))?;
+    Profile::from_json(&text).map_err(|error| format!("{path:?} is no profile: {error}"))
+}
+
+#[cfg(not(feature = "profiles"))]
+fn profile_of_file(named: &str) -> Result<&'static Profile, String> {
+    Err(format!("{named:?} is no profile's name"))
 }
 
 fn environment_minor() -> u32 {
     let asked = std::env::var(VERSION_VARIABLE).ok();
     let minor = asked.and_then(|version| version.strip_prefix("1.")?.parse::<u32>().ok());
-    minor.unwrap_or(vk::api_version_minor(environment_profile().api_version)).min(state::NEWEST_MINOR)
+    let profile = environment_profile().unwrap_or_else(|_| default_profile());
+    minor.unwrap_or(vk::api_version_minor(profile.api_version)).min(state::NEWEST_MINOR)
 }
 
 /// The GPU that the environment asks for, with an instance of this minor version.
 fn environment_hub(minor: u32) -> state::Hub {
-    let profile = environment_profile();
+    let named = environment_profile();
+    let profile = named.as_ref().copied().unwrap_or_else(|_| default_profile());
     let device_minor = environment_minor().min(minor);
-    state::Hub::new(profile, minor, device_minor, extensions::device(profile))
+    let hub = state::Hub::new(profile, minor, device_minor, extensions::device(profile));
+    if let Err(wrong) = named {
+        hub.report("SUBLET-profile", format!("{PROFILE_VARIABLE}: {wrong}. It is {}", profile.name));
+    }
+    hub
 }
 
 /// Prints what nobody has read.
