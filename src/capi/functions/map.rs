@@ -166,11 +166,15 @@ unsafe fn make_visible(
     let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
         return vk::Result::ERROR_UNKNOWN;
     };
+    let range = (allocation, offset, size);
     if is_nothing(allocation, size) {
+        // For a recording it is something: on another device it may be.
+        if size != 0 && offset < allocation.size() {
+            each!(object, front => front.allocator.note_visible(visibility, range));
+        }
         return vk::Result::SUCCESS;
     }
-    let range = [(allocation, offset, size)];
-    tell(function, each!(object, front => front.allocator.make_visible(visibility, &range)))
+    tell(function, each!(object, front => front.allocator.make_visible(visibility, &[range])))
 }
 
 /// Flushes or invalidates what three lists of C's describe.
