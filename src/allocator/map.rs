@@ -452,21 +452,9 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(), MapError> {
         self.make_visible_quietly(visibility, ranges)?;
         for &range in ranges {
-            self.note_visible(visibility, range);
+            self.note(Note::made_visible(visibility, range));
         }
         Ok(())
-    }
-
-    /// Tells a recording.
-    pub(crate) fn note_visible(
-        &self,
-        visibility: Visibility,
-        (allocation, offset, size): (&Allocation, u64, u64),
-    ) {
-        self.note(match visibility {
-            Visibility::Flush => Note::Flush(allocation, offset, size),
-            Visibility::Invalidate => Note::Invalidate(allocation, offset, size),
-        });
     }
 
     /// The same as a part of another call: it is not recorded.

@@ -1,6 +1,7 @@
 //! What a recording is told of, but for allocations that are made and freed. `recording` writes it.
 #![forbid(unsafe_code)]
 
+use super::map::Visibility;
 use crate::allocation::{Allocation, AllocationId};
 use crate::create_info::PoolCreateInfo;
 use crate::defragment::DefragmentationInfo;
@@ -36,6 +37,18 @@ pub(crate) enum Note<'a> {
     Move { defragmentation: u32, source: AllocationId, outcome: Outcome },
     EndPass(u32),
     EndDefragmentation(u32),
+}
+
+impl<'a> Note<'a> {
+    pub(crate) fn made_visible(
+        visibility: Visibility,
+        (allocation, offset, size): (&'a Allocation, u64, u64),
+    ) -> Self {
+        match visibility {
+            Visibility::Flush => Self::Flush(allocation, offset, size),
+            Visibility::Invalidate => Self::Invalidate(allocation, offset, size),
+        }
+    }
 }
 
 /// What becomes of a move.

@@ -170,7 +170,7 @@ unsafe fn make_visible(
     if is_nothing(allocation, size) {
         // For a recording it is something: on another device it may be.
         if size != 0 && offset < allocation.size() {
-            each!(object, front => front.allocator.note_visible(visibility, range));
+            each!(object, front => front.allocator.note(Note::made_visible(visibility, range)));
         }
         return vk::Result::SUCCESS;
     }
