@@ -8,9 +8,9 @@ use crate::allocation::ResourceKind;
 use crate::allocator::Inner;
 use crate::base::cast::index;
 use crate::base::sync::{Local, Threading};
-use crate::blocks::{Record, Visited, alignment_of};
+use crate::blocks::{Record, VectorConfig, Visited, alignment_of};
 use crate::create_info::PoolCreateFlags;
-use crate::metadata::{Chunk, Key, Tag};
+use crate::metadata::Chunk;
 use crate::record::encode::{self, op};
 use crate::record::header::{Header, Heap, MemoryType};
 use crate::record::raw::{Place, PoolPlace, RawExisting, RawPool, RawScope};
@@ -82,51 +82,41 @@ impl<T: Threading> Inner<T> {
         }
         for (number, vector) in self.numbered_vectors() {
             // Kept first: nobody is called while the vector is locked.
-            let mut pool = None;
+            let mut found = None;
             let mut allocations = Vec::new();
-            let mut generation_now = 0;
-            let mut memory_type = 0;
-            vector.visit(&mut |visited| {
-                let mut add = |key: Key, shard, dedicated, size, alignment, tag: Tag, record: Option<_>| {
-                    let place = Place {
-                        vector: number,
-                        generation: generation_now,
-                        shard,
-                        dedicated,
-                        key: key.0.get(),
-                    };
-                    allocations.push((place, size, alignment, tag, record));
-                };
-                match visited {
-                    Visited::Vector { config, generation, name } => {
-                        generation_now = generation;
-                        memory_type = config.memory_type;
-                        pool = Some((*config, name.map(Box::<str>::from)));
-                    }
-                    Visited::Block { .. } => {}
-                    // What becomes of the move is told, if it is anything.
-                    Visited::Chunk { record: Some(Record { is_set_aside: true, .. }), .. } => {}
-                    Visited::Chunk { chunk: Chunk { offset, size, used }, shard, record } => {
-                        if let Some((key, tag)) = used {
-                            add(key, shard, false, size, alignment_of(tag, offset), tag, record.cloned());
-                        }
-                    }
-                    Visited::Dedicated { key, size, tag, record, .. } => {
-                        add(key, 0, true, size, alignment_of(tag, 0), tag, Some(record.clone()));
-                    }
+            vector.visit(&mut |visited| match visited {
+                Visited::Vector { config, generation, name } => {
+                    found = Some((*config, generation, name.map(Box::<str>::from)));
                 }
+                // What becomes of the move is told, if it is anything.
+                Visited::Chunk { record: Some(Record { is_set_aside: true, .. }), .. } => {}
+                Visited::Chunk { chunk: Chunk { offset, size, used: Some((key, tag)) }, shard, record } => {
+                    allocations.push((
+                        shard,
+                        false,
+                        key,
+                        size,
+                        alignment_of(tag, offset),
+                        tag,
+                        record.cloned(),
+                    ));
+                }
+                Visited::Dedicated { key, size, tag, record, .. } => {
+                    allocations.push((0, true, key, size, alignment_of(tag, 0), tag, Some(record.clone())));
+                }
+                Visited::Block { .. } | Visited::Chunk { .. } => {}
             });
-            let place = PoolPlace { vector: number, generation: generation_now };
-            let scope = pool.as_ref().and_then(|(config, _)| config.scope);
+            let Some((config, generation, name)) = found else { continue };
+            let VectorConfig { memory_type, scope, .. } = config;
             if scope.is_some_and(|scope| !scopes.contains_key(&scope)) {
                 // It is being freed, or was made after the recording began, which then hears of all that is in it.
                 continue;
             }
-            if let (Some((config, name)), None, true) = (&pool, scope, index(number) >= self.defaults.len()) {
+            if scope.is_none() && index(number) >= self.defaults.len() {
                 let ignores = config.granularity == 1 && self.context.device.granularity > 1;
                 let name = fitting(name.as_deref());
                 let raw = RawPool {
-                    place,
+                    place: PoolPlace { vector: number, generation },
                     memory_type,
                     flags: if ignores { PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY.bits() } else { 0 },
                     algorithm: config.algorithm.number(),
@@ -141,11 +131,11 @@ impl<T: Threading> Inner<T> {
                 };
                 opening.record(op::CREATE_POOL, length(name), |put| encode::pool(put, &raw));
             }
-            for (place, size, alignment, tag, record) in allocations {
+            for (shard, dedicated, key, size, alignment, tag, record) in allocations {
                 let record = record.unwrap_or_default();
                 let name = fitting(record.name.as_deref());
                 let raw = RawExisting {
-                    place,
+                    place: Place { vector: number, generation, shard, dedicated, key: key.0.get() },
                     memory_type,
                     size,
                     alignment,
