@@ -33,10 +33,10 @@ pub enum DefragmentationAlgorithm {
 
 #[cfg(feature = "trace")]
 impl DefragmentationAlgorithm {
-    /// By [`Self::number`].
+    /// All, in the order of the numbers that a trace has for them.
     pub(crate) const ALL: [Self; 4] = [Self::Fast, Self::Balanced, Self::Full, Self::Extensive];
 
-    /// The number that a trace has for it.
+    /// The number that a trace has for it: where it is in [`Self::ALL`].
     pub(crate) const fn number(self) -> u32 {
         match self {
             Self::Fast => 0,

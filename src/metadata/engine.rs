@@ -24,12 +24,13 @@ pub enum Algorithm {
     Buddy,
 }
 
-#[cfg(feature = "trace")]
 impl Algorithm {
-    /// By [`Self::number`].
+    /// All, in the order of the numbers that a trace has for them.
+    #[cfg(any(feature = "report", feature = "trace"))]
     pub(crate) const ALL: [Self; 3] = [Self::Tlsf, Self::Linear, Self::Buddy];
 
-    /// The number that a trace has for it.
+    /// The number that a trace has for it: where it is in [`Self::ALL`].
+    #[cfg(feature = "trace")]
     pub(crate) const fn number(self) -> u32 {
         match self {
             Self::Tlsf => 0,

@@ -241,6 +241,14 @@ fn failures_have_numbers_that_come_back() {
     assert_eq!(Failure::from(&error), Failure::BlockTooSmall);
 }
 
+#[test]
+fn names_are_where_their_numbers_say() {
+    assert_eq!(Algorithm::ALL.map(Algorithm::number), [0, 1, 2]);
+    assert_eq!(DefragmentationAlgorithm::ALL.map(DefragmentationAlgorithm::number), [0, 1, 2, 3]);
+    let usages = MemoryUsage::ALL.iter().map(|usage| usage.number());
+    assert!(usages.eq(0..10));
+}
+
 /// Events of what was never made are no events.
 #[test]
 fn strangers_are_counted() {

@@ -21,8 +21,7 @@ pub(super) fn device_kind(number: u32) -> Option<&'static str> {
 }
 
 pub(super) fn algorithm_from(text: &str) -> Option<Algorithm> {
-    let algorithms = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
-    algorithms.into_iter().find(|algorithm| algorithm_text(*algorithm) == text)
+    Algorithm::ALL.into_iter().find(|algorithm| algorithm_text(*algorithm) == text)
 }
 
 pub(super) fn algorithm_text(algorithm: Algorithm) -> &'static str {
