@@ -246,9 +246,13 @@ fn profile_of_file(named: &str) -> Result<&'static Profile, String> {
 }
 
 fn environment_minor() -> u32 {
+    minor_of(environment_profile().unwrap_or_else(|_| default_profile()))
+}
+
+/// The minor version that the environment asks for, else the profile's.
+fn minor_of(profile: &Profile) -> u32 {
     let asked = std::env::var(VERSION_VARIABLE).ok();
     let minor = asked.and_then(|version| version.strip_prefix("1.")?.parse::<u32>().ok());
-    let profile = environment_profile().unwrap_or_else(|_| default_profile());
     minor.unwrap_or(vk::api_version_minor(profile.api_version)).min(state::NEWEST_MINOR)
 }
 
@@ -256,7 +260,7 @@ fn environment_minor() -> u32 {
 fn environment_hub(minor: u32) -> state::Hub {
     let named = environment_profile();
     let profile = named.as_ref().copied().unwrap_or_else(|_| default_profile());
-    let device_minor = environment_minor().min(minor);
+    let device_minor = minor_of(profile).min(minor);
     let hub = state::Hub::new(profile, minor, device_minor, extensions::device(profile));
     if let Err(wrong) = named {
         hub.report("SUBLET-profile", format!("{PROFILE_VARIABLE}: {wrong}. It is {}", profile.name));
