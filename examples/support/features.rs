@@ -14,6 +14,8 @@ pub(super) struct Features {
     extensions: Vec<&'static CStr>,
     core: vk::PhysicalDeviceFeatures,
     priority: vk::PhysicalDeviceMemoryPriorityFeaturesEXT<'static>,
+    pageable: vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT<'static>,
+    maintenance5: vk::PhysicalDeviceMaintenance5FeaturesKHR<'static>,
     coherent: vk::PhysicalDeviceCoherentMemoryFeaturesAMD<'static>,
     address: vk::PhysicalDeviceBufferDeviceAddressFeatures<'static>,
     timeline: vk::PhysicalDeviceTimelineSemaphoreFeatures<'static>,
@@ -40,6 +42,8 @@ impl Features {
             extensions: Vec::new(),
             core: vk::PhysicalDeviceFeatures::default(),
             priority: vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default(),
+            pageable: vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT::default(),
+            maintenance5: vk::PhysicalDeviceMaintenance5FeaturesKHR::default(),
             coherent: vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default(),
             address: vk::PhysicalDeviceBufferDeviceAddressFeatures::default(),
             timeline: vk::PhysicalDeviceTimelineSemaphoreFeatures::default(),
@@ -54,6 +58,16 @@ impl Features {
         }
         let wanted = [
             (ext::memory_priority::NAME, features.priority.memory_priority == vk::TRUE),
+            (
+                ext::pageable_device_local_memory::NAME,
+                features.priority.memory_priority == vk::TRUE
+                    && features.pageable.pageable_device_local_memory == vk::TRUE,
+            ),
+            // Needs dynamic rendering, which came with 1.3.
+            (
+                khr::maintenance5::NAME,
+                features.maintenance5.maintenance5 == vk::TRUE && version >= vk::API_VERSION_1_3,
+            ),
             (amd::device_coherent_memory::NAME, features.coherent.device_coherent_memory == vk::TRUE),
             (ext::memory_budget::NAME, version >= vk::API_VERSION_1_1),
             (khr::push_descriptor::NAME, version >= vk::API_VERSION_1_1),
@@ -72,6 +86,8 @@ impl Features {
     fn query(&mut self, instance: &ash::Instance, physical_device: vk::PhysicalDevice) {
         let mut all = vk::PhysicalDeviceFeatures2::default()
             .push_next(&mut self.priority)
+            .push_next(&mut self.pageable)
+            .push_next(&mut self.maintenance5)
             .push_next(&mut self.coherent)
             .push_next(&mut self.address)
             .push_next(&mut self.timeline)
@@ -90,10 +106,13 @@ impl Features {
             shader_storage_buffer_array_dynamic_indexing: offered
                 .shader_storage_buffer_array_dynamic_indexing,
             shader_storage_image_array_dynamic_indexing: offered.shader_storage_image_array_dynamic_indexing,
+            sparse_binding: offered.sparse_binding,
             ..Default::default()
         };
         // The query linked them; each enters the new chain by itself.
         self.priority.p_next = std::ptr::null_mut();
+        self.pageable.p_next = std::ptr::null_mut();
+        self.maintenance5.p_next = std::ptr::null_mut();
         self.coherent.p_next = std::ptr::null_mut();
         self.address.p_next = std::ptr::null_mut();
         self.timeline.p_next = std::ptr::null_mut();
@@ -122,9 +141,17 @@ impl Features {
             (self.has(ext::memory_priority::NAME), self.has(amd::device_coherent_memory::NAME));
         let (with_mutable, with_buffer) =
             (self.has(ext::mutable_descriptor_type::NAME), self.has(ext::descriptor_buffer::NAME));
+        let (with_pageable, with_maintenance5) =
+            (self.has(ext::pageable_device_local_memory::NAME), self.has(khr::maintenance5::NAME));
         info = info.enabled_features(&self.core);
         if with_priority {
             info = info.push_next(&mut self.priority);
+        }
+        if with_pageable {
+            info = info.push_next(&mut self.pageable);
+        }
+        if with_maintenance5 {
+            info = info.push_next(&mut self.maintenance5);
         }
         if with_coherent {
             info = info.push_next(&mut self.coherent);
@@ -150,6 +177,8 @@ impl Features {
         super::loaded::flags(|name| match name {
             "VK_EXT_memory_budget" => self.has(ext::memory_budget::NAME),
             "VK_EXT_memory_priority" => self.has(ext::memory_priority::NAME),
+            "VK_EXT_pageable_device_local_memory" => self.has(ext::pageable_device_local_memory::NAME),
+            "VK_KHR_maintenance5" => self.has(khr::maintenance5::NAME),
             "VK_KHR_buffer_device_address" => self.address.buffer_device_address == vk::TRUE,
             "VK_AMD_device_coherent_memory" => self.has(amd::device_coherent_memory::NAME),
             _ => false,

@@ -11,7 +11,7 @@ use super::features::Features;
 use super::messenger::{LAYER, Messages, Messenger};
 
 /// The newest version that is asked for.
-const WANTED: u32 = vk::API_VERSION_1_3;
+const WANTED: u32 = vk::make_api_version(0, 1, 4, 0);
 
 /// An instance, with the messages of the validation layer if that is on.
 struct Instance {
@@ -115,6 +115,8 @@ pub(super) fn flags(enabled: impl Fn(&str) -> bool) -> AllocatorCreateFlags {
     [
         ("VK_EXT_memory_budget", AllocatorCreateFlags::EXT_MEMORY_BUDGET),
         ("VK_EXT_memory_priority", AllocatorCreateFlags::EXT_MEMORY_PRIORITY),
+        ("VK_EXT_pageable_device_local_memory", AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY),
+        ("VK_KHR_maintenance5", AllocatorCreateFlags::KHR_MAINTENANCE5),
         ("VK_KHR_buffer_device_address", AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS),
         ("VK_AMD_device_coherent_memory", AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY),
     ]

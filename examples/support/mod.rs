@@ -220,6 +220,18 @@ impl Context {
         self.timeline
     }
 
+    /// Whether the queue binds pages of sparse buffers; the feature is enabled wherever the device has it.
+    pub(crate) fn has_sparse_binding(&self) -> bool {
+        // SAFETY: the physical device is of this instance, which lives as long as `self`.
+        let features = unsafe { self.instance.get_physical_device_features(self.physical_device) };
+        // SAFETY: as above.
+        let families =
+            unsafe { self.instance.get_physical_device_queue_family_properties(self.physical_device) };
+        let family = usize::try_from(self.queue_family_index).ok().and_then(|index| families.get(index));
+        features.sparse_binding == vk::TRUE
+            && family.is_some_and(|family| family.queue_flags.contains(vk::QueueFlags::SPARSE_BINDING))
+    }
+
     /// Records commands, submits them, and waits until the device is done. What they wrote is visible to the host and to
     /// later submissions.
     pub(crate) fn submit(&self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {

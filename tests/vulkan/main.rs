@@ -3,7 +3,7 @@
 //! are where they should be.
 //!
 //! Without a driver or without the layer, the simulated devices are all there is, and the tests say so; with
-//! `SUBLET_REQUIRE_VULKAN=1` they fail then.
+//! `SUBLET_REQUIRE_VULKAN=1` they fail then. `.ci/newer-driver` runs them on a second driver, with `SUBLET_REQUIRE_NEWER=1`.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,
@@ -15,6 +15,7 @@ mod books;
 mod contents;
 mod defragment;
 mod descriptors;
+mod newer;
 mod pools;
 mod random;
 mod resources;
@@ -138,7 +139,7 @@ fn keep_drivers() {
 }
 
 /// Opens each physical device that a driver has, validated.
-fn on_each_driver(mut test: impl FnMut(&str, Context)) {
+pub(crate) fn on_each_driver(mut test: impl FnMut(&str, Context)) {
     keep_drivers();
     let required = std::env::var_os("SUBLET_REQUIRE_VULKAN").is_some_and(|value| value == "1");
     let skip = |why: String| {

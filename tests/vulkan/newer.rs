@@ -1,0 +1,200 @@
+//! What only newer drivers have: priorities that change, pages of a sparse buffer, usages in a chain.
+//!
+//! A driver that lacks something is passed over, as everywhere. With `SUBLET_REQUIRE_NEWER=1` it must have all of it, so that
+//! these tests, and those of descriptors, cannot fall silent on the driver that was installed for them.
+
+use ash::vk;
+use sublet::descriptor::DescriptorFeatures;
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage, PoolCreateInfo,
+};
+
+use crate::support::Random;
+use crate::{Bench, on_each_device, on_each_driver};
+
+const API_VERSION_1_4: u32 = vk::make_api_version(0, 1, 4, 0);
+
+#[test]
+fn a_newer_driver_has_all_that_it_was_installed_for() {
+    if std::env::var_os("SUBLET_REQUIRE_NEWER").is_none_or(|value| value != "1") {
+        return;
+    }
+    let mut drivers = 0;
+    on_each_driver(|name, context| {
+        drivers += 1;
+        assert!(context.api_version() >= API_VERSION_1_4, "{name}: {}", context.api_version());
+        let memory = AllocatorCreateFlags::EXT_MEMORY_BUDGET
+            | AllocatorCreateFlags::EXT_MEMORY_PRIORITY
+            | AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY
+            | AllocatorCreateFlags::KHR_MAINTENANCE5
+            | AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS;
+        assert_eq!(memory - context.allocator_flags(), AllocatorCreateFlags::empty(), "{name}");
+        let descriptors = DescriptorFeatures::PUSH_DESCRIPTOR
+            | DescriptorFeatures::INLINE_UNIFORM_BLOCK
+            | DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE
+            | DescriptorFeatures::BUFFER_DEVICE_ADDRESS
+            | DescriptorFeatures::DESCRIPTOR_BUFFER
+            | DescriptorFeatures::UNIFORM_BUFFER_UPDATE_AFTER_BIND
+            | DescriptorFeatures::SAMPLED_IMAGE_UPDATE_AFTER_BIND
+            | DescriptorFeatures::STORAGE_IMAGE_UPDATE_AFTER_BIND
+            | DescriptorFeatures::STORAGE_BUFFER_UPDATE_AFTER_BIND
+            | DescriptorFeatures::UPDATE_UNUSED_WHILE_PENDING
+            | DescriptorFeatures::PARTIALLY_BOUND
+            | DescriptorFeatures::VARIABLE_DESCRIPTOR_COUNT;
+        assert_eq!(descriptors - context.descriptor_info().features, DescriptorFeatures::empty(), "{name}");
+        assert!(context.has_timeline() && context.has_sparse_binding(), "{name}");
+        assert_eq!(context.finish(), [""; 0], "{name}");
+    });
+    assert_ne!(drivers, 0, "there is no driver");
+}
+
+#[test]
+fn priorities_change_while_memory_lives() {
+    on_each_device(|bench| {
+        let flags = AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY;
+        if !bench.context.allocator_flags().contains(flags) {
+            return;
+        }
+        let usage = vk::BufferUsageFlags::STORAGE_BUFFER;
+        let own = AllocationCreateInfo {
+            flags: Flags::DEDICATED_MEMORY,
+            priority: 0.25,
+            ..AllocationCreateInfo::new(MemoryUsage::AutoPreferDevice)
+        };
+        let dedicated = bench.buffer(1 << 20, usage, &own);
+        let pool = PoolCreateInfo {
+            block_size: 1 << 20,
+            min_block_count: 2,
+            priority: 0.75,
+            ..PoolCreateInfo::new(dedicated.1.memory_type_index())
+        };
+        let pool = bench.allocator.create_pool(&pool).unwrap();
+        let shared = bench.buffer(1 << 10, usage, &AllocationCreateInfo::in_pool(&pool));
+        for priority in [0.0, 1.0, 0.5] {
+            bench.allocator.set_allocation_priority(&dedicated.1, priority).unwrap();
+            bench.allocator.set_pool_priority(&pool, priority).unwrap();
+            let Some(gpu) = bench.context.gpu() else { continue };
+            for memory in [dedicated.1.memory(), shared.1.memory()] {
+                assert_eq!(gpu.memory_info(memory).unwrap().priority, Some(priority));
+            }
+        }
+        bench.allocator.set_allocation_priority(&shared.1, 1.0).unwrap_err();
+        bench.destroy(dedicated);
+        bench.destroy(shared);
+        // SAFETY: nothing is in it, and no thread uses it.
+        unsafe { bench.allocator.destroy_pool(pool) }.unwrap();
+    });
+}
+
+/// Pages that are far apart in a buffer lie wherever there is room in blocks, and keep what is written into them.
+#[test]
+fn pages_of_a_sparse_buffer_keep_their_bytes() {
+    on_each_device(|bench| {
+        if bench.context.has_sparse_binding() {
+            sparse(bench);
+        }
+    });
+}
+
+fn sparse(bench: &Bench<'_>) {
+    let device = bench.context.device();
+    let usage = vk::BufferUsageFlags::TRANSFER_SRC | vk::BufferUsageFlags::TRANSFER_DST;
+    let info = vk::BufferCreateInfo::default().size(4 << 20).usage(usage);
+    let info = info.flags(vk::BufferCreateFlags::SPARSE_BINDING);
+    // SAFETY: the create-info is valid, and the feature is enabled.
+    let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
+    // SAFETY: the buffer is live.
+    let whole = unsafe { device.get_buffer_memory_requirements(buffer) };
+    let page = vk::MemoryRequirements { size: whole.alignment, ..whole };
+    let count = (whole.size / page.size) as usize;
+    // Something lies between the pages, so that they are not one range by accident.
+    let auto = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+    let mut pages = bench.allocator.allocate_memory_pages(&vec![page; count / 2], &[auto]).unwrap();
+    let between = bench.buffer(100, usage, &AllocationCreateInfo::new(MemoryUsage::AutoPreferDevice));
+    pages.extend(bench.allocator.allocate_memory_pages(&vec![page; count - count / 2], &[auto]).unwrap());
+    // The last page of memory is the first of the buffer.
+    let binds: Vec<_> = (0..)
+        .step_by(usize::try_from(page.size).unwrap())
+        .zip(pages.iter().rev())
+        .map(|(at, allocation)| {
+            vk::SparseMemoryBind::default()
+                .resource_offset(at)
+                .size(page.size)
+                .memory(allocation.memory())
+                .memory_offset(allocation.offset())
+        })
+        .collect();
+    let of_buffer = [vk::SparseBufferMemoryBindInfo::default().buffer(buffer).binds(&binds)];
+    let bind = vk::BindSparseInfo::default().buffer_binds(&of_buffer);
+    // SAFETY: buffer and memory are live, and the places are whole pages of either.
+    unsafe { device.queue_bind_sparse(bench.context.queue(), &[bind], vk::Fence::null()) }.unwrap();
+    // SAFETY: the queue is this thread's.
+    unsafe { device.queue_wait_idle(bench.context.queue()) }.unwrap();
+
+    let data = Random::new(4).bytes(6_000);
+    let host = |flags| AllocationCreateInfo { flags, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
+    let mut up = bench.buffer(data.len() as u64, usage, &host(Flags::HOST_ACCESS_SEQUENTIAL_WRITE));
+    let down = bench.buffer(data.len() as u64, usage, &host(Flags::HOST_ACCESS_RANDOM));
+    bench.allocator.copy_to_allocation(&data, &mut up.1, 0).unwrap();
+    // At either end, and across the border of two pages.
+    let size = data.len() as u64;
+    for at in [0, page.size - size / 2, page.size * (count as u64 / 2) - 4, (4 << 20) - size] {
+        let there = [vk::BufferCopy::default().dst_offset(at).size(size)];
+        let back = [vk::BufferCopy::default().src_offset(at).size(size)];
+        let record = |device: &ash::Device, commands| {
+            // SAFETY: the buffers have as many bytes, all of them bound, and the usage for it.
+            unsafe { device.cmd_copy_buffer(commands, up.0, buffer, &there) };
+        };
+        bench.context.submit(record).unwrap();
+        let record = |device: &ash::Device, commands| {
+            // SAFETY: as above.
+            unsafe { device.cmd_copy_buffer(commands, buffer, down.0, &back) };
+        };
+        bench.context.submit(record).unwrap();
+        let mut read = vec![0; data.len()];
+        bench.allocator.copy_from_allocation(&down.1, 0, &mut read).unwrap();
+        assert!(read == data, "at {at}");
+        // The next round must not find this one's bytes.
+        let zero = |device: &ash::Device, commands| {
+            // SAFETY: the buffer has the usage for it.
+            unsafe { device.cmd_fill_buffer(commands, down.0, 0, vk::WHOLE_SIZE, 0) };
+        };
+        bench.context.submit(zero).unwrap();
+    }
+    // SAFETY: all that was submitted was waited for.
+    unsafe { device.destroy_buffer(buffer, None) };
+    for allocation in pages {
+        // SAFETY: the buffer is gone.
+        unsafe { bench.allocator.free_memory(allocation) }.unwrap();
+    }
+    [up, down, between].into_iter().for_each(|buffer| bench.destroy(buffer));
+}
+
+/// Where maintenance5 is there, the usage in the chain counts, and the one in the create-info does not.
+#[test]
+fn a_usage_in_the_chain_chooses_the_memory() {
+    on_each_device(|bench| {
+        if !bench.context.allocator_flags().contains(AllocatorCreateFlags::KHR_MAINTENANCE5) {
+            return;
+        }
+        let info = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let usages =
+            [vk::BufferUsageFlags2KHR::TRANSFER_DST, vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS];
+        for usage in usages {
+            let mut chained = vk::BufferUsageFlags2CreateInfoKHR::default().usage(usage);
+            let buffer_info = vk::BufferCreateInfo::default().size(70_000).push_next(&mut chained);
+            // SAFETY: the create-info is valid: the chain has the usage.
+            let (buffer, allocation) = unsafe { bench.allocator.create_buffer(&buffer_info, &info) }.unwrap();
+            let legacy = vk::BufferUsageFlags::from_raw(u32::try_from(usage.as_raw()).unwrap());
+            let plain = bench.buffer(70_000, legacy, &info);
+            assert_eq!(allocation.memory_type_index(), plain.1.memory_type_index());
+            if usage == vk::BufferUsageFlags2KHR::SHADER_DEVICE_ADDRESS {
+                let query = vk::BufferDeviceAddressInfo::default().buffer(buffer);
+                // SAFETY: the feature is enabled, and the buffer is bound and has the usage.
+                assert_ne!(unsafe { bench.context.device().get_buffer_device_address(&query) }, 0);
+            }
+            bench.destroy((buffer, allocation));
+            bench.destroy(plain);
+        }
+    });
+}
