@@ -128,6 +128,16 @@ impl<T: Threading> Allocator<T> {
         Ok((buffer, allocation))
     }
 
+    /// What the device has no buffers of is found out before it is asked (VUID-VkBufferCreateInfo-size-06409).
+    #[inline]
+    pub(crate) fn check_buffer_size(
+        &self,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+    ) -> Result<(), CreateError> {
+        let (size, max) = (buffer_info.size, self.device().max_buffer_size);
+        if size > max { Err(CreateError::BufferTooLarge { size, max }) } else { Ok(()) }
+    }
+
     /// Creates a buffer, and says what it needs.
     ///
     /// # Safety
@@ -143,6 +153,7 @@ impl<T: Threading> Allocator<T> {
         if buffer_info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) {
             return Err(CreateError::Sparse);
         }
+        self.check_buffer_size(buffer_info)?;
         // SAFETY: the caller's own promise covers the chain.
         let usage = unsafe { self.buffer_usage(buffer_info) };
         let device = self.device();

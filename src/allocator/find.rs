@@ -57,6 +57,10 @@ impl<T: Threading> Allocator<T> {
         buffer_info: &vk::BufferCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<u32, FindMemoryTypeError> {
+        let (size, max) = (buffer_info.size, self.inner.context.device.max_buffer_size);
+        if size > max {
+            return Err(FindMemoryTypeError::BufferTooLarge { size, max });
+        }
         // SAFETY: the caller's own promise.
         let requirements = unsafe { self.inner.context.device.requirements_for_buffer(buffer_info) }
             .map_err(FindMemoryTypeError::Resource)?;

@@ -118,6 +118,7 @@ impl<T: Threading> Allocator<T> {
         if buffer_info.size == 0 {
             return Err(CreateError::ZeroExtent);
         }
+        self.check_buffer_size(buffer_info)?;
         // SAFETY: the caller's own promise.
         let requirements =
             unsafe { self.device().requirements_for_buffer(buffer_info) }.map_err(CreateError::Resource)?;

@@ -194,6 +194,7 @@ fn settings(info: &AllocatorCreateInfo<'_>, api_version: u32) -> DeviceSettings 
         dedicated_allocation: at_least(vk::API_VERSION_1_1)
             || flag(AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION),
         bind_memory2: at_least(vk::API_VERSION_1_1) || flag(AllocatorCreateFlags::KHR_BIND_MEMORY2),
+        maintenance3: at_least(vk::API_VERSION_1_1),
         maintenance4: at_least(vk::API_VERSION_1_3) || flag(AllocatorCreateFlags::KHR_MAINTENANCE4),
         memory_budget: flag(AllocatorCreateFlags::EXT_MEMORY_BUDGET),
         memory_priority: flag(AllocatorCreateFlags::EXT_MEMORY_PRIORITY),
@@ -223,6 +224,7 @@ impl<T: Threading> Allocator<T> {
         if let Some(function) = device.missing_for_settings() {
             return Err(CreateAllocatorError::ExtensionNotPresent { function });
         }
+        device.read_size_limits();
         let heaps = device.memory_heaps().len();
         if info.heap_size_limits.len() > heaps {
             return Err(CreateAllocatorError::HeapLimits { limits: info.heap_size_limits.len(), heaps });

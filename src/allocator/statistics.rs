@@ -99,6 +99,25 @@ impl<T: Threading> Allocator<T> {
         &self.inner.context.device.properties
     }
 
+    /// The most bytes that a buffer may have: `maxBufferSize` of Vulkan 1.3 or VK_KHR_maintenance4, `u64::MAX` where the device
+    /// does not say.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let max = allocator.max_buffer_size();
+    /// let info = vk::BufferCreateInfo::default().size(max + 1).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    /// // SAFETY: the size is found out before the driver is asked.
+    /// let error = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }.unwrap_err();
+    /// assert_eq!(error, CreateError::BufferTooLarge { size: max + 1, max });
+    /// # gpu.assert_silent();
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_buffer_size(&self) -> u64 {
+        self.inner.context.device.max_buffer_size
+    }
+
     /// Usage and budget of every heap, cheap enough for every frame: a short lock for each memory type, pool and shard.
     ///
     /// The driver is asked again only if this allocator took or gave back enough memory since; see

@@ -32,6 +32,7 @@ impl DeviceContext {
         let settings = crate::device::DeviceSettings {
             dedicated_allocation: true,
             bind_memory2: true,
+            maintenance3: false,
             maintenance4: false,
             memory_budget: false,
             memory_priority: false,

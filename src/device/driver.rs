@@ -15,6 +15,7 @@ use crate::base::cast::{index, narrow};
 pub(crate) struct DeviceSettings {
     pub(crate) dedicated_allocation: bool,
     pub(crate) bind_memory2: bool,
+    pub(crate) maintenance3: bool,
     pub(crate) maintenance4: bool,
     pub(crate) memory_budget: bool,
     pub(crate) memory_priority: bool,
@@ -43,6 +44,10 @@ pub(crate) struct Device {
     pub(crate) granularity: u64,
     /// `nonCoherentAtomSize`, at least 1.
     pub(crate) atom: u64,
+    /// `maxBufferSize` in bytes, `u64::MAX` where the device does not say.
+    pub(crate) max_buffer_size: u64,
+    /// `maxMemoryAllocationSize` in bytes, `u64::MAX` where the device does not say.
+    pub(crate) max_memory_size: u64,
 }
 
 /// What a resource needs, with the driver's opinion on dedicated memory where it could be asked.
@@ -153,7 +158,34 @@ impl Device {
             memory,
             granularity: power_of_two(properties.limits.buffer_image_granularity),
             atom: power_of_two(properties.limits.non_coherent_atom_size),
+            max_buffer_size: u64::MAX,
+            max_memory_size: u64::MAX,
         })
+    }
+
+    /// Reads the limits on sizes that came after Vulkan 1.0, as far as the settings say that they are there.
+    pub(crate) fn read_size_limits(&mut self) {
+        let Some(query) = self.functions.get_physical_device_properties2 else { return };
+        let DeviceSettings { maintenance3, maintenance4, .. } = self.settings;
+        let mut memory = vk::PhysicalDeviceMaintenance3Properties::default();
+        let mut buffers = vk::PhysicalDeviceMaintenance4Properties::default();
+        let mut properties = vk::PhysicalDeviceProperties2::default();
+        if maintenance3 {
+            properties = properties.push_next(&mut memory);
+        }
+        if maintenance4 {
+            properties = properties.push_next(&mut buffers);
+        }
+        if properties.p_next.is_null() {
+            return;
+        }
+        // SAFETY: the physical device is live, and each structure in the chain belongs to a version or extension that the
+        // settings say is there (VUID-VkPhysicalDeviceProperties2-pNext-pNext).
+        unsafe { query(self.physical_device, &mut properties) };
+        // What was not asked for, or not answered, is zero.
+        let limit = |size| if size == 0 { u64::MAX } else { size };
+        self.max_memory_size = limit(memory.max_memory_allocation_size);
+        self.max_buffer_size = limit(buffers.max_buffer_size);
     }
 
     /// Gives the driver `host_callbacks` from now on.

@@ -28,6 +28,14 @@ use crate::memory_type::NoMemoryType;
 pub enum CreateError {
     /// A buffer of zero bytes, or an image with an extent, level count or layer count of zero.
     ZeroExtent,
+    /// A buffer of `size` bytes, and the device has none above `max`: its `maxBufferSize`
+    /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)). Divide it.
+    BufferTooLarge {
+        /// Bytes that were asked for.
+        size: u64,
+        /// The most bytes that a buffer may have.
+        max: u64,
+    },
     /// `SHADER_DEVICE_ADDRESS` usage, and the allocator was made without `BUFFER_DEVICE_ADDRESS`.
     DeviceAddress,
     /// The resource is sparse (`VK_BUFFER_CREATE_SPARSE_BINDING_BIT` or its twin): it has any number of pages, which
@@ -48,6 +56,10 @@ pub enum CreateError {
     Alias(AliasError),
 }
 
+fn too_large(f: &mut fmt::Formatter<'_>, size: u64, max: u64) -> fmt::Result {
+    write!(f, "a buffer of {size} bytes is above maxBufferSize, which is {max} on this device")
+}
+
 impl CreateError {
     /// The Vulkan result that VMA would give for this.
     ///
@@ -58,6 +70,8 @@ impl CreateError {
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::ZeroExtent | Self::DeviceAddress => vk::Result::ERROR_INITIALIZATION_FAILED,
+            // What drivers answer that look at the limit.
+            Self::BufferTooLarge { .. } => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
             Self::Alias(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,
             Self::Disjoint | Self::Sparse => vk::Result::ERROR_FEATURE_NOT_PRESENT,
             Self::Resource(error) | Self::Bind(error) => error.result,
@@ -70,6 +84,7 @@ impl fmt::Display for CreateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ZeroExtent => f.write_str("a size, extent, level count or layer count is zero"),
+            Self::BufferTooLarge { size, max } => too_large(f, *size, *max),
             Self::DeviceAddress => f.write_str(
                 "a buffer with a device address needs an allocator made with AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS",
             ),
@@ -89,7 +104,11 @@ impl Error for CreateError {
             Self::Resource(error) | Self::Bind(error) => Some(error),
             Self::Allocation(error) => Some(error),
             Self::Alias(error) => Some(error),
-            Self::ZeroExtent | Self::DeviceAddress | Self::Disjoint | Self::Sparse => None,
+            Self::ZeroExtent
+            | Self::BufferTooLarge { .. }
+            | Self::DeviceAddress
+            | Self::Disjoint
+            | Self::Sparse => None,
         }
     }
 }
@@ -126,6 +145,14 @@ pub enum FindMemoryTypeError {
     NoMemoryType(NoMemoryType),
     /// The image is disjoint: each of its planes has requirements of its own.
     Disjoint,
+    /// A buffer of `size` bytes, and the device has none above `max`: its `maxBufferSize`
+    /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)).
+    BufferTooLarge {
+        /// Bytes that were asked for.
+        size: u64,
+        /// The most bytes that a buffer may have.
+        max: u64,
+    },
     /// The driver did not create the resource whose requirements were to be read.
     Resource(DriverError),
 }
@@ -138,6 +165,7 @@ impl fmt::Display for FindMemoryTypeError {
             Self::Disjoint => {
                 f.write_str("the planes of a disjoint image have requirements of their own, each")
             }
+            Self::BufferTooLarge { size, max } => too_large(f, *size, *max),
             Self::Resource(_) => f.write_str("the driver did not create the resource"),
         }
     }
@@ -147,7 +175,7 @@ impl Error for FindMemoryTypeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             // These say themselves what the errors in them say.
-            Self::Contradiction(_) | Self::Disjoint => None,
+            Self::Contradiction(_) | Self::Disjoint | Self::BufferTooLarge { .. } => None,
             Self::NoMemoryType(error) => error.source(),
             Self::Resource(error) => Some(error),
         }

@@ -34,6 +34,7 @@ mod reentry;
 mod rollback;
 mod scopes;
 mod shards;
+mod sizes;
 mod sparse;
 mod statistics;
 mod stats_string;

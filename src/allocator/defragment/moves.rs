@@ -305,6 +305,7 @@ impl<'p, T: Threading> Move<'p, T> {
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> Result<vk::Buffer, CreateError> {
+        self.allocator.check_buffer_size(buffer_info)?;
         let device = &self.allocator.inner.context.device;
         // SAFETY: the caller's own promise.
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;

@@ -34,7 +34,7 @@ pub(super) unsafe fn describe_buffer(
     if info.usage.is_empty() {
         return Err(("VUID-VkBufferCreateInfo-usage-requiredbitmask", "usage is 0".to_owned()));
     }
-    if info.size > limit {
+    if info.size > limit && device.has_buffer_size_rule() {
         let text = format!("size is {}, and maxBufferSize is {limit}", info.size);
         return Err(("VUID-VkBufferCreateInfo-size-06409", text));
     }

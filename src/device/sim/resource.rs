@@ -104,6 +104,10 @@ unsafe extern "system" fn create_buffer(
         if let Err(broken) = descriptor_buffer::check_usage(device, &description) {
             return refuse(device, broken);
         }
+        // A program that cannot know the limit breaks no rule.
+        if description.size > device.profile().limits.max_buffer_size {
+            return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+        }
         // SAFETY: VUID-vkCreateBuffer-pAllocator-parameter; no lock is held.
         let host = match unsafe { host::take(callbacks) } {
             Ok(host) => host,

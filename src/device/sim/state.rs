@@ -259,6 +259,11 @@ impl Device {
         self.extensions.iter().any(|enabled| enabled == extension)
     }
 
+    /// Whether the program is told of `maxBufferSize`, so that it breaks a rule with more.
+    pub(super) fn has_buffer_size_rule(&self) -> bool {
+        self.minor >= 3 || self.has("VK_KHR_maintenance4")
+    }
+
     /// Reports wrong use, see [`Hub::report`]. May be called with `state` locked.
     pub(super) fn report(&self, vuid: &'static str, text: String) {
         self.hub.report(vuid, text);

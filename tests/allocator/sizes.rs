@@ -1,0 +1,118 @@
+//! The limits of a device on the size of one thing: `maxBufferSize`.
+
+use ash::vk;
+use sublet::sim::Gpu;
+use sublet::sim::profiles::Profile;
+use sublet::{
+    AllocationCreateInfo, AllocatorCreateFlags, CreateError, DefragmentationInfo, FindMemoryTypeError,
+    MemoryUsage,
+};
+
+use crate::common::*;
+
+const STORAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::STORAGE_BUFFER;
+
+fn storage(size: u64) -> vk::BufferCreateInfo<'static> {
+    vk::BufferCreateInfo::default().size(size).usage(STORAGE)
+}
+
+/// A GPU that tells its limit, by version or by extension.
+fn told(profile: &'static Profile, by_version: bool) -> Gpu {
+    let minor = if by_version { 3 } else { 1 };
+    Gpu::builder(profile).api_version(vk::make_api_version(0, 1, minor, 0)).build()
+}
+
+#[test]
+fn buffers_above_the_limit_are_not_asked_for() {
+    on_profiles(
+        |profile| profile.features.maintenance4 && vk::api_version_minor(profile.api_version) >= 3,
+        |profile| {
+            for by_version in [false, true] {
+                let gpu = told(profile, by_version);
+                let flags = match by_version {
+                    true => enabled(&gpu) - AllocatorCreateFlags::KHR_MAINTENANCE4,
+                    false => enabled(&gpu) | AllocatorCreateFlags::KHR_MAINTENANCE4,
+                };
+                let rig = Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() });
+                let max = profile.limits.max_buffer_size;
+                assert_eq!(rig.allocator.max_buffer_size(), max, "by version: {by_version}");
+                let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+                let memory = rig.memory(MIB, 256, &in_type(0)).unwrap();
+                for size in [max + 1, u64::MAX] {
+                    let error = CreateError::BufferTooLarge { size, max };
+                    assert_eq!(rig.buffer(size, STORAGE, &auto).unwrap_err(), error);
+                    let info = storage(size);
+                    // SAFETY: the sizes are found out before the driver is asked, here and below.
+                    let alone = unsafe {
+                        rig.allocator.create_dedicated_buffer(
+                            &info,
+                            &auto,
+                            sublet::MemoryAllocateNext::default(),
+                        )
+                    };
+                    assert_eq!(alone.unwrap_err(), error);
+                    // SAFETY: as above.
+                    let alias = unsafe { rig.allocator.create_aliasing_buffer(&memory, 0, &info) };
+                    assert_eq!(alias.unwrap_err(), error);
+                    // SAFETY: as above.
+                    assert_eq!(unsafe { rig.allocator.would_buffer_fit(&info, &auto) }.unwrap_err(), error);
+                    // SAFETY: as above.
+                    let index = unsafe { rig.allocator.find_memory_type_index_for_buffer_info(&info, &auto) };
+                    assert_eq!(index.unwrap_err(), FindMemoryTypeError::BufferTooLarge { size, max });
+                    assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+                    let text = error.to_string();
+                    assert!(text.contains(&size.to_string()) && text.contains(&max.to_string()), "{text}");
+                }
+                assert_eq!(rig.gpu.calls("vkCreateBuffer"), 0);
+                // The limit itself is asked for; whether there is memory for it is another matter.
+                if let Ok(buffer) = rig.buffer(max, STORAGE, &auto) {
+                    rig.destroy_buffer(buffer);
+                }
+                assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
+                rig.free(memory);
+                rig.finish();
+            }
+        },
+    );
+}
+
+#[test]
+fn a_move_makes_no_buffer_above_the_limit() {
+    let profile = Profile::by_name("lavapipe").unwrap();
+    let rig = Rig::new(profile);
+    let max = profile.limits.max_buffer_size;
+    let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
+    let hole = rig.buffer(KIB, STORAGE, &auto).unwrap();
+    let buffer = rig.buffer(KIB, STORAGE, &auto).unwrap();
+    rig.destroy_buffer(hole);
+    let mut defragmentation = rig.allocator.begin_defragmentation(&DefragmentationInfo::default()).unwrap();
+    let mut pass = defragmentation.begin_pass().unwrap();
+    let moved = pass.next().unwrap();
+    // SAFETY: the size is found out before the driver is asked.
+    let error = unsafe { moved.create_buffer(&storage(max + 1)) }.unwrap_err();
+    assert_eq!(error, CreateError::BufferTooLarge { size: max + 1, max });
+    drop(moved);
+    drop(pass);
+    drop(defragmentation);
+    rig.destroy_buffer(buffer);
+    rig.finish();
+}
+
+#[test]
+fn a_device_that_tells_no_limit_is_asked() {
+    on_every_profile(|profile| {
+        let version = vk::make_api_version(0, 1, 1, 0);
+        let builder = Gpu::builder(profile).api_version(version);
+        let gpu = match profile.features.maintenance4 {
+            true => builder.without_extension("VK_KHR_maintenance4").build(),
+            false => builder.build(),
+        };
+        let rig = Rig::with(gpu, &Options::default());
+        assert_eq!(rig.allocator.max_buffer_size(), u64::MAX);
+        let size = profile.limits.max_buffer_size + 1;
+        let error = rig.buffer(size, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
+        assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, "{error:?}");
+        assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
+        rig.finish();
+    });
+}
