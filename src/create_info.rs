@@ -310,7 +310,8 @@ pub struct PoolCreateInfo<'a> {
     pub block_size: u64,
     /// Blocks that exist from the start and are never given back.
     pub min_block_count: u32,
-    /// The most blocks; 0 means no limit.
+    /// The most blocks; 0 means no limit. Only with 1 is an [`Algorithm::Linear`] pool a ring buffer or a double stack too: with several
+    /// blocks it does not wrap, and refuses [`AllocationCreateFlags::UPPER_ADDRESS`].
     pub max_block_count: u32,
     /// Empty blocks that are kept for later, where [`Self::min_block_count`] does not keep more of them.
     pub empty_blocks_kept: u32,

@@ -18,7 +18,7 @@ pub enum Algorithm {
     /// Any sizes, any order of freeing, O(1): see [`Tlsf`].
     #[default]
     Tlsf,
-    /// Free-at-once, stack, double stack or ring buffer: see [`Linear`].
+    /// Free-at-once or stack, and in a single block double stack or ring buffer: see [`Linear`].
     Linear,
     /// Powers of two: see [`Buddy`].
     Buddy,

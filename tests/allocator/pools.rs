@@ -227,6 +227,67 @@ fn linear_with_many_blocks() {
     });
 }
 
+/// What was freed on top is there again in every block, not only in the last: so many pushes fit again as were popped.
+#[test]
+fn a_stack_over_several_blocks() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = PoolCreateInfo {
+            block_size: 4 * PLACE,
+            max_block_count: 3,
+            algorithm: Algorithm::Linear,
+            ..PoolCreateInfo::new(0)
+        };
+        let pool = rig.pool(&info).unwrap();
+        let mut stack: Vec<Allocation> = Vec::new();
+        for kept in [12, 9, 8, 7, 4, 1, 5, 0, 3] {
+            while stack.len() < 12 {
+                let pushed = take(&rig, &pool, 1).unwrap();
+                assert_eq!(place(&pushed), stack.len() as u64 % 4, "on top of {}", stack.len());
+                stack.push(pushed);
+            }
+            assert!(take(&rig, &pool, 1).is_err());
+            rig.validate();
+            stack.drain(kept..).rev().for_each(|popped| rig.free(popped));
+            rig.validate();
+        }
+        rig.free_all(stack);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// What is freed in the order of allocation is there again by whole blocks, and an upper address is refused.
+#[test]
+fn a_queue_over_several_blocks_goes_round_by_blocks() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let info = PoolCreateInfo {
+            block_size: 4 * PLACE,
+            max_block_count: 3,
+            algorithm: Algorithm::Linear,
+            ..PoolCreateInfo::new(0)
+        };
+        let pool = rig.pool(&info).unwrap();
+        let mut queue = std::collections::VecDeque::new();
+        for step in 0..40 {
+            // Two blocks' worth in flight, and one block that is being emptied.
+            if queue.len() == 8 {
+                rig.free(queue.pop_front().unwrap());
+            }
+            let pushed = take(&rig, &pool, 1).unwrap();
+            assert_eq!(place(&pushed), step % 4, "no block is begun anew before it is empty");
+            queue.push_back(pushed);
+            rig.validate();
+        }
+        let error = take_upper(&rig, &pool, 1).unwrap_err();
+        assert_eq!(error, AllocationError::UpperAddress { algorithm: Algorithm::Linear, max_block_count: 3 });
+        rig.free_all(queue);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
 #[test]
 fn buddy() {
     on_every_profile(|profile| {

@@ -126,6 +126,11 @@ impl Subject for LinearMany {
         ("stack", "granted"),
         ("stack", "NoSpace"),
         ("stack", "UpperUnsupported"),
+        ("two regions", "granted"),
+        ("two regions", "NoSpace"),
+        ("many regions", "granted"),
+        ("back in a region", "granted"),
+        ("back in a region", "NoSpace"),
     ];
 
     fn engine(setup: &Setup) -> Linear {
@@ -205,8 +210,12 @@ impl History {
 
 pub(crate) struct LinearRules<const MANY: bool> {
     histories: Vec<History>,
-    current: Option<usize>,
+    /// The regions that allocations were put into and that were not emptied since, in the order in which they were begun. The last one
+    /// is current.
+    stack: Vec<usize>,
     openings: usize,
+    /// The current region was left before, and nothing was allocated since it is current again.
+    is_back: bool,
 }
 
 impl<const MANY: bool> LinearRules<MANY> {
@@ -214,11 +223,20 @@ impl<const MANY: bool> LinearRules<MANY> {
         self.openings += 1;
         self.histories[region].opened = self.openings;
     }
+
+    /// A region that is the only one stays current.
+    fn emptied(&mut self, region: usize) {
+        if self.stack != [region] {
+            self.is_back = self.stack.last() == Some(&region);
+            self.stack.retain(|&other| other != region);
+            self.open(region);
+        }
+    }
 }
 
 impl<const MANY: bool> Rules for LinearRules<MANY> {
     fn new(_: &Setup) -> Self {
-        Self { histories: Vec::new(), current: None, openings: 0 }
+        Self { histories: Vec::new(), stack: Vec::new(), openings: 0, is_back: false }
     }
 
     fn expect(&self, _: &Model, request: &Request) -> Expect {
@@ -237,7 +255,7 @@ impl<const MANY: bool> Rules for LinearRules<MANY> {
                 if request.upper { region.upper_place(request) } else { region.lower_place(request, true) };
             return place.map_or(Expect::Refuse(AllocateError::NoSpace), |offset| at(0, offset));
         }
-        if let Some(current) = self.current {
+        if let Some(&current) = self.stack.last() {
             if let Some(offset) = self.histories[current].lower_place(request, false) {
                 return at(current, offset);
             }
@@ -252,11 +270,14 @@ impl<const MANY: bool> Rules for LinearRules<MANY> {
     }
 
     fn situation(&self) -> &'static str {
-        let current = if MANY { self.current } else { Some(0) };
+        let current = if MANY { self.stack.last().copied() } else { Some(0) };
         let Some(region) = current.and_then(|current| self.histories.get(current)) else {
             return "nothing current";
         };
         match (region.ends(false), region.ends(true)) {
+            _ if self.is_back => "back in a region",
+            _ if self.stack.len() == 2 => "two regions",
+            _ if self.stack.len() > 2 => "many regions",
             _ if region.is_ring() => "ring",
             (None, None) => "empty",
             (Some(_), None) => "stack",
@@ -268,10 +289,15 @@ impl<const MANY: bool> Rules for LinearRules<MANY> {
     fn allocated(&mut self, Span { region, offset, size }: Span, upper: bool) {
         let region = region.0 as usize;
         self.histories[region].events.push(Event { offset, size, upper, live: true });
-        match self.current.replace(region) {
-            Some(left) if left != region && self.histories[left].is_empty() => self.open(left),
-            _ => {}
+        self.is_back = false;
+        if !MANY || self.stack.last() == Some(&region) {
+            return;
         }
+        if self.stack.last().is_some_and(|&left| self.histories[left].is_empty()) {
+            let left = self.stack.remove(0);
+            self.open(left);
+        }
+        self.stack.push(region);
     }
 
     fn freed(&mut self, span: Span) {
@@ -279,14 +305,14 @@ impl<const MANY: bool> Rules for LinearRules<MANY> {
         let mut events = self.histories[region].events.iter_mut();
         events.find(|event| event.live && event.offset == span.offset).expect("an allocation").live = false;
         if self.histories[region].is_empty() {
-            self.open(region);
+            self.emptied(region);
         }
     }
 
     fn reset(&mut self, region: RegionId) {
         let region = region.0 as usize;
         if !self.histories[region].is_empty() {
-            self.open(region);
+            self.emptied(region);
         }
         self.histories[region].events.clear();
     }
@@ -301,9 +327,7 @@ impl<const MANY: bool> Rules for LinearRules<MANY> {
     fn removed(&mut self, region: RegionId) {
         let region = region.0 as usize;
         self.histories[region] = History::default();
-        if self.current == Some(region) {
-            self.current = None;
-        }
+        self.stack.retain(|&current| current != region);
     }
 }
 

@@ -86,9 +86,16 @@ pub enum Regions {
 /// upper allocation in a region that has wrapped is [`AllocateError::UpperInRing`], and while there is one the lower
 /// side ends where the upper one does.
 ///
-/// **With [`Regions::Many`]** one region is current. It is filled up to its end; then the smallest of the empty ones with
-/// enough room becomes current, and of several as small the one that was emptied last: the others stay empty, and can be
-/// given back. A region that is left is not used again before it is empty. There is no wrap and no upper side.
+/// **With [`Regions::Many`]** the regions are one stack of regions. The one on top is current, and is filled up to its end;
+/// then the smallest of the empty ones with enough room is put on top, and of several as small the one that was emptied last:
+/// the others stay empty, and can be given back. When the one on top is emptied, the one below it is current again, with all
+/// that is free behind its newest allocation. So a region that was left waits for those above it, or until it is empty itself.
+/// There is no wrap and no upper side: what is freed in the order in which it was allocated is there again by whole regions.
+///
+/// ```text
+///   |#0#|#1#####|..|  |#2######|.....|       |#0#|............|  |.............|
+///   left for 2        current                after freeing 2 and 1: current again, and the other is empty
+/// ```
 ///
 /// Units: whatever the owner counts. Offsets are multiples of the alignment; sizes are granted as asked.
 ///
@@ -132,6 +139,8 @@ pub enum Regions {
 ///   linked both ways, and its bit says whether there is one.
 /// - L9: what a region keeps beside its records (where the next one goes, what it must not reach over, whether the
 ///   lower side has wrapped) agrees with them.
+/// - L10: of many regions, those that are not open are the stack, linked both ways, with the current one on top. Only the
+///   lowest may be empty, and only if it is alone.
 ///
 /// # Examples
 /// A ring buffer for three frames:
@@ -182,7 +191,7 @@ pub struct Linear {
     /// The sums over the regions that are not current, but for the capacity, which is of all.
     others: Usage,
     max_region_capacity: u64,
-    /// The empty regions that are not current. Not used for a single region.
+    /// The empty regions that are not current, and the stack of the others. Not used for a single region.
     rooms: Rooms,
     vacant: BinaryHeap<Reverse<u32>>,
 }
@@ -324,15 +333,34 @@ impl Linear {
         }
         // Offset 0 is a multiple of every alignment, so the capacity alone decides. A single region is never open.
         let found = self.rooms.take(request.size).ok_or(AllocateError::NoSpace)?;
-        let left = std::mem::replace(&mut self.current, found);
+        let mut left = std::mem::replace(&mut self.current, found);
         if let Some(region) = self.regions.get(index(left)) {
             self.others.used += region.used;
             self.others.used_chunks += u64::from(region.used_chunks);
             if region.is_empty() {
-                self.rooms.open(left, region.capacity);
+                // It is alone on the stack: L10.
+                self.rooms.pull(left, region.capacity);
+                left = NO_REGION;
             }
         }
-        self.allocate_at(self.current, 0, request)
+        self.rooms.push(found, left);
+        self.allocate_at(found, 0, request)
+    }
+
+    /// After a region was emptied: it leaves the stack, unless it is alone there.
+    #[inline(never)]
+    fn emptied(&mut self, id: u32) {
+        if !self.many {
+            return;
+        }
+        if id == self.current {
+            let Some(below) = self.rooms.below(id) else { return };
+            let region = &self.regions[index(below)];
+            self.others.used -= region.used;
+            self.others.used_chunks -= u64::from(region.used_chunks);
+            self.current = below;
+        }
+        self.rooms.pull(id, self.regions[index(id)].capacity);
     }
 
     fn allocate_at(
@@ -363,7 +391,7 @@ impl Linear {
         self.allocate_at(self.current, offset, request)
     }
 
-    /// Asserts L6 and L7.
+    /// Asserts L6, L7 and L10.
     fn validate_vacant(&self) {
         let mut vacant: Vec<u32> = self.vacant.iter().map(|&Reverse(id)| id).collect();
         vacant.sort_unstable();
@@ -374,11 +402,15 @@ impl Linear {
         for &id in &vacant {
             assert!(self.regions[index(id)].is_empty(), "L6: vacant region {id} has records");
         }
+        let is_open = |id: u32, region: &Region| region.is_empty() && id != self.current;
         let present = (0..).zip(&self.regions).filter(|(_, region)| self.many && region.capacity != 0);
-        self.rooms.validate(present.map(|(id, region)| {
-            let open = region.is_empty() && id != self.current;
-            (id, region.capacity, open)
-        }));
+        self.rooms.validate(present.clone().map(|(id, region)| (id, region.capacity, is_open(id, region))));
+        let stack = present.filter(|&(id, region)| !is_open(id, region)).map(|(id, _)| id);
+        if self.many {
+            self.rooms.validate_stack(self.current, stack.clone());
+            let is_empty = self.regions.get(index(self.current)).is_some_and(Region::is_empty);
+            assert!(!is_empty || stack.count() == 1, "L10: the current region is empty and not alone");
+        }
         assert!(self.many || self.regions.len() <= 1, "L7: a single region, not {}", self.regions.len());
     }
 }
@@ -460,27 +492,28 @@ impl Metadata for Linear {
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
         let found = self.pages.find(key).ok_or(BadKey)?;
         let Found { slot, region: id, record: Record { offset, size, .. } } = found;
-        let region = &mut self.regions[index(id)];
-        region.remove(&mut self.pages, slot, size);
-        let region_empty = region.is_empty();
+        let region_empty = self.regions[index(id)].remove(&mut self.pages, slot, size);
         if id != self.current {
             self.others.used -= size;
             self.others.used_chunks -= 1;
-            if region_empty {
-                self.rooms.open(id, region.capacity);
-            }
+        }
+        if region_empty {
+            self.emptied(id);
         }
         Ok(Freed { span: Span { region: RegionId(id), offset, size }, region_empty })
     }
 
     fn reset(&mut self, region: RegionId) {
-        let Usage { used, used_chunks, capacity, .. } = self.region(region).usage();
+        let Usage { used, used_chunks, .. } = self.region(region).usage();
         self.regions[index(region.0)].clear(&mut self.pages);
-        if self.current != region.0 && used_chunks != 0 {
+        if used_chunks == 0 {
+            return;
+        }
+        if self.current != region.0 {
             self.others.used -= used;
             self.others.used_chunks -= used_chunks;
-            self.rooms.open(region.0, capacity);
         }
+        self.emptied(region.0);
     }
 
     fn span(&self, key: Key) -> Result<Span, BadKey> {

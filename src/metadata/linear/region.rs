@@ -122,11 +122,12 @@ impl Region {
         pages.push(&mut self.upper, offset, size, request.tag)
     }
 
-    /// Frees a live record of this region.
+    /// Frees a live record of this region, and says whether it was the last one.
     #[inline]
-    pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) {
+    pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) -> bool {
         self.used -= size;
         self.used_chunks -= 1;
+        let mut is_empty = false;
         match pages.kill(slot) {
             None => {}
             // What a stack does, without more ado.
@@ -134,11 +135,16 @@ impl Region {
                 self.lower.go_back(newest);
                 self.end = pages.record(newest).end();
             }
-            Some(_) => self.settle(pages, slot),
+            // Only here is there a page without a live record, so that only here the last one may have gone.
+            Some(_) => {
+                self.settle(pages, slot);
+                is_empty = self.is_empty();
+            }
         }
         if self.ring {
             self.follow(pages);
         }
+        is_empty
     }
 
     /// After the newest record of a page was killed.

@@ -1,4 +1,4 @@
-//! The regions that may become current: empty, and not current yet.
+//! Which region becomes current: an empty one when the current one is full, the one below when the current one is emptied.
 #![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
@@ -8,10 +8,11 @@ const NONE: u32 = u32::MAX;
 
 const WORD: usize = 64;
 
-/// The open regions, by capacity: those of one capacity are a list, the last opened first.
+/// The open regions, by capacity: those of one capacity are a list, the last opened first. The others are the stack: one list
+/// more, with the current region on top.
 ///
 /// ```text
-///   groups     capacity 64 MiB    128 MiB    256 MiB        open: 0b101
+///   groups     capacity 64 MiB    128 MiB    256 MiB        open: 0b101         stack: 3 <-> 8 <-> 5, the current one
 ///              first        7         -          2
 ///                           |                    |
 ///   links                   4                    9
@@ -24,7 +25,7 @@ pub(super) struct Rooms {
     groups: Vec<Group>,
     /// Bit `n` of word `w`: group `64 * w + n` has an open region.
     open: Vec<u64>,
-    /// By region.
+    /// By region: its neighbours among the open ones of its capacity, or in the stack.
     links: Vec<Link>,
 }
 
@@ -37,6 +38,7 @@ struct Group {
     regions: u32,
 }
 
+/// In the stack, the one before is the one below.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     prev: u32,
@@ -130,6 +132,32 @@ impl Rooms {
         Some(region)
     }
 
+    /// Puts a region that is not open onto the stack, on top of the one that was there, if one was.
+    pub(super) fn push(&mut self, region: u32, below: u32) {
+        self.links[index(region)] = Link { prev: below, next: NONE };
+        if let Some(link) = self.links.get_mut(index(below)) {
+            link.next = region;
+        }
+    }
+
+    /// The region below one in the stack.
+    pub(super) fn below(&self, region: u32) -> Option<u32> {
+        let Link { prev, .. } = self.links[index(region)];
+        (prev != NONE).then_some(prev)
+    }
+
+    /// Takes a region out of the stack, wherever it is, and opens it.
+    pub(super) fn pull(&mut self, region: u32, capacity: u64) {
+        let Link { prev, next } = self.links[index(region)];
+        if let Some(link) = self.links.get_mut(index(prev)) {
+            link.next = next;
+        }
+        if let Some(link) = self.links.get_mut(index(next)) {
+            link.prev = prev;
+        }
+        self.open(region, capacity);
+    }
+
     /// The largest capacity of an open region, 0 without one.
     pub(super) fn greatest(&self) -> u64 {
         let word = self.open.iter().enumerate().rfind(|(_, bits)| **bits != 0);
@@ -171,6 +199,19 @@ impl Rooms {
         listed.sort_unstable();
         let open: Vec<_> = regions.filter(|&(.., open)| open).collect();
         assert_eq!(listed, open, "L7: the open regions");
+    }
+
+    /// Asserts L10 of the engine: that the stack under `top` is of these regions, given in ascending order.
+    pub(super) fn validate_stack(&self, top: u32, regions: impl Iterator<Item = u32>) {
+        let (mut stack, mut above, mut region) = (Vec::new(), NONE, top);
+        while let Some(&Link { prev, next }) = self.links.get(index(region)) {
+            assert_eq!(next, above, "L10: the link upwards of region {region}");
+            stack.push(region);
+            assert!(stack.len() <= self.links.len(), "L10: the stack goes round");
+            (above, region) = (region, prev);
+        }
+        stack.sort_unstable();
+        assert_eq!(stack, Vec::from_iter(regions), "L10: the stack");
     }
 }
 

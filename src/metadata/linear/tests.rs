@@ -189,6 +189,7 @@ fn many_regions_are_filled_one_after_the_other() {
     assert_eq!((d.1, d.2), (2, 0));
     assert_eq!(engine.allocate(&Request::new(141, 1)), Err(AllocateError::NoSpace));
     assert_eq!(engine.largest_free(), 140);
+    // Out of the stack from the middle, the middle and the bottom.
     assert!(free(&mut engine, c.0));
     assert!(free(&mut engine, b.0));
     assert!(free(&mut engine, a.0));
@@ -201,13 +202,62 @@ fn many_regions_are_filled_one_after_the_other() {
         Err(AllocateError::UpperUnsupported)
     );
     // An empty region that is current and too small is left, and can be chosen again.
-    engine.reset(RegionId(3));
     engine.reset(RegionId(2));
+    engine.reset(RegionId(3));
     assert_eq!(region(&mut engine, 150).1, 2);
     assert_eq!(region(&mut engine, 51).1, 0);
     assert_eq!(region(&mut engine, 50).1, 3, "opened after region 1");
     engine.reset(RegionId(2));
     assert_eq!(engine.usage().used, 101);
+}
+
+#[test]
+fn a_stack_over_several_regions() {
+    let mut engine = many(&[16, 16]);
+    let push = |engine: &mut Linear, count| Vec::from_iter((0..count).map(|_| at(engine, 1).0));
+    let mut stack = push(&mut engine, 20);
+    for popped in stack.drain(1..).rev() {
+        free(&mut engine, popped);
+    }
+    assert_eq!(engine.largest_free(), 16);
+    stack.extend(push(&mut engine, 31));
+    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.usage().used, 32);
+}
+
+#[test]
+fn what_lies_below_the_current_region_is_current_again() {
+    let mut engine = many(&[100, 100, 100]);
+    let region = |engine: &mut Linear, size| {
+        let (key, span) = engine.allocate(&Request::new(size, 1)).unwrap();
+        engine.validate();
+        (key, span.region.0, span.offset)
+    };
+    let (a, b) = (region(&mut engine, 60), region(&mut engine, 60));
+    let (c, d) = (region(&mut engine, 30), region(&mut engine, 60));
+    assert_eq!([a.1, b.1, c.1, d.1], [2, 1, 1, 0]);
+    // What is emptied in the middle of the stack leaves it, and what is below that is under the top.
+    assert!(!free(&mut engine, b.0));
+    assert!(free(&mut engine, c.0));
+    assert!(free(&mut engine, d.0));
+    let e = region(&mut engine, 40);
+    assert_eq!((e.1, e.2), (2, 60));
+    let f = region(&mut engine, 1);
+    assert_eq!((f.1, f.2), (0, 0), "the last that was emptied");
+    // Reset is as freeing everything.
+    engine.reset(RegionId(0));
+    engine.validate();
+    assert!(!free(&mut engine, e.0));
+    assert_eq!(region(&mut engine, 40).1, 2);
+    assert_eq!(engine.remove_region(RegionId(0)), Ok(()));
+    engine.validate();
+    // The lowest stays current when it is emptied, and nothing is when it is gone.
+    engine.reset(RegionId(2));
+    assert_eq!(region(&mut engine, 1).1, 2);
+    engine.reset(RegionId(2));
+    assert_eq!(engine.remove_region(RegionId(2)), Ok(()));
+    engine.validate();
+    assert_eq!(region(&mut engine, 1).1, 1);
 }
 
 #[test]
