@@ -172,7 +172,7 @@ pub use self::event::{
 };
 pub use self::read::Prefix;
 pub use self::replay::{
-    CallKind, CallReport, Extremes, Footprint, FreeRanges, Latencies, Replay, ReplayReport,
+    CallKind, CallReport, Extremes, Footprint, FreeRanges, Latencies, Replay, ReplayReport, ReplayedPool,
 };
 pub use self::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
 pub use self::sink::Buffer;

@@ -6,7 +6,7 @@ use ash::vk;
 use ash::vk::Handle as _;
 use sublet::sim::Gpu;
 use sublet::{
-    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, Allocator,
+    Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationInfo, Allocator,
     DefragmentationAlgorithm, DefragmentationInfo, MemoryUsage, Pool, PoolCreateInfo, ResourceKind, Scope,
     ScopeCreateInfo,
 };
@@ -23,14 +23,13 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    pub(crate) fn placed(&mut self, allocation: &Allocation) -> Place {
-        let (block, live) = self.known.entry(allocation.memory().as_raw()).or_insert_with(|| {
+    pub(crate) fn placed(&mut self, info: &AllocationInfo) -> Place {
+        let (block, live) = self.known.entry(info.memory.as_raw()).or_insert_with(|| {
             self.next += 1;
             (self.next - 1, 0)
         });
         *live += 1;
-        let kind = (allocation.memory_type_index(), allocation.is_dedicated());
-        (kind.0, kind.1, *block, allocation.offset(), allocation.size())
+        (info.memory_type_index, info.dedicated, *block, info.offset, info.size)
     }
 
     pub(crate) fn left(&mut self, memory: vk::DeviceMemory) {
@@ -155,7 +154,7 @@ impl<'a> Program<'a> {
 
     fn keep(&mut self, allocation: Allocation, resource: Resource, owner: Option<u32>) {
         self.granted += 1;
-        self.places.push(self.blocks.placed(&allocation));
+        self.places.push(self.blocks.placed(&self.allocator.allocation_info(&allocation).unwrap()));
         self.live.push(Held { allocation, resource, owner, mappings: 0 });
     }
 
@@ -400,7 +399,8 @@ impl<'a> Program<'a> {
                         let before = allocation.memory();
                         // SAFETY: what was bound to it is gone, and no mapping is open.
                         if unsafe { moved.complete(allocation) }.is_ok() {
-                            self.places.push(self.blocks.placed(allocation));
+                            let info = self.allocator.allocation_info(allocation).unwrap();
+                            self.places.push(self.blocks.placed(&info));
                             self.blocks.left(before);
                             self.moved += 1;
                         }

@@ -27,8 +27,8 @@ fn places(trace: &Trace, replay: &mut Replay<'_>) -> Vec<Place> {
         };
         if is_placed {
             let allocation = replay.allocation(number).unwrap();
-            places.push(blocks.placed(allocation));
-            if let Some(before) = memories.insert(number, allocation.memory()) {
+            places.push(blocks.placed(&allocation));
+            if let Some(before) = memories.insert(number, allocation.memory) {
                 blocks.left(before);
             }
         }

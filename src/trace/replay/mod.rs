@@ -21,7 +21,7 @@ pub use latencies::Latencies;
 pub use report::{CallKind, CallReport, Extremes, Footprint, FreeRanges, ReplayReport};
 
 use super::{AllocationNumber, PoolNumber, Record, Trace};
-use crate::allocation::Allocation;
+use crate::allocation::{Allocation, AllocationInfo};
 use crate::allocator::Allocator;
 use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
 use crate::base::sync::{Shared, Threading};
@@ -51,6 +51,31 @@ struct Held {
 struct Context {
     open: OpenDefragmentation,
     moves: Vec<PlannedMove>,
+}
+
+/// A pool of a trace, as it is here: see [`Replay::pool`].
+///
+/// ```
+/// # use sublet::*; use sublet::trace::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let event = Event::CreatePool { pool: PoolNumber(7), settings: Box::default() };
+/// # let trace = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() };
+/// let mut replay = Replay::new(&trace, &allocator);
+/// replay.step();
+/// let pool = replay.pool(PoolNumber(7)).expect("it was created just now");
+/// assert!(allocator.memory_map().vectors.iter().any(|vector| vector.pool == Some(pool.number)));
+/// # Ok::<(), CreateAllocatorError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct ReplayedPool {
+    /// The number that a [`MemoryMap`](crate::MemoryMap) shows it under.
+    pub number: u32,
+    /// Index of its memory type.
+    pub memory_type_index: u32,
+    /// Bytes of a block; the most of them if the allocator manages the sizes.
+    pub block_size: u64,
 }
 
 /// Plays a trace on an allocator: asks it for what the recorded program asked its own for, in the recorded order, on one thread and
@@ -199,12 +224,22 @@ impl<'a, T: Threading> Replay<'a, T> {
     /// let mut replay = Replay::new(&trace, &allocator);
     /// assert!(replay.allocation(AllocationNumber(0)).is_none());
     /// replay.step();
-    /// assert_eq!(replay.allocation(AllocationNumber(0)).map(Allocation::size), Some(4096));
+    /// assert_eq!(replay.allocation(AllocationNumber(0)).map(|info| info.size), Some(4096));
     /// # Ok::<(), CreateAllocatorError>(())
     /// ```
+    ///
+    /// Only facts, since the next step may free it: an [`Allocation`] that is lent could be mapped, and written to afterwards.
+    ///
+    /// ```compile_fail,E0308
+    /// # use sublet::*; use sublet::trace::*;
+    /// fn misuse(replay: &Replay<'_>) -> Option<&Allocation> {
+    ///     replay.allocation(AllocationNumber(0))
+    /// }
+    /// ```
     #[must_use]
-    pub fn allocation(&self, number: AllocationNumber) -> Option<&Allocation> {
-        self.live.get(&number.0).map(|held| &held.allocation)
+    pub fn allocation(&self, number: AllocationNumber) -> Option<AllocationInfo> {
+        let held = self.live.get(&number.0)?;
+        self.allocator.allocation_info(&held.allocation).ok()
     }
 
     /// A pool of the trace, if it is here now.
@@ -217,12 +252,25 @@ impl<'a, T: Threading> Replay<'a, T> {
     /// let trace = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() };
     /// let mut replay = Replay::new(&trace, &allocator);
     /// replay.step();
-    /// assert_eq!(replay.pool(PoolNumber(0)).map(Pool::memory_type_index), Some(0));
+    /// assert_eq!(replay.pool(PoolNumber(0)).map(|pool| pool.memory_type_index), Some(0));
     /// # Ok::<(), CreateAllocatorError>(())
     /// ```
+    ///
+    /// Only facts, since the next step may destroy it with all that is in it: nobody else can allocate in it.
+    ///
+    /// ```compile_fail,E0308
+    /// # use sublet::*; use sublet::trace::*;
+    /// fn misuse(replay: &Replay<'_>) -> Option<&Pool> {
+    ///     replay.pool(PoolNumber(0))
+    /// }
+    /// ```
     #[must_use]
-    pub fn pool(&self, number: PoolNumber) -> Option<&Pool> {
-        self.pools.get(&number.0)
+    pub fn pool(&self, number: PoolNumber) -> Option<ReplayedPool> {
+        self.pools.get(&number.0).map(|pool| ReplayedPool {
+            number: pool.number(),
+            memory_type_index: pool.memory_type_index(),
+            block_size: pool.block_size(),
+        })
     }
 
     /// What came of it so far. Free memory is not looked at before [`Self::finish`].

@@ -141,8 +141,8 @@ mod tests {
                 live.insert(
                     number,
                     replay.allocation(number).map(|allocation| {
-                        let place = Place { memory: allocation.memory(), offset: allocation.offset() };
-                        Held { place, size: allocation.size() }
+                        let place = Place { memory: allocation.memory, offset: allocation.offset };
+                        Held { place, size: allocation.size }
                     }),
                 );
                 let gaps =

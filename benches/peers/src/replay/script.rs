@@ -103,9 +103,9 @@ impl Script {
                 .event
                 .allocation()
                 .and_then(|number| replay.allocation(number))
-                .map(sublet::Allocation::memory_type_index);
+                .map(|info| info.memory_type_index);
             let pool = match &record.event {
-                Event::CreatePool { pool, .. } => replay.pool(*pool).map(sublet::Pool::memory_type_index),
+                Event::CreatePool { pool, .. } => replay.pool(*pool).map(|pool| pool.memory_type_index),
                 _ => None,
             };
             maker.event(&record.event, memory_type.or(pool));
