@@ -23,14 +23,17 @@
  *
  * Wrong calls. VMA stops the program with an assertion. This library logs an error, and returns what the description says,
  * or does nothing. Pointers must not be null unless the description says that they may be; a null pointer is noticed,
- * any other wrong one is not. An allocation that was freed already is mostly noticed: freeing it again does nothing.
+ * any other wrong one is not. Pools, defragmentation contexts and allocations that are another allocator's are noticed before
+ * anything is done with them, and so are pools and contexts that are gone. An allocation that was freed already is mostly
+ * noticed: freeing it again does nothing, and a buffer or image that is to be destroyed with it is left alone.
  *
  * Internal faults never unwind into the program: they are logged, and the result is VK_ERROR_UNKNOWN.
  *
  * Logs go to Rust's `tracing`, with the target `sublet::capi`.
  *
  * Threads. Functions of one allocator may be called by any number of threads at once, except that no two calls may use the
- * same allocation, pool or defragmentation context while one of them frees, names or moves it, or changes its user data.
+ * same allocation, pool or defragmentation context while one of them frees, names or moves it, or changes its user data. A
+ * pass of a defragmentation moves its allocations when it ends; while it begins they may be used, but not freed.
  * With VMA_ALLOCATOR_CREATE_EXTERNALLY_SYNCHRONIZED_BIT only one thread at a time may call functions of the allocator. Virtual
  * blocks belong to no allocator, and only one thread at a time may use one. "Thread-safe" below means this.
  *

@@ -3,18 +3,19 @@
 use std::ffi::{CStr, c_void};
 use std::fmt;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use ash::vk;
 
 use crate::allocation::Allocation;
-use crate::allocator::Allocator;
-use crate::base::cast::{index, narrow};
+use crate::allocator::{Allocator, Note};
+use crate::base::cast::{index, narrow, widen};
 use crate::base::sync::{Local, Shared, Threading};
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use crate::device::VulkanFunctions;
 
+use super::defragmentation::ContextObject;
 use super::guard::{foreign, misused};
+use super::held::Held;
 use super::pool::PoolObject;
 use super::slab::{Slab, Slot};
 use super::types::{
@@ -59,7 +60,9 @@ pub struct AllocatorObject {
     pub(super) properties: Box<vk::PhysicalDeviceProperties>,
     pub(super) memory_properties: Box<vk::PhysicalDeviceMemoryProperties>,
     /// Pools that were not destroyed.
-    pub(super) pools: AtomicUsize,
+    pub(super) pools: Held<PoolObject>,
+    /// Defragmentations that were not ended.
+    pub(super) contexts: Held<ContextObject>,
 }
 
 impl fmt::Debug for AllocatorObject {
@@ -75,23 +78,25 @@ impl AllocatorObject {
         self.memory_properties.memory_types.get(..count).unwrap_or_default()
     }
 
-    /// Says what was still there when the program destroyed the allocator. Who frees with it is told by name.
+    /// Ends what the program has left, and says what that was. Who frees with the allocator is told by name.
     pub(super) fn before_destruction(&self) {
-        let pools = self.pools.load(Ordering::Relaxed);
-        if pools != 0 {
-            tracing::error!(
-                name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds = "pools", count = pools,
-                "an allocator is destroyed before its pools"
-            );
+        let tell = |holds: &'static str, count: u64| {
+            if count != 0 {
+                tracing::error!(
+                    name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds, count,
+                    "an allocator is destroyed before what is in it"
+                );
+            }
+        };
+        let contexts = self.contexts.take_all();
+        tell("defragmentations", widen(contexts.len()));
+        for context in contexts {
+            each!(self, front => front.end_defragmentation(*context));
         }
-        let mut allocations = 0_u64;
+        tell("pools", widen(self.pools.take_all().len()));
+        let mut allocations = 0;
         each!(self, front => front.slab.for_each(|_, _| allocations += 1));
-        if allocations != 0 {
-            tracing::error!(
-                name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds = "allocations", count = allocations,
-                "an allocator is destroyed before what is in it"
-            );
-        }
+        tell("allocations", allocations);
     }
 }
 
@@ -209,9 +214,7 @@ impl<T: Threading> Front<T> {
     #[cold]
     pub(super) unsafe fn name(&self, handle: VmaAllocation, name: *const std::ffi::c_char) {
         // SAFETY: the caller's own promise.
-        let Some(slot) = (unsafe { Slot::of(handle) }) else {
-            return misused("vmaSetAllocationName", "the allocation is not a live one");
-        };
+        let Some(slot) = (unsafe { self.own("vmaSetAllocationName", handle) }) else { return };
         // SAFETY: the caller's own promise.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned());
         // Reports and leaks show it, too.
@@ -221,6 +224,35 @@ impl<T: Threading> Front<T> {
         }
         // SAFETY: the caller's own promise.
         unsafe { slot.set_name(name) };
+    }
+
+    /// Changes what the program keeps with an allocation.
+    ///
+    /// # Safety
+    /// C1 and C2.
+    pub(super) unsafe fn set_user_data(&self, function: &'static str, handle: VmaAllocation, user_data: u64) {
+        // SAFETY: the caller's own promise.
+        let Some(slot) = (unsafe { self.own(function, handle) }) else { return };
+        // SAFETY: C2: the copy takes the place of the allocation.
+        let mut changed = unsafe { slot.copy() };
+        changed.set_user_data(user_data);
+        self.allocator.note(Note::SetUserData(&changed, user_data));
+        // SAFETY: C2: no other call uses the allocation.
+        unsafe { self.slab.replace(slot, changed) };
+    }
+
+    /// The object of an allocation. `None` if that is not a live one of this allocator, which is logged.
+    ///
+    /// # Safety
+    /// C1 and C2.
+    #[inline(always)]
+    pub(super) unsafe fn own<'a>(&self, function: &'static str, handle: VmaAllocation) -> Option<&'a Slot> {
+        // SAFETY: the caller's own promise.
+        let slot = unsafe { self.slab.own(handle) };
+        if slot.is_none() {
+            misused(function, "the allocation is null, another allocator's, or was freed already");
+        }
+        slot
     }
 
     /// Frees an allocation. Null and what is no longer allocated are nothing.
@@ -233,9 +265,7 @@ impl<T: Threading> Front<T> {
             return;
         }
         // SAFETY: the caller's own promise.
-        let Some(slot) = (unsafe { self.slab.own(handle) }) else {
-            return misused(function, "the allocation was freed already, or is another allocator's");
-        };
+        let Some(slot) = (unsafe { self.own(function, handle) }) else { return };
         let allocation = slot.allocation();
         if slot.map_count() != 0 {
             self.unmap_all(function, allocation, slot.map_count());

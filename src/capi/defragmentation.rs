@@ -5,7 +5,7 @@ use std::fmt;
 
 use ash::vk;
 
-use crate::allocation::AllocationId;
+use crate::allocation::{Allocation, AllocationId};
 use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
 use crate::base::sync::Threading;
 use crate::defragment::MoveError;
@@ -58,26 +58,30 @@ impl ContextObject {
 }
 
 impl<T: Threading> Front<T> {
-    /// The handle of an allocation that is to be moved. `None` if it has none yet: another thread is just making it.
-    fn handle_of(
+    /// An allocation that is to be moved: its handle, and what it is now. `None` if it has no handle yet: another thread is
+    /// just making it.
+    ///
+    /// The program does not know yet which allocations a pass moves, so that it may do with them whatever it likes meanwhile,
+    /// but free them: they are looked at under the slab's locks.
+    fn find(
         &self,
         handles: &mut HashMap<AllocationId, VmaAllocation>,
         wanted: AllocationId,
-    ) -> Option<VmaAllocation> {
-        let is_of = |handle: VmaAllocation| {
-            // SAFETY: handles of the slab, freed ones perhaps; the program does not free while a pass begins what it moves.
-            let slot = unsafe { Slot::of(handle) };
-            slot.is_some_and(|slot| slot.allocation().id() == wanted)
+    ) -> Option<(VmaAllocation, Allocation)> {
+        let look = |handle: VmaAllocation| {
+            // SAFETY: handles of the slab, freed ones perhaps.
+            let allocation = unsafe { self.slab.peek(handle) }?;
+            (allocation.id() == wanted).then_some((handle, allocation))
         };
-        if let Some(handle) = handles.get(&wanted).copied().filter(|&handle| is_of(handle)) {
-            return Some(handle);
+        if let Some(found) = handles.get(&wanted).copied().and_then(look) {
+            return Some(found);
         }
         // Looked for once for all moves of a pass, and of those that follow, but for what was allocated since.
         handles.clear();
         self.slab.for_each(|handle, slot| {
             handles.insert(slot.allocation().id(), handle);
         });
-        handles.get(&wanted).copied()
+        handles.get(&wanted).copied().and_then(look)
     }
 
     /// Plans a pass.
@@ -92,14 +96,11 @@ impl<T: Threading> Front<T> {
             })
         };
         for planned in self.allocator.plan_moves(&mut context.open, &mut stop) {
-            let source = self.handle_of(&mut context.handles, planned.source());
-            // SAFETY: the handle was just found.
-            let slot = source.and_then(|source| unsafe { Slot::of(source) });
-            let (Some(source), Some(slot)) = (source, slot) else {
+            let Some((source, allocation)) = self.find(&mut context.handles, planned.source()) else {
                 self.allocator.roll_back_move(&context.open, &planned);
                 continue;
             };
-            let place = planned.destination(slot.allocation());
+            let place = planned.destination(&allocation);
             // SAFETY: it is not used again.
             let destination = unsafe { self.slab.insert(&place) };
             context.moves.push(VmaDefragmentationMove {
@@ -228,5 +229,80 @@ impl<T: Threading> Front<T> {
             allocations_moved: u32::try_from(known.allocations_moved).unwrap_or(u32::MAX),
             device_memory_blocks_freed: u32::try_from(known.blocks_freed).unwrap_or(u32::MAX),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+    use crate::allocator::{Allocator, AllocatorCreateInfo};
+    use crate::capi::slab::Slab;
+    use crate::create_info::{AllocationCreateInfo, PoolCreateInfo};
+    use crate::defragment::DefragmentationInfo;
+    use crate::device::sim::{Gpu, Profile};
+
+    /// What moves is decided by the call that begins a pass: until it returns the program does not know it. That nothing races
+    /// is for the sanitizer to say.
+    #[test]
+    fn a_pass_begins_while_another_thread_changes_user_data() {
+        let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+        // SAFETY: the device outlives the allocator.
+        let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+        let front = Front { allocator, slab: Slab::new(true), has_priorities: false };
+        let create = PoolCreateInfo { block_size: 1 << 14, ..PoolCreateInfo::new(0) };
+        let pool = front.allocator.create_pool(&create).unwrap();
+        let needs = vk::MemoryRequirements { size: 1 << 10, alignment: 64, memory_type_bits: !0 };
+        let inside = AllocationCreateInfo { pool: Some(&pool), ..Default::default() };
+        let mut handles: Vec<usize> = Vec::new();
+        for number in 0..64 {
+            let allocation = front.allocator.allocate_memory(&needs, &inside).unwrap();
+            if number % 2 == 0 {
+                // SAFETY: it is not used again.
+                handles.push(unsafe { front.slab.insert(&allocation) }.expose_provenance());
+            } else {
+                // SAFETY: no device uses it.
+                unsafe { front.allocator.free_memory(allocation) }.unwrap();
+            }
+        }
+        let handle = |&number: &usize| std::ptr::with_exposed_provenance_mut::<Slot>(number);
+        let (begun, done) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for mark in 1.. {
+                    for number in &handles {
+                        // SAFETY: the handle is live, and this thread alone changes what it is of.
+                        unsafe { front.set_user_data("test", handle(number), mark) };
+                    }
+                    begun.store(true, Ordering::Relaxed);
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                }
+            });
+            while !begun.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+            for _ in 0..4 {
+                let asked = DefragmentationInfo { pools: &[&pool], ..Default::default() };
+                let open = front.allocator.open_defragmentation(&asked).unwrap();
+                let mut context = ContextObject::new(open, None);
+                for _ in 0..2 {
+                    front.begin_pass(&mut context);
+                    assert!(context.has_open_pass());
+                }
+                // No move is made: what is moved must not be used meanwhile.
+                front.end_defragmentation(context);
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        for number in &handles {
+            // SAFETY: the handle is live, and no other thread is left.
+            unsafe { front.free("test", handle(number)) };
+        }
+        // SAFETY: no device uses it.
+        assert!(unsafe { front.allocator.destroy_pool(pool) }.unwrap().is_empty());
     }
 }

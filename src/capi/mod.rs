@@ -9,7 +9,8 @@
 //! What each function relies on, and every proof in here refers to:
 //!
 //! - **C1** Handles are null where the header allows it, or came from this library, and are live. A handle that was freed
-//!   is mostly noticed, and nothing relies on that. Allocations belong to the allocator that they are given with.
+//!   is mostly noticed, and nothing relies on that. That pools, contexts and allocations belong to the allocator that they are
+//!   given with is checked before anything is done with them.
 //! - **C2** While a call frees, renames, moves or destroys what a handle is of, no other call uses the handle. An allocator
 //!   that was made with `EXTERNALLY_SYNCHRONIZED` is used by one thread at a time, and so are a virtual block, a
 //!   defragmentation context, and the name of a pool.
@@ -23,6 +24,7 @@ pub mod allocator;
 pub mod defragmentation;
 mod functions;
 mod guard;
+mod held;
 pub mod pool;
 #[cfg(feature = "sim")]
 mod simulated;

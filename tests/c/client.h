@@ -135,5 +135,6 @@ void test_defragmentation(const Gpu *gpu, VmaAllocator allocator);
 void test_virtual_blocks(void);
 void test_statistics(const Gpu *gpu, VmaAllocator allocator);
 void test_bad_input(const Gpu *gpu, VmaAllocator allocator);
+void test_ownership(const Gpu *gpu, VmaAllocator allocator);
 
 #endif

@@ -43,6 +43,7 @@ static void test_all(const Gpu *gpu, VmaAllocatorCreateFlags flags) {
     test_defragmentation(gpu, allocator);
     test_statistics(gpu, allocator);
     test_bad_input(gpu, allocator);
+    test_ownership(gpu, allocator);
     VmaTotalStatistics left;
     vmaCalculateStatistics(allocator, &left);
     CHECK(left.total.statistics.allocationCount == 0);

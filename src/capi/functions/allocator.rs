@@ -1,7 +1,5 @@
 //! Allocators: made, asked, destroyed.
 
-use std::sync::atomic::AtomicUsize;
-
 use ash::vk;
 
 use crate::allocator::{Allocator, AllocatorCreateInfo, LocalAllocator};
@@ -9,6 +7,7 @@ use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::capi::allocator::{AllocatorObject, AnyFront, Front, each, functions, memory_counts};
 use crate::capi::guard::{answer, exported, given, misused, refused};
+use crate::capi::held::Held;
 use crate::capi::slab::Slab;
 use crate::capi::types::{
     DeviceMemoryFunction, EXTERNALLY_SYNCHRONIZED, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo,
@@ -105,7 +104,8 @@ unsafe fn make(
         device: info.device,
         properties,
         memory_properties,
-        pools: AtomicUsize::new(0),
+        pools: Held::new(),
+        contexts: Held::new(),
     })
 }
 

@@ -6,12 +6,12 @@ use ash::vk;
 
 use crate::allocation::Allocation;
 use crate::capi::allocator::{AllocatorObject, each};
-use crate::capi::guard::{exported, given, misused, refused};
+use crate::capi::guard::{exported, given, refused};
 use crate::capi::slab::Slot;
 use crate::capi::types::{VmaAllocation, VmaAllocator};
 use crate::error::BindError;
 
-/// What is behind both handles, if they are live.
+/// What is behind both handles, if they are live and the second is of the first.
 ///
 /// # Safety
 /// C1 and C2.
@@ -24,10 +24,7 @@ pub(super) unsafe fn both<'a>(
     // SAFETY: the caller's own promise.
     let object = unsafe { given(function, allocator.cast_const()) }?;
     // SAFETY: the caller's own promise.
-    let Some(slot) = (unsafe { Slot::of(allocation) }) else {
-        misused(function, "the allocation is not a live one");
-        return None;
-    };
+    let slot = each!(object, front => unsafe { front.own(function, allocation) })?;
     Some((object, slot, slot.allocation()))
 }
 

@@ -30,9 +30,9 @@ exported! {
     fn vmaCheckPoolCorruption(allocator: VmaAllocator, pool: VmaPool) -> vk::Result {
         const NAME: &str = "vmaCheckPoolCorruption";
         // SAFETY: C1.
-        let (Some(object), Some(pool)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, pool) }) else {
-            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
-        };
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_FEATURE_NOT_PRESENT };
+        // SAFETY: C2.
+        let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return vk::Result::ERROR_UNKNOWN };
         tell(NAME, each!(object, front => front.allocator.check_pool_corruption(pool.pool())))
     }
 }

@@ -6,7 +6,6 @@ use crate::base::cast::{index, narrow};
 use crate::capi::allocator::each;
 use crate::capi::defragmentation::ContextObject;
 use crate::capi::guard::{answer, exported, given, misused, refused};
-use crate::capi::pool::PoolObject;
 use crate::capi::types::{
     Pointer, VmaAllocator, VmaDefragmentationContext, VmaDefragmentationInfo, VmaDefragmentationPassMoveInfo,
     VmaDefragmentationStats,
@@ -42,8 +41,13 @@ exported! {
             misused(NAME, "pContext must not be null");
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         }
-        // SAFETY: C1.
-        let pool = unsafe { info.pool.cast_const().as_ref() }.map(PoolObject::pool);
+        let pool = if info.pool.is_null() {
+            None
+        } else {
+            // SAFETY: C2.
+            let Some(pool) = (unsafe { object.pools.of(NAME, info.pool) }) else { return vk::Result::ERROR_UNKNOWN };
+            Some(pool.pool())
+        };
         let asked = DefragmentationInfo {
             algorithm: algorithm(info.flags),
             pools: pool.as_slice(),
@@ -55,9 +59,8 @@ exported! {
             Ok(open) => {
                 let user_data = Pointer(info.break_callback_user_data);
                 let callback = info.break_callback.map(|callback| (callback, user_data));
-                let made = Box::new(ContextObject::new(open, callback));
                 // SAFETY: C3; it was checked for null.
-                unsafe { context.write(Box::into_raw(made)) };
+                unsafe { context.write(object.contexts.give(ContextObject::new(open, callback))) };
                 vk::Result::SUCCESS
             }
             Err(error) => {
@@ -80,11 +83,7 @@ exported! {
         const NAME: &str = "vmaEndDefragmentation";
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
-        if context.is_null() {
-            return misused(NAME, "context must not be null");
-        }
-        // SAFETY: C1 and C2: `vmaBeginDefragmentation` made the box, and nobody uses it any more.
-        let context = unsafe { Box::from_raw(context) };
+        let Some(context) = object.contexts.take(NAME, context) else { return };
         if context.has_open_pass() {
             misused(NAME, "a pass is open");
         }
@@ -101,11 +100,16 @@ exported! {
     ) -> vk::Result {
         const NAME: &str = "vmaBeginDefragmentationPass";
         // SAFETY: C1.
-        let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::SUCCESS };
-        // SAFETY: C1, C2.
-        let (Some(context), false) = (unsafe { context.as_mut() }, pass.is_null()) else {
-            misused(NAME, "context and pPassInfo must not be null");
-            return vk::Result::SUCCESS;
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_UNKNOWN };
+        if pass.is_null() {
+            misused(NAME, "pPassInfo must not be null");
+            return vk::Result::ERROR_UNKNOWN;
+        }
+        // SAFETY: C3; it was checked for null.
+        unsafe { pass.write(VmaDefragmentationPassMoveInfo { move_count: 0, moves: std::ptr::null_mut() }) };
+        // SAFETY: C2.
+        let Some(context) = (unsafe { object.contexts.of_mut(NAME, context) }) else {
+            return vk::Result::ERROR_UNKNOWN;
         };
         if context.has_open_pass() {
             misused(NAME, "the pass before is open");
@@ -129,11 +133,10 @@ exported! {
     ) -> vk::Result {
         const NAME: &str = "vmaEndDefragmentationPass";
         // SAFETY: C1.
-        let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::SUCCESS };
-        // SAFETY: C1, C2.
-        let Some(context) = (unsafe { context.as_mut() }) else {
-            misused(NAME, "context must not be null");
-            return vk::Result::SUCCESS;
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return vk::Result::ERROR_UNKNOWN };
+        // SAFETY: C2.
+        let Some(context) = (unsafe { object.contexts.of_mut(NAME, context) }) else {
+            return vk::Result::ERROR_UNKNOWN;
         };
         // SAFETY: C3.
         let told = unsafe { pass.as_ref() }.filter(|pass| !pass.moves.is_null() && pass.move_count != 0).map(|pass| {

@@ -10,7 +10,6 @@ use crate::base::cast::{host_size, index};
 use crate::base::sync::Threading;
 use crate::capi::allocator::{Front, each};
 use crate::capi::guard::{answer, exported, given, misused, refused};
-use crate::capi::slab::Slot;
 use crate::capi::types::{VmaAllocation, VmaAllocator};
 use crate::error::MapError;
 
@@ -109,11 +108,12 @@ impl<T: Threading> Front<T> {
     }
 }
 
-/// The ranges that three lists of C's describe. `None` if a handle is not a live one.
+/// The ranges that three lists of C's describe. `None` if a handle is not a live one of the allocator.
 ///
 /// # Safety
 /// C1 to C3.
-unsafe fn ranges<'a>(
+unsafe fn ranges<'a, T: Threading>(
+    front: &Front<T>,
     function: &'static str,
     count: u32,
     allocations: *const VmaAllocation,
@@ -137,10 +137,7 @@ unsafe fn ranges<'a>(
             // SAFETY: C3.
             let handle = unsafe { allocations.wrapping_add(at).read() };
             // SAFETY: C1, C2.
-            let Some(slot) = (unsafe { Slot::of(handle) }) else {
-                misused(function, "an allocation is not a live one");
-                return Some(None);
-            };
+            let Some(slot) = (unsafe { front.own(function, handle) }) else { return Some(None) };
             let size = element(sizes, at, vk::WHOLE_SIZE);
             if is_nothing(slot.allocation(), size) {
                 return None;
@@ -190,11 +187,13 @@ unsafe fn make_all_visible(
 ) -> vk::Result {
     // SAFETY: the caller's own promise.
     let Some(object) = (unsafe { given(function, allocator) }) else { return vk::Result::ERROR_UNKNOWN };
-    // SAFETY: the caller's own promise.
-    let Some(ranges) = (unsafe { ranges(function, count, allocations, offsets, sizes) }) else {
-        return vk::Result::ERROR_UNKNOWN;
-    };
-    tell(function, each!(object, front => front.allocator.make_visible(visibility, &ranges)))
+    each!(object, front => {
+        // SAFETY: the caller's own promise.
+        let Some(ranges) = (unsafe { ranges(front, function, count, allocations, offsets, sizes) }) else {
+            return vk::Result::ERROR_UNKNOWN;
+        };
+        tell(function, front.allocator.make_visible(visibility, &ranges))
+    })
 }
 
 exported! {

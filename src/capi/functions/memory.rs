@@ -4,16 +4,17 @@ use std::ffi::{c_char, c_void};
 
 use ash::vk;
 
-use crate::allocator::{Note, Resource};
+use crate::allocator::Resource;
 use crate::base::sync::Threading;
 use crate::capi::allocator::{Front, address, create_info, describe, each};
 use crate::capi::guard::{answer, exported, foreign, given, misused, refused};
-use crate::capi::slab::Slot;
 use crate::capi::types::{
     VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocationInfo2, VmaAllocator,
 };
 use crate::device::{MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, FindMemoryTypeError};
+
+use super::bind::both;
 
 /// What C is told of an allocation that there is not. Mistakes of the program are errors in the log, shortages are not.
 #[cold]
@@ -368,24 +369,19 @@ exported! {
     }
 
     /// Describes an allocation.
-    fn vmaGetAllocationInfo(_allocator: VmaAllocator, allocation: VmaAllocation, info: *mut VmaAllocationInfo) {
+    fn vmaGetAllocationInfo(allocator: VmaAllocator, allocation: VmaAllocation, info: *mut VmaAllocationInfo) {
         // SAFETY: C1, C2.
-        match unsafe { Slot::of(allocation) } {
+        if let Some((_, slot, _)) = unsafe { both("vmaGetAllocationInfo", allocator, allocation) } {
             // SAFETY: C3.
-            Some(slot) => unsafe { answer(info, describe(slot)) },
-            None => misused("vmaGetAllocationInfo", "the allocation is not a live one"),
+            unsafe { answer(info, describe(slot)) };
         }
     }
 
     /// Describes an allocation, and the memory that it is in.
     fn vmaGetAllocationInfo2(allocator: VmaAllocator, allocation: VmaAllocation, info: *mut VmaAllocationInfo2) {
         const NAME: &str = "vmaGetAllocationInfo2";
-        // SAFETY: C1.
-        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         // SAFETY: C1, C2.
-        let Some(slot) = (unsafe { Slot::of(allocation) }) else {
-            return misused(NAME, "the allocation is not a live one");
-        };
+        let Some((object, slot, _)) = (unsafe { both(NAME, allocator, allocation) }) else { return };
         match each!(object, front => front.allocator.allocation_info(slot.allocation())) {
             Ok(known) => {
                 let dedicated_memory = vk::Bool32::from(known.dedicated);
@@ -403,18 +399,8 @@ exported! {
         const NAME: &str = "vmaSetAllocationUserData";
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
-        each!(object, front => {
-            // SAFETY: C1, C2.
-            let Some(slot) = (unsafe { front.slab.own(allocation) }) else {
-                return misused(NAME, "the allocation is not a live one of the allocator");
-            };
-            // SAFETY: C2: the copy takes the place of the allocation.
-            let mut changed = unsafe { slot.copy() };
-            changed.set_user_data(address(user_data));
-            front.allocator.note(Note::SetUserData(&changed, address(user_data)));
-            // SAFETY: C2: no other call uses the allocation.
-            unsafe { front.slab.replace(slot, changed) };
-        });
+        // SAFETY: C1, C2.
+        each!(object, front => unsafe { front.set_user_data(NAME, allocation, address(user_data)) });
     }
 
     /// Names an allocation.
@@ -433,12 +419,8 @@ exported! {
         flags: *mut vk::MemoryPropertyFlags,
     ) {
         const NAME: &str = "vmaGetAllocationMemoryProperties";
-        // SAFETY: C1.
-        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         // SAFETY: C1, C2.
-        let Some(slot) = (unsafe { Slot::of(allocation) }) else {
-            return misused(NAME, "the allocation is not a live one");
-        };
+        let Some((object, slot, _)) = (unsafe { both(NAME, allocator, allocation) }) else { return };
         let memory_type = crate::base::cast::index(slot.allocation().memory_type_index());
         if let Some(known) = object.memory_types().get(memory_type) {
             // SAFETY: C3.

@@ -1,7 +1,6 @@
 //! Pools: made, named, counted, destroyed.
 
 use std::ffi::{CStr, c_char};
-use std::sync::atomic::Ordering;
 
 use ash::vk;
 
@@ -54,9 +53,8 @@ exported! {
             };
             match front.allocator.create_pool(&asked) {
                 Ok(made) => {
-                    object.pools.fetch_add(1, Ordering::Relaxed);
                     // SAFETY: C3; it was checked for null.
-                    unsafe { pool.write(Box::into_raw(Box::new(PoolObject::new(made)))) };
+                    unsafe { pool.write(object.pools.give(PoolObject::new(made))) };
                     vk::Result::SUCCESS
                 }
                 Err(error) => {
@@ -75,9 +73,7 @@ exported! {
         }
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
-        // SAFETY: C1 and C2: `vmaCreatePool` made the box, and nobody uses it any more.
-        let pool = unsafe { Box::from_raw(pool) }.into_pool();
-        object.pools.fetch_sub(1, Ordering::Relaxed);
+        let Some(pool) = object.pools.take(NAME, pool).map(|pool| pool.into_pool()) else { return };
         // SAFETY: C3: the device no longer uses what is in the pool.
         match each!(object, front => unsafe { front.allocator.destroy_pool(pool) }) {
             Ok(leaks) if leaks.is_empty() => {}
@@ -97,9 +93,9 @@ exported! {
     fn vmaGetPoolStatistics(allocator: VmaAllocator, pool: VmaPool, statistics: *mut VmaStatistics) {
         const NAME: &str = "vmaGetPoolStatistics";
         // SAFETY: C1.
-        let (Some(object), Some(pool)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, pool) }) else {
-            return;
-        };
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        // SAFETY: C2.
+        let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return };
         match each!(object, front => front.allocator.pool_statistics(pool.pool())) {
             // SAFETY: C3.
             Ok(known) => unsafe { answer(statistics, VmaStatistics::from(&known)) },
@@ -115,9 +111,9 @@ exported! {
     ) {
         const NAME: &str = "vmaCalculatePoolStatistics";
         // SAFETY: C1.
-        let (Some(object), Some(pool)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, pool) }) else {
-            return;
-        };
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        // SAFETY: C2.
+        let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return };
         match each!(object, front => front.allocator.calculate_pool_statistics(pool.pool())) {
             // SAFETY: C3.
             Ok(known) => unsafe { answer(statistics, VmaDetailedStatistics::from(&known)) },
@@ -126,23 +122,25 @@ exported! {
     }
 
     /// Where the name of a pool is.
-    fn vmaGetPoolName(_allocator: VmaAllocator, pool: VmaPool, name: *mut *const c_char) {
+    fn vmaGetPoolName(allocator: VmaAllocator, pool: VmaPool, name: *mut *const c_char) {
+        const NAME: &str = "vmaGetPoolName";
         // SAFETY: C1.
-        if let Some(pool) = unsafe { given("vmaGetPoolName", pool) } {
-            // SAFETY: C2.
-            let known = unsafe { pool.name() };
-            // SAFETY: C3.
-            unsafe { answer(name, known) };
-        }
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        // SAFETY: C2.
+        let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return };
+        // SAFETY: C2.
+        let known = unsafe { pool.name() };
+        // SAFETY: C3.
+        unsafe { answer(name, known) };
     }
 
     /// Names a pool.
     fn vmaSetPoolName(allocator: VmaAllocator, pool: VmaPool, name: *const c_char) {
         const NAME: &str = "vmaSetPoolName";
         // SAFETY: C1.
-        let (Some(object), Some(pool)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, pool) }) else {
-            return;
-        };
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        // SAFETY: C2.
+        let Some(pool) = (unsafe { object.pools.of(NAME, pool) }) else { return };
         // SAFETY: C3.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned());
         let text = name.as_deref().map(CStr::to_string_lossy);

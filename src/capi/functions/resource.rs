@@ -242,6 +242,11 @@ exported! {
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         each!(object, front => {
+            // Whose it is decides about the buffer, too: destroyed with the memory before, or by another allocator's device.
+            // SAFETY: C1, C2.
+            if !allocation.is_null() && unsafe { front.own(NAME, allocation) }.is_none() {
+                return;
+            }
             if buffer != vk::Buffer::null() {
                 // SAFETY: C3.
                 unsafe { front.allocator.device().destroy_buffer(buffer) };
@@ -287,6 +292,11 @@ exported! {
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         each!(object, front => {
+            // Whose it is decides about the image, too: destroyed with the memory before, or by another allocator's device.
+            // SAFETY: C1, C2.
+            if !allocation.is_null() && unsafe { front.own(NAME, allocation) }.is_none() {
+                return;
+            }
             if image != vk::Image::null() {
                 // SAFETY: C3.
                 unsafe { front.allocator.device().destroy_image(image) };

@@ -269,6 +269,21 @@ impl<T: Threading> Slab<T> {
         unsafe { Slot::of(handle) }.filter(|slot| slot.slab == self.id)
     }
 
+    /// A copy of the allocation behind a handle, which another thread may be changing meanwhile. `None` if the handle is not a
+    /// live one of this slab. The copy is to be looked at, and nothing else.
+    ///
+    /// # Safety
+    /// `handle` is null, or came from a slab that lives.
+    pub(super) unsafe fn peek(&self, handle: VmaAllocation) -> Option<Allocation> {
+        // SAFETY: the caller's own promise; nothing but the slot's numbers is looked at without the lock.
+        let slot = unsafe { self.own(handle) }?;
+        let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        // SAFETY: the caller's own promise. Under the lock the slot is neither removed nor replaced.
+        let slot = unsafe { self.own(handle) }?;
+        // SAFETY: the slot is used; the caller frees nothing by the copy.
+        Some(unsafe { slot.copy() })
+    }
+
     /// Puts an allocation in the place of the one that it was made from.
     ///
     /// # Safety

@@ -1,0 +1,74 @@
+//! Handles that an allocator has given out and not taken back.
+
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
+
+use super::guard::misused;
+
+/// The objects of one kind that belong to one allocator. A handle that is not among them is never looked behind: it may be
+/// another allocator's, or its object is gone.
+#[derive(Debug)]
+pub(super) struct Held<V>(Mutex<BTreeSet<*mut V>>);
+
+impl<V> Held<V> {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(BTreeSet::new()))
+    }
+
+    /// Gives an object a handle.
+    pub(super) fn give(&self, object: V) -> *mut V {
+        let handle = Box::into_raw(Box::new(object));
+        self.0.lock().insert(handle);
+        handle
+    }
+
+    /// Takes a handle back. `None` if it is none of these, which is logged.
+    pub(super) fn take(&self, function: &'static str, handle: *mut V) -> Option<Box<V>> {
+        if !self.0.lock().remove(&handle) {
+            misused(function, Self::STRANGER);
+            return None;
+        }
+        // SAFETY: `give` made the box, and its handle was among these once.
+        Some(unsafe { Box::from_raw(handle) })
+    }
+
+    /// What is behind a handle. `None` if it is none of these, which is logged.
+    ///
+    /// # Safety
+    /// While the answer is used, no other call destroys or changes what is behind the handle (C2).
+    pub(super) unsafe fn of<'a>(&self, function: &'static str, handle: *mut V) -> Option<&'a V> {
+        let known = self.known(function, handle)?;
+        // SAFETY: `give` made the object, which was not taken back; the caller's own promise.
+        Some(unsafe { &*known })
+    }
+
+    /// The same, to be changed.
+    ///
+    /// # Safety
+    /// While the answer is used, no other call uses the handle (C2).
+    pub(super) unsafe fn of_mut<'a>(&self, function: &'static str, handle: *mut V) -> Option<&'a mut V> {
+        let known = self.known(function, handle)?;
+        // SAFETY: `give` made the object, which was not taken back; the caller's own promise.
+        Some(unsafe { &mut *known })
+    }
+
+    fn known(&self, function: &'static str, handle: *mut V) -> Option<*mut V> {
+        let known = self.0.lock().contains(&handle);
+        if !known {
+            misused(function, Self::STRANGER);
+        }
+        known.then_some(handle)
+    }
+
+    /// Takes back all that is left.
+    pub(super) fn take_all(&self) -> Vec<Box<V>> {
+        // SAFETY: `give` made the boxes, and none is among these any more.
+        std::mem::take(&mut *self.0.lock())
+            .into_iter()
+            .map(|handle| unsafe { Box::from_raw(handle) })
+            .collect()
+    }
+
+    const STRANGER: &'static str = "the handle is null, another allocator's, or was destroyed already";
+}
