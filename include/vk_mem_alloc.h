@@ -4,7 +4,8 @@
  *
  * This header declares the interface of the Vulkan Memory Allocator (VMA) 3.4 and nothing more: the library behind it is
  * Sublet, which is written in Rust. A program that uses VMA compiles with this header as it is, and links to the library
- * instead of compiling VMA. There is no implementation in here, so VMA_IMPLEMENTATION means nothing.
+ * instead of compiling VMA. There is no implementation in here: VMA_IMPLEMENTATION has no effect, and the compiler notes that.
+ * Where VMA's own header and this one meet in one file, so that VMA would be compiled and used, the compiler stops.
  *
  *     cargo rustc --release --features capi --crate-type staticlib      target/release/libsublet.a
  *     cargo rustc --release --features capi --crate-type cdylib         target/release/libsublet.so, .dylib, .dll
@@ -22,14 +23,16 @@
  * write are null.
  *
  * Wrong calls. VMA stops the program with an assertion. This library logs an error, and returns what the description says,
- * or does nothing. Pointers must not be null unless the description says that they may be; a null pointer is noticed,
+ * or does nothing; it stops the program if that is asked for: see subletSetAssertions. Pointers must not be null unless the description says that they may be; a null pointer is noticed,
  * any other wrong one is not. Pools, defragmentation contexts and allocations that are another allocator's are noticed before
  * anything is done with them, and so are pools and contexts that are gone. An allocation that was freed already is mostly
  * noticed: freeing it again does nothing, and a buffer or image that is to be destroyed with it is left alone.
  *
  * Internal faults never unwind into the program: they are logged, and the result is VK_ERROR_UNKNOWN.
  *
- * Logs go to Rust's `tracing`, with the target `sublet::capi`.
+ * Logs go to the function that subletSetLogCallback is given. Without one they go to standard error, if the environment variable
+ * SUBLET_LOG is one of error, warn, info, debug and trace; a library that was built for debugging says warnings and errors without
+ * it, unless it is off.
  *
  * Threads. Functions of one allocator may be called by any number of threads at once, except that no two calls may use the
  * same allocation, pool or defragmentation context while one of them frees, names or moves it, or changes its user data. A
@@ -51,8 +54,28 @@
  * - vmaMapMemory counts further than 255.
  * - VkAllocationCallbacks are given to Vulkan. The library's own memory comes from Rust's allocator.
  */
+/* Notes are never errors, also where warnings are. VMA_SUBLET_NO_NOTES switches them off. */
+#if defined(AMD_VULKAN_MEMORY_ALLOCATOR_H) && !defined(VMA_SUBLET)
+/* The second one is a macro that VMA's implementation leaves behind. */
+#if defined(VMA_IMPLEMENTATION) || defined(VMA_NULL)
+#error "VMA's own header comes before Sublet's, with VMA_IMPLEMENTATION: the program would use VMA. Include only one of the two."
+#elif !defined(VMA_SUBLET_NO_NOTES)
+#pragma message("VMA's own vk_mem_alloc.h was included before Sublet's, which is left out: what VMA declares has to fit the library.")
+#endif
+#endif
+
+#ifdef VMA_IMPLEMENTATION
+/* Another header of that name, further down in the same file, must not compile VMA either. */
+#undef VMA_IMPLEMENTATION
+#ifndef VMA_SUBLET_NO_NOTES
+#pragma message("VMA_IMPLEMENTATION has no effect with Sublet: link the library, and leave the macro out.")
+#endif
+#endif
+
 #ifndef AMD_VULKAN_MEMORY_ALLOCATOR_H
 #define AMD_VULKAN_MEMORY_ALLOCATOR_H
+/* For programs that look which of the two headers they have. */
+#define VMA_SUBLET 1
 
 #include <stddef.h>
 #include <stdint.h>
@@ -78,6 +101,86 @@ extern "C" {
 #endif
 
 /* -------------------------------------------------------------------------------------------------------- configuration */
+
+/* What VMA's implementation is configured with has no effect on a library that is compiled already. Here is what to do instead. What
+ * says how Vulkan is reached (VMA_STATIC_VULKAN_FUNCTIONS, VMA_DYNAMIC_VULKAN_FUNCTIONS) is not among it: all three ways that
+ * VmaVulkanFunctions describes work without. */
+#ifndef VMA_SUBLET_NO_NOTES
+#ifdef VMA_DEBUG_MARGIN
+#pragma message("VMA_DEBUG_MARGIN has no effect with Sublet: call subletSetDebugSettings, margin.")
+#endif
+#ifdef VMA_DEBUG_DETECT_CORRUPTION
+#pragma message("VMA_DEBUG_DETECT_CORRUPTION has no effect with Sublet: call subletSetDebugSettings, detectCorruption.")
+#endif
+#ifdef VMA_DEBUG_INITIALIZE_ALLOCATIONS
+#pragma message("VMA_DEBUG_INITIALIZE_ALLOCATIONS has no effect with Sublet: call subletSetDebugSettings, fill.")
+#endif
+#ifdef VMA_DEBUG_ALWAYS_DEDICATED_MEMORY
+#pragma message("VMA_DEBUG_ALWAYS_DEDICATED_MEMORY has no effect with Sublet: call subletSetDebugSettings, alwaysDedicated.")
+#endif
+#ifdef VMA_DEBUG_MIN_BUFFER_IMAGE_GRANULARITY
+#pragma message("VMA_DEBUG_MIN_BUFFER_IMAGE_GRANULARITY has no effect with Sublet: call subletSetDebugSettings, minBufferImageGranularity.")
+#endif
+#ifdef VMA_DEBUG_DONT_EXCEED_MAX_MEMORY_ALLOCATION_COUNT
+#pragma message("VMA_DEBUG_DONT_EXCEED_MAX_MEMORY_ALLOCATION_COUNT has no effect with Sublet: call subletSetDebugSettings, exceedMaxAllocationCount.")
+#endif
+#ifdef VMA_DEBUG_DONT_EXCEED_HEAP_SIZE_WITH_ALLOCATION_SIZE
+#pragma message("VMA_DEBUG_DONT_EXCEED_HEAP_SIZE_WITH_ALLOCATION_SIZE has no effect with Sublet: what is larger than its heap is always refused.")
+#endif
+#ifdef VMA_DEBUG_GLOBAL_MUTEX
+#pragma message("VMA_DEBUG_GLOBAL_MUTEX has no effect with Sublet: the library locks what it has to.")
+#endif
+#ifdef VMA_ASSERT
+#pragma message("VMA_ASSERT has no effect with Sublet: call subletSetAssertions, or abort in a callback of subletSetLogCallback.")
+#endif
+#ifdef VMA_HEAVY_ASSERT
+#pragma message("VMA_HEAVY_ASSERT has no effect with Sublet: call subletSetAssertions.")
+#endif
+#ifdef VMA_ASSERT_LEAK
+#pragma message("VMA_ASSERT_LEAK has no effect with Sublet: call subletSetAssertions.")
+#endif
+#ifdef VMA_DEBUG_LOG
+#pragma message("VMA_DEBUG_LOG has no effect with Sublet: call subletSetLogCallback.")
+#endif
+#ifdef VMA_DEBUG_LOG_FORMAT
+#pragma message("VMA_DEBUG_LOG_FORMAT has no effect with Sublet: call subletSetLogCallback.")
+#endif
+#ifdef VMA_LEAK_LOG_FORMAT
+#pragma message("VMA_LEAK_LOG_FORMAT has no effect with Sublet: call subletSetLogCallback.")
+#endif
+#ifdef VMA_DEFAULT_LARGE_HEAP_BLOCK_SIZE
+#pragma message("VMA_DEFAULT_LARGE_HEAP_BLOCK_SIZE has no effect with Sublet: set VmaAllocatorCreateInfo::preferredLargeHeapBlockSize.")
+#endif
+#ifdef VMA_SMALL_HEAP_MAX_SIZE
+#pragma message("VMA_SMALL_HEAP_MAX_SIZE has no effect with Sublet: set VmaAllocatorCreateInfo::preferredLargeHeapBlockSize, or a pool's blockSize.")
+#endif
+#ifdef VMA_MIN_ALIGNMENT
+#pragma message("VMA_MIN_ALIGNMENT has no effect with Sublet: set VmaAllocationCreateInfo::minAlignment, or a pool's minAllocationAlignment.")
+#endif
+#ifdef VMA_SYSTEM_ALIGNED_MALLOC
+#pragma message("VMA_SYSTEM_ALIGNED_MALLOC has no effect with Sublet: the library's own memory comes from Rust's allocator.")
+#endif
+#ifdef VMA_SYSTEM_ALIGNED_FREE
+#pragma message("VMA_SYSTEM_ALIGNED_FREE has no effect with Sublet: the library's own memory comes from Rust's allocator.")
+#endif
+#ifdef VMA_SYSTEM_FREE
+#pragma message("VMA_SYSTEM_FREE has no effect with Sublet: the library's own memory comes from Rust's allocator.")
+#endif
+#ifdef VMA_MUTEX
+#pragma message("VMA_MUTEX has no effect with Sublet: the library has its own locks.")
+#endif
+#ifdef VMA_RW_MUTEX
+#pragma message("VMA_RW_MUTEX has no effect with Sublet: the library has its own locks.")
+#endif
+#ifdef VMA_CONFIGURATION_USER_INCLUDES_H
+#pragma message("VMA_CONFIGURATION_USER_INCLUDES_H has no effect with Sublet: nothing is compiled here.")
+#endif
+#endif
+
+/* VMA's implementation includes the file of this name: where another header of VMA's name comes after this one and would compile
+ * VMA, the compiler stops with this text. */
+#undef VMA_CONFIGURATION_USER_INCLUDES_H
+#define VMA_CONFIGURATION_USER_INCLUDES_H "VMA_IMPLEMENTATION compiles VMA beside Sublet. Include only one of the two."
 
 /* The version of the interface. */
 #ifdef VMA_SUBLET_3_3
@@ -138,6 +241,13 @@ extern "C" {
 #endif
 #ifndef VMA_BIND_MEMORY2
 #define VMA_BIND_MEMORY2 1
+#endif
+#ifndef VMA_GET_PHYSICAL_DEVICE_PROPERTIES2
+#ifdef VMA_SUBLET_3_3
+#define VMA_GET_PHYSICAL_DEVICE_PROPERTIES2 0
+#else
+#define VMA_GET_PHYSICAL_DEVICE_PROPERTIES2 1
+#endif
 #endif
 #ifndef VMA_MEMORY_BUDGET
 #define VMA_MEMORY_BUDGET 1
@@ -597,7 +707,9 @@ typedef struct VmaVirtualAllocationInfo {
 
 #ifdef VOLK_HEADER_VERSION
 /* Writes the functions of volk for pVulkanFunctions: the two that find all others, which is all that the library needs. volk
- * must have loaded the instance. Only where volk.h is included before. Always VK_SUCCESS. */
+ * must have loaded the instance. Only where volk.h is included before. Always VK_SUCCESS. A program that was compiled with VMA's
+ * own header calls a function of this name in the library, which cannot see volk: it writes the two of the system's Vulkan library.
+ * After volkInitializeCustom include this header, or write the two yourself. */
 static inline VkResult vmaImportVulkanFunctionsFromVolk(const VmaAllocatorCreateInfo *VMA_NOT_NULL pAllocatorCreateInfo,
                                                         VmaVulkanFunctions *VMA_NOT_NULL pDstVulkanFunctions) {
     (void)pAllocatorCreateInfo;
@@ -1046,6 +1158,61 @@ VMA_CALL_PRE void VMA_CALL_POST vmaBuildVirtualBlockStatsString(VmaVirtualBlock 
 VMA_CALL_PRE void VMA_CALL_POST vmaFreeVirtualBlockStatsString(VmaVirtualBlock VMA_NOT_NULL virtualBlock,
                                                                char *VMA_NULLABLE pStatsString);
 #endif
+
+/* --------------------------------------------------------------------------------------------------- what VMA has macros for */
+
+/* These functions are Sublet's own. They hold for the whole process, and any thread may call them at any time. */
+
+typedef enum SubletLogLevel {
+    /* No level: hears nothing. */
+    SUBLET_LOG_LEVEL_OFF = 0,
+    /* Wrong calls, what is left when something is destroyed, damaged margins, faults of the library. */
+    SUBLET_LOG_LEVEL_ERROR = 1,
+    /* What is probably a mistake: each allocation that leaked, by name, and budgets that are passed. */
+    SUBLET_LOG_LEVEL_WARN = 2,
+    SUBLET_LOG_LEVEL_INFO = 3,
+    /* Blocks that come and go, and allocations that are refused, each with its reason. */
+    SUBLET_LOG_LEVEL_DEBUG = 4,
+    SUBLET_LOG_LEVEL_TRACE = 5,
+    SUBLET_LOG_LEVEL_MAX_ENUM = 0x7FFFFFFF
+} SubletLogLevel;
+
+/* Told of what the library has to say: one line, without an end of line, which lives until the function returns. Any thread may call
+ * it, several at once. Must not call functions of the library, and must not throw. */
+typedef void(VKAPI_PTR *PFN_subletLog)(SubletLogLevel level, const char *VMA_NOT_NULL pMessage, void *VMA_NULLABLE pUserData);
+
+/* Sets the function that is told of everything up to the level; null for none, then standard error is used as the head of this file
+ * says. What was set before is not called any more when this returns, and standard error is silent while there is a function. In a
+ * process whose Rust part has a subscriber of `tracing` that one is told instead. */
+VMA_CALL_PRE void VMA_CALL_POST subletSetLogCallback(PFN_subletLog VMA_NULLABLE pfnLog, SubletLogLevel mostDetailed,
+                                                     void *VMA_NULLABLE pUserData);
+
+/* VK_TRUE: where VMA asserts (wrong calls, leaks when something is destroyed, damaged margins), the program ends with abort() after it
+ * was told why; on standard error if there is no log callback. VK_FALSE: it goes on, as this header describes. The environment variable
+ * SUBLET_ASSERT=1 does the same. */
+VMA_CALL_PRE void VMA_CALL_POST subletSetAssertions(VkBool32 enabled);
+
+/* Help in finding faults. All zero is none of it, which costs nothing. */
+typedef struct SubletDebugSettings {
+    /* Bytes that stay free behind every allocation in a block: VMA_DEBUG_MARGIN. */
+    VkDeviceSize margin;
+    /* At least so many bytes are taken for bufferImageGranularity: VMA_DEBUG_MIN_BUFFER_IMAGE_GRANULARITY. */
+    VkDeviceSize minBufferImageGranularity;
+    /* Margins have a pattern, which is checked when an allocation is freed, and by vmaCheckCorruption:
+     * VMA_DEBUG_DETECT_CORRUPTION. Needs a margin. */
+    VkBool32 detectCorruption;
+    /* Memory that the host can map is filled with 0xDC when it is allocated, with 0xEF when it is freed:
+     * VMA_DEBUG_INITIALIZE_ALLOCATIONS. */
+    VkBool32 fill;
+    /* Every allocation has memory of its own, where that is possible: VMA_DEBUG_ALWAYS_DEDICATED_MEMORY. */
+    VkBool32 alwaysDedicated;
+    /* maxMemoryAllocationCount does not hold: VMA_DEBUG_DONT_EXCEED_MAX_MEMORY_ALLOCATION_COUNT as 0. */
+    VkBool32 exceedMaxAllocationCount;
+} SubletDebugSettings;
+
+/* Sets what allocators get that are made from now on; null for what the environment variable SUBLET_DEBUG says, a list such as
+ * `margin=64,detect_corruption,fill`, with always_dedicated, min_buffer_image_granularity=BYTES and exceed_max_allocation_count. */
+VMA_CALL_PRE void VMA_CALL_POST subletSetDebugSettings(const SubletDebugSettings *VMA_NULLABLE pSettings);
 
 #ifdef __cplusplus
 }

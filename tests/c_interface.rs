@@ -42,10 +42,10 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The names of functions in a text: `vma` and more, before a parenthesis.
+/// The names of functions in a text: `vma` or `sublet` and more, before a parenthesis.
 fn functions_in(text: &str) -> BTreeSet<String> {
     let words = text.split('(').filter_map(|before| before.rsplit(|c| !is_word(c)).next());
-    words.filter(|word| word.starts_with("vma")).map(str::to_owned).collect()
+    words.filter(|word| word.starts_with("vma") || word.starts_with("sublet")).map(str::to_owned).collect()
 }
 
 /// Every function of VMA 3.4.
@@ -66,7 +66,10 @@ const FUNCTIONS: &str = "vmaImportVulkanFunctionsFromVolk vmaCreateAllocator vma
     vmaClearVirtualBlock vmaSetVirtualAllocationUserData vmaGetVirtualBlockStatistics vmaCalculateVirtualBlockStatistics \
     vmaBuildStatsString vmaFreeStatsString vmaBuildVirtualBlockStatsString vmaFreeVirtualBlockStatsString";
 
-/// The one that the header itself defines.
+/// Those that VMA has no functions for.
+const OWN_FUNCTIONS: [&str; 3] = ["subletSetLogCallback", "subletSetAssertions", "subletSetDebugSettings"];
+
+/// The one that the header itself defines, too, where it can be called.
 const IN_THE_HEADER: &str = "vmaImportVulkanFunctionsFromVolk";
 
 fn all_functions() -> BTreeSet<String> {
@@ -75,8 +78,9 @@ fn all_functions() -> BTreeSet<String> {
 
 #[test]
 fn the_header_declares_every_function_and_no_other() {
-    let wanted = all_functions();
+    let mut wanted = all_functions();
     assert_eq!(wanted.len(), 76);
+    wanted.extend(OWN_FUNCTIONS.map(str::to_owned));
     assert_eq!(functions_in(&header()), wanted);
 }
 
@@ -86,14 +90,16 @@ fn the_library_defines_what_the_header_declares() {
     for entry in fs::read_dir(root().join("src/capi/functions")).unwrap() {
         let text = fs::read_to_string(entry.unwrap().path()).unwrap();
         for line in text.lines() {
-            if let Some(rest) = line.trim_start().strip_prefix("fn vma") {
-                let name = rest.split(|c| !is_word(c)).next().unwrap();
-                assert!(defined.insert(format!("vma{name}")), "{name} is defined twice");
+            let name =
+                line.trim_start().strip_prefix("fn ").and_then(|rest| rest.split(|c| !is_word(c)).next());
+            if let Some(name) = name.filter(|name| name.starts_with("vma") || name.starts_with("sublet")) {
+                assert!(defined.insert(name.to_owned()), "{name} is defined twice");
             }
         }
     }
-    defined.insert(IN_THE_HEADER.to_owned());
-    assert_eq!(defined, all_functions());
+    let mut declared = all_functions();
+    declared.extend(OWN_FUNCTIONS.map(str::to_owned));
+    assert_eq!(defined, declared);
 }
 
 /// The members of a structure in the header, in their order.
@@ -264,6 +270,8 @@ fn run_simulated(program: &Path, profile: &str, version: &str, way: &str) {
         .args(["sim", way])
         .env("SUBLET_SIM_PROFILE", profile)
         .env("SUBLET_SIM_API_VERSION", version)
+        // The library is one for debugging, and says what is wrong with wrong calls, of which the client makes many.
+        .env("SUBLET_LOG", "off")
         .output()
         .unwrap();
     let (said, reported) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -309,6 +317,133 @@ fn a_client_with_the_old_structures_runs_on_simulated_gpus() {
         let flags = ["-DCLIENT_WITH_SIM", "-DVMA_SUBLET_3_3"];
         run_everywhere(&client("client-old", Language::C11, &[], &flags, old_library()));
     }
+}
+
+/// A program without a log callback: warnings and errors go to standard error if the environment says so, or the library is one for
+/// debugging, as this one is; and the program is stopped where it wants that.
+#[test]
+fn what_is_wrong_is_said_on_standard_error_and_stops_who_wants_it() {
+    if !can_compile() {
+        return;
+    }
+    let program = client("client-mistakes", Language::C11, &[], &["-DCLIENT_WITH_SIM"], library());
+    let said = |variables: &[(&str, &str)]| {
+        let mut command = Command::new(&program);
+        command.args(["sim", "table", "mistakes"]).env("SUBLET_SIM_PROFILE", "lavapipe");
+        let output = command.env_remove("SUBLET_LOG").envs(variables.iter().copied()).output().unwrap();
+        (output.status.success(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (went_on, text) = said(&[]);
+    assert!(went_on);
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 2, "{text}");
+    assert!(
+        lines[0].starts_with("sublet: WARN: allocation was never freed (allocation: left behind"),
+        "{text}"
+    );
+    assert!(
+        lines[1].starts_with("sublet: ERROR: ") && lines[1].ends_with("holds: allocations, count: 1)"),
+        "{text}"
+    );
+    let (went_on, text) = said(&[("SUBLET_LOG", "error")]);
+    assert!(went_on && text.lines().eq([lines[1]]), "{text}");
+    assert_eq!(said(&[("SUBLET_LOG", "off")]), (true, String::new()));
+    // A program that stops says why, whatever else it says.
+    let (went_on, text) = said(&[("SUBLET_LOG", "off"), ("SUBLET_ASSERT", "1")]);
+    assert!(!went_on && text.lines().eq([lines[1]]), "{text}");
+    let (went_on, text) = said(&[("SUBLET_ASSERT", "0")]);
+    assert!(went_on && text.lines().eq(lines), "{text}");
+}
+
+/// What the compiler says of a file with these lines; whether it takes it, with warnings as errors.
+fn compiled(language: Language, lines: &[String]) -> (bool, String) {
+    let source = workshop().join("lines.c");
+    fs::write(&source, lines.join("\n") + "\nint main(void) { return 0; }\n").unwrap();
+    let mut compiler = language.compiler();
+    let output = compiler.args(["-pedantic", "-fsyntax-only"]).arg(&source).output().unwrap();
+    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn the_header_notes_macros_that_have_no_effect() {
+    if !can_compile() {
+        return;
+    }
+    let include = format!("#include \"{}\"", root().join("include/vk_mem_alloc.h").display());
+    for language in [Language::C11, Language::Cpp17] {
+        assert_eq!(compiled(language, &[include.clone()]), (true, String::new()), "nothing to note");
+        for name in
+            ["VMA_IMPLEMENTATION", "VMA_DEBUG_MARGIN", "VMA_ASSERT", "VMA_DEBUG_LOG", "VMA_MIN_ALIGNMENT"]
+        {
+            let define = format!("#define {name} 1");
+            let (taken, said) = compiled(language, &[define.clone(), include.clone()]);
+            assert!(taken && said.contains(&format!("{name} has no effect")), "{said}");
+            let quiet = "#define VMA_SUBLET_NO_NOTES".to_owned();
+            assert_eq!(compiled(language, &[quiet, define, include.clone()]), (true, String::new()));
+        }
+        // As VMA is used: declared at the top, and compiled in one file further down.
+        let define = "#define VMA_IMPLEMENTATION".to_owned();
+        let (taken, said) = compiled(language, &[include.clone(), define, include.clone()]);
+        assert!(taken && said.contains("VMA_IMPLEMENTATION has no effect"), "{said}");
+        let wanted =
+            "#if !VMA_GET_PHYSICAL_DEVICE_PROPERTIES2 || !defined(VMA_SUBLET)\n#error \"missing\"\n#endif";
+        assert_eq!(compiled(language, &[include.clone(), wanted.to_owned()]), (true, String::new()));
+    }
+}
+
+/// Two headers of one name in a file: whoever has VMA compiled there would use it and not know.
+#[test]
+fn the_header_stops_a_file_that_would_compile_vma() {
+    let Some(folder) = header_of_vma() else {
+        println!("SKIPPED: VMA's header is not here");
+        return;
+    };
+    if !can_compile() {
+        return;
+    }
+    let own = format!("#include \"{}\"", root().join("include/vk_mem_alloc.h").display());
+    let vmas = format!("#include \"{}\"", folder.join("vk_mem_alloc.h").display());
+    let define = "#define VMA_IMPLEMENTATION".to_owned();
+    let (taken, said) = compiled(Language::Cpp17, &[own.clone(), define.clone(), vmas.clone()]);
+    assert!(!taken && said.contains("VMA_IMPLEMENTATION compiles VMA beside Sublet"), "{said}");
+    // The macro before both: this header takes it away, and VMA's, which declares nothing any more, compiles nothing.
+    let (taken, said) = compiled(Language::Cpp17, &[define.clone(), own.clone(), vmas.clone()]);
+    assert!(taken && said.contains("VMA_IMPLEMENTATION has no effect"), "{said}");
+    let (taken, said) = compiled(Language::Cpp17, &[define, vmas, own]);
+    assert!(!taken && said.contains("the program would use VMA"), "{said}");
+}
+
+/// VMA's own header declares this function where volk.h is included before: the library has it.
+#[test]
+fn the_functions_of_volk_are_imported_with_vmas_own_header() {
+    let Some(folder) = header_of_vma() else {
+        println!("SKIPPED: VMA's header is not here");
+        return;
+    };
+    if !can_compile() {
+        return;
+    }
+    let source = workshop().join("volk-vma.c");
+    let text = "#define VOLK_HEADER_VERSION 1\n#define VK_NO_PROTOTYPES\n#include <dlfcn.h>\n#include <vk_mem_alloc.h>\n\
+        #include <stdio.h>\nint main(void) {\n    VmaAllocatorCreateInfo info = {0};\n    VmaVulkanFunctions functions = {0};\n\
+        if (vmaImportVulkanFunctionsFromVolk(&info, &functions) != VK_ERROR_INITIALIZATION_FAILED) return 1;\n\
+        void *library = dlopen(\"libvulkan.so.1\", RTLD_NOW);\n    if (library == NULL) { puts(\"no loader\"); return 0; }\n\
+        PFN_vkGetInstanceProcAddr of_instance = (PFN_vkGetInstanceProcAddr)dlsym(library, \"vkGetInstanceProcAddr\");\n\
+        VkInstanceCreateInfo create = {.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};\n\
+        PFN_vkCreateInstance make = (PFN_vkCreateInstance)of_instance(NULL, \"vkCreateInstance\");\n\
+        if (make(&create, NULL, &info.instance) != VK_SUCCESS) { puts(\"no driver\"); return 0; }\n\
+        if (vmaImportVulkanFunctionsFromVolk(&info, &functions) != VK_SUCCESS) return 2;\n\
+        if (functions.vkGetInstanceProcAddr != of_instance) return 3;\n\
+        void *device = (void *)of_instance(info.instance, \"vkGetDeviceProcAddr\");\n\
+        return (void *)functions.vkGetDeviceProcAddr == device ? 0 : 4;\n}\n";
+    fs::write(&source, text).unwrap();
+    let program = workshop().join("volk-vma");
+    let mut compiler = Command::new(env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    compiler.args(["-std=gnu11", "-w"]).arg("-I").arg(&folder).arg(&source).arg(&old_library().file);
+    run(compiler.args(&old_library().native).arg("-ldl").arg("-o").arg(&program));
+    let output = run(Command::new(&program).env("SUBLET_LOG", "off"));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.is_empty() || env::var_os("SUBLET_REQUIRE_VULKAN").is_none(), "{said}");
 }
 
 /// `SUBLET_TRACE` says where: a file for each allocator, also of a client that knows nothing of recordings.
@@ -438,6 +573,7 @@ fn layouts_and_symbols_are_those_of_the_library() {
     }
     text += "typedef void (*Function)(void);\nFunction const all[] = {\n";
     for name in all_functions() {
+        // Not declared without volk.h, or anywhere else than on Windows.
         if name != IN_THE_HEADER && !name.contains("Win32") {
             text += &format!("    (Function){name},\n");
         }

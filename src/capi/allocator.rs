@@ -78,25 +78,17 @@ impl AllocatorObject {
         self.memory_properties.memory_types.get(..count).unwrap_or_default()
     }
 
-    /// Ends what the program has left, and says what that was. Who frees with the allocator is told by name.
-    pub(super) fn before_destruction(&self) {
-        let tell = |holds: &'static str, count: u64| {
-            if count != 0 {
-                tracing::error!(
-                    name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds, count,
-                    "an allocator is destroyed before what is in it"
-                );
-            }
-        };
+    /// Ends what the program has left. Says how many defragmentations, pools and allocations that was.
+    pub(super) fn end_all(&self) -> [(&'static str, u64); 3] {
         let contexts = self.contexts.take_all();
-        tell("defragmentations", widen(contexts.len()));
+        let open = widen(contexts.len());
         for context in contexts {
             each!(self, front => front.end_defragmentation(*context));
         }
-        tell("pools", widen(self.pools.take_all().len()));
+        let pools = widen(self.pools.take_all().len());
         let mut allocations = 0;
         each!(self, front => front.slab.for_each(|_, _| allocations += 1));
-        tell("allocations", allocations);
+        [("defragmentations", open), ("pools", pools), ("allocations", allocations)]
     }
 }
 
@@ -354,7 +346,7 @@ pub(super) fn functions(given: Option<&VmaVulkanFunctions>) -> VulkanFunctions {
 
 /// `vkGetInstanceProcAddr` of the system's Vulkan library, which is loaded on the first call.
 #[cold]
-fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
+pub(super) fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
     static ENTRY: OnceLock<Option<ash::Entry>> = OnceLock::new();
     let entry = ENTRY.get_or_init(|| {
         // SAFETY: loading runs the code by which the library starts itself: the system's Vulkan library is trusted to do that

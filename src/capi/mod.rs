@@ -25,7 +25,9 @@ pub mod defragmentation;
 mod functions;
 mod guard;
 mod held;
+mod log;
 pub mod pool;
+mod settings;
 #[cfg(feature = "sim")]
 mod simulated;
 pub mod slab;
@@ -33,6 +35,7 @@ mod types;
 pub mod virtual_block;
 
 pub use functions::*;
+pub use log::LogFunction;
 #[cfg(feature = "sim")]
 pub use simulated::*;
 pub use types::*;

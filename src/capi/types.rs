@@ -319,6 +319,19 @@ pub struct VmaVirtualAllocationInfo {
     pub user_data: *mut c_void,
 }
 
+/// `SubletDebugSettings`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
+pub struct SubletDebugSettings {
+    pub margin: u64,
+    pub min_buffer_image_granularity: u64,
+    pub detect_corruption: vk::Bool32,
+    pub fill: vk::Bool32,
+    pub always_dedicated: vk::Bool32,
+    pub exceed_max_allocation_count: vk::Bool32,
+}
+
 /// What C sees of a structure: its size, and where its members are. The test of the header compiles these as assertions.
 #[derive(Clone, Debug)]
 pub struct Layout {
@@ -474,6 +487,14 @@ layouts! {
         user_data = "pUserData",
     }
     VmaVirtualAllocationInfo { offset = "offset", size = "size", user_data = "pUserData" }
+    SubletDebugSettings {
+        margin = "margin",
+        min_buffer_image_granularity = "minBufferImageGranularity",
+        detect_corruption = "detectCorruption",
+        fill = "fill",
+        always_dedicated = "alwaysDedicated",
+        exceed_max_allocation_count = "exceedMaxAllocationCount",
+    }
 }
 
 /// What VMA's structures measure where pointers have 64 bits.

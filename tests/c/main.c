@@ -1,4 +1,4 @@
-/* Runs every test on one device: main <sim|vulkan> <table|lookup|loaded>. */
+/* Runs every test on one device: main <sim|vulkan> <table|lookup|loaded>. With `mistakes` as a third word it makes some instead. */
 #include "client.h"
 
 #include <dlfcn.h>
@@ -51,11 +51,17 @@ static void test_all(const Gpu *gpu, VmaAllocatorCreateFlags flags) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 3) {
+    if (argc != 3 && argc != 4) {
         printf("usage: %s <sim|vulkan> <table|lookup|loaded>\n", argv[0]);
         return 2;
     }
     Gpu gpu = open_gpu(entry_of(argv[1]), argv[2]);
+#ifdef VMA_SUBLET
+    if (argc == 4) {
+        return make_mistakes(&gpu);
+    }
+    test_log(&gpu);
+#endif
     test_allocator(&gpu);
     test_chains(&gpu);
     test_all(&gpu, 0);

@@ -12,6 +12,7 @@ use crate::capi::slab::Slab;
 use crate::capi::types::{
     DeviceMemoryFunction, EXTERNALLY_SYNCHRONIZED, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo,
 };
+use crate::capi::{log, settings};
 use crate::create_info::AllocatorCreateFlags;
 use crate::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
 use crate::error::CreateAllocatorError;
@@ -70,6 +71,7 @@ unsafe fn make(
         allocation_callbacks: unsafe { info.allocation_callbacks.as_ref() },
         device_memory_callbacks: told,
         external_memory_handle_types: handle_types,
+        debug: settings::current(),
         ..AllocatorCreateInfo::from_raw(
             info.instance,
             info.device,
@@ -138,6 +140,7 @@ exported! {
     /// Makes an allocator.
     fn vmaCreateAllocator(info: *const VmaAllocatorCreateInfo, allocator: *mut VmaAllocator) -> vk::Result {
         const NAME: &str = "vmaCreateAllocator";
+        log::start();
         // SAFETY: C3.
         unsafe { answer(allocator, std::ptr::null_mut()) };
         // SAFETY: C3.
@@ -170,8 +173,15 @@ exported! {
         if !allocator.is_null() {
             // SAFETY: C1 and C2: `vmaCreateAllocator` made the box, and nobody uses it any more.
             let object = unsafe { Box::from_raw(allocator) };
-            object.before_destruction();
+            let left = object.end_all();
+            // Says by name what was left. The sums come last: what asserts ends the program there.
             drop(object);
+            for (holds, count) in left.into_iter().filter(|&(_, count)| count != 0) {
+                tracing::error!(
+                    name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds, count,
+                    "an allocator is destroyed before what is in it"
+                );
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use ash::vk;
 
 use crate::capi::allocator::{address, pointer};
 use crate::capi::guard::{answer, exported, given, misused, refused};
+use crate::capi::log;
 use crate::capi::types::{
     VIRTUAL_BLOCK_LINEAR_ALGORITHM, VmaDetailedStatistics, VmaStatistics, VmaVirtualAllocation,
     VmaVirtualAllocationCreateInfo, VmaVirtualAllocationInfo, VmaVirtualBlock, VmaVirtualBlockCreateInfo,
@@ -48,6 +49,7 @@ exported! {
     /// Makes a virtual block.
     fn vmaCreateVirtualBlock(info: *const VmaVirtualBlockCreateInfo, block: *mut VmaVirtualBlock) -> vk::Result {
         const NAME: &str = "vmaCreateVirtualBlock";
+        log::start();
         // SAFETY: C3.
         unsafe { answer(block, std::ptr::null_mut()) };
         // SAFETY: C3.
