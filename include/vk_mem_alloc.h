@@ -9,6 +9,7 @@
  *
  *     cargo rustc --release --features capi --crate-type staticlib      target/release/libsublet.a
  *     cargo rustc --release --features capi --crate-type cdylib         target/release/libsublet.so, .dylib, .dll
+ *     packaging/build && packaging/install                              both, for Linux, with pkg-config and CMake
  *
  * Needs the headers of Vulkan 1.1 or later. C11, C++17 and later.
  *
