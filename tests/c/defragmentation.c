@@ -23,7 +23,57 @@ static bool is_filled(const void *bytes, int seed) {
     return true;
 }
 
+/* How many allocations a defragmentation moves, always of the same ones. */
+static uint32_t moves_with(VmaAllocator allocator, VmaDefragmentationFlags flags) {
+    VkBufferCreateInfo one = buffer_of(SIZE, VK_BUFFER_USAGE_TRANSFER_SRC_BIT);
+    VmaAllocationCreateInfo inside = wanted(VMA_MEMORY_USAGE_CPU_ONLY, 0);
+    VmaPoolCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    REQUIRE(vmaFindMemoryTypeIndexForBufferInfo(allocator, &one, &inside, &create.memoryTypeIndex));
+    create.blockSize = 1u << 20;
+    REQUIRE(vmaCreatePool(allocator, &create, &inside.pool));
+    VmaAllocation allocations[COUNT];
+    uint32_t random = 1;
+    for (int i = 0; i < COUNT; i++) {
+        random = random * 1664525u + 1013904223u;
+        VkMemoryRequirements needs = {(1 + (random >> 24) % 16) * 2048, 2048, 0xFFFFFFFF};
+        REQUIRE(vmaAllocateMemory(allocator, &needs, &inside, &allocations[i], NULL));
+    }
+    for (int i = 0; i < COUNT; i += 4) {
+        vmaFreeMemory(allocator, allocations[i]);
+        allocations[i] = NULL;
+    }
+    VmaDefragmentationInfo defragment;
+    memset(&defragment, 0, sizeof(defragment));
+    defragment.flags = flags;
+    defragment.pool = inside.pool;
+    VmaDefragmentationContext context = NULL;
+    REQUIRE(vmaBeginDefragmentation(allocator, &defragment, &context));
+    VmaDefragmentationPassMoveInfo pass;
+    while (vmaBeginDefragmentationPass(allocator, context, &pass) == VK_INCOMPLETE
+           && vmaEndDefragmentationPass(allocator, context, &pass) == VK_INCOMPLETE) {
+    }
+    VmaDefragmentationStats stats;
+    vmaEndDefragmentation(allocator, context, &stats);
+    vmaFreeMemoryPages(allocator, COUNT, allocations);
+    vmaDestroyPool(allocator, inside.pool);
+    return stats.allocationsMoved;
+}
+
+static void algorithms_differ(VmaAllocator allocator) {
+    uint32_t fast = moves_with(allocator, VMA_DEFRAGMENTATION_FLAG_ALGORITHM_FAST_BIT);
+    uint32_t balanced = moves_with(allocator, VMA_DEFRAGMENTATION_FLAG_ALGORITHM_BALANCED_BIT);
+    uint32_t full = moves_with(allocator, VMA_DEFRAGMENTATION_FLAG_ALGORITHM_FULL_BIT);
+    CHECK(fast != 0 && fast < balanced && fast < full && balanced != full);
+    CHECK(moves_with(allocator, 0) == balanced);
+    /* All of them are of one kind. */
+    CHECK(moves_with(allocator, VMA_DEFRAGMENTATION_FLAG_ALGORITHM_EXTENSIVE_BIT) == full);
+    /* Of several, the one that does least. */
+    CHECK(moves_with(allocator, VMA_DEFRAGMENTATION_FLAG_ALGORITHM_MASK) == fast);
+}
+
 void test_defragmentation(const Gpu *gpu, VmaAllocator allocator) {
+    algorithms_differ(allocator);
     VkBufferCreateInfo one = buffer_of(SIZE, VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT);
     VmaAllocationCreateInfo host = wanted(VMA_MEMORY_USAGE_CPU_ONLY, 0);
     uint32_t type = 0;

@@ -81,7 +81,53 @@ static void fill_and_free(VmaVirtualBlockCreateFlags flags) {
     vmaDestroyVirtualBlock(block);
 }
 
+/* Where a range goes among holes of 5000, 1001, 1100 and 1006 units, in this order: each strategy has another answer. */
+static VkDeviceSize hole_of(VmaVirtualAllocationCreateFlags flags) {
+    const VkDeviceSize sizes[4] = {5000, 1001, 1100, 1006};
+    VmaVirtualBlockCreateInfo create;
+    memset(&create, 0, sizeof(create));
+    create.size = 1u << 16;
+    VmaVirtualBlock block = NULL;
+    REQUIRE(vmaCreateVirtualBlock(&create, &block));
+    VmaVirtualAllocationCreateInfo info;
+    memset(&info, 0, sizeof(info));
+    VmaVirtualAllocation holes[4], between;
+    VkDeviceSize offsets[4], found = UINT64_MAX;
+    for (int i = 0; i < 4; i++) {
+        info.size = sizes[i];
+        REQUIRE(vmaVirtualAllocate(block, &info, &holes[i], &offsets[i]));
+        info.size = 1;
+        REQUIRE(vmaVirtualAllocate(block, &info, &between, NULL));
+    }
+    for (int i = 0; i < 4; i++) {
+        vmaVirtualFree(block, holes[i]);
+    }
+    info.size = 1001;
+    info.flags = flags;
+    REQUIRE(vmaVirtualAllocate(block, &info, &between, &found));
+    vmaClearVirtualBlock(block);
+    vmaDestroyVirtualBlock(block);
+    for (VkDeviceSize i = 0; i < 4; i++) {
+        if (found == offsets[i]) {
+            return i;
+        }
+    }
+    return 4;
+}
+
+static void strategies_differ(void) {
+    /* What was freed last and fits, what is sure to fit, what fits best, and what comes first. */
+    CHECK(hole_of(0) == 3);
+    CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_TIME_BIT) == 2);
+    CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT) == 1);
+    CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT) == 0);
+    /* Of several, the one that VMA follows. */
+    CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MASK) == 2);
+    CHECK(hole_of(VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_MEMORY_BIT | VMA_VIRTUAL_ALLOCATION_CREATE_STRATEGY_MIN_OFFSET_BIT) == 1);
+}
+
 void test_virtual_blocks(void) {
+    strategies_differ();
     fill_and_free(0);
     fill_and_free(VMA_VIRTUAL_BLOCK_CREATE_LINEAR_ALGORITHM_BIT);
     VmaVirtualBlockCreateInfo create;

@@ -153,3 +153,26 @@ exported! {
         result
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_flag_is_an_algorithm_and_of_several_the_first_counts() {
+        use DefragmentationAlgorithm::{Balanced, Extensive, Fast, Full};
+        let cases = [
+            (0, Balanced),
+            (1, Fast),
+            (2, Balanced),
+            (4, Full),
+            (8, Extensive),
+            (12, Full),
+            (15, Fast),
+            (16, Balanced),
+        ];
+        for (flags, expected) in cases {
+            assert_eq!(algorithm(flags), expected, "{flags}");
+        }
+    }
+}
