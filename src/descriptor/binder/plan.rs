@@ -100,8 +100,12 @@ fn words_of(kind: DescriptorKind) -> usize {
         _ => 3,
     }
 }
-const _: () =
-    assert!(size_of::<vk::DescriptorImageInfo>() == 24 && size_of::<vk::DescriptorBufferInfo>() == 24);
+/// Whether the images of an array stand as far apart in the words as in an array of `VkDescriptorImageInfo`. A template is told how far
+/// apart they stand, but a write is not.
+pub(super) const IMAGES_ARE_DENSE: bool = size_of::<vk::DescriptorImageInfo>() == 24;
+// 20 where numbers of eight bytes are aligned to four, as on 32-bit x86 under unix.
+const _: () = assert!(IMAGES_ARE_DENSE || size_of::<vk::DescriptorImageInfo>() == 20);
+const _: () = assert!(size_of::<vk::DescriptorBufferInfo>() == 24);
 const _: () = assert!(size_of::<vk::BufferView>() == 8 && size_of::<vk::AccelerationStructureKHR>() == 8);
 
 fn way_of(device: &DescriptorDevice, layout: &SetLayout) -> Way {

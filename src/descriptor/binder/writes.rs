@@ -4,7 +4,7 @@
 use ash::vk;
 
 use super::area::Area;
-use super::plan::{BindingPlan, SetPlan};
+use super::plan::{BindingPlan, IMAGES_ARE_DENSE, SetPlan};
 use crate::base::cast::index;
 use crate::descriptor::counts::DescriptorKind;
 
@@ -89,7 +89,10 @@ fn write<'a>(
         | DescriptorKind::StorageBufferDynamic => {
             (vk::WriteDescriptorSet { p_buffer_info: words.cast(), ..write }, staged)
         }
-        _ => (vk::WriteDescriptorSet { p_image_info: words.cast(), ..write }, staged),
+        _ => {
+            let count = if IMAGES_ARE_DENSE { staged } else { 1 };
+            (vk::WriteDescriptorSet { p_image_info: words.cast(), ..write }, count)
+        }
     };
     write.descriptor_count = count;
     (write, count)
