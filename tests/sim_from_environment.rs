@@ -29,6 +29,22 @@ fn version() -> u32 {
     unsafe { entry().try_enumerate_instance_version() }.unwrap().unwrap_or(vk::API_VERSION_1_0)
 }
 
+/// Whether a MiB can be mapped.
+fn maps_a_mib() -> bool {
+    let instance = unsafe { entry().create_instance(&vk::InstanceCreateInfo::default(), None) }.unwrap();
+    let physical_device = unsafe { instance.enumerate_physical_devices() }.unwrap()[0];
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_priorities(&[1.0])];
+    let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues);
+    let device = unsafe { instance.create_device(physical_device, &info, None) }.unwrap();
+    let info = vk::MemoryAllocateInfo::default().allocation_size(1 << 20);
+    let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
+    let mapped = unsafe { device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) };
+    unsafe { device.free_memory(memory, None) };
+    unsafe { device.destroy_device(None) };
+    unsafe { instance.destroy_instance(None) };
+    mapped.is_ok()
+}
+
 #[test]
 fn the_environment_chooses_profile_and_version() {
     let default = profiles::Profile::by_name(sim::DEFAULT_PROFILE).unwrap();
@@ -53,6 +69,10 @@ fn the_environment_chooses_profile_and_version() {
     assert_eq!(version(), default.api_version & !0xfff);
     set("", "");
     assert_eq!(device_name_and_version().0, default.device_name);
+    for (asked, mapped) in [("", true), ("1", true), ("0", false), ("much", true)] {
+        unsafe { std::env::set_var(sim::MEMORY_LIMIT_VARIABLE, asked) };
+        assert_eq!(maps_a_mib(), mapped, "{asked:?}");
+    }
     #[cfg(feature = "profiles")]
     {
         let file = std::env::temp_dir().join(format!("sublet-{}.json", std::process::id()));

@@ -3,8 +3,10 @@
 use ash::vk;
 use sublet::report::Snapshot;
 use sublet::sim::{Gpu, Profile};
-use sublet::trace::Buffer;
-use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking};
+use sublet::trace::{
+    Allocate, AllocationNumber, Buffer, Event, Granted, Header, Heap, MemoryType, Needs, Record, Trace, Wanted,
+};
+use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking};
 
 use super::Folder;
 
@@ -69,6 +71,29 @@ pub(crate) fn trace(size: u64) -> Vec<u8> {
         held.into_iter().for_each(|allocation| free(allocator, allocation));
         buffer.bytes()
     })
+}
+
+/// A recording that claims a device with 70 TiB, and maps 512 MiB four times and a MiB once.
+pub(crate) fn greedy_trace() -> Vec<u8> {
+    let number = AllocationNumber;
+    let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
+    let mut header = Header::default();
+    header.heaps = vec![Heap { size: 70 << 40, flags: vk::MemoryHeapFlags::empty() }];
+    header.memory_types = vec![MemoryType { heap: 0, flags: visible }];
+    let mut records = Vec::new();
+    for (at, size) in (0..).zip([512 << 20, 512 << 20, 512 << 20, 512 << 20, 1 << 20]) {
+        let flags = AllocationCreateFlags::DEDICATED_MEMORY;
+        let allocate = Allocate {
+            allocation: number(at),
+            resource: Needs { size, ..Needs::default() },
+            wanted: Wanted { flags, required_flags: visible, ..Wanted::default() },
+            granted: Granted::default(),
+        };
+        for event in [Event::Allocate(Box::new(allocate)), Event::Map { allocation: number(at) }] {
+            records.push(Record { event, ..Record::default() });
+        }
+    }
+    Trace { header, records, ..Trace::default() }.to_bytes()
 }
 
 /// A folder with all the files that the examples of the help name.

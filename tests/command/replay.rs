@@ -64,6 +64,25 @@ fn a_trace_is_replayed_on_other_devices() {
     }
 }
 
+/// A few bytes that claim a device with 70 TiB, and map much of it.
+#[test]
+fn a_trace_takes_no_more_of_the_machine_than_it_may() {
+    let folder = files::folder();
+    let trace = files::greedy_trace();
+    assert!(trace.len() < 1000, "{}", trace.len());
+    folder.write("greedy.trace", trace);
+    let found = folder.run("replay greedy.trace --memory-limit 16 --json").expect(0);
+    assert!(found.err.contains("SUBLET-memory-limit") && found.err.contains("16777216 bytes"), "{}", found.err);
+    let result = &found.json()["result"];
+    assert_eq!(result["calls"]["map"]["failed"], 4, "{result}");
+    assert_eq!(result["calls"]["map"]["made"], 5, "{result}");
+    // Without a number it is half of the machine's, which may be enough.
+    folder.run("replay greedy.trace").expect(0);
+    folder.run("report --trace greedy.trace --memory-limit 16").expect(0);
+    folder.run("report map.json --memory-limit 16").expect(2);
+    folder.run("replay greedy.trace --memory-limit much").expect(2);
+}
+
 #[test]
 fn the_map_at_the_end_is_a_map() {
     let folder = files::folder();

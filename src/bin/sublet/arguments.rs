@@ -143,6 +143,9 @@ pub(crate) struct Report {
     /// Of a trace that is damaged, or was never ended: what is whole
     #[arg(long)]
     pub(crate) partial: bool,
+    /// How much of the machine's memory the simulated device may take for what the trace maps, in MiB; else half of it
+    #[arg(long, value_name = "MIB")]
+    pub(crate) memory_limit: Option<u64>,
     /// An earlier map to compare with, on a page or in tables
     #[arg(long, value_name = "MAP")]
     pub(crate) before: Option<PathBuf>,
@@ -170,6 +173,9 @@ pub(crate) struct Replay {
     /// Of a trace that is damaged, or was never ended: what is whole
     #[arg(long)]
     pub(crate) partial: bool,
+    /// How much of the machine's memory the simulated device may take for what the trace maps, in MiB; else half of it
+    #[arg(long, value_name = "MIB")]
+    pub(crate) memory_limit: Option<u64>,
     /// A result of `replay --json`: what is not as there is an error
     #[arg(long, value_name = "FILE")]
     pub(crate) expect: Option<PathBuf>,

@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &Devices) -> Result<Answer, Failure> {
     let mut devices = Vec::new();
     let mut text = String::new();
     if let Some(said) = &arguments.device {
-        devices.push(Choice::parse(said)?.with(|physical| whole(said.clone(), physical))?);
+        devices.push(Choice::parse(said)?.with(None, |physical| whole(said.clone(), physical))?);
     } else {
         match all_of_drivers() {
             Ok(found) => devices = found,

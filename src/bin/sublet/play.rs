@@ -5,14 +5,13 @@ use std::path::Path;
 
 use sublet::Tracking;
 use sublet::report::Snapshot;
-use sublet::sim::Gpu;
 use sublet::trace::{Event, Replay, ReplayReport, Trace};
 
 use crate::answer::complain;
 use crate::failure::Failure;
 use crate::files;
 use crate::progress::Progress;
-use crate::select::Choice;
+use crate::select::{Choice, limited};
 use crate::vulkan::{Opened, Physical};
 
 /// Where a replay is looked at.
@@ -75,16 +74,17 @@ pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, Failure> {
     Ok(prefix.trace)
 }
 
-/// Gives a device like the recorded one, or the one that was chosen, to a closure.
+/// Gives a device like the recorded one, or the one that was chosen, to a closure; for the limit see [`limited`].
 pub(crate) fn on_device<R>(
     trace: &Trace,
     choice: Option<&Choice>,
+    memory_limit: Option<u64>,
     task: impl FnOnce(&Opened<'_>) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
     match choice {
-        Some(choice) => choice.with(|physical| task(&physical.open()?)),
+        Some(choice) => choice.with(memory_limit, |physical| task(&physical.open()?)),
         None => {
-            let gpu: Gpu = trace.header.simulated().build();
+            let gpu = limited(trace.header.simulated(), memory_limit);
             task(&Physical::simulated(&gpu).open()?)
         }
     }

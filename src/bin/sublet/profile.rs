@@ -11,7 +11,7 @@ use crate::select::Choice;
 
 pub(crate) fn run(arguments: &Profile) -> Result<Answer, Failure> {
     let choice = arguments.device.as_deref().map_or(Ok(Choice::Best), Choice::parse)?;
-    let profile = choice.with(|physical| {
+    let profile = choice.with(None, |physical| {
         physical.measure().map_err(|error| Failure::driver("the device cannot be measured", error))
     })?;
     let text = profile.to_json();

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Replay) -> Result<Answer, Failure> {
     });
     let expected = expected.transpose()?;
     let progress = Progress::new(!arguments.no_progress);
-    let (device, report, map) = play::on_device(&trace, choice.as_ref(), |device| {
+    let (device, report, map) = play::on_device(&trace, choice.as_ref(), arguments.memory_limit, |device| {
         let (report, map) = play::whole(&trace, device, arguments.map.is_some(), &progress)?;
         Ok((device.name(), report, map))
     })?;

@@ -69,8 +69,9 @@ impl Sums<'_> {
 }
 
 pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
-    if arguments.trace.is_none() && (arguments.at.is_some() || arguments.partial) {
-        return Err(Failure::usage("--at and --partial are for a --trace"));
+    let of_trace = arguments.at.is_some() || arguments.partial || arguments.memory_limit.is_some();
+    if arguments.trace.is_none() && of_trace {
+        return Err(Failure::usage("--at, --partial and --memory-limit are for a --trace"));
     }
     let format = format(arguments)?;
     if arguments.before.is_some() && !matches!(format, Format::Html | Format::Text) {
@@ -81,7 +82,7 @@ pub(crate) fn run(arguments: &Report) -> Result<Answer, Failure> {
     let at = arguments.at.as_deref().unwrap_or("peak");
     let (source, mut snapshot) = match (&arguments.map, &arguments.trace) {
         (Some(map), _) => (map, maps::read(map)?),
-        (None, Some(trace)) => (trace, replayed(trace, at, arguments.partial)?),
+        (None, Some(trace)) => (trace, replayed(trace, at, arguments)?),
         (None, None) => return Err(Failure::usage("a map or --trace is needed")),
     };
     if let Some(title) = &arguments.title {
@@ -156,10 +157,12 @@ fn ending(path: &Path) -> Result<Format, Failure> {
 }
 
 /// The map of a recorded program at a moment, on a simulated device like its own.
-fn replayed(path: &Path, at: &str, partial: bool) -> Result<Snapshot, Failure> {
+fn replayed(path: &Path, at: &str, arguments: &Report) -> Result<Snapshot, Failure> {
     let moment = Moment::parse(at)?;
-    let trace = play::read(path, partial)?;
-    let found = play::on_device(&trace, None, |device| play::picture(&trace, device, moment))?;
+    let trace = play::read(path, arguments.partial)?;
+    let found = play::on_device(&trace, None, arguments.memory_limit, |device| {
+        play::picture(&trace, device, moment)
+    })?;
     let mut snapshot = found.ok_or_else(|| {
         Failure::file(
             format!("{} has no frame {at}", path.display()),

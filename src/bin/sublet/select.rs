@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use sublet::sim::Gpu;
 use sublet::sim::profiles::{self, Profile};
+use sublet::sim::{self, Gpu, GpuBuilder};
 
 use crate::failure::Failure;
 use crate::files;
@@ -47,13 +47,14 @@ impl Choice {
         Ok(Self::Named(said.to_owned()))
     }
 
-    /// Gives the device to a closure.
+    /// Gives the device to a closure; for the limit see [`limited`].
     pub(crate) fn with<R>(
         &self,
+        memory_limit: Option<u64>,
         task: impl FnOnce(Physical<'_>) -> Result<R, Failure>,
     ) -> Result<R, Failure> {
         if let Self::Simulated(profile) = self {
-            let gpu = Gpu::new(profile);
+            let gpu = limited(Gpu::builder(profile), memory_limit);
             return task(Physical::simulated(&gpu));
         }
         let vulkan = Vulkan::open()?;
@@ -87,6 +88,16 @@ impl Choice {
         };
         task(*found.ok_or_else(missing)?)
     }
+}
+
+/// A simulated device that takes no more MiB of the machine's memory than that; else half of it. What is played on it may come from
+/// anywhere.
+pub(crate) fn limited(gpu: GpuBuilder, mib: Option<u64>) -> Gpu {
+    let bytes = match mib {
+        Some(mib) => mib.saturating_mul(1 << 20),
+        None => sim::host_memory().map_or(u64::MAX, |bytes| bytes / 2),
+    };
+    gpu.memory_limit(bytes).build()
 }
 
 /// The simulated devices that are built in.

@@ -11,6 +11,7 @@ use super::gpu::Gpu;
 use super::instance::HubInfo;
 use super::profiles::{DescriptorLimits, Profile};
 use super::state::{Features, Hub, NEWEST_MINOR};
+use super::store::Room;
 use crate::base::cast::index;
 
 /// What a [`Gpu`] is to be like.
@@ -31,6 +32,7 @@ pub struct GpuBuilder {
     only: Option<Vec<String>>,
     without: Vec<String>,
     queues: u32,
+    memory_limit: u64,
     driver: Option<(vk::DriverId, u32)>,
     descriptor_pools: Option<DescriptorPoolPolicy>,
     descriptor_quirks: DescriptorQuirk,
@@ -49,6 +51,7 @@ impl GpuBuilder {
             descriptor_quirks: DescriptorQuirk::empty(),
             descriptor_limits: None,
             queues: 1,
+            memory_limit: u64::MAX,
         }
     }
 
@@ -108,6 +111,31 @@ impl GpuBuilder {
     pub fn queues(mut self, count: u32) -> Self {
         assert!(count > 0, "a GPU without queues");
         self.queues = count;
+        self
+    }
+
+    /// How much host memory the bytes of device memory may take, at most. They take none until a memory is mapped, or a command or a test
+    /// reads or writes it; then they take all that was allocated, and twice that if the host sees it and it is not coherent. When there
+    /// is no more `vkMapMemory` and `vkFlushMappedMemoryRanges` fail with `VK_ERROR_OUT_OF_HOST_MEMORY`, what commands do to the memory is
+    /// left out, and the first time is reported as `SUBLET-memory-limit`. By default there is no limit. Units: bytes.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet::sim::{Gpu, host_memory, profiles::Profile};
+    /// // For what comes from elsewhere, such as a recording: half of what the machine has.
+    /// let limit = host_memory().map_or(1 << 30, |bytes| bytes / 2);
+    /// Gpu::builder(Profile::by_name("lavapipe").unwrap()).memory_limit(limit).build().assert_silent();
+    ///
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).memory_limit(100).build();
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(101);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// let mapped = unsafe { gpu.device().map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) };
+    /// assert_eq!(mapped, Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
+    /// assert_eq!(gpu.take_messages()[0].vuid, "SUBLET-memory-limit");
+    /// # unsafe { gpu.device().free_memory(memory, None) };
+    /// ```
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = bytes;
         self
     }
 
@@ -187,6 +215,7 @@ impl GpuBuilder {
         let enabled = self.only.unwrap_or_else(|| offered.clone());
         let mut hub = Hub::new(self.profile, minor, minor, offered);
         hub.queues = self.queues;
+        hub.room = Arc::new(Room::new(self.memory_limit));
         hub.driver = self.driver.unwrap_or(hub.driver);
         hub.descriptors.policy = self.descriptor_pools.unwrap_or(hub.descriptors.policy);
         hub.descriptors.quirks = self.descriptor_quirks;

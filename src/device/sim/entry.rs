@@ -295,7 +295,9 @@ pub(super) fn run<R: Outcome>(hub: &Hub, call: Call, body: impl FnOnce() -> R) -
     if let Some(fault) = hub.faults.enter(call) {
         return R::failed(fault);
     }
-    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
+    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+    hub.report_limit();
+    match done {
         Ok(value) => value,
         Err(_) => {
             hub.report(

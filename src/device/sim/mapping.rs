@@ -124,7 +124,7 @@ fn map_memory(
         return (vk::Result::ERROR_MEMORY_MAP_FAILED, std::ptr::null_mut());
     };
     let Some(start) = memory.store.host() else {
-        return (vk::Result::ERROR_MEMORY_MAP_FAILED, std::ptr::null_mut());
+        return (vk::Result::ERROR_OUT_OF_HOST_MEMORY, std::ptr::null_mut());
     };
     memory.mapped = Some((offset, end));
     // SAFETY: `skip` < `whole`, and the view has that many bytes.

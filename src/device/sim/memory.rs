@@ -404,7 +404,7 @@ impl DeviceState {
         // stay at the end, which nobody reaches.
         self.address_end = address.saturating_add(info.size).saturating_add(ADDRESS_GAP).min(1 << 62);
         let memory = Memory {
-            store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split))),
+            store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split, &device.hub.room))),
             info,
             heap,
             properties,

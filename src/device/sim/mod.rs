@@ -33,6 +33,7 @@
 //!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
 //!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
 //!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
+//!   | `SUBLET-memory-limit` | the host memory that device memory may take is used up, see [`GpuBuilder::memory_limit`]; or `SUBLET_SIM_MEMORY_LIMIT` is no number |
 //!   | `SUBLET-profile` | `SUBLET_SIM_PROFILE` names no GPU, and no file that one can be read from |
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
 //!
@@ -84,7 +85,7 @@
 //!     let kind = profile.types.iter().position(|kind| kind.flags.contains(visible)).unwrap() as u32;
 //!     // It works, and the device sees the bytes.
 //!     let memory = upload(gpu.device(), kind, 7).unwrap();
-//!     assert_eq!(gpu.read_memory(memory, 0, 256).unwrap(), [7; 256]);
+//!     assert_eq!(unsafe { gpu.read_memory(memory, 0, 256) }.unwrap(), [7; 256]);
 //!     unsafe { gpu.device().free_memory(memory, None) };
 //!     // It fails well: nothing is left behind.
 //!     gpu.faults().fail_nth("vkMapMemory", 0, vk::Result::ERROR_MEMORY_MAP_FAILED);
@@ -139,6 +140,7 @@ mod instance;
 mod kernel;
 mod live;
 mod log;
+mod machine;
 mod mapping;
 mod memory;
 mod messages;
@@ -165,6 +167,7 @@ pub use gpu::Gpu;
 pub use kernel::{Kernel, KernelBuffer};
 pub use live::LiveObjects;
 pub use log::AllocateCall;
+pub use machine::host_memory;
 pub use memory::MemoryInfo;
 pub use messages::Message;
 pub use null::NullGpu;
@@ -186,6 +189,13 @@ pub const PROFILE_VARIABLE: &str = "SUBLET_SIM_PROFILE";
 /// assert_eq!(sublet::sim::VERSION_VARIABLE, "SUBLET_SIM_API_VERSION");
 /// ```
 pub const VERSION_VARIABLE: &str = "SUBLET_SIM_API_VERSION";
+/// The environment variable with the most host memory that a GPU of [`get_instance_proc_addr`] takes for the bytes of device memory, in
+/// MiB: see [`GpuBuilder::memory_limit`]. Without it, it is half of [`host_memory`].
+///
+/// ```
+/// assert_eq!(sublet::sim::MEMORY_LIMIT_VARIABLE, "SUBLET_SIM_MEMORY_LIMIT");
+/// ```
+pub const MEMORY_LIMIT_VARIABLE: &str = "SUBLET_SIM_MEMORY_LIMIT";
 /// The profile of [`get_instance_proc_addr`] if the environment chooses none.
 ///
 /// ```
@@ -197,7 +207,7 @@ pub const DEFAULT_PROFILE: &str = "lavapipe";
 /// `vkGetInstanceProcAddr` of a simulated GPU, for programs that make instance and device themselves.
 ///
 /// Each instance is a GPU of its own. Its profile is the one that the environment variable `SUBLET_SIM_PROFILE` names, or, with the
-/// feature `profiles`, that the file holds that it names; else [`DEFAULT_PROFILE`]. Its version of Vulkan is `SUBLET_SIM_API_VERSION`, else the profile's. Reports go to `tracing`,
+/// feature `profiles`, that the file holds that it names; else [`DEFAULT_PROFILE`]. Its version of Vulkan is `SUBLET_SIM_API_VERSION`, else the profile's; `SUBLET_SIM_MEMORY_LIMIT` is how much host memory it takes. Reports go to `tracing`,
 /// and at the instance's destruction to standard error.
 ///
 /// # Safety
@@ -261,11 +271,25 @@ fn environment_hub(minor: u32) -> state::Hub {
     let named = environment_profile();
     let profile = named.as_ref().copied().unwrap_or_else(|_| default_profile());
     let device_minor = minor_of(profile).min(minor);
-    let hub = state::Hub::new(profile, minor, device_minor, extensions::device(profile));
+    let mut hub = state::Hub::new(profile, minor, device_minor, extensions::device(profile));
+    let limit = environment_memory_limit();
+    hub.room = std::sync::Arc::new(store::Room::new(*limit.as_ref().unwrap_or_else(|(_, usual)| usual)));
+    if let Err((wrong, usual)) = limit {
+        hub.report("SUBLET-memory-limit", format!("{MEMORY_LIMIT_VARIABLE}: {wrong:?} is no number of MiB. It is {usual} bytes"));
+    }
     if let Err(wrong) = named {
         hub.report("SUBLET-profile", format!("{PROFILE_VARIABLE}: {wrong}. It is {}", profile.name));
     }
     hub
+}
+
+/// Bytes, or what is wrong with the variable, and the usual bytes.
+fn environment_memory_limit() -> Result<u64, (String, u64)> {
+    let usual = || host_memory().map_or(u64::MAX, |bytes| bytes / 2);
+    match std::env::var(MEMORY_LIMIT_VARIABLE).ok().filter(|asked| !asked.is_empty()) {
+        None => Ok(usual()),
+        Some(asked) => asked.parse::<u64>().map(|mib| mib.saturating_mul(1 << 20)).map_err(|_| (asked, usual())),
+    }
 }
 
 /// Prints what nobody has read.

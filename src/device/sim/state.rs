@@ -25,7 +25,7 @@ use super::profiles::Profile;
 use super::queue::QueueState;
 pub(super) use super::registry;
 use super::resource::{Buffer, Image, View};
-use super::store::Store;
+use super::store::{Room, Store};
 use super::sync::SyncState;
 use crate::base::cast::index;
 
@@ -69,6 +69,8 @@ pub(super) struct Hub {
     pub(super) aliasing: AtomicBool,
     /// Ranges of memories where resources may overlap: memory, start and end.
     pub(super) aliases: Mutex<Vec<(vk::DeviceMemory, u64, u64)>>,
+    /// Host memory for the bytes of device memory.
+    pub(super) room: Arc<Room>,
     /// Bytes that all devices have allocated from each heap.
     heap_used: [AtomicU64; vk::MAX_MEMORY_HEAPS],
     /// Callbacks that get every report.
@@ -104,6 +106,7 @@ impl Hub {
             aliasing: AtomicBool::new(false),
             aliases: Mutex::default(),
             messengers: Mutex::default(),
+            room: Arc::new(Room::new(u64::MAX)),
             heap_used: [const { AtomicU64::new(0) }; vk::MAX_MEMORY_HEAPS],
             handles: AtomicU64::new(1),
         }
@@ -140,6 +143,21 @@ impl Hub {
     pub(super) fn report(&self, vuid: &'static str, text: String) {
         messenger::send(self, vuid, &text);
         self.messages.push(vuid, text);
+    }
+
+    /// Reports that the limit on host memory was reached, once. Whoever did not get any has an error, or bytes that do not change.
+    #[inline]
+    pub(super) fn report_limit(&self) {
+        if let Some(size) = self.room.take_refusal() {
+            let limit = self.room.limit;
+            self.report(
+                "SUBLET-memory-limit",
+                format!(
+                    "a device memory of {size} bytes has no host memory: with those in use it would be more than the limit of \
+                     {limit} bytes (GpuBuilder::memory_limit, SUBLET_SIM_MEMORY_LIMIT, sublet replay --memory-limit)"
+                ),
+            );
+        }
     }
 
     /// Why a handle has no object: the end of a sentence that begins with its name.

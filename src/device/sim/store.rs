@@ -6,6 +6,7 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::base::cast::{host_size, widen};
@@ -13,9 +14,45 @@ use crate::base::cast::{host_size, widen};
 /// The bytes of a view begin at a multiple of this: no profile's `minMemoryMapAlignment` is larger.
 pub(super) const ALIGNMENT: usize = 4096;
 
+/// How much host memory the views of one GPU may take.
+#[derive(Debug)]
+pub(super) struct Room {
+    pub(super) limit: u64,
+    taken: AtomicU64,
+    /// Bytes of the first view that there was no room for, until somebody says so.
+    refused: AtomicU64,
+    /// Whether it was said: once is enough.
+    told: AtomicBool,
+}
+
+impl Room {
+    pub(super) fn new(limit: u64) -> Self {
+        Self { limit, taken: AtomicU64::new(0), refused: AtomicU64::new(0), told: AtomicBool::new(false) }
+    }
+
+    fn take(&self, size: u64) -> bool {
+        let more = |taken: u64| taken.checked_add(size).filter(|&sum| sum <= self.limit);
+        let taken = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        if !taken {
+            let _ = self.refused.compare_exchange(0, size, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        taken
+    }
+
+    /// Bytes of the first view that was refused, the first time that this is asked after it.
+    #[inline]
+    pub(super) fn take_refusal(&self) -> Option<u64> {
+        let size = self.refused.load(Ordering::Relaxed);
+        (size != 0 && !self.told.swap(true, Ordering::Relaxed)).then_some(size)
+    }
+}
+
 /// One view. The pages are the operating system's zero pages until something writes them.
 #[derive(Debug)]
 struct View {
+    /// Where its bytes count, and how many.
+    room: Arc<Room>,
+    size: u64,
     /// What the allocator returned, and the layout it was asked for.
     base: NonNull<u8>,
     layout: Layout,
@@ -30,16 +67,23 @@ unsafe impl Send for View {}
 unsafe impl Sync for View {}
 
 impl View {
-    fn new(size: usize) -> Option<Self> {
+    fn new(size: usize, room: &Arc<Room>) -> Option<Self> {
         // The alignment is made by hand: the global allocator clears blocks of large alignment by writing all of them,
         // whereas it gets large blocks of small alignment cleared, and not even committed, from the system.
         let layout = Layout::from_size_align(size.checked_add(ALIGNMENT)?, 16).ok()?;
+        let taken = widen(size);
+        if !room.take(taken) {
+            return None;
+        }
         // SAFETY: the layout's size is at least `ALIGNMENT`.
-        let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let Some(base) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
+            room.taken.fetch_sub(taken, Ordering::Relaxed);
+            return None;
+        };
         let skip = base.align_offset(ALIGNMENT);
         // SAFETY: `skip` < ALIGNMENT, and there are `size + ALIGNMENT` bytes.
         let start = unsafe { base.add(skip) };
-        Some(Self { base, layout, start })
+        Some(Self { room: Arc::clone(room), size: taken, base, layout, start })
     }
 }
 
@@ -47,6 +91,7 @@ impl Drop for View {
     fn drop(&mut self) {
         // SAFETY: allocated in `new` with this layout.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
+        self.room.taken.fetch_sub(self.size, Ordering::Relaxed);
     }
 }
 
@@ -54,9 +99,10 @@ impl Drop for View {
 #[derive(Debug)]
 pub(in crate::device::sim) struct Store {
     size: u64,
-    device: OnceLock<Option<View>>,
+    room: Arc<Room>,
+    device: OnceLock<View>,
     /// The host's view, where it is not the device's.
-    host: Option<OnceLock<Option<View>>>,
+    host: Option<OnceLock<View>>,
     /// Where the bytes are, if they are in other stores: in the order of their starts, and apart from one another.
     pieces: Option<Vec<Piece>>,
 }
@@ -73,13 +119,15 @@ pub(in crate::device::sim) struct Piece {
 
 impl Store {
     /// `size` bytes; `split` if host and device are to have a view each.
-    pub(super) fn new(size: u64, split: bool) -> Self {
-        Self { size, device: OnceLock::new(), host: split.then(OnceLock::new), pieces: None }
+    pub(super) fn new(size: u64, split: bool, room: &Arc<Room>) -> Self {
+        let room = Arc::clone(room);
+        Self { size, room, device: OnceLock::new(), host: split.then(OnceLock::new), pieces: None }
     }
 
     /// `size` bytes that are in other stores, as far as they are anywhere.
     pub(super) fn of_pieces(size: u64, pieces: Vec<Piece>) -> Self {
-        Self { pieces: Some(pieces), ..Self::new(size, false) }
+        // It has no view of its own.
+        Self { pieces: Some(pieces), ..Self::new(size, false, &Arc::new(Room::new(0))) }
     }
 
     /// Calls `each` with a store, an offset in it and a range of what is asked for, for all of `len` bytes from `offset` on.
@@ -107,11 +155,16 @@ impl Store {
         at == end
     }
 
-    fn view(&self, slot: &OnceLock<Option<View>>) -> Option<NonNull<u8>> {
-        slot.get_or_init(|| View::new(host_size(self.size)?)).as_ref().map(|view| view.start)
+    /// `None` if the system, or the GPU's limit, has no memory for it now.
+    fn view(&self, slot: &OnceLock<View>) -> Option<NonNull<u8>> {
+        if slot.get().is_none() {
+            // If another thread was faster, this one is not needed.
+            let _ = slot.set(View::new(host_size(self.size)?, &self.room)?);
+        }
+        slot.get().map(|view| view.start)
     }
 
-    /// Where the host's view starts. `None` if the system has no memory for it.
+    /// Where the host's view starts. `None` if there is no memory for it.
     pub(super) fn host(&self) -> Option<NonNull<u8>> {
         self.view(self.host.as_ref().unwrap_or(&self.device))
     }
