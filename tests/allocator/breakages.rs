@@ -105,7 +105,7 @@ fn a_flushed_range_is_rounded_outwards() {
             rig.allocator.flush(&memory, at, 2).unwrap();
             // The driver objects to ranges that are not whole atoms.
             rig.gpu.assert_silent();
-            let seen = rig.gpu.read_memory(memory.memory(), memory.offset() + at, 2).unwrap();
+            let seen = rig.read_memory(memory.memory(), memory.offset() + at, 2).unwrap();
             assert_eq!(seen, [7, 7]);
             rig.free(memory);
         }

@@ -210,6 +210,18 @@ pub fn create_info(gpu: &Gpu) -> AllocatorCreateInfo<'static> {
 }
 
 impl<T: Threading> Rig<T> {
+    /// What the device sees.
+    pub fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
+        // SAFETY: a test looks only at what no other thread is writing.
+        unsafe { self.gpu.read_memory(memory, offset, size) }
+    }
+
+    /// Writes as the device does.
+    pub fn write_memory(&self, memory: vk::DeviceMemory, offset: u64, bytes: &[u8]) -> bool {
+        // SAFETY: a test writes only to what no other thread has.
+        unsafe { self.gpu.write_memory(memory, offset, bytes) }
+    }
+
     pub fn profile(&self) -> &'static Profile {
         self.gpu.profile()
     }

@@ -38,7 +38,7 @@ fn damaged(checked: Result<(), CorruptionError>) -> Vec<DamagedAllocation> {
 
 /// Writes one byte, which may be beyond the allocation: the memory is coherent.
 fn scribble(rig: &Rig, allocation: &Allocation, at: u64, byte: u8) {
-    assert!(rig.gpu.write_memory(allocation.memory(), allocation.offset() + at, &[byte]));
+    assert!(rig.write_memory(allocation.memory(), allocation.offset() + at, &[byte]));
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn who_writes_too_far_is_found_out() {
             scribble(&rig, &culprit, 1000, 7);
             scribble(&rig, &culprit, 0, 7);
             rig.allocator.check_corruption(!0).unwrap();
-            let saved = rig.gpu.read_memory(culprit.memory(), culprit.offset() + 1001, 16).unwrap();
+            let saved = rig.read_memory(culprit.memory(), culprit.offset() + 1001, 16).unwrap();
             for wrong in [0, 5, 15] {
                 scribble(&rig, &culprit, 1001 + wrong, !saved[wrong as usize]);
                 let found = damaged(rig.allocator.check_corruption(!0));
@@ -224,20 +224,20 @@ fn patterns_in_memory() {
                 let kept = rig.memory(64, 64, &in_type(memory_type)).unwrap();
                 let allocation = rig.memory(1000, 64, &in_type_with(memory_type, flags)).unwrap();
                 let (memory, offset) = (allocation.memory(), allocation.offset());
-                assert_eq!(rig.gpu.read_memory(memory, offset, 1000).unwrap(), [0xDC; 1000]);
+                assert_eq!(rig.read_memory(memory, offset, 1000).unwrap(), [0xDC; 1000]);
                 rig.free(allocation);
                 if !flags.contains(Flags::DEDICATED_MEMORY) {
-                    assert_eq!(rig.gpu.read_memory(memory, offset, 1000).unwrap(), [0xEF; 1000]);
+                    assert_eq!(rig.read_memory(memory, offset, 1000).unwrap(), [0xEF; 1000]);
                 }
                 let (memory, offset) = (kept.memory(), kept.offset());
-                assert_eq!(rig.gpu.read_memory(memory, offset, 64).unwrap(), [0xDC; 64], "the neighbour");
+                assert_eq!(rig.read_memory(memory, offset, 64).unwrap(), [0xDC; 64], "the neighbour");
                 rig.free(kept);
             }
         }
         // What the host is not to touch stays as it was.
         let hidden = AllocationCreateInfo::new(MemoryUsage::Auto);
         let buffer = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &hidden).unwrap();
-        assert_ne!(rig.gpu.read_memory(buffer.1.memory(), buffer.1.offset(), 4).unwrap(), [0xDC; 4]);
+        assert_ne!(rig.read_memory(buffer.1.memory(), buffer.1.offset(), 4).unwrap(), [0xDC; 4]);
         rig.destroy_buffer(buffer);
         rig.finish();
     });

@@ -245,7 +245,7 @@ fn memory_goes_from_one_device_to_another() {
                 let imported =
                     to.allocator.allocate_dedicated_memory(&requirements, &info, chain_of(&import)).unwrap();
                 from.allocator.copy_to_allocation(b"sublet", &mut exported, 1000).unwrap();
-                assert_eq!(to.gpu.read_memory(imported.memory(), 1000, 6).unwrap(), b"sublet");
+                assert_eq!(to.read_memory(imported.memory(), 1000, 6).unwrap(), b"sublet");
                 to.free(imported);
                 from.free(exported);
             }

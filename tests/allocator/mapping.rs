@@ -199,7 +199,7 @@ fn unflushed_bytes_are_not_seen() {
             let coherent = rig.properties(memory_type).contains(HOST_COHERENT);
             let mut allocation = rig.memory(3000, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
             let device = |offset, size| {
-                rig.gpu.read_memory(allocation.memory(), allocation.offset() + offset, size).unwrap()
+                rig.read_memory(allocation.memory(), allocation.offset() + offset, size).unwrap()
             };
             rig.gpu.reset_calls();
             let pointer = allocation.mapped_pointer().unwrap().as_ptr().cast::<u8>();
@@ -222,7 +222,7 @@ fn unflushed_bytes_are_not_seen() {
             assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), if coherent { 0 } else { 3 });
 
             // The other way.
-            assert!(rig.gpu.write_memory(allocation.memory(), allocation.offset() + 500, &[9; 10]));
+            assert!(rig.write_memory(allocation.memory(), allocation.offset() + 500, &[9; 10]));
             let mut back = [0; 10];
             {
                 let guard = rig.allocator.map(&mut allocation).unwrap();
@@ -249,9 +249,9 @@ fn copies_flush_and_invalidate_by_themselves() {
                 let mut allocation = rig.memory(1000, 1, &in_type_with(memory_type, flags)).unwrap();
                 rig.gpu.reset_calls();
                 rig.allocator.copy_to_allocation(b"to the device", &mut allocation, 987).unwrap();
-                let seen = rig.gpu.read_memory(allocation.memory(), allocation.offset() + 987, 13).unwrap();
+                let seen = rig.read_memory(allocation.memory(), allocation.offset() + 987, 13).unwrap();
                 assert_eq!(seen, b"to the device");
-                assert!(rig.gpu.write_memory(allocation.memory(), allocation.offset() + 3, b"from it"));
+                assert!(rig.write_memory(allocation.memory(), allocation.offset() + 3, b"from it"));
                 let mut back = [0; 7];
                 rig.allocator.copy_from_allocation(&allocation, 3, &mut back).unwrap();
                 assert_eq!(&back, b"from it");

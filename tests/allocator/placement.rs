@@ -40,7 +40,7 @@ fn edges(allocation: &Allocation) -> impl Iterator<Item = (u64, usize)> {
 fn stamp<T: Threading>(rig: &Rig<T>, item: &Item) {
     for (at, (offset, length)) in edges(&item.allocation).enumerate() {
         let bytes = pattern(item.stamp + at as u64, length);
-        assert!(rig.gpu.write_memory(item.allocation.memory(), offset, &bytes));
+        assert!(rig.write_memory(item.allocation.memory(), offset, &bytes));
     }
 }
 
@@ -50,7 +50,7 @@ fn check<T: Threading>(rig: &Rig<T>, item: &Item) {
         if single && at == 0 {
             continue; // The second stamp has overwritten part of the first one.
         }
-        let bytes = rig.gpu.read_memory(item.allocation.memory(), offset, length).unwrap();
+        let bytes = rig.read_memory(item.allocation.memory(), offset, length).unwrap();
         assert_eq!(bytes, pattern(item.stamp + at as u64, length), "{:?} was overwritten", item.allocation);
     }
 }
@@ -188,7 +188,7 @@ fn atoms_are_not_shared() {
             }
             for (at, allocation) in held.iter().enumerate() {
                 let size = allocation.size() as usize;
-                let bytes = rig.gpu.read_memory(allocation.memory(), allocation.offset(), size).unwrap();
+                let bytes = rig.read_memory(allocation.memory(), allocation.offset(), size).unwrap();
                 assert_eq!(bytes, pattern(at as u64, size));
             }
             rig.gpu.assert_silent();

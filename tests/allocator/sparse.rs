@@ -83,7 +83,7 @@ fn a_sparse_buffer_has_its_bytes_in_its_pages() {
         });
         let byte = |page: usize, at: u64| {
             let memory = pages[page].memory();
-            rig.gpu.read_memory(memory, pages[page].offset() + at, 1).unwrap()[0]
+            rig.read_memory(memory, pages[page].offset() + at, 1).unwrap()[0]
         };
         assert_eq!((byte(1, PAGE - 5), byte(1, PAGE - 4), byte(1, PAGE - 1)), (0, 7, 7));
         assert_eq!((byte(0, 0), byte(0, PAGE - 1)), (7, 7));
@@ -99,7 +99,7 @@ fn a_sparse_buffer_has_its_bytes_in_its_pages() {
             unsafe { rig.gpu.device().cmd_copy_buffer(commands, buffer, target.0, &region) };
         });
         let (memory, offset) = (target.1.memory(), target.1.offset());
-        let copied = rig.gpu.read_memory(memory, offset, 2 * PAGE as usize).unwrap();
+        let copied = rig.read_memory(memory, offset, 2 * PAGE as usize).unwrap();
         let half = PAGE as usize / 2;
         assert_eq!((copied[half - 1], copied[half], copied[3 * half - 1], copied[3 * half]), (7, 0, 0, 7));
         rig.gpu.assert_silent();
@@ -186,7 +186,8 @@ fn binds_that_break_a_rule() {
             // SAFETY: the range is inside the buffer, and backed.
             unsafe { gpu.device().cmd_fill_buffer(commands, buffer, PAGE, PAGE, 0x0909_0909) };
         });
-        let byte = |at| gpu.read_memory(memory.memory(), memory.offset() + at, 1).unwrap()[0];
+        // SAFETY: no other thread has the memory.
+        let byte = |at| unsafe { gpu.read_memory(memory.memory(), memory.offset() + at, 1) }.unwrap()[0];
         assert_eq!((byte(PAGE - 1), byte(PAGE), byte(2 * PAGE - 1)), (0, 9, 9));
         gpu.assert_silent();
         // SAFETY: the queue is idle.

@@ -326,7 +326,7 @@ impl Kit {
         layout: &PipelineLayoutInfo,
         at: (u32, u32, u32),
     ) -> Option<(vk::Buffer, u64)> {
-        match self.gpu.bound_descriptor(commands, point.to_vk(), layout.handle(), at)? {
+        match unsafe { self.gpu.bound_descriptor(commands, point.to_vk(), layout.handle(), at) }? {
             (sim::Descriptor::Buffer { buffer, offset, .. }, dynamic) => Some((buffer, offset + dynamic)),
             other => panic!("{other:?} is no buffer"),
         }

@@ -76,14 +76,17 @@ impl Rig {
     /// The first number at 256 times `at`.
     pub fn get(&self, at: u64) -> u32 {
         let memory = self.memory.as_ref().unwrap();
-        let bytes = self.gpu.read_memory(memory.memory(), memory.offset() + 256 * at, 4).unwrap();
+        // SAFETY: no other thread has the memory.
+        let bytes = unsafe { self.gpu.read_memory(memory.memory(), memory.offset() + 256 * at, 4) }.unwrap();
         u32::from_le_bytes(bytes.try_into().unwrap())
     }
 
     pub fn put(&self, at: u64, value: u32) {
         let memory = self.memory.as_ref().unwrap();
         let offset = memory.offset() + 256 * at;
-        assert!(self.gpu.write_memory(memory.memory(), offset, &value.to_le_bytes()));
+        // SAFETY: no other thread has the memory.
+        let written = unsafe { self.gpu.write_memory(memory.memory(), offset, &value.to_le_bytes()) };
+        assert!(written);
     }
 
     pub fn sampler(&self, at: usize) -> Descriptor {

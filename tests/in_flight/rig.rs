@@ -277,7 +277,7 @@ impl Rig {
         let (_, memory) = &self.target;
         for number in self.copies.borrow().iter() {
             let offset = memory.offset() + 4 * u64::from(*number);
-            let bytes = self.gpu.read_memory(memory.memory(), offset, 4).unwrap();
+            let bytes = unsafe { self.gpu.read_memory(memory.memory(), offset, 4) }.unwrap();
             assert_eq!(bytes, number.to_ne_bytes(), "what recording {number} copied");
         }
     }

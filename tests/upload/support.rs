@@ -138,7 +138,7 @@ impl<'a> Copies<'a> {
         self.rig.gpu.hold_submissions(false);
         let (_, allocation) = &self.target;
         let size = allocation.size() as usize;
-        let copied = self.rig.gpu.read_memory(allocation.memory(), allocation.offset(), size).unwrap();
+        let copied = self.rig.read_memory(allocation.memory(), allocation.offset(), size).unwrap();
         for fence in self.fences {
             // SAFETY: the device is idle.
             unsafe { device.destroy_fence(fence, None) };

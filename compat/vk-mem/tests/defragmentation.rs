@@ -74,7 +74,7 @@ fn sparse(allocator: &Arc<Allocator>, gpu: &Gpu, info: &AllocationCreateInfo) ->
     for number in 0..64 {
         let (buffer, allocation) = unsafe { pool.create_buffer(&buffer_info(), info) }.unwrap();
         let known = allocator.get_allocation_info(&allocation);
-        assert!(gpu.write_memory(known.device_memory, known.offset, &contents(number)));
+        assert!(unsafe { gpu.write_memory(known.device_memory, known.offset, &contents(number)) });
         if number % 4 == 1 { &mut held } else { &mut gone }.push((number, buffer, allocation));
     }
     for (_, buffer, mut allocation) in gone {
@@ -88,7 +88,7 @@ fn end(gpu: &Gpu, allocator: Arc<Allocator>, pool: AllocatorPool, held: Held) {
     for (number, buffer, mut allocation) in held {
         let known = allocator.get_allocation_info(&allocation);
         let size = usize::try_from(SIZE).unwrap();
-        assert_eq!(gpu.read_memory(known.device_memory, known.offset, size).unwrap(), contents(number));
+        assert_eq!(unsafe { gpu.read_memory(known.device_memory, known.offset, size) }.unwrap(), contents(number));
         unsafe { allocator.destroy_buffer(buffer, &mut allocation) };
     }
     drop(pool);
@@ -266,7 +266,7 @@ fn the_programs_mappings_go_along() {
         for (number, buffer, mut allocation) in held {
             let known = allocator.get_allocation_info(&allocation);
             assert_eq!(
-                gpu.read_memory(known.device_memory, known.offset, 64).unwrap(),
+                unsafe { gpu.read_memory(known.device_memory, known.offset, 64) }.unwrap(),
                 contents(number)[..64]
             );
             unsafe { allocator.destroy_buffer(buffer, &mut allocation) };

@@ -74,7 +74,7 @@ fn a_buffer_is_created_written_and_destroyed_on_every_gpu() {
         allocator.flush_allocation(&allocation, 0, vk::WHOLE_SIZE).unwrap();
         unsafe { allocator.unmap_memory(&mut allocation) };
         assert!(allocator.get_allocation_info(&allocation).mapped_data.is_null());
-        assert_eq!(gpu.read_memory(info.device_memory, info.offset, 8).unwrap(), b"vertices");
+        assert_eq!(unsafe { gpu.read_memory(info.device_memory, info.offset, 8) }.unwrap(), b"vertices");
         assert!(info.size >= 1000);
         unsafe { allocator.destroy_buffer(buffer, &mut allocation) };
         drop(allocator);

@@ -426,6 +426,11 @@ impl Gpu {
     /// What the device sees in a memory: bytes that the host wrote and did not flush are not among them, if the memory is
     /// not coherent. `None` outside of the memory.
     ///
+    /// # Safety
+    ///
+    /// Nobody writes the bytes meanwhile: no other thread through a pointer or a [`Mapping`](crate::Mapping), and no submission that
+    /// another thread runs.
+    ///
     /// ```
     /// use ash::vk;
     /// use sublet::sim::{Gpu, profiles::Profile};
@@ -435,10 +440,10 @@ impl Gpu {
     /// let flags = vk::MemoryMapFlags::empty();
     /// let data = unsafe { gpu.device().map_memory(memory, 0, vk::WHOLE_SIZE, flags) }.unwrap();
     /// unsafe { data.cast::<u8>().write(7) };
-    /// assert_eq!(gpu.read_memory(memory, 0, 2), Some(vec![7, 0]));
+    /// assert_eq!(unsafe { gpu.read_memory(memory, 0, 2) }, Some(vec![7, 0]));
     /// # unsafe { gpu.device().free_memory(memory, None) };
     /// ```
-    pub fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
+    pub unsafe fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
         let store = Arc::clone(&self.state()?.state.lock().memories.get(&memory)?.store);
         let mut bytes = vec![0; size];
         store.read(offset, &mut bytes).then_some(bytes)
@@ -447,17 +452,30 @@ impl Gpu {
     /// Writes to a memory as the device does: the host sees it after an invalidate, if the memory is not coherent. False,
     /// and nothing happens, outside of the memory.
     ///
+    /// # Safety
+    ///
+    /// Nobody reads or writes the bytes meanwhile, as in [`read_memory`](Self::read_memory), and nobody has a reference to them.
+    ///
+    /// A program without `unsafe` cannot race with what is mapped:
+    ///
+    /// ```compile_fail,E0133
+    /// use sublet::sim::Gpu;
+    /// fn race(gpu: &Gpu, memory: ash::vk::DeviceMemory) -> bool {
+    ///     gpu.write_memory(memory, 0, &[1])
+    /// }
+    /// ```
+    ///
     /// ```
     /// use ash::vk;
     /// use sublet::sim::{Gpu, profiles::Profile};
     /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
     /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// assert!(gpu.write_memory(memory, 60, &[1, 2, 3, 4]));
-    /// assert!(!gpu.write_memory(memory, 61, &[1, 2, 3, 4]));
+    /// assert!(unsafe { gpu.write_memory(memory, 60, &[1, 2, 3, 4]) });
+    /// assert!(!unsafe { gpu.write_memory(memory, 61, &[1, 2, 3, 4]) });
     /// # unsafe { gpu.device().free_memory(memory, None) };
     /// ```
-    pub fn write_memory(&self, memory: vk::DeviceMemory, offset: u64, bytes: &[u8]) -> bool {
+    pub unsafe fn write_memory(&self, memory: vk::DeviceMemory, offset: u64, bytes: &[u8]) -> bool {
         let Some(device) = self.state() else { return false };
         let store = device.state.lock().memories.get(&memory).map(|memory| Arc::clone(&memory.store));
         store.is_some_and(|store| store.write(offset, bytes))
@@ -482,6 +500,20 @@ impl Gpu {
             // SAFETY: as above, unless the program has destroyed it: then its handle is unknown, and nothing happens.
             unsafe { self.instance.destroy_instance(None) };
         }
+    }
+}
+
+/// For tests outside of the floors that may be unsafe. Their threads have no bytes in common.
+#[cfg(test)]
+impl Gpu {
+    pub(crate) fn peek(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
+        // SAFETY: see above.
+        unsafe { self.read_memory(memory, offset, size) }
+    }
+
+    pub(crate) fn poke(&self, memory: vk::DeviceMemory, offset: u64, bytes: &[u8]) -> bool {
+        // SAFETY: see above.
+        unsafe { self.write_memory(memory, offset, bytes) }
     }
 }
 

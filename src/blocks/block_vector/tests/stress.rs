@@ -12,8 +12,8 @@ const THREADS: u64 = 8;
 fn stamp(rig: &Rig, it: &Held, stamp: u64) {
     let Grant { memory, offset, .. } = it.grant;
     let last = offset + it.request.size - 8;
-    assert!(rig.gpu.write_memory(memory, offset, &stamp.to_le_bytes()));
-    assert!(rig.gpu.write_memory(memory, last, &stamp.to_le_bytes()));
+    assert!(rig.gpu.poke(memory, offset, &stamp.to_le_bytes()));
+    assert!(rig.gpu.poke(memory, last, &stamp.to_le_bytes()));
 }
 
 /// Finds the stamp at both ends.
@@ -21,7 +21,7 @@ fn verify(rig: &Rig, it: &Held, stamp: u64) {
     let Grant { memory, offset, .. } = it.grant;
     let last = offset + it.request.size - 8;
     for at in [offset, last] {
-        assert_eq!(rig.gpu.read_memory(memory, at, 8).unwrap(), stamp.to_le_bytes(), "{it:?} at {at}");
+        assert_eq!(rig.gpu.peek(memory, at, 8).unwrap(), stamp.to_le_bytes(), "{it:?} at {at}");
     }
 }
 

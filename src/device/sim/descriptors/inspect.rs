@@ -1,5 +1,4 @@
 //! What a test can see of descriptors: the contents of sets, and what a command buffer has bound.
-#![forbid(unsafe_code)]
 
 use std::sync::Arc;
 
@@ -88,15 +87,19 @@ impl Gpu {
     /// a descriptor buffer, where a command buffer ends now; and the dynamic offset that is added to its own, in bytes. See
     /// [`bound_set`](Self::bound_set) for what is bound.
     ///
+    /// # Safety
+    ///
+    /// Nobody writes to a descriptor buffer that is bound meanwhile: see [`read_memory`](Self::read_memory).
+    ///
     /// ```
     /// use ash::vk;
     /// use sublet::sim::{Gpu, profiles::Profile};
     /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     /// let point = vk::PipelineBindPoint::COMPUTE;
     /// let (commands, layout) = (vk::CommandBuffer::null(), vk::PipelineLayout::null());
-    /// assert_eq!(gpu.bound_descriptor(commands, point, layout, (0, 0, 0)), None);
+    /// assert_eq!(unsafe { gpu.bound_descriptor(commands, point, layout, (0, 0, 0)) }, None);
     /// ```
-    pub fn bound_descriptor(
+    pub unsafe fn bound_descriptor(
         &self,
         commands: vk::CommandBuffer,
         point: vk::PipelineBindPoint,

@@ -96,10 +96,10 @@ impl Gpu {
     /// unsafe { device.cmd_push_constants(commands[0], layout, stage, 0, &address.to_le_bytes()) };
     /// unsafe { device.cmd_dispatch(commands[0], 2, 1, 1) };
     /// # unsafe { device.end_command_buffer(commands[0]) }.unwrap();
-    /// gpu.write_memory(memory, 0, &[5, 0, 0, 0, 7, 0, 0, 0]);
+    /// unsafe { gpu.write_memory(memory, 0, &[5, 0, 0, 0, 7, 0, 0, 0]) };
     /// # let work = [vk::SubmitInfo::default().command_buffers(&commands)];
     /// unsafe { device.queue_submit(gpu.queue(), &work, vk::Fence::null()) }.unwrap();
-    /// assert_eq!(gpu.read_memory(memory, 0, 8).unwrap(), [15, 0, 0, 0, 21, 0, 0, 0]);
+    /// assert_eq!(unsafe { gpu.read_memory(memory, 0, 8) }.unwrap(), [15, 0, 0, 0, 21, 0, 0, 0]);
     /// # unsafe { device.destroy_command_pool(pool, None) };
     /// # unsafe { device.destroy_pipeline(pipelines[0], None) };
     /// # unsafe { device.destroy_pipeline_layout(layout, None) };

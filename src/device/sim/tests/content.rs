@@ -12,14 +12,44 @@ fn coherent_memory_is_one() {
     let memory = allocate(&gpu, 4096, 0);
     let data = map(&gpu, memory, 256, vk::WHOLE_SIZE).unwrap();
     bytes(data, 4).copy_from_slice(b"host");
-    assert_eq!(gpu.read_memory(memory, 256, 4).unwrap(), b"host");
-    assert!(gpu.write_memory(memory, 258, b"device"));
+    assert_eq!(unsafe { gpu.read_memory(memory, 256, 4) }.unwrap(), b"host");
+    assert!(unsafe { gpu.write_memory(memory, 258, b"device") });
     assert_eq!(&bytes(data, 8)[..], b"hodevice");
     // Bytes stay when they are not mapped, and are where they were when they are again.
     unsafe { gpu.device().unmap_memory(memory) };
     let data = map(&gpu, memory, 0, vk::WHOLE_SIZE).unwrap();
     assert_eq!(&bytes(data, 264)[256..], b"hodevice");
     unsafe { gpu.device().free_memory(memory, None) };
+    assert_eq!(gpu.finish(), []);
+}
+
+/// Host memory counts from its first use until it is freed, and twice where memory has two sides.
+#[test]
+fn a_limit_on_host_memory() {
+    let (profile, kind) = non_coherent();
+    let gpu = Gpu::builder(profile).memory_limit(3 << 20).build();
+    let [first, second, third] = [(); 3].map(|()| allocate(&gpu, 1 << 20, kind));
+    let flush = |memory| unsafe { gpu.device().flush_mapped_memory_ranges(&[range(memory, 0, vk::WHOLE_SIZE)]) };
+    let none = vk::Result::ERROR_OUT_OF_HOST_MEMORY;
+    map(&gpu, first, 0, vk::WHOLE_SIZE).unwrap();
+    flush(first).unwrap();
+    map(&gpu, second, 0, vk::WHOLE_SIZE).unwrap();
+    assert_eq!(reports(&gpu), [""; 0]);
+    assert_eq!(flush(second), Err(none));
+    assert_eq!(map(&gpu, third, 0, vk::WHOLE_SIZE), Err(none));
+    assert_eq!(reports(&gpu), ["SUBLET-memory-limit"], "the first time");
+    // What goes makes room for who failed.
+    unsafe { gpu.device().free_memory(first, None) };
+    flush(second).unwrap();
+    map(&gpu, third, 0, vk::WHOLE_SIZE).unwrap();
+    assert_eq!(flush(third), Err(none));
+    for memory in [second, third] {
+        unsafe { gpu.device().free_memory(memory, None) };
+    }
+    // Nothing is left of them.
+    let whole = allocate(&gpu, 3 << 20, kind);
+    map(&gpu, whole, 0, vk::WHOLE_SIZE).unwrap();
+    unsafe { gpu.device().free_memory(whole, None) };
     assert_eq!(gpu.finish(), []);
 }
 
@@ -33,7 +63,7 @@ fn memory_that_is_not_coherent_has_two_sides() {
     let memory = allocate(&gpu, atom * 8, kind);
     let data = map(&gpu, memory, 0, vk::WHOLE_SIZE).unwrap();
     let host = bytes(data, step * 8);
-    let seen = || gpu.read_memory(memory, 0, step * 8).unwrap();
+    let seen = || unsafe { gpu.read_memory(memory, 0, step * 8) }.unwrap();
     host.fill(1);
     assert!(seen().iter().all(|byte| *byte == 0), "nothing is flushed yet");
     unsafe { device.flush_mapped_memory_ranges(&[range(memory, atom, atom * 2)]) }.unwrap();
@@ -42,7 +72,7 @@ fn memory_that_is_not_coherent_has_two_sides() {
         seen().iter().enumerate().all(|(at, byte)| *byte == expected(at)),
         "what is flushed, and only that"
     );
-    assert!(gpu.write_memory(memory, 0, &vec![2; step * 8]));
+    assert!(unsafe { gpu.write_memory(memory, 0, &vec![2; step * 8]) });
     assert!(host.iter().all(|byte| *byte == 1), "nothing is invalidated yet");
     let ranges = [range(memory, 0, atom), range(memory, atom * 7, vk::WHOLE_SIZE)];
     unsafe { device.invalidate_mapped_memory_ranges(&ranges) }.unwrap();
@@ -69,7 +99,7 @@ fn a_refused_flush_copies_nothing() {
     bytes(data, 1).fill(9);
     let ranges = [range(memory, 0, atom), range(memory, 0, atom * 5)];
     assert_eq!(unsafe { gpu.device().flush_mapped_memory_ranges(&ranges) }, Err(WRONG));
-    assert_eq!(gpu.read_memory(memory, 0, 1), Some(vec![0]));
+    assert_eq!(unsafe { gpu.read_memory(memory, 0, 1) }, Some(vec![0]));
     assert_eq!(reports(&gpu), ["VUID-VkMappedMemoryRange-size-00685"]);
     unsafe { gpu.device().free_memory(memory, None) };
 }
@@ -99,14 +129,14 @@ fn mappings_are_aligned_as_the_limits_say() {
 fn nothing_outside_of_a_memory() {
     let gpu = simple();
     let memory = allocate(&gpu, 100, 0);
-    assert_eq!(gpu.read_memory(memory, 96, 4), Some(vec![0; 4]));
-    assert_eq!(gpu.read_memory(memory, 97, 4), None);
-    assert_eq!(gpu.read_memory(memory, u64::MAX, 2), None);
-    assert!(!gpu.write_memory(memory, 100, &[1]));
-    assert!(gpu.write_memory(memory, 100, &[]));
+    assert_eq!(unsafe { gpu.read_memory(memory, 96, 4) }, Some(vec![0; 4]));
+    assert_eq!(unsafe { gpu.read_memory(memory, 97, 4) }, None);
+    assert_eq!(unsafe { gpu.read_memory(memory, u64::MAX, 2) }, None);
+    assert!(!unsafe { gpu.write_memory(memory, 100, &[1]) });
+    assert!(unsafe { gpu.write_memory(memory, 100, &[]) });
     unsafe { gpu.device().free_memory(memory, None) };
-    assert_eq!(gpu.read_memory(memory, 0, 1), None);
-    assert!(!gpu.write_memory(memory, 0, &[1]));
+    assert_eq!(unsafe { gpu.read_memory(memory, 0, 1) }, None);
+    assert!(!unsafe { gpu.write_memory(memory, 0, &[1]) });
 }
 
 #[test]
@@ -117,8 +147,8 @@ fn large_blocks_cost_nothing_until_they_are_touched() {
     let size = 256 << 20;
     let blocks: Vec<_> = (0..64).map(|_| allocate(&gpu, size, kind)).collect();
     for &block in &blocks {
-        assert!(gpu.write_memory(block, size - 1, &[1]));
-        assert_eq!(gpu.read_memory(block, size - 2, 2), Some(vec![0, 1]));
+        assert!(unsafe { gpu.write_memory(block, size - 1, &[1]) });
+        assert_eq!(unsafe { gpu.read_memory(block, size - 2, 2) }, Some(vec![0, 1]));
     }
     for block in blocks {
         unsafe { gpu.device().free_memory(block, None) };

@@ -284,7 +284,7 @@ fn what_a_submission_used_may_go_when_it_is_done() {
     let live = gpu.live();
     assert_eq!((live.command_pools, live.command_buffers), (1, 1));
     unsafe { device.queue_wait_idle(gpu.queue()) }.unwrap();
-    assert_eq!(gpu.read_memory(memory, 252, 8).unwrap(), [7, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(unsafe { gpu.read_memory(memory, 252, 8) }.unwrap(), [7, 0, 0, 0, 0, 0, 0, 0]);
     unsafe { device.destroy_buffer(buffer, None) };
     unsafe { device.free_memory(memory, None) };
     unsafe { device.destroy_command_pool(pool, None) };

@@ -206,7 +206,7 @@ fn work_that_a_lost_device_had_in_flight_is_no_longer_in_the_way() {
     unsafe { device.queue_submit(gpu.queue(), &[submit], done) }.unwrap();
     gpu.faults().lose_device();
     assert_eq!((gpu.pending_submissions(), gpu.run_pending()), (0, 0));
-    assert_eq!(gpu.read_memory(memory, 0, 4), Some(vec![0; 4]), "it never ran");
+    assert_eq!(unsafe { gpu.read_memory(memory, 0, 4) }, Some(vec![0; 4]), "it never ran");
     unsafe { device.destroy_buffer(target, None) };
     unsafe { device.free_memory(memory, None) };
     unsafe { device.destroy_fence(done, None) };

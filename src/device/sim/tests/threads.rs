@@ -11,7 +11,7 @@ fn work(gpu: &Gpu, rounds: u64, seed: u64) {
         unsafe { device.bind_buffer_memory(buffer, memory, 0) }.unwrap();
         let data = map(gpu, memory, 0, vk::WHOLE_SIZE).unwrap().cast::<u64>();
         unsafe { data.write(seed + round) };
-        assert_eq!(gpu.read_memory(memory, 0, 8).unwrap(), (seed + round).to_ne_bytes());
+        assert_eq!(unsafe { gpu.read_memory(memory, 0, 8) }.unwrap(), (seed + round).to_ne_bytes());
         unsafe { device.destroy_buffer(buffer, None) };
         unsafe { device.free_memory(memory, None) };
     }

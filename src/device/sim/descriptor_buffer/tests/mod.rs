@@ -342,7 +342,7 @@ fn what_lies_in_memory_can_be_looked_at_as_what_is_bound() {
         extension.bind(commands, &[(descriptors.address, RESOURCES)]);
         extension.set(commands, layout, 0, (0, 0));
     });
-    let look = |element| bench.gpu.bound_descriptor(commands, POINT, layout, (0, 0, element));
+    let look = |element| unsafe { bench.gpu.bound_descriptor(commands, POINT, layout, (0, 0, element)) };
     let (kind, buffer) = (Type::STORAGE_BUFFER, target.handle);
     assert_eq!(look(1), Some((Descriptor::Buffer { kind, buffer, offset: 64, range: 32 }, 0)));
     assert_eq!(look(0), None);

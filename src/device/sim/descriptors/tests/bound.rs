@@ -165,7 +165,7 @@ fn dynamic_offsets_go_to_their_buffers_in_order() {
     kit.bind_at(pipeline, 0, &sets, &[16, 32, 64, 48, 0, 128]);
     kit.expect_silence();
     let offset = |set, binding, element| {
-        let found = kit.gpu.bound_descriptor(kit.commands, COMPUTE, pipeline, (set, binding, element));
+        let found = unsafe { kit.gpu.bound_descriptor(kit.commands, COMPUTE, pipeline, (set, binding, element)) };
         found.map(|(_, offset)| offset)
     };
     assert_eq!(
@@ -221,7 +221,7 @@ fn push(kit: &Kit, layout: vk::PipelineLayout, set: u32, binding: u32, buffer: v
 }
 
 fn pushed(kit: &Kit, layout: vk::PipelineLayout, place: (u32, u32, u32)) -> Option<vk::Buffer> {
-    match kit.gpu.bound_descriptor(kit.commands, COMPUTE, layout, place)?.0 {
+    match unsafe { kit.gpu.bound_descriptor(kit.commands, COMPUTE, layout, place) }?.0 {
         Descriptor::Buffer { buffer, .. } => Some(buffer),
         _ => None,
     }

@@ -169,11 +169,11 @@ impl Bench {
 
     /// What the device sees in a buffer.
     pub(in crate::device::sim) fn bytes(&self, buffer: Buffer, size: usize) -> Vec<u8> {
-        self.gpu.read_memory(buffer.memory, 0, size).unwrap()
+        unsafe { self.gpu.read_memory(buffer.memory, 0, size) }.unwrap()
     }
 
     pub(in crate::device::sim) fn write(&self, buffer: Buffer, offset: u64, bytes: &[u8]) {
-        assert!(self.gpu.write_memory(buffer.memory, offset, bytes));
+        assert!(unsafe { self.gpu.write_memory(buffer.memory, offset, bytes) });
     }
 
     /// The identifiers of the reports since the last call.
