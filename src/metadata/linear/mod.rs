@@ -347,8 +347,23 @@ impl Linear {
         self.allocate_at(found, 0, request)
     }
 
-    /// After a region was emptied: it leaves the stack, unless it is alone there.
+    /// What [`Region::remove`] leaves to do after a free of `size`, for each page once. Whether the region is empty now.
     #[inline(never)]
+    fn settle(&mut self, id: u32, slot: u32, size: u64) -> bool {
+        if id != self.current {
+            self.others.used -= size;
+            self.others.used_chunks -= 1;
+        }
+        let region = &mut self.regions[index(id)];
+        region.settle(&mut self.pages, slot);
+        let is_empty = region.is_empty();
+        if is_empty {
+            self.emptied(id);
+        }
+        is_empty
+    }
+
+    /// After a region was emptied: it leaves the stack, unless it is alone there.
     fn emptied(&mut self, id: u32) {
         if !self.many {
             return;
@@ -492,15 +507,15 @@ impl Metadata for Linear {
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
         let found = self.pages.find(key).ok_or(BadKey)?;
         let Found { slot, region: id, record: Record { offset, size, .. } } = found;
-        let region_empty = self.regions[index(id)].remove(&mut self.pages, slot, size);
+        let span = Span { region: RegionId(id), offset, size };
+        if self.regions[index(id)].remove(&mut self.pages, slot, size) {
+            return Ok(Freed { span, region_empty: self.settle(id, slot, size) });
+        }
         if id != self.current {
             self.others.used -= size;
             self.others.used_chunks -= 1;
         }
-        if region_empty {
-            self.emptied(id);
-        }
-        Ok(Freed { span: Span { region: RegionId(id), offset, size }, region_empty })
+        Ok(Freed { span, region_empty: false })
     }
 
     fn reset(&mut self, region: RegionId) {

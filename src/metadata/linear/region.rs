@@ -122,12 +122,12 @@ impl Region {
         pages.push(&mut self.upper, offset, size, request.tag)
     }
 
-    /// Frees a live record of this region, and says whether it was the last one.
+    /// Frees a live record of this region. `true`: [`Self::settle`] has to follow. Without it the region is not empty.
     #[inline]
+    #[must_use]
     pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) -> bool {
         self.used -= size;
         self.used_chunks -= 1;
-        let mut is_empty = false;
         match pages.kill(slot) {
             None => {}
             // What a stack does, without more ado.
@@ -135,21 +135,16 @@ impl Region {
                 self.lower.go_back(newest);
                 self.end = pages.record(newest).end();
             }
-            // Only here is there a page without a live record, so that only here the last one may have gone.
-            Some(_) => {
-                self.settle(pages, slot);
-                is_empty = self.is_empty();
-            }
+            Some(_) => return true,
         }
         if self.ring {
             self.follow(pages);
         }
-        is_empty
+        false
     }
 
     /// After the newest record of a page was killed.
-    #[inline(never)]
-    fn settle(&mut self, pages: &mut Pages, slot: u32) {
+    pub(super) fn settle(&mut self, pages: &mut Pages, slot: u32) {
         if pages.is_upper(slot) {
             if pages.settle(&mut self.upper, slot).is_some() {
                 // Beside an upper side there is no ring.
@@ -157,6 +152,9 @@ impl Region {
             }
         } else if let Some(newest) = pages.settle(&mut self.lower, slot) {
             self.end = newest.end();
+        }
+        if self.ring {
+            self.follow(pages);
         }
     }
 
