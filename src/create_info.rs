@@ -99,6 +99,9 @@ bitflags::bitflags! {
         const KHR_EXTERNAL_MEMORY_WIN32 = 0x200;
         /// VK_EXT_pageable_device_local_memory is enabled: the priority of memory may be changed.
         const EXT_PAGEABLE_DEVICE_LOCAL_MEMORY = 0x1_0000;
+        /// An empty block of a memory type stays only where it is the last one, and goes back at once where there are others.
+        /// Not for pools.
+        const KEEP_ONLY_LAST_BLOCK = 0x2_0000;
     }
 }
 
@@ -313,7 +316,8 @@ pub struct PoolCreateInfo<'a> {
     /// The most blocks; 0 means no limit. Only with 1 is an [`Algorithm::Linear`] pool a ring buffer or a double stack too: with several
     /// blocks it does not wrap, and refuses [`AllocationCreateFlags::UPPER_ADDRESS`].
     pub max_block_count: u32,
-    /// Empty blocks that are kept for later, where [`Self::min_block_count`] does not keep more of them.
+    /// Empty blocks that there may be, where [`Self::min_block_count`] does not keep more of them: as in
+    /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept).
     pub empty_blocks_kept: u32,
     /// Priority of the memory, 0.0 to 1.0, where VK_EXT_memory_priority is enabled.
     pub priority: f32,

@@ -35,7 +35,10 @@ pub struct AllocatorCreateInfo<'a> {
     pub preferred_large_heap_block_size: u64,
     /// Bytes that may be taken from each heap, [`vk::WHOLE_SIZE`] for no limit; may be shorter than the list of heaps.
     pub heap_size_limits: &'a [u64],
-    /// Empty blocks that each memory type keeps for later.
+    /// Empty blocks that each memory type may have. 0: a block goes back as soon as it is empty. 1, the default: the block that was
+    /// emptied last stays for who comes back at once, until something is freed in another one. A larger number: one less stays
+    /// until [`trim`](crate::Allocator::trim), and one more until something is freed in another block. When memory runs out, and
+    /// while a heap is over its budget, none stays.
     pub empty_blocks_kept: u32,
     /// What is kept of every allocation, for leak reports and maps; nothing by default. See [`Tracking`].
     pub tracking: Tracking,

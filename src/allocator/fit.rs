@@ -60,7 +60,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// A look at this moment: other threads may take what was seen, and the driver, which is not asked, may refuse what the
     /// books allow. Nor does it count what threads hold for themselves and do not use, which an allocation gets back before it takes a
-    /// new block or gives up. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
+    /// new block or gives up, nor the empty blocks that go back to the driver before an allocation fails. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
     ///
     /// # Errors
     /// What [`Self::allocate_memory`] would answer, as far as it is known without asking the driver.

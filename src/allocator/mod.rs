@@ -18,6 +18,7 @@ mod pools;
 mod priority;
 #[cfg_attr(not(feature = "trace"), path = "not_recording.rs")]
 mod recording;
+mod relief;
 mod retire;
 mod route;
 mod scopes;
@@ -82,6 +83,8 @@ struct Inner<T: Threading> {
     /// The vectors of pools. They are numbered on from the default ones.
     pool_vectors: AppendTable<BlockVector<T>>,
     pools: Mutex<T, PoolNumbers>,
+    /// That one thread gives back what is empty, for want of memory. Also across calls of the driver.
+    relief: Mutex<T, ()>,
     debug: DebugState<T>,
     recording: Recording,
 }
@@ -262,6 +265,7 @@ impl<T: Threading> Allocator<T> {
             defaults: Box::default(),
             pool_vectors: AppendTable::new(),
             pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
+            relief: Mutex::<T, _>::new(()),
             debug: DebugState::new(info.debug),
             recording: Recording::new(info),
             context,

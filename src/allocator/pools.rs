@@ -1,6 +1,7 @@
 //! Custom pools: made, named, counted and destroyed.
 
 use super::note::Note;
+use super::relief::Need;
 use super::{Allocator, Inner, VectorFacts};
 use crate::allocation::{Leak, ResourceKind};
 use crate::base::cast::{index, narrow};
@@ -69,7 +70,14 @@ impl<T: Threading> Allocator<T> {
         };
         let vector = inner.pool_vectors.get_or_make(number, |_| BlockVector::unused());
         let activated = vector.ok_or(CreatePoolError::TooMany).and_then(|vector| {
-            vector.activate(&inner.context, config, info.name).map_err(CreatePoolError::Memory)
+            let need = Need {
+                memory_type: config.memory_type,
+                bytes: config.block_size.saturating_mul(config.min_blocks.into()),
+                count: config.min_blocks,
+                within_budget: false,
+            };
+            let activate = || vector.activate(&inner.context, config, info.name);
+            inner.with_relief(need, activate, |&error| Some(error)).map_err(CreatePoolError::Memory)
         });
         match activated {
             Ok(generation) => Ok(Pool {
@@ -213,6 +221,7 @@ impl<T: Threading> Inner<T> {
             min_blocks: info.min_block_count,
             max_blocks: if info.max_block_count == 0 { u32::MAX } else { info.max_block_count },
             empty_blocks_kept: info.empty_blocks_kept,
+            keeps_only_last: false,
             granularity: if ignore_granularity { 1 } else { self.context.device.granularity },
             min_alignment: alignment.max(self.least_alignment(memory_type)),
             priority: info.priority,

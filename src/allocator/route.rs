@@ -3,6 +3,7 @@
 
 use std::panic::Location;
 
+use super::relief::Need;
 use super::tell;
 use super::wanted::{
     ORDINARY, Resource, Wanted, check_flags, is_zero_or_power_of_two, needs_host_access_flag,
@@ -370,9 +371,34 @@ impl<T: Threading> Allocator<T> {
         self.inner.vector(facts.vector).ok_or(AllocationError::ForeignPool)
     }
 
-    /// Block or memory of its own, in one memory type or pool.
+    /// Block or memory of its own, in one memory type or pool; out of memory that lay empty elsewhere if there is no other.
     #[inline]
     pub(super) fn place_in<W: Way<T>>(
+        &self,
+        way: &W,
+        wanted: &Wanted<'_>,
+        facts: &VectorFacts,
+        vector: &BlockVector<T>,
+    ) -> Result<W::Answer, AllocationError> {
+        let attempt = || self.place_in_what_is_free(way, wanted, facts, vector);
+        if !W::TAKES {
+            return attempt();
+        }
+        let need = Need {
+            memory_type: facts.memory_type,
+            bytes: if facts.fixed_block_size { facts.block_size } else { wanted.resource.requirements.size },
+            count: 1,
+            within_budget: wanted.info.flags.contains(Flags::WITHIN_BUDGET),
+        };
+        self.inner.with_relief(need, attempt, |error| match error {
+            AllocationError::Memory(error) => Some(*error),
+            _ => None,
+        })
+    }
+
+    /// [`Self::place_in`] for what the driver gives as it is.
+    #[inline]
+    fn place_in_what_is_free<W: Way<T>>(
         &self,
         way: &W,
         wanted: &Wanted<'_>,

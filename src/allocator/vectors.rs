@@ -7,6 +7,7 @@ use crate::allocation::allocation_flags;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, ChainPointer, VectorConfig};
+use crate::create_info::AllocatorCreateFlags;
 use crate::metadata::Algorithm;
 
 /// Heaps up to this size have blocks of an eighth of it.
@@ -57,6 +58,7 @@ impl<T: Threading> Inner<T> {
                 min_blocks: 0,
                 max_blocks: u32::MAX,
                 empty_blocks_kept: info.empty_blocks_kept,
+                keeps_only_last: info.flags.contains(AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK),
                 granularity: self.context.device.granularity,
                 min_alignment: self.least_alignment(memory_type),
                 priority: 0.5,

@@ -331,6 +331,33 @@ impl Budgets {
         if live >= limit { Err(MemoryError::TooManyAllocations { limit }) } else { Ok(()) }
     }
 
+    /// Whether the limits that are known would let `needed` be reserved if `returned` had been given back: bytes, and
+    /// `VkDeviceMemory` objects. A heap of which the driver gave no more holds what it has.
+    pub(crate) fn would_allow(
+        &self,
+        heap_index: u32,
+        (needed, needed_count): (u64, u32),
+        (returned, returned_count): (u64, u64),
+        within_budget: bool,
+        is_full: bool,
+    ) -> bool {
+        let heap = &self.heaps[index(heap_index)];
+        let bytes = heap.memory_bytes.load(Ordering::Relaxed).saturating_sub(returned);
+        let fits_heap = !(heap.limited || is_full) || bytes.saturating_add(needed) <= heap.size;
+        let HeapLevel { usage, budget } = self.level_with(heap, bytes);
+        let fits_budget = !within_budget || usage.saturating_add(needed) <= budget;
+        let (live, most) = self.live_memory();
+        let count = u64::from(live).saturating_sub(returned_count) + u64::from(needed_count);
+        fits_heap && fits_budget && (self.exceeds_max || count <= u64::from(most))
+    }
+
+    /// Bytes that the driver was ever asked to take back, of all heaps: a sum that wraps. If it has not changed, nothing was
+    /// given back.
+    pub(crate) fn taken_back(&self) -> u64 {
+        let sums = self.heaps.iter().map(|heap| heap.taken_back.load(Ordering::Acquire));
+        sums.fold(0, u64::wrapping_add)
+    }
+
     /// The driver gave the `size` bytes that were reserved.
     pub(crate) fn note_given(&self, heap: u32, size: u64) {
         self.heaps[index(heap)].given.fetch_add(size, Ordering::Release);

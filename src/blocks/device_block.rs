@@ -95,16 +95,22 @@ impl DeviceBlock {
 
     /// Gives the memory back to the driver, mapped or not, and tells so: no lock is held. `pool` is the pool's name.
     pub(crate) fn destroy(self, context: &DeviceContext, pool: impl FnOnce() -> Option<Box<str>>) {
-        let heap = context.heap_of(self.memory_type);
         let span = tracing::debug_span!(target: "sublet::block", "destroy_block", size = self.size);
         let _entered = span.enter();
+        self.give_back(context).tell(context, pool);
+    }
+
+    /// Gives the memory back to the driver, mapped or not. It is to be told when no lock is held.
+    pub(super) fn give_back(self, context: &DeviceContext) -> ReturnedBlock {
+        let heap = context.heap_of(self.memory_type);
         let watch = Watch::start(is_heard());
         context.budgets.note_taken_back(heap, self.size);
         // SAFETY: `self` is the only owner of the memory and is consumed here. That the device no longer uses it is
         // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).
         unsafe { context.device.free_memory(self.memory, self.memory_type, self.size) };
         context.budgets.release(heap, self.size);
-        tell_destroyed(context, self.memory, (self.memory_type, self.size, self.dedicated), &watch, pool);
+        let Self { memory, size, memory_type, dedicated, .. } = self;
+        ReturnedBlock { memory, described: (memory_type, size, dedicated), watch }
     }
 
     /// Where the memory is mapped now.
@@ -123,6 +129,26 @@ impl DeviceBlock {
     /// Sets where the memory is mapped, after [`map_memory`] or before [`unmap_memory`].
     pub(crate) fn set_mapped(&mut self, mapped: MappedPointer) {
         self.mapped = mapped;
+    }
+}
+
+/// A `VkDeviceMemory` that the driver has back, which is not told yet.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct ReturnedBlock {
+    memory: vk::DeviceMemory,
+    described: (u32, u64, bool),
+    watch: Watch,
+}
+
+impl ReturnedBlock {
+    pub(crate) fn size(&self) -> u64 {
+        self.described.1
+    }
+
+    /// Tells it: no lock is held. `pool` is the pool's name.
+    pub(crate) fn tell(self, context: &DeviceContext, pool: impl FnOnce() -> Option<Box<str>>) {
+        tell_destroyed(context, self.memory, self.described, &self.watch, pool);
     }
 }
 

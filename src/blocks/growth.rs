@@ -46,6 +46,8 @@ pub(crate) struct VectorConfig {
     /// `u32::MAX` for no limit.
     pub(crate) max_blocks: u32,
     pub(crate) empty_blocks_kept: u32,
+    /// An empty block stays only if there is no other block.
+    pub(crate) keeps_only_last: bool,
     /// `bufferImageGranularity`, or 1 where it is ignored.
     pub(crate) granularity: u64,
     /// Every allocation is aligned to this at least.

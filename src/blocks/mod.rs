@@ -14,7 +14,7 @@ pub(crate) use block_vector::{
     Planned, Record, Totals, VectorRequest, Visited,
 };
 pub(crate) use budget::Budgets;
-pub(crate) use device_block::DeviceContext;
+pub(crate) use device_block::{DeviceContext, ReturnedBlock};
 pub(crate) use growth::{ChainPointer, VectorConfig};
 pub(crate) use mapping::MappedPointer;
 pub(crate) use news::tell_all_levels;

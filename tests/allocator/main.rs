@@ -35,6 +35,7 @@ mod rollback;
 mod scopes;
 mod shards;
 mod sizes;
+mod shortage;
 mod sparse;
 mod statistics;
 mod stats_string;

@@ -1,9 +1,10 @@
 //! Giving memory back: allocations to the vector, loans to the core, blocks to the driver.
 #![forbid(unsafe_code)]
 
-use super::super::device_block::{DeviceBlock, DeviceContext, unmap_memory};
+use super::super::device_block::{DeviceBlock, DeviceContext, ReturnedBlock, unmap_memory};
 use super::shard::{Loan, Shard};
-use super::{BlockVector, FOREIGN, Live};
+use super::state::{Active, Aftermath};
+use super::{BlockVector, Emptied, FOREIGN, Live};
 use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 
@@ -22,24 +23,37 @@ impl<T: Threading> BlockVector<T> {
         if live.shard != 0 {
             return self.free_in_shard(context, live);
         }
-        let emptied = {
+        let aftermath = {
             let mut core = self.core.lock();
             let active = core.use_of(live.generation)?;
             let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
-            if !active.records.is_empty() {
-                active.records.remove(&live.key);
-            }
             if mapped {
                 let block = active.block_mut(region);
                 // A program that unmapped once too often must not take the allocator down with it.
                 block.map_count = block.map_count.saturating_sub(1);
             }
-            if is_empty { active.on_empty(context, region) } else { None }
+            active.after_free(context, live.key, region, is_empty)
         };
-        if let Some(block) = emptied {
-            self.destroy_block(context, block);
+        if let Some(aftermath) = aftermath {
+            self.finish_free(context, aftermath);
         }
         Ok(())
+    }
+
+    #[cold]
+    fn finish_free(&self, context: &DeviceContext, aftermath: Aftermath) {
+        match aftermath {
+            Aftermath::Block(block) => self.destroy_block(context, block),
+            Aftermath::OnlyLoans => self.give_idle_loans_back(context),
+        }
+    }
+
+    /// If nothing is allocated in any shard, all loans come home: they would keep blocks alive in which there is nothing.
+    #[cold]
+    fn give_idle_loans_back(&self, context: &DeviceContext) {
+        if self.shards.are_idle() {
+            self.reclaim(context);
+        }
     }
 
     #[inline(never)]
@@ -60,6 +74,14 @@ impl<T: Threading> BlockVector<T> {
             self.give_back(context, loan);
         }
         self.look_for_quiet_shard(context);
+        // One block stays anyway, and what comes and goes in that shall not fetch its loan each time.
+        if self.shards.are_idle() && self.has_only_loans() {
+            self.reclaim(context);
+        }
+    }
+
+    fn has_only_loans(&self) -> bool {
+        self.core.lock().active.as_ref().is_some_and(Active::has_only_loans)
     }
 
     /// The shard that a live allocation is in; `None`: the core.
@@ -117,6 +139,30 @@ impl<T: Threading> BlockVector<T> {
         // map while the driver frees.
         drop(self.mappings.lock());
         block.destroy(context, || self.pool_name());
+    }
+
+    /// Memory type and number and bytes of the blocks that could go back because nothing is in them, if the vector is in use and
+    /// of a memory type that is wanted. Loans in which nothing is allocated come home before.
+    pub(crate) fn gather_empty(&self, wants: impl FnOnce(u32) -> bool) -> Option<(u32, Emptied)> {
+        let memory_type = self.config(None)?.memory_type;
+        if !wants(memory_type) {
+            return None;
+        }
+        let mut loans = Vec::new();
+        self.shards.iter().for_each(|(_, shard)| shard.lock().take_empty(&mut loans));
+        let mut core = self.core.lock();
+        loans.iter().for_each(|loan| core.take_home(loan));
+        Some((memory_type, core.active.as_ref()?.empties()))
+    }
+
+    /// Gives empty blocks back, but for the first ones of a pool. They are to be told when no lock is held.
+    pub(crate) fn return_empty(&self, context: &DeviceContext) -> Vec<ReturnedBlock> {
+        // Bound first: the driver must not be called with the guard alive.
+        let emptied =
+            self.core.lock().active.as_mut().map_or_else(Vec::new, |active| active.take_empty_blocks(0));
+        // See `destroy_block`.
+        drop(self.mappings.lock());
+        emptied.into_iter().map(|block| block.give_back(context)).collect()
     }
 
     /// Gives empty blocks back and unmaps what nobody has mapped. Returns the bytes given back.

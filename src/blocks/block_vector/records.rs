@@ -58,6 +58,7 @@ impl<T: Threading> BlockVector<T> {
         let active = core.use_of(live.generation)?;
         active.engine.span(live.key).map_err(|_| FOREIGN)?;
         change_record(&mut active.records, live.key, change);
+        active.heeds_frees = true;
         Ok(())
     }
 
@@ -103,7 +104,9 @@ impl<T: Threading> BlockVector<T> {
         {
             let mut core = self.core.lock();
             let generation = generation.unwrap_or(core.generation);
-            core.use_of(generation).map_err(|_| ForeignHandle::Pool)?.config.empty_blocks_kept = kept;
+            let active = core.use_of(generation).map_err(|_| ForeignHandle::Pool)?;
+            active.config.empty_blocks_kept = kept;
+            active.heeds_frees = true;
         }
         // Blocks whose last chunks are loans that nobody uses are empty too.
         Ok(self.reclaim(context).unwrap_or(0) + self.give_empty_blocks_back(context, kept))

@@ -164,6 +164,11 @@ impl Returns {
         live <= FEW && waiting != 0 && waiting >= live && self.slot(head).key.load(Ordering::Relaxed) != 0
     }
 
+    /// How many were told to be live last.
+    pub(super) fn told_live(&self) -> u32 {
+        self.inside.live.load(Ordering::Relaxed)
+    }
+
     /// Opens the door for keys of a use of the vector, and closes it for all others.
     pub(super) fn open_for(&self, generation: u32) {
         self.inside.generation.store(generation, Ordering::Relaxed);

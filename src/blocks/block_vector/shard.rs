@@ -485,6 +485,11 @@ impl<T: Threading> Shard<T> {
         granted
     }
 
+    /// Whether nothing is allocated in it: a guess, without the lock.
+    pub(super) fn is_idle(&self) -> bool {
+        self.returns.told_live() == 0
+    }
+
     /// As [`Self::lock`], but what was left stays where it is.
     #[cfg(all(loom, test))]
     pub(super) fn lock_as_it_is(&self) -> CoreGuard<'_, T, ShardState> {
@@ -556,6 +561,7 @@ impl<T: Threading> Shard<T> {
         let mut state = self.lock();
         self.returns.open_for(0);
         state.close();
+        self.tell(&mut state);
     }
 
     /// Takes back what was left at the door.

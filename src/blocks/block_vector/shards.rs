@@ -92,6 +92,11 @@ impl<T: Threading> Shards<T> {
         self.get(number(next))
     }
 
+    /// Whether nothing is allocated in any shard: a guess, without a lock.
+    pub(super) fn are_idle(&self) -> bool {
+        self.iter().all(|(_, shard)| shard.is_idle())
+    }
+
     /// Sends all threads back to the core.
     pub(super) fn unsettle(&self) {
         if let Some(table) = self.table.get() {

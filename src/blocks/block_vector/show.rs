@@ -146,5 +146,7 @@ impl<T: Threading> BlockVector<T> {
             active.records.iter().all(kept),
             "V8: only live allocations have records, and not empty ones"
         );
+        let must_heed = !active.records.is_empty() || active.has_spare() || active.loan_count > 0;
+        assert!(active.heeds_frees || !must_heed, "V12: a free looks for records, a spare block, and loans");
     }
 }

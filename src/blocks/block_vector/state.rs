@@ -8,7 +8,7 @@ use super::super::growth::{Growth, VectorConfig};
 use super::super::mapping::MappedPointer;
 use super::records::Records;
 use super::shard::{Lending, Loan};
-use super::{FOREIGN, Grant, PlainRequest, VectorRequest};
+use super::{Emptied, FOREIGN, Grant, PlainRequest, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::metadata::{AllocateError, Engine, Key, Metadata, RegionId, Request, Tag};
@@ -20,6 +20,9 @@ const LOAN: Tag = Tag(Tag::MASK);
 const MEETINGS: u32 = 8;
 /// ...within so many allocations has enough of it.
 const MEETINGS_WITHIN: u32 = 1024;
+
+/// For so many blocks of a vector, an empty one waits for one more free elsewhere until it goes back.
+const BLOCKS_FOR_A_FREE: u32 = 2;
 
 #[derive(Debug)]
 pub(super) struct Block {
@@ -34,6 +37,24 @@ pub(super) struct Block {
     pub(super) stays: bool,
 }
 
+/// What is to be done when a free has left the core.
+#[derive(Debug)]
+pub(super) enum Aftermath {
+    /// The driver gets a block back.
+    Block(DeviceBlock),
+    /// Nothing is in the core but loans. If nothing is in those either, they come home, and all blocks but one go back.
+    OnlyLoans,
+}
+
+impl Aftermath {
+    pub(super) fn block(self) -> Option<DeviceBlock> {
+        match self {
+            Self::Block(block) => Some(block),
+            Self::OnlyLoans => None,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) config: VectorConfig,
@@ -45,6 +66,11 @@ pub(super) struct Active {
     next_block_id: u32,
     pub(super) block_bytes: u64,
     pub(super) empty_blocks: u32,
+    /// There may be more to do for a free than to tell the engine: a record to be dropped, an empty block that goes back, or
+    /// loans of which nobody has the use. One flag for all, so that a free that has none of it looks once.
+    pub(super) heeds_frees: bool,
+    /// Frees that have left no block empty since the last one that did.
+    frees_elsewhere: u32,
     pub(super) records: Records,
     /// Ranges that shards divide, and their bytes: used chunks to the engine, but no allocations.
     pub(super) loan_count: u64,
@@ -98,6 +124,7 @@ impl Core {
         let (key, span) = active.engine.allocate(&wanted).ok()?;
         active.loan_count += 1;
         active.loan_bytes += size;
+        active.heeds_frees = true;
         let block = active.use_block(span.region);
         let (memory, mapped) = (block.memory.memory, MappedPointer::UNMAPPED);
         Some(Loan { key, generation, block: span.region, memory, base: span.offset, size, mapped })
@@ -105,7 +132,19 @@ impl Core {
 
     /// Takes a loan back in which nothing is allocated. A block that is empty now comes back where it is one too many.
     pub(super) fn take_back(&mut self, context: &DeviceContext, loan: &Loan) -> Option<DeviceBlock> {
-        // Of an earlier use, all is gone already.
+        let (active, is_empty) = self.end_loan(loan)?;
+        active.after_free(context, loan.key, loan.block, is_empty)?.block()
+    }
+
+    /// [`Self::take_back`], but all blocks stay, for who decides afterwards.
+    pub(super) fn take_home(&mut self, loan: &Loan) {
+        if let Some((active, true)) = self.end_loan(loan) {
+            active.mark_empty(loan.block);
+        }
+    }
+
+    /// Whether that has emptied the loan's block. `None`: it is of an earlier use, of which all is gone already.
+    fn end_loan(&mut self, loan: &Loan) -> Option<(&mut Active, bool)> {
         let active = self.use_of(loan.generation).ok()?;
         let freed = active.engine.free(loan.key).ok()?;
         active.loan_count -= 1;
@@ -114,7 +153,7 @@ impl Core {
             let block = active.block_mut(loan.block);
             block.map_count = block.map_count.saturating_sub(1);
         }
-        if freed.region_empty { active.on_empty(context, loan.block) } else { None }
+        Some((active, freed.region_empty))
     }
 
     pub(super) fn use_of(&mut self, generation: u32) -> Result<&mut Active, ForeignHandle> {
@@ -203,6 +242,8 @@ impl Active {
             next_block_id: 0,
             block_bytes: 0,
             empty_blocks: 0,
+            heeds_frees: false,
+            frees_elsewhere: 0,
             records: Records::default(),
             loan_count: 0,
             loan_bytes: 0,
@@ -315,17 +356,60 @@ impl Active {
         self.block_count += 1;
         self.block_bytes += memory.size;
         self.empty_blocks += 1;
+        self.heeds_frees = true;
         let id = self.next_block_id;
         self.next_block_id = id.wrapping_add(1);
         self.blocks[at] = Some(Block { id, memory, map_count: 0, empty: true, stays: false });
         Ok(region)
     }
 
+    /// What is to be done after a free, if anything is.
+    #[inline(always)]
+    pub(super) fn after_free(
+        &mut self,
+        context: &DeviceContext,
+        key: Key,
+        region: RegionId,
+        is_empty: bool,
+    ) -> Option<Aftermath> {
+        if is_empty {
+            self.on_empty(context, key, region)
+        } else if self.heeds_frees {
+            self.on_free(key)
+        } else {
+            None
+        }
+    }
+
     /// Decides whether a block that has just been emptied stays.
     #[cold]
-    pub(super) fn on_empty(&mut self, context: &DeviceContext, region: RegionId) -> Option<DeviceBlock> {
+    fn on_empty(&mut self, context: &DeviceContext, key: Key, region: RegionId) -> Option<Aftermath> {
+        self.records.remove(&key);
         self.mark_empty(region);
-        if self.has_empty_surplus(context) { self.take_empty_block(region) } else { None }
+        self.take_surplus(context).map(Aftermath::Block).or_else(|| self.idle())
+    }
+
+    /// Something was freed, and no block is empty for it. So whoever emptied the last one has turned to something else, and it
+    /// goes back: with the next free, or in a vector of many blocks one of the next, as with VMA, where it has to come to the end
+    /// of a list first. Who frees a whole level gets to the next empty block soon, and that may be kept as well.
+    #[cold]
+    fn on_free(&mut self, key: Key) -> Option<Aftermath> {
+        self.records.remove(&key);
+        self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
+        let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
+        let block = if is_time && self.has_spare() { self.take_largest_empty_block() } else { None };
+        self.heeds_frees = !self.records.is_empty() || self.has_spare() || self.loan_count > 0;
+        block.map(Aftermath::Block).or_else(|| self.idle())
+    }
+
+    /// Whether loans are all that is left in more blocks than stay anyway.
+    pub(super) fn has_only_loans(&self) -> bool {
+        let stays = self.config.min_blocks.max(1);
+        self.loan_count > 0 && self.block_count > stays && self.engine.usage().used_chunks == self.loan_count
+    }
+
+    fn idle(&self) -> Option<Aftermath> {
+        self.has_only_loans().then_some(Aftermath::OnlyLoans)
     }
 
     pub(super) fn mark_empty(&mut self, region: RegionId) {
@@ -334,13 +418,33 @@ impl Active {
         // Mappings that were left open ended with the last allocation.
         block.map_count = 0;
         self.empty_blocks += 1;
+        self.heeds_frees = true;
+        self.frees_elsewhere = 0;
     }
 
-    /// Whether there is an empty block more than there should be.
-    pub(super) fn has_empty_surplus(&self, context: &DeviceContext) -> bool {
+    /// Whether there is an empty block that goes back with the next free in another block.
+    pub(super) fn has_spare(&self) -> bool {
+        let staying = self.config.empty_blocks_kept.saturating_sub(1);
+        self.empty_blocks > staying && self.block_count > self.config.min_blocks
+    }
+
+    /// Takes an empty block out if there are more than there may be.
+    pub(super) fn take_surplus(&mut self, context: &DeviceContext) -> Option<DeviceBlock> {
         let level = context.budgets.level(context.heap_of(self.config.memory_type));
-        let kept = if level.usage >= level.budget { 0 } else { self.config.empty_blocks_kept };
-        self.empty_blocks > kept && self.block_count > self.config.min_blocks
+        let has_others = self.config.keeps_only_last && self.block_count > 1;
+        let kept = if level.usage >= level.budget || has_others { 0 } else { self.config.empty_blocks_kept };
+        let is_surplus = self.empty_blocks > kept && self.block_count > self.config.min_blocks;
+        if is_surplus { self.take_largest_empty_block() } else { None }
+    }
+
+    /// Takes the largest of the empty blocks out, the youngest of several that are as large: what is kept costs as little as it can.
+    fn take_largest_empty_block(&mut self) -> Option<DeviceBlock> {
+        let size = |id: u32| {
+            let block = self.blocks[index(id)].as_ref().filter(|block| block.empty)?;
+            Some((block.memory.size, id))
+        };
+        let (_, largest) = (0..narrow(self.blocks.len())).filter_map(size).max()?;
+        self.take_empty_block(RegionId(largest))
     }
 
     pub(super) fn take_empty_block(&mut self, region: RegionId) -> Option<DeviceBlock> {
@@ -350,6 +454,14 @@ impl Active {
         self.block_bytes -= block.memory.size;
         self.empty_blocks -= 1;
         Some(block.memory)
+    }
+
+    /// What [`Self::take_empty_blocks`] would take if none were kept.
+    pub(super) fn empties(&self) -> Emptied {
+        let most = self.empty_blocks.min(self.block_count.saturating_sub(self.config.min_blocks));
+        let empty = self.blocks.iter().rev().flatten().filter(|block| block.empty);
+        let bytes = empty.take(index(most)).map(|block| block.memory.size).sum();
+        Emptied { blocks: u64::from(most), bytes }
     }
 
     /// Takes out empty blocks, the youngest first, until `keep` of them or the minimum of all are left.

@@ -4,9 +4,9 @@
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::super::mapping::MappedPointer;
 use super::super::records::change_record;
+use super::super::state::Aftermath;
 use super::super::{BlockVector, FOREIGN, Grant, Live, Record};
 use super::{Compaction, Emptied, Planned};
-use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::error::{ForeignHandle, MapError};
 use crate::metadata::{Key, Metadata, RegionId, Tag};
@@ -35,6 +35,7 @@ impl<T: Threading> BlockVector<T> {
             let is_mapped = active.block_of(from).is_some_and(|block| block.memory.mapped().is_mapped());
             let key = active.engine.allocate_at(before, to, offset, size, tag)?;
             active.records.insert(key, Record { is_set_aside: true, ..Record::default() });
+            active.heeds_frees = true;
             let memory = active.block_mut(to).memory.memory;
             let mapped = MappedPointer::UNMAPPED;
             (Planned { source, key, memory, offset, size, tag, mapped, record: Record::default() }, is_mapped)
@@ -103,6 +104,7 @@ impl<T: Threading> BlockVector<T> {
             block.map_count = block.map_count.saturating_sub(counted) + after;
             if freed.is_ok() {
                 change_record(&mut active.records, key, |kept| *kept = record);
+                active.heeds_frees = true;
             }
         }
         freed?;
@@ -169,11 +171,10 @@ impl<T: Threading> BlockVector<T> {
             let mut core = self.core.lock();
             let active = core.use_of(live.generation)?;
             let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
-            active.records.remove(&live.key);
             let block = active.block_mut(region);
             block.map_count = block.map_count.saturating_sub(users + u64::from(persistent));
-            let emptied = if is_empty { active.on_emptied_by_move(context, region) } else { None };
-            return Ok(emptied.into_iter().collect());
+            let aftermath = active.after_free(context, live.key, region, is_empty);
+            return Ok(aftermath.and_then(Aftermath::block).into_iter().collect());
         };
         let region = shard.lock().block_of(live)?;
         // Before it is free: afterwards the block may be gone, and another in its place. What is mapped for good is counted with
@@ -207,22 +208,5 @@ impl<T: Threading> BlockVector<T> {
             self.destroy_block(context, block);
         }
         emptied
-    }
-}
-
-impl super::super::state::Active {
-    /// Decides which block goes now that a move has emptied one: as [`Self::on_empty`], but of all that are empty the
-    /// largest.
-    fn on_emptied_by_move(&mut self, context: &DeviceContext, region: RegionId) -> Option<DeviceBlock> {
-        self.mark_empty(region);
-        if !self.has_empty_surplus(context) {
-            return None;
-        }
-        let size = |id: u32| {
-            let block = self.blocks[index(id)].as_ref().filter(|block| block.empty)?;
-            Some((block.memory.size, id))
-        };
-        let (_, largest) = (0..).take(self.blocks.len()).filter_map(size).max()?;
-        self.take_empty_block(RegionId(largest))
     }
 }

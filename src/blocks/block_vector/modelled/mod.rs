@@ -29,6 +29,7 @@ fn config() -> VectorConfig {
         min_blocks: 1,
         max_blocks: 1,
         empty_blocks_kept: 1,
+        keeps_only_last: false,
         granularity: 1,
         min_alignment: 1,
         priority: 0.5,

@@ -278,3 +278,121 @@ fn over_budget_no_block_that_loans_held_is_kept() {
     rig.free_all(more);
     rig.finish();
 }
+
+/// Sizes are managed, up to 256 MiB.
+fn managed() -> VectorConfig {
+    VectorConfig { fixed_block_size: false, block_size: 256 * MIB, ..config() }
+}
+
+/// What fills two blocks but for 64 KiB each.
+fn two_blocks(rig: &Rig) -> (Held, Held) {
+    let held = one_in_each(rig, 2);
+    (held[0], held[1])
+}
+
+/// What fills `count` blocks but for 64 KiB each.
+fn one_in_each(rig: &Rig, count: u64) -> Vec<Held> {
+    let held: Vec<_> = (0..count).map(|_| rig.get(32 * MIB - 64 * KIB, 1)).collect();
+    assert_eq!(rig.vector.totals().block_count, count);
+    held
+}
+
+/// What was emptied last stays for who comes back at once, and goes when something else is freed.
+#[test]
+fn an_empty_block_goes_with_the_next_free_elsewhere() {
+    let rig = Rig::new(config());
+    let small: Vec<_> = (0..4).map(|_| rig.get(KIB, 1)).collect();
+    let (first, second) = two_blocks(&rig);
+    rig.gpu.reset_calls();
+    rig.free(second);
+    assert_eq!(rig.vector.totals().block_count, 2, "kept");
+    let again = rig.get(32 * MIB - 64 * KIB, 1);
+    rig.free(again);
+    assert_eq!(rig.gpu.call_counts(), [], "who comes back finds it");
+    let mut small = small.into_iter();
+    rig.free(small.next().unwrap());
+    assert_eq!(rig.vector.totals().block_count, 1, "something else was freed");
+    rig.check();
+    rig.free_all(small);
+    assert_eq!(rig.vector.totals().block_count, 1);
+    rig.free(first);
+    assert_eq!(rig.vector.totals().block_count, 1, "the last one stays");
+    rig.finish();
+}
+
+/// Who allocates and frees where one block more is needed does not call the driver each time.
+#[test]
+fn the_edge_of_a_block_costs_no_call_of_the_driver() {
+    let rig = Rig::new(config());
+    let (first, second) = two_blocks(&rig);
+    rig.free(second);
+    rig.gpu.reset_calls();
+    for _ in 0..100 {
+        let over = rig.get(MIB, 1);
+        let more = rig.get(MIB, 1);
+        rig.free(more);
+        rig.free(over);
+    }
+    assert_eq!(rig.gpu.call_counts(), []);
+    rig.free(first);
+    rig.finish();
+}
+
+/// One less than so many stay whatever is freed, and one more until the next free.
+#[test]
+fn more_empty_blocks_are_kept_for_who_asks() {
+    for (kept, left) in [(0, 0), (1, 0), (2, 1), (3, 2), (9, 4)] {
+        let rig = Rig::new(VectorConfig { empty_blocks_kept: kept, ..config() });
+        let mut small: Vec<_> = (0..8).map(|_| rig.get(KIB, 1)).collect();
+        let held = one_in_each(&rig, 5);
+        rig.free_all(held);
+        let blocks = 1 + u64::from(kept.min(4));
+        assert_eq!(rig.vector.totals().block_count, blocks, "{kept} are kept for now");
+        rig.free_all(small.drain(1..));
+        assert_eq!(rig.vector.totals().block_count, 1 + left, "{kept} are kept");
+        rig.check();
+        rig.free_all(small);
+        rig.finish();
+    }
+}
+
+/// Of two that are empty the larger goes.
+#[test]
+fn the_smaller_empty_block_stays() {
+    for smaller_first in [false, true] {
+        let rig = Rig::new(managed());
+        let small = rig.get(KIB, 1);
+        let large = rig.get(100 * MIB, 1);
+        assert_eq!(rig.vector.totals().block_bytes, (32 + 256) * MIB);
+        let order = if smaller_first { [small, large] } else { [large, small] };
+        rig.free_all(order);
+        assert_eq!(rig.vector.totals().block_bytes, 32 * MIB);
+        rig.finish();
+    }
+}
+
+/// When many threads are done, as little is left as when it was one.
+#[test]
+fn idle_shards_hold_one_small_block_at_most() {
+    for backwards in [false, true] {
+        let rig = Rig::new(managed());
+        let mut held = vec![rig.get(KIB, 1)];
+        for thread in 1..9 {
+            rig.settle(thread);
+            held.extend((0..200).map(|_| rig.get(256 * KIB, 1)));
+            held.extend((0..200).map(|_| rig.get(KIB, 1)));
+        }
+        assert!(rig.vector.totals().block_count > 3);
+        if backwards {
+            held.reverse();
+        }
+        for it in held {
+            // Each its own, as far as they are in shards; the core's belong to anybody.
+            rig.thread(u32::from(it.grant.shard).saturating_sub(1));
+            rig.free(it);
+        }
+        assert_eq!(rig.vector.totals().block_count, 1, "backwards: {backwards}");
+        rig.check();
+        rig.finish();
+    }
+}

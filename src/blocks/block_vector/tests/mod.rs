@@ -35,6 +35,7 @@ fn config() -> VectorConfig {
         min_blocks: 0,
         max_blocks: u32::MAX,
         empty_blocks_kept: 1,
+        keeps_only_last: false,
         granularity: 1,
         min_alignment: 1,
         priority: 0.5,

@@ -1,0 +1,261 @@
+//! When there is no memory left: what lies empty goes back first, and nothing goes back that helps nobody.
+
+use ash::vk;
+use sublet::sim::{Gpu, Profile};
+use sublet::{
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, CreatePoolError, MemoryError,
+    PoolCreateInfo,
+};
+
+use crate::common::*;
+
+/// One heap of 2 GiB and one memory type.
+fn lavapipe() -> &'static Profile {
+    Profile::by_name("lavapipe").unwrap()
+}
+
+/// With so many bytes in its heap, by the program's own limit.
+fn limited(limit: u64) -> Rig {
+    Rig::with(Gpu::new(lavapipe()), &Options { heap_size_limits: &[limit], ..Options::default() })
+}
+
+/// Leaves a pool with one block of that size, in which nothing is.
+fn empty_pool(rig: &Rig, block_size: u64) -> sublet::Pool {
+    let pool = rig.pool(&PoolCreateInfo { block_size, ..PoolCreateInfo::new(0) }).unwrap();
+    rig.free(rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap());
+    assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().block_count, 1);
+    pool
+}
+
+fn blocks_of(rig: &Rig, pool: &sublet::Pool) -> u64 {
+    rig.allocator.pool_statistics(pool).unwrap().block_count
+}
+
+#[test]
+fn a_heap_limit_counts_no_empty_block() {
+    for flags in [Flags::empty(), Flags::DEDICATED_MEMORY, Flags::NEVER_ALLOCATE] {
+        let rig = limited(256 * MIB);
+        let pool = empty_pool(&rig, 100 * MIB);
+        let answer = rig.memory(160 * MIB, 1, &in_type_with(0, flags));
+        if flags == Flags::NEVER_ALLOCATE {
+            assert!(answer.is_err());
+            assert_eq!(blocks_of(&rig, &pool), 1, "no shortage of device memory");
+        } else {
+            rig.free(answer.unwrap());
+            assert_eq!(blocks_of(&rig, &pool), 0);
+        }
+        rig.destroy_pool(pool);
+        rig.finish();
+    }
+}
+
+#[test]
+fn a_full_heap_counts_no_empty_block() {
+    for empty in [0, 64 * MIB, 512 * MIB] {
+        let rig = Rig::new(lavapipe());
+        let pool = (empty > 0).then(|| empty_pool(&rig, empty));
+        let own = in_type_with(0, Flags::DEDICATED_MEMORY);
+        let mut held = Vec::new();
+        let error = loop {
+            match rig.memory(64 * MIB, 1, &own) {
+                Ok(allocation) => held.push(allocation),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(held.len(), 32, "all of 2 GiB, with a pool of {empty} empty bytes beside");
+        assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
+        rig.free_all(held);
+        pool.into_iter().for_each(|pool| rig.destroy_pool(pool));
+        rig.finish();
+    }
+}
+
+/// Default vectors too, and the empty block of the other one is not of use where it is.
+#[test]
+fn empty_blocks_of_default_vectors_go_back() {
+    let rig = limited(64 * MIB);
+    rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
+    assert_eq!(rig.gpu.live().memories, 1);
+    let whole = rig.pool(&PoolCreateInfo { block_size: 64 * MIB, ..PoolCreateInfo::new(0) }).unwrap();
+    let allocation = rig.memory(64 * MIB, 1, &AllocationCreateInfo::in_pool(&whole)).unwrap();
+    assert_eq!(rig.gpu.live().memories, 1, "only the pool's block");
+    rig.free(allocation);
+    rig.destroy_pool(whole);
+    rig.finish();
+}
+
+#[test]
+fn the_budget_counts_no_empty_block() {
+    let gpu = Gpu::new(lavapipe());
+    let options = Options::without_budget(&gpu);
+    let rig = Rig::with(gpu, &options);
+    let budget = rig.allocator.heap_budgets()[0].budget;
+    let pool = empty_pool(&rig, 1024 * MIB);
+    let info = in_type_with(0, Flags::DEDICATED_MEMORY | Flags::WITHIN_BUDGET);
+    let error = rig.memory(budget + 1, 1, &info).unwrap_err();
+    assert!(matches!(error, AllocationError::Memory(MemoryError::OverBudget { .. })), "{error:?}");
+    assert_eq!(blocks_of(&rig, &pool), 1, "even without it there would be too little");
+    let allocation = rig.memory(budget, 1, &info).unwrap();
+    assert_eq!(blocks_of(&rig, &pool), 0);
+    rig.free(allocation);
+    rig.destroy_pool(pool);
+    rig.finish();
+}
+
+/// What is empty and would not be enough stays, and so it does if the failure is none of memory.
+#[test]
+fn what_helps_nobody_stays() {
+    let rig = limited(256 * MIB);
+    let used = rig.memory(100 * MIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
+    let pool = empty_pool(&rig, 100 * MIB);
+    rig.gpu.reset_calls();
+    let before = rig.snapshot();
+    for size in [157 * MIB, 257 * MIB] {
+        let error = rig.memory(size, 1, &in_type(0)).unwrap_err();
+        assert!(matches!(error, AllocationError::Memory(_)), "{error:?}");
+    }
+    let two = PoolCreateInfo { block_size: 80 * MIB, min_block_count: 2, ..PoolCreateInfo::new(0) };
+    assert!(rig.pool(&two).is_err());
+    rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_UNKNOWN);
+    assert!(rig.memory(10 * MIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).is_err());
+    rig.gpu.faults().clear();
+    assert_eq!(rig.snapshot(), before);
+    assert_eq!(rig.gpu.calls("vkFreeMemory"), 0);
+    let fits = rig.memory(156 * MIB, 1, &in_type(0)).unwrap();
+    assert_eq!(blocks_of(&rig, &pool), 0);
+    rig.free_all([fits, used]);
+    rig.destroy_pool(pool);
+    rig.finish();
+}
+
+/// The first blocks of a pool are promised to it; what it has besides goes.
+#[test]
+fn a_pool_keeps_its_first_blocks() {
+    let rig = limited(256 * MIB);
+    let info = PoolCreateInfo {
+        block_size: 50 * MIB,
+        min_block_count: 1,
+        empty_blocks_kept: 3,
+        ..PoolCreateInfo::new(0)
+    };
+    let pool = rig.pool(&info).unwrap();
+    let in_pool = AllocationCreateInfo::in_pool(&pool);
+    let three: Vec<_> = (0..3).map(|_| rig.memory(50 * MIB, 1, &in_pool).unwrap()).collect();
+    rig.free_all(three);
+    assert_eq!(blocks_of(&rig, &pool), 3);
+    let all = rig.memory(206 * MIB, 1, &in_type(0)).unwrap();
+    assert_eq!(blocks_of(&rig, &pool), 1);
+    assert!(rig.memory(MIB, 1, &in_type(0)).is_err());
+    assert_eq!(blocks_of(&rig, &pool), 1);
+    rig.free(all);
+    rig.destroy_pool(pool);
+    rig.finish();
+}
+
+/// The first blocks of a pool are asked for like all memory.
+#[test]
+fn a_new_pool_gets_what_lay_empty() {
+    let rig = limited(256 * MIB);
+    let old = empty_pool(&rig, 200 * MIB);
+    let info = PoolCreateInfo { block_size: 100 * MIB, min_block_count: 2, ..PoolCreateInfo::new(0) };
+    let new = rig.pool(&info).unwrap();
+    assert_eq!((blocks_of(&rig, &old), blocks_of(&rig, &new)), (0, 2));
+    let error = rig.pool(&info).unwrap_err();
+    assert!(matches!(error, CreatePoolError::Memory(MemoryError::HeapLimit { .. })), "{error:?}");
+    rig.destroy_pool(new);
+    rig.destroy_pool(old);
+    rig.finish();
+}
+
+/// The number of allocations is one for all heaps, so that a block of any helps.
+#[test]
+fn an_exhausted_number_of_allocations_counts_no_empty_block() {
+    let count = |profile: &Profile| profile.limits.max_memory_allocation_count == 4096;
+    on_profiles(count, |profile| {
+        let rig = Rig::new(profile);
+        let types = rig.types();
+        let (first, last) = (types[0], *types.last().unwrap());
+        let info = PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(last) };
+        let pool = rig.pool(&info).unwrap();
+        rig.free(rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap());
+        let most = u64::from(profile.limits.max_memory_allocation_count);
+        let own = in_type_with(first, Flags::DEDICATED_MEMORY);
+        let held: Vec<_> = (1..most).map(|_| rig.memory(KIB, 1, &own).unwrap()).collect();
+        assert_eq!(rig.gpu.live().memories, most);
+        let one_more = rig.memory(KIB, 1, &own).unwrap();
+        assert_eq!((rig.gpu.live().memories, blocks_of(&rig, &pool)), (most, 0));
+        let error = rig.memory(KIB, 1, &own).unwrap_err();
+        assert!(
+            matches!(error, AllocationError::Memory(MemoryError::TooManyAllocations { .. })),
+            "{error:?}"
+        );
+        rig.free_all(held);
+        rig.free(one_more);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+/// A block of which threads hold parts, and use none, is empty.
+#[test]
+fn what_threads_hold_and_do_not_use_goes_back() {
+    let rig = limited(256 * MIB);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            assert!(rig.allocator.settle_in_memory_type(0));
+            let one = rig.memory(KIB, 1, &in_type(0)).unwrap();
+            let two = rig.memory(KIB, 1, &in_type(0)).unwrap();
+            rig.free_all([one, two]);
+        });
+    });
+    assert_eq!(rig.gpu.live().memories, 1, "kept for the thread");
+    let all = rig.memory(256 * MIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
+    assert_eq!(rig.gpu.live().memories, 1);
+    rig.free(all);
+    rig.finish();
+}
+
+/// Who is not short of memory does not wait for who is.
+#[test]
+fn others_go_on_while_memory_goes_back() {
+    let rig = limited(256 * MIB);
+    let pool = empty_pool(&rig, 100 * MIB);
+    let used = rig.memory(KIB, 1, &in_type(0)).unwrap();
+    let large = std::sync::Mutex::new(None);
+    let short = || *large.lock().unwrap() = Some(rig.memory(200 * MIB, 1, &in_type(0)).unwrap());
+    rig.while_in("vkFreeMemory", short, || {
+        let held: Vec<_> = (0..10).map(|_| rig.memory(KIB, 1, &in_type(0)).unwrap()).collect();
+        rig.free_all(held);
+        assert!(rig.allocator.statistics().allocation_count >= 1);
+    });
+    rig.free_all(large.into_inner().unwrap());
+    rig.free(used);
+    rig.destroy_pool(pool);
+    rig.finish();
+}
+
+/// In each memory type first, before the next one is tried.
+#[test]
+fn the_better_memory_type_is_emptied_first() {
+    let rig = Rig::new(Profile::by_name("nvidia-gtx-1060").unwrap());
+    let best = rig.allocator.find_memory_type_index(!0, &device_local()).unwrap();
+    let size = rig.heap_size(best);
+    let info = PoolCreateInfo { block_size: size / 2, ..PoolCreateInfo::new(best) };
+    let pool = rig.pool(&info).unwrap();
+    rig.free(rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap());
+    let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..device_local() };
+    let large = rig.memory(size / 4 * 3, 1, &own).unwrap();
+    assert_eq!(large.memory_type_index(), best);
+    assert_eq!(blocks_of(&rig, &pool), 0);
+    rig.free(large);
+    rig.destroy_pool(pool);
+    rig.finish();
+}
+
+/// Preferred, not required: there is another place.
+fn device_local() -> AllocationCreateInfo<'static> {
+    AllocationCreateInfo {
+        preferred_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL,
+        ..AllocationCreateInfo::default()
+    }
+}
