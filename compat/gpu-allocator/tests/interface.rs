@@ -259,3 +259,33 @@ fn what_is_forgotten_is_logged_by_name_and_with_where_it_came_from() {
     assert!(log.contains("was allocated here"), "{log}");
     assert!(log.contains("whose_name_is_in_the_backtrace"), "the backtrace leads to the caller: {log}");
 }
+
+/// As the original does it: an empty block stays only where it is the last one of its memory type.
+#[test]
+fn no_empty_block_stays_beside_others() {
+    for profile in profiles::ALL {
+        let gpu = Gpu::new(profile);
+        let mut allocator = allocator(&gpu, quiet());
+        let mut held: Vec<_> = (0..48)
+            .map(|_| allocator.allocate(&desc("level", 3 << 20, MemoryLocation::GpuOnly)).unwrap())
+            .collect();
+        let blocks = |held: &[Allocation]| {
+            // SAFETY: the handles are compared, and nothing else is done with them.
+            let mut memories: Vec<_> = held.iter().map(|it| unsafe { it.memory() }).collect();
+            memories.sort_unstable();
+            memories.dedup();
+            u64::try_from(memories.len()).unwrap()
+        };
+        assert!(blocks(&held) > 1, "{}", profile.name);
+        while let Some(last) = held.pop() {
+            allocator.free(last).unwrap();
+            assert_eq!(
+                gpu.live().memories,
+                blocks(&held).max(1),
+                "{}: {} are left",
+                profile.name,
+                held.len()
+            );
+        }
+    }
+}

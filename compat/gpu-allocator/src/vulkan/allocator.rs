@@ -46,7 +46,8 @@ impl Allocator {
             // Memory that is coherent for the device is not ruled out: it is taken where a resource allows no other, as the
             // original does. Such a resource is there only if the program has enabled the feature.
             flags: AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION
-                | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY,
+                | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY
+                | AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK,
             preferred_large_heap_block_size: desc.allocation_sizes.largest(),
             tracking: Tracking::USER_DATA,
             // The program's version is not known; what version 1.0 has is enough for all that is done here.
