@@ -25,6 +25,8 @@ pub(crate) struct Figures {
     pub(crate) calls: Calls,
     /// Own host memory for each live allocation.
     pub(crate) own_heap: Option<f64>,
+    /// Bytes that were reserved in the end.
+    pub(crate) end_bytes: u64,
     /// Bytes that were live in the end, and memory objects that they were in.
     pub(crate) live_bytes: u64,
     pub(crate) blocks: u64,
@@ -282,6 +284,7 @@ impl<P: Peer> Case for Held<P> {
             reserved_peak: per(peak, self.live_peak),
             reserved_end: per(end, self.live),
             calls: self.gpu.counters().calls(),
+            end_bytes: end,
             live_bytes: self.live,
             blocks: self.gpu.counters().blocks(),
             ..Figures::default()

@@ -76,6 +76,33 @@ impl Results {
         self.sets.get(&(row, giver))
     }
 
+    /// The workloads after which Sublet had more in reserve than VMA, or had called the driver more often.
+    pub(crate) fn above_vma(&self, rows: &[(String, String)]) -> Vec<String> {
+        let mut above = Vec::new();
+        for (id, _) in rows {
+            for kind in [PeerKind::Sublet, PeerKind::SubletLocal] {
+                let (Some(own), Some(vma)) = (self.get(id, kind), self.get(id, PeerKind::Vma)) else {
+                    continue;
+                };
+                // Where nothing is live, it is by chance which of the blocks was emptied last.
+                let bytes = |of: &Figures| if vma.live_bytes == 0 { 0 } else { of.end_bytes };
+                if bytes(own) > bytes(vma) || own.blocks > vma.blocks {
+                    let ((own, blocks), (vma, others)) =
+                        ((own.end_bytes, own.blocks), (vma.end_bytes, vma.blocks));
+                    above.push(format!(
+                        "{id}, {}: {own} bytes in {blocks} blocks are reserved in the end, VMA: {vma} in {others}",
+                        kind.title()
+                    ));
+                }
+                if own.calls.allocations > vma.calls.allocations || own.calls.frees > vma.calls.frees {
+                    let (own, vma) = (own.calls, vma.calls);
+                    above.push(format!("{id}, {}: {own:?} of the driver, VMA: {vma:?}", kind.title()));
+                }
+            }
+        }
+        above
+    }
+
     /// The workloads that both peers did, in alphabetical order.
     pub(crate) fn shared(&self, one: PeerKind, other: PeerKind) -> Vec<(&str, &Figures, &Figures)> {
         let mut found = Vec::new();
@@ -85,5 +112,32 @@ impl Results {
             }
         }
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::Calls;
+
+    #[test]
+    fn what_is_above_vma_is_told() {
+        let rows = [("a".to_owned(), "A".to_owned()), ("b".to_owned(), "B".to_owned())];
+        let figures = |end_bytes, allocations, frees| Figures {
+            end_bytes,
+            live_bytes: 1,
+            calls: Calls { allocations, frees, maps: 9 },
+            ..Figures::default()
+        };
+        let mut results = Results::default();
+        results.add("a", PeerKind::Sublet, figures(5, 5, 5));
+        assert!(results.above_vma(&rows).is_empty(), "VMA did not take part");
+        results.add("a", PeerKind::Vma, figures(5, 5, 5));
+        assert!(results.above_vma(&rows).is_empty());
+        for (worse, what) in [((6, 5, 5), "reserved"), ((5, 6, 5), "driver"), ((5, 5, 6), "driver")] {
+            results.add("a", PeerKind::SubletLocal, figures(worse.0, worse.1, worse.2));
+            let above = results.above_vma(&rows);
+            assert!(above.len() == 1 && above[0].contains(what), "{above:?}");
+        }
     }
 }

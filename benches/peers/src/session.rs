@@ -259,7 +259,8 @@ impl Session {
         }
         self.times("Nanoseconds for each pair of allocate and free", &rows)?;
         self.print_details(&rows, &WHOLE, true)?;
-        Ok(())
+        let above = self.results.above_vma(&rows);
+        if above.is_empty() { Ok(()) } else { Err(above.join("\n")) }
     }
 
     fn times(&self, title: &str, rows: &[(String, String)]) -> Result<(), String> {

@@ -47,7 +47,9 @@ differences! {
     LargeBlocks "large-blocks"
         "the preferred block size is at most the heap's; VMA asks for blocks that no heap can hold";
     EmptyBlock "empty-block"
-        "one empty block is kept for as long as it is the only one; VMA gives it back with the next free in another block";
+        "an empty block goes back with one of the next frees in other blocks; in VMA it has to come to the end of a list before";
+    GivesBack "gives-back"
+        "before an allocation fails, what is empty in its heap goes back and the driver is asked again; VMA fails with it in its hands";
     NewerRule "newer-rule"
         "HOST_ACCESS_ALLOW_TRANSFER_INSTEAD follows VMA 3.4, which asks for host-visible memory as a preference there";
     Packed "packed"

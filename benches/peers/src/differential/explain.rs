@@ -174,6 +174,9 @@ pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
     if error.is_some_and(|error| matches!(error, AllocationError::Contradiction(_))) {
         return Some(Difference::Contradiction);
     }
+    if !case.sublet_log.freed.is_empty() && refusals(case.sublet_log) != 0 {
+        return Some(Difference::GivesBack);
+    }
     if case.spec.flags.contains(Flags::UPPER_ADDRESS)
         && (error.is_some_and(|error| matches!(error, AllocationError::UpperAddress { .. }))
             || case.pool.is_some_and(|pool| pool.block_size == 0))
