@@ -61,7 +61,7 @@ fn frames<T: Threading>(bencher: Bencher<'_, '_>, most: u32) {
         for range in ranges.drain(..) {
             heap.retire(ticket, black_box(range)).unwrap();
         }
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
     });
     clock.shutdown();
     heap.collect(&clock);
@@ -106,7 +106,7 @@ fn transient(bencher: Bencher<'_, '_>, count: u32) {
         for _ in 0..RANGES {
             black_box(heap.allocate_transient(ticket, black_box(count)).unwrap());
         }
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
     });
     clock.shutdown();
     heap.collect(&clock);

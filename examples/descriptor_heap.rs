@@ -131,7 +131,7 @@ fn stream<S: HeapStore>(
                 heap.retire(ticket, oldest)?;
             }
         }
-        clock.end_frame(ticket);
+        clock.end_frame(ticket)?;
     }
     table.print();
     note("#: alive, -: waits for the device, .: free.");

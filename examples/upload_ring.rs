@@ -70,7 +70,7 @@ fn particles(context: &Context) -> Result<()> {
             // SAFETY: both buffers have as many bytes, and live until the frame is waited for.
             unsafe { device.cmd_copy_buffer(commands, particles.buffer, target.0, &[particles.copy_to(0)]) };
         })?;
-        clock.end_frame(ticket);
+        clock.end_frame(ticket)?;
 
         let statistics = ring.statistics();
         let end = particles.offset + particles.size;

@@ -88,8 +88,7 @@ fn frames(context: &Context) -> Result<()> {
         arena.collect(&clock);
         sets.collect(&clock)?;
         heap.collect(&clock);
-        // SAFETY: what was retired is used by no later frame, and the clock was told the truth.
-        unsafe { retired.collect(&allocator, &clock) }?;
+        retired.collect(&allocator, &clock)?;
 
         // The last frames only wait for those before.
         if frame < FRAMES {
@@ -130,10 +129,10 @@ fn frames(context: &Context) -> Result<()> {
                 task::record(device, commands, &compute, &bound);
             })?;
             heap.retire(ticket, range)?;
-            clock.end_frame(ticket);
+            clock.end_frame(ticket)?;
         } else {
             frames.submit(|_, _| ())?;
-            clock.end_frame(ticket);
+            clock.end_frame(ticket)?;
         }
     }
 
@@ -150,9 +149,8 @@ fn frames(context: &Context) -> Result<()> {
     ));
 
     material.retire(clock.open(lane), &heap, &retired)?;
+    retired.collect(&allocator, &clock)?;
     // SAFETY: the device is idle, here and below.
-    unsafe { retired.collect(&allocator, &clock) }?;
-    // SAFETY: as above.
     unsafe { sets.destroy() };
     // SAFETY: as above.
     unsafe { heap.destroy() };

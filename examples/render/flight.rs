@@ -41,8 +41,7 @@ impl<'a> Flight<'a> {
         let slot = self.frames.wait()?;
         let ticket = self.clock.begin_frame(self.lane, u32::try_from(slot)?);
         self.ring.collect(&self.clock);
-        // SAFETY: what was retired is used by no later frame, and the clock was told the truth.
-        unsafe { self.retired.collect(self.allocator, &self.clock) }?;
+        self.retired.collect(self.allocator, &self.clock)?;
         Ok((slot, ticket))
     }
 
@@ -54,7 +53,7 @@ impl<'a> Flight<'a> {
     ) -> Result<()> {
         self.ring.finish(ticket)?;
         self.frames.submit(record)?;
-        self.clock.end_frame(ticket);
+        self.clock.end_frame(ticket)?;
         Ok(())
     }
 
@@ -62,8 +61,7 @@ impl<'a> Flight<'a> {
     pub(crate) fn wait_for_all(&mut self) -> Result<()> {
         self.frames.wait_for_all()?;
         self.clock.idle();
-        // SAFETY: the device is idle.
-        unsafe { self.retired.collect(self.allocator, &self.clock) }?;
+        self.retired.collect(self.allocator, &self.clock)?;
         Ok(())
     }
 

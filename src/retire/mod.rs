@@ -40,9 +40,9 @@
 //! clock.submit(ticket, 1)?; // submitted; its vkQueueSubmit signals 1
 //!
 //! clock.poll(|_lane| Ok::<u64, ()>(0)).unwrap(); // vkGetSemaphoreCounterValue says 0: not yet
-//! assert_eq!(garbage.collect(&clock, |_| unreachable!()), 0);
+//! assert_eq!(garbage.collect(&clock, |_| unreachable!())?, 0);
 //! clock.poll(|_lane| Ok::<u64, ()>(1)).unwrap();
-//! assert_eq!(garbage.collect(&clock, |buffer| println!("{buffer} is free")), 1);
+//! assert_eq!(garbage.collect(&clock, |buffer| println!("{buffer} is free"))?, 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -58,10 +58,10 @@
 //!     let slot = frame % 2;
 //!     // vkWaitForFences for the slot's fence goes here.
 //!     let ticket = clock.begin_frame(lane, slot);
-//!     garbage.collect(&clock, |item| freed.push(item));
+//!     garbage.collect(&clock, |item| freed.push(item))?;
 //!     garbage.push(ticket, frame);
 //!     // vkQueueSubmit with the slot's fence goes here.
-//!     clock.end_frame(ticket);
+//!     clock.end_frame(ticket)?;
 //! }
 //! assert_eq!(freed, [0, 1, 2]); // 3 and 4 are in flight
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -84,6 +84,6 @@ mod tests;
 mod ticket;
 
 pub use self::clock::Clock;
-pub use self::error::{DiscardError, SubmitError, TooManyLanes};
+pub use self::error::{DiscardError, MixedClocks, OtherClock, ReserveError, SubmitError, TooManyLanes};
 pub use self::queue::Retire;
 pub use self::ticket::{LaneId, Ticket};

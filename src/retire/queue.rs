@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Clock, Ticket};
+use super::{Clock, MixedClocks, OtherClock, ReserveError, Ticket};
 use crate::base::cast::{index, narrow};
 
 /// The end of a chain.
@@ -93,8 +93,8 @@ impl<T> Arena<T> {
 /// Things that wait until the GPU is done with them: each is pushed with the [`Ticket`] of the last recording that uses it, and
 /// handed out once the ticket is done.
 ///
-/// Items of several lanes, and even of several clocks, may wait in one queue, pushed in any order: none waits for an unrelated
-/// one. They are handed out in the order of their tickets, and those of one ticket as they were pushed.
+/// Items of several lanes may wait in one queue, pushed in any order: none waits for an unrelated one. A queue is for the tickets of one
+/// clock: [`collect`](Self::collect) says so if there are others. They are handed out in the order of their tickets, and those of one ticket as they were pushed.
 ///
 /// Dropping the queue drops the items, whether they are done or not.
 ///
@@ -124,7 +124,7 @@ impl<T> Arena<T> {
 /// clock.submit(ticket, 1)?;
 ///
 /// clock.completed(lane, 1);
-/// kept.collect(&clock, drop);
+/// kept.collect(&clock, drop)?;
 /// assert_eq!(Arc::strong_count(&texture), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -138,10 +138,10 @@ impl<T> Arena<T> {
 /// let (mut first, mut second) = (Retire::new(), Retire::new());
 /// first.push(graphics, (compute, "image"));
 /// # clock.discard(graphics)?;
-/// first.collect(&clock, |(ticket, item)| second.push(ticket, item));
-/// assert_eq!(second.collect(&clock, |_| unreachable!("compute still uses it")), 0);
+/// first.collect(&clock, |(ticket, item)| second.push(ticket, item))?;
+/// assert_eq!(second.collect(&clock, |_| unreachable!("compute still uses it"))?, 0);
 /// # clock.discard(compute)?;
-/// assert_eq!(second.collect(&clock, drop), 1);
+/// assert_eq!(second.collect(&clock, drop)?, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -189,6 +189,32 @@ impl<T> Retire<T> {
         }
     }
 
+    /// Whether `ticket` is of the clock that what waits is of, as it has to be for one call to collect it all. True of any
+    /// ticket while nothing waits.
+    ///
+    /// # Errors
+    ///
+    /// [`MixedClocks`] if it is of another one.
+    ///
+    /// ```
+    /// # use sublet::retire::*;
+    /// let (clock, another) = (Clock::new(), Clock::new());
+    /// let (own, foreign) = (clock.open(clock.add_lane()?), another.open(another.add_lane()?));
+    /// let mut queue = Retire::new();
+    /// assert!(queue.check(foreign).is_ok());
+    /// queue.push(own, "item");
+    /// assert_eq!(queue.check(foreign), Err(MixedClocks { ticket: foreign, waiting: own }));
+    /// # Ok::<(), TooManyLanes>(())
+    /// ```
+    pub fn check(&self, ticket: Ticket) -> Result<(), MixedClocks> {
+        match self.waiting.back() {
+            Some(&Batch { ticket: waiting, .. }) if !waiting.is_of_same_clock(ticket) => {
+                Err(MixedClocks { ticket, waiting })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// For a ticket that is not the highest of the queue.
     fn push_older(&mut self, ticket: Ticket, node: u32) {
         match self.waiting.binary_search_by_key(&ticket, |batch| batch.ticket) {
@@ -199,8 +225,13 @@ impl<T> Retire<T> {
 
     /// Hands out the items whose tickets are done according to `clock`, and returns how many that were.
     ///
-    /// The clock is looked at once, before the first item is handed out; `visit` may call it. An item whose ticket is of another clock
-    /// stays. If `visit` panics, the items that were not handed out yet are first in line at the next call.
+    /// The clock is looked at once, before the first item is handed out; `visit` may call it. If `visit` panics, the items that were not
+    /// handed out yet are first in line at the next call.
+    ///
+    /// # Errors
+    ///
+    /// [`OtherClock`] if there are tickets of another clock, which this one never says are done: what waits for them stays. All that is
+    /// done was handed out nonetheless.
     ///
     /// ```
     /// # use sublet::retire::*;
@@ -213,20 +244,24 @@ impl<T> Retire<T> {
     /// clock.submit(fast, 1)?;
     /// clock.completed(transfer, 1);
     /// let mut free = Vec::new();
-    /// assert_eq!(queue.collect(&clock, |item| free.push(item)), 1);
+    /// assert_eq!(queue.collect(&clock, |item| free.push(item))?, 1);
     /// assert_eq!(free, ["fast"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn collect(&mut self, clock: &Clock, mut visit: impl FnMut(T)) -> usize {
+    pub fn collect(&mut self, clock: &Clock, mut visit: impl FnMut(T)) -> Result<usize, OtherClock> {
         if self.is_empty() {
-            return 0;
+            return Ok(0);
         }
+        let mut foreign: Option<OtherClock> = None;
         {
             let (ready, look) = (&mut self.ready, clock.look());
             self.waiting.retain(|batch| {
                 let done = look.is_done(batch.ticket);
                 if done {
                     ready.push_back(*batch);
+                } else if look.is_foreign(batch.ticket) {
+                    let first = OtherClock { ticket: batch.ticket, tickets: 0, collected: 0 };
+                    foreign.get_or_insert(first).tickets += 1;
                 }
                 !done
             });
@@ -236,7 +271,10 @@ impl<T> Retire<T> {
             count += 1;
             visit(item);
         }
-        count
+        match foreign {
+            Some(foreign) => Err(OtherClock { collected: count, ..foreign }),
+            None => Ok(count),
+        }
     }
 
     /// Items that wait.
@@ -304,15 +342,33 @@ impl<T> Retire<T> {
     /// Takes host memory for `additional` further items, each with a ticket of its own at worst: pushing and collecting so many
     /// takes none then.
     ///
+    /// # Errors
+    ///
+    /// [`ReserveError`] if more than 2^32 - 1 items would wait, or the host has no memory. What waits is as it was, and host memory that
+    /// the call took is given back.
+    ///
     /// ```
     /// let mut queue = sublet::retire::Retire::<u64>::new();
-    /// queue.reserve(1_000);
+    /// queue.reserve(1_000)?;
+    /// # Ok::<(), sublet::retire::ReserveError>(())
     /// ```
-    pub fn reserve(&mut self, additional: usize) {
-        let free = self.arena.nodes.len() - self.arena.len;
-        self.arena.nodes.reserve(additional.saturating_sub(free));
-        self.waiting.reserve(additional);
-        self.ready.reserve(self.waiting.len() + additional);
+    pub fn reserve(&mut self, additional: usize) -> Result<(), ReserveError> {
+        let waiting = self.arena.len;
+        if waiting.checked_add(additional).is_none_or(|items| items > index(NONE)) {
+            return Err(ReserveError::TooMany { additional, waiting });
+        }
+        let had = (self.arena.nodes.capacity(), self.waiting.capacity(), self.ready.capacity());
+        let free = self.arena.nodes.len() - waiting;
+        let nodes = self.arena.nodes.try_reserve(additional.saturating_sub(free));
+        let reserved = nodes
+            .and_then(|()| self.waiting.try_reserve(additional))
+            .and_then(|()| self.ready.try_reserve(self.waiting.len() + additional));
+        reserved.map_err(|source| {
+            self.arena.nodes.shrink_to(had.0);
+            self.waiting.shrink_to(had.1);
+            self.ready.shrink_to(had.2);
+            ReserveError::HostMemory { additional, source }
+        })
     }
 
     /// Nodes, with an item and without.

@@ -116,6 +116,11 @@ impl Ticket {
     }
 
     #[inline]
+    pub(super) fn is_of_same_clock(self, other: Self) -> bool {
+        self.lane().clock() == other.lane().clock()
+    }
+
+    #[inline]
     pub(super) const fn serial(self) -> u64 {
         self.0.get() >> NAME_BITS
     }

@@ -43,7 +43,7 @@
 //!
 //!     uploads.flush(ticket)?; // what was written is visible to the device, and stays until the ticket is done
 //!     // vkQueueSubmit goes here, with the slot's fence.
-//!     clock.end_frame(ticket);
+//!     clock.end_frame(ticket)?;
 //! }
 //! assert_eq!(uploads.statistics().pages, 3); // one for each frame in flight, and none after the third frame
 //!

@@ -310,7 +310,7 @@ fn frames_have_a_part_of_their_own() {
         // SAFETY: the buffer is live, and no shader looks at the slot.
         unsafe { heap.write(range, 4, &rig.storage(0)) }.unwrap();
         assert_eq!(heap.retire(ticket, range), Err(RangeError::Transient { range }));
-        rig.clock.end_frame(ticket);
+        rig.clock.end_frame(ticket).unwrap();
         last = Some(range);
     }
     rig.clock.shutdown();

@@ -149,7 +149,7 @@ fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
         let ticket = clock.begin_frame(lane, slot);
         sets.collect(&clock);
         unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
     };
     (0..3).for_each(frame);
     // Two frames in flight from now on.

@@ -22,7 +22,7 @@ fn frames(
             allocate(&mut sets, &layout).unwrap();
         }
         sets.flush(ticket);
-        rig.clock.end_frame(ticket);
+        rig.clock.end_frame(ticket).unwrap();
         look(frame, &sets.statistics());
     }
     destroy(sets);

@@ -193,7 +193,7 @@ fn going_from_three_frames_in_flight_to_two_wedges_nothing() {
         sets.collect(&rig.clock).unwrap();
         many(sets, &layout, 4);
         sets.flush(ticket);
-        rig.clock.end_frame(ticket);
+        rig.clock.end_frame(ticket).unwrap();
     };
     (0..9).for_each(|at| frame(&mut sets, at % 3));
     let pools = sets.statistics().pools;
@@ -221,8 +221,8 @@ fn a_slot_that_comes_twice_without_a_wait_frees_nothing_early() {
     assert_eq!(sets.collect(&rig.clock), Ok(0));
     rig.gpu.assert_silent();
     rig.gpu.run_pending();
-    rig.clock.end_frame(ticket);
-    rig.clock.end_frame(again);
+    rig.clock.end_frame(ticket).unwrap();
+    rig.clock.end_frame(again).unwrap();
     rig.clock.idle();
     assert_eq!(sets.collect(&rig.clock), Ok(1));
     rig.gpu.hold_submissions(false);
@@ -239,7 +239,7 @@ fn after_the_last_frame_idle_and_collect_leave_everything_free() {
         let ticket = rig.clock.begin_frame(rig.lane, slot);
         many(&mut sets, &layout, 10);
         sets.flush(ticket);
-        rig.clock.end_frame(ticket);
+        rig.clock.end_frame(ticket).unwrap();
     }
     rig.clock.idle();
     sets.collect(&rig.clock).unwrap();

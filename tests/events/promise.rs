@@ -100,7 +100,7 @@ fn retirement() {
     let lane = clock.add_lane().unwrap();
     let _unended = clock.begin_frame(lane, 0);
     let frame = clock.begin_frame(lane, 0);
-    let value = clock.end_frame(frame);
+    let value = clock.end_frame(frame).unwrap();
     clock.idle();
     clock.completed(lane, value - 1);
     clock.completed(lane, value);

@@ -31,7 +31,7 @@ fn a_slot_is_never_used_again(model: BindingModel, make: Make) {
         subject.collect(&rig);
         let recording = rig.record(&mut *subject, ticket);
         rig.submit(0, &recording, fence);
-        rig.clock.end_frame(ticket);
+        rig.clock.end_frame(ticket).unwrap();
         rig.gpu.assert_silent();
         rig.objects()
     };
@@ -212,7 +212,7 @@ fn one_clock_serves_all_of_them() {
             let recording = rig.record(&mut **subject, ticket);
             rig.submit(0, &recording, if at == last { fence } else { vk::Fence::null() });
         }
-        rig.clock.end_frame(ticket);
+        rig.clock.end_frame(ticket).unwrap();
         rig.gpu.assert_silent();
         if frame >= 10 {
             assert_eq!(*objects.get_or_insert(rig.objects()), rig.objects(), "frame {frame}");

@@ -45,7 +45,7 @@ impl Subject for RetiredResources {
     }
 
     fn collect(&mut self, rig: &Rig) -> usize {
-        unsafe { RetiredResources::collect(self, &rig.allocator, &rig.clock) }.unwrap()
+        RetiredResources::collect(self, &rig.allocator, &rig.clock).unwrap()
     }
 
     fn waits(&self) -> Option<bool> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use ash::vk;
 use sublet::device::{DeviceMemoryCallbacks, DeviceMemoryEvent};
+use sublet::retire::OtherClock;
 use sublet::{
     AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, ForeignHandle,
     LocalAllocator, PoolCreateInfo, RetiredResources, ScopeCreateInfo,
@@ -35,8 +36,7 @@ fn what_is_another_allocators_stays_and_the_rest_is_freed() {
     assert_eq!((error.collected, error.kept, error.refused.len()), (3, 3, 0));
     assert_eq!((rig.retired.len(), rig.buffers()), (3, 0));
     assert_eq!(rig.collect().unwrap_err().kept, 3, "they are still there");
-    // SAFETY: nothing was submitted.
-    assert_eq!(unsafe { rig.retired.collect(&other, &rig.clock) }.unwrap(), 3);
+    assert_eq!(rig.retired.collect(&other, &rig.clock).unwrap(), 3);
     assert!(other.destroy().is_empty());
     rig.finish();
 }
@@ -68,6 +68,30 @@ fn a_pool_or_scope_that_is_gone_gives_the_allocation_back_and_the_buffer_is_dest
     let source = std::error::Error::source(&error.refused[0]).unwrap();
     assert_eq!(source.downcast_ref(), Some(&ForeignHandle::Allocation));
     assert_eq!((rig.retired.len(), rig.buffers()), (0, 0));
+    rig.finish();
+}
+
+#[test]
+fn what_waits_for_another_clock_is_an_error_and_the_rest_is_freed() {
+    let rig = Rig::new();
+    let other = sublet::retire::Clock::new();
+    let own = rig.clock.open(rig.clock.add_lane().unwrap());
+    let foreign = other.open(other.add_lane().unwrap());
+    for ticket in [foreign, own, foreign] {
+        let (buffer, allocation) = rig.buffer();
+        // SAFETY: nothing uses the buffer.
+        unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
+    }
+    rig.clock.discard(own).unwrap();
+    let error = rig.collect().unwrap_err();
+    assert_eq!((error.collected, error.kept), (1, 0));
+    assert_eq!(error.other_clock, Some(OtherClock { ticket: foreign, tickets: 1, collected: 1 }));
+    assert!(
+        error.to_string().contains(&format!("of another clock, the first of them {foreign:?}")),
+        "{error}"
+    );
+    other.discard(foreign).unwrap();
+    assert_eq!(rig.retired.collect(&rig.allocator, &other).unwrap(), 2);
     rig.finish();
 }
 
@@ -109,8 +133,7 @@ fn a_callback_that_panics_loses_nothing_that_waits_behind() {
         unsafe { rig.retired.retire_memory(ticket, memory) };
     }
     rig.clock.discard(ticket).unwrap();
-    // SAFETY: nothing was submitted.
-    let collect = || unsafe { rig.retired.collect(&allocator, &rig.clock) };
+    let collect = || rig.retired.collect(&allocator, &rig.clock);
     assert!(catch_unwind(AssertUnwindSafe(collect)).is_err());
     assert_eq!(rig.retired.len(), 2);
     assert_eq!(collect().unwrap(), 2);
@@ -128,8 +151,7 @@ fn an_allocator_without_locks_collects_as_well() {
     // SAFETY: nothing uses the memory.
     unsafe { rig.retired.retire_memory(ticket, memory) };
     rig.clock.discard(ticket).unwrap();
-    // SAFETY: nothing was submitted.
-    assert_eq!(unsafe { rig.retired.collect(&allocator, &rig.clock) }.unwrap(), 1);
+    assert_eq!(rig.retired.collect(&allocator, &rig.clock).unwrap(), 1);
     assert!(allocator.destroy().is_empty());
     rig.finish();
 }

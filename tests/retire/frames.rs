@@ -48,7 +48,7 @@ impl Slots {
         // SAFETY: this frame is the only one that uses the buffer.
         unsafe { rig.retired.retire_buffer(ticket, buffer, allocation) };
         self.submission[slot] = rig.submit(commands, None, self.fences[slot]);
-        rig.clock.end_frame(ticket);
+        rig.clock.end_frame(ticket).unwrap();
     }
 
     fn destroy(self, rig: &Rig) {
@@ -118,7 +118,7 @@ fn a_slot_begun_twice_without_an_end_frees_nothing_of_the_first() {
     let commands = rig.record(&[buffer]);
     slots.wait(&rig, 1);
     slots.submission[1] = rig.submit(commands, None, slots.fences[1]);
-    rig.clock.end_frame(first);
+    rig.clock.end_frame(first).unwrap();
     rig.collect().unwrap();
     rig.execute_all();
     rig.clock.idle();

@@ -149,8 +149,7 @@ impl Rig {
     }
 
     pub(crate) fn collect(&self) -> Result<usize, CollectError> {
-        // SAFETY: the tests tell the clock what is true; the simulated device would report if they did not.
-        unsafe { self.retired.collect(&self.allocator, &self.clock) }
+        self.retired.collect(&self.allocator, &self.clock)
     }
 
     /// The buffers of the device.

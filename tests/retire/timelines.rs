@@ -124,7 +124,7 @@ fn a_queue_with_fences_and_one_with_a_timeline_share_a_clock() {
         let signal = (queue == 1).then_some((semaphore, 1));
         rig.submit_to(queue, commands, signal, vk::Fence::null());
     }
-    rig.clock.end_frame(frame);
+    rig.clock.end_frame(frame).unwrap();
     rig.clock.submit(upload, 1).unwrap();
     // SAFETY: the semaphore is live.
     let poll = || unsafe { rig.allocator.poll_timelines(&rig.clock, &[(transfer, semaphore)]) }.unwrap();

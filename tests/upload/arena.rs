@@ -266,7 +266,7 @@ fn once_warm_no_page_is_made() {
                 arena.write(&[1; 300], 1 << (at % 9)).unwrap();
             }
             arena.flush(ticket).unwrap();
-            clock.end_frame(ticket);
+            clock.end_frame(ticket).unwrap();
             arena.validate();
         }
         assert_eq!(rig.gpu.calls("vkCreateBuffer") + rig.gpu.calls("vkAllocateMemory"), 0);
@@ -289,7 +289,7 @@ fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
         arena.collect(&clock);
         arena.write(&[1; 4096], 1).unwrap();
         arena.flush(ticket).unwrap();
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
         arena.statistics().pages
     };
     for number in 0..30 {

@@ -51,7 +51,7 @@ fn frames<U>(
         }
         finish(uploader, ticket);
         copies.submit(slot, &uploads);
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
         assert!(rig.gpu.pending_submissions() > 0, "the device is to be late");
     }
     let copied = copies.finish();

@@ -114,7 +114,7 @@ fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
         ring.collect(&clock);
         ring.allocate(1024, 1).unwrap();
         ring.finish(ticket).unwrap();
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
         ring.validate();
     }
     clock.idle();

@@ -50,7 +50,7 @@ fn frames(
             }
         });
         submitted.unwrap();
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
     }
     frames.wait_for_all().unwrap();
     let mut copied = vec![0; FRAMES * PER_FRAME];

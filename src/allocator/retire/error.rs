@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::allocation::FreeError;
 use crate::device::DriverError;
-use crate::retire::LaneId;
+use crate::retire::{LaneId, OtherClock};
 
 /// Some of what was done could not be freed. All the rest was.
 ///
@@ -22,11 +22,9 @@ use crate::retire::LaneId;
 /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
 /// // SAFETY: nothing was ever bound to it.
 /// unsafe { retired.retire_memory(ticket, allocation) };
-/// // SAFETY: the clock was told the truth.
-/// let error = unsafe { retired.collect(&another, &clock) }.unwrap_err();
+/// let error = retired.collect(&another, &clock).unwrap_err();
 /// assert_eq!((error.collected, error.kept, retired.len()), (0, 1, 1));
-/// // SAFETY: as above.
-/// assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+/// assert_eq!(retired.collect(&allocator, &clock)?, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -39,23 +37,34 @@ pub struct CollectError {
     /// Allocations whose pool or scope is gone, and their memory with it. Buffers and images that were retired with them were
     /// destroyed.
     pub refused: Vec<FreeError>,
+    /// Tickets of another clock wait: what was retired with them stays.
+    pub other_clock: Option<OtherClock>,
 }
 
 impl fmt::Display for CollectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { collected, kept, refused } = self;
-        write!(
-            f,
-            "{collected} resources were freed; {kept} are of another allocator, and {} were in a pool that is gone",
-            refused.len()
-        )
+        let Self { collected, kept, refused, other_clock } = self;
+        write!(f, "{collected} resources were freed")?;
+        if *kept > 0 {
+            write!(f, "; {kept} are of another allocator")?;
+        }
+        if let Some(first) = refused.first() {
+            write!(
+                f,
+                "; {} were in a pool or scope that is gone, the first of them: {first}",
+                refused.len()
+            )?;
+        }
+        if let Some(OtherClock { ticket, tickets, .. }) = other_clock {
+            write!(f, "; {tickets} tickets are of another clock, the first of them {ticket:?}")?;
+        }
+        Ok(())
     }
 }
 
 impl Error for CollectError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        let first = self.refused.first()?;
-        Some(first)
+        self.refused.first()?.source()
     }
 }
 
@@ -64,7 +73,7 @@ impl Error for CollectError {
 /// ```
 /// # use sublet::{TimelineError, device::MissingFunction};
 /// let error = TimelineError::MissingFunction(MissingFunction { name: "vkGetSemaphoreCounterValue" });
-/// assert_eq!(error.to_string(), "timeline semaphores cannot be read");
+/// assert!(error.to_string().starts_with("timeline semaphores cannot be read: "));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -83,8 +92,10 @@ pub enum TimelineError {
 impl fmt::Display for TimelineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::MissingFunction(_) => f.write_str("timeline semaphores cannot be read"),
-            Self::Driver { lane, .. } => write!(f, "the counter of lane {} was not read", lane.index()),
+            Self::MissingFunction(error) => write!(f, "timeline semaphores cannot be read: {error}"),
+            Self::Driver { lane, source } => {
+                write!(f, "the counter of lane {} was not read: {source}", lane.index())
+            }
         }
     }
 }
@@ -92,8 +103,8 @@ impl fmt::Display for TimelineError {
 impl Error for TimelineError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::MissingFunction(error) => Some(error),
-            Self::Driver { source, .. } => Some(source),
+            Self::MissingFunction(error) => error.source(),
+            Self::Driver { source, .. } => source.source(),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::Allocator;
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
 use crate::device::BufferOrImage;
-use crate::retire::{Clock, Retire, Ticket};
+use crate::retire::{Clock, OtherClock, Retire, Ticket};
 
 /// A resource that waits for its ticket.
 struct Retired {
@@ -36,7 +36,7 @@ struct Waiting {
 /// with any clock and any allocator, but it is simplest to have one of each for a device.
 ///
 /// Dropping the queue frees nothing: what still waits stays allocated, and a `tracing` event warns of it. At the end of the
-/// program call [`Clock::shutdown`] and [`collect`](Self::collect), or [`drain`](Self::drain).
+/// program call [`Clock::shutdown`] and [`collect`](Self::collect), or [`drain`](Self::drain). The tickets of a queue are of one clock.
 ///
 /// ```
 /// # use sublet::{*, retire::Clock}; use ash::vk;
@@ -51,14 +51,12 @@ struct Waiting {
 /// // ... a frame that uses the buffer for the last time ...
 /// // SAFETY: no other frame uses the buffer.
 /// unsafe { retired.retire_buffer(frame, buffer, allocation) };
-/// clock.end_frame(frame);
+/// clock.end_frame(frame)?;
 ///
-/// // SAFETY: the clock was told nothing but what is true.
-/// assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 0);
+/// assert_eq!(retired.collect(&allocator, &clock)?, 0);
 /// // ... vkWaitForFences for the slot's fence ...
 /// let _next = clock.begin_frame(lane, 0);
-/// // SAFETY: as above.
-/// assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+/// assert_eq!(retired.collect(&allocator, &clock)?, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct RetiredResources {
@@ -99,8 +97,9 @@ impl RetiredResources {
     ///
     /// # Safety
     /// 1. The buffer is a live one of the device that the allocation is from, or null.
-    /// 2. Once `ticket` is done, the device uses neither the buffer nor anything else that is bound to the memory: of all the
-    ///    recordings that do, the device executes this one last (VUID-vkDestroyBuffer-buffer-00922, VUID-vkFreeMemory-memory-00677).
+    /// 2. Once `ticket` is done, as a clock says that [`collect`](Self::collect) is given, the device uses neither the buffer nor anything
+    ///    else that is bound to the memory: of all the recordings that do, the device executes this one last, and the clock is told the
+    ///    truth (VUID-vkDestroyBuffer-buffer-00922, VUID-vkFreeMemory-memory-00677).
     /// 3. Nor does the program: recordings that are begun later leave it alone, and its mapping too.
     ///
     /// ```
@@ -114,7 +113,7 @@ impl RetiredResources {
     /// // SAFETY: the recording that `ticket` stands for is the last that uses the buffer.
     /// unsafe { retired.retire_buffer(ticket, buffer, allocation) };
     /// # clock.shutdown();
-    /// # assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+    /// # assert_eq!(retired.collect(&allocator, &clock)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
@@ -139,7 +138,7 @@ impl RetiredResources {
     /// // SAFETY: the recording that `ticket` stands for is the last that uses the image.
     /// unsafe { retired.retire_image(ticket, image, allocation) };
     /// # clock.shutdown();
-    /// # assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+    /// # assert_eq!(retired.collect(&allocator, &clock)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn retire_image(&self, ticket: Ticket, image: vk::Image, allocation: Allocation) {
@@ -163,7 +162,7 @@ impl RetiredResources {
     /// // SAFETY: nothing was ever bound to it.
     /// unsafe { retired.retire_memory(ticket, allocation) };
     /// # clock.shutdown();
-    /// # assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+    /// # assert_eq!(retired.collect(&allocator, &clock)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
@@ -177,15 +176,11 @@ impl RetiredResources {
     /// Destroys and frees what is done according to `clock`, in the order of tickets, and returns how much that was.
     ///
     /// # Errors
-    /// [`CollectError`] if some of it is another allocator's, or was in a pool that is gone. All that can be freed is freed
-    /// nonetheless, and nothing is lost.
+    /// [`CollectError`] if some of it is another allocator's, or was in a pool that is gone, or waits for a ticket of another
+    /// clock. All that can be freed is freed nonetheless, and nothing is lost.
     ///
     /// # Complexity
     /// O(tickets that wait + resources that are done). Takes no host memory once there was room for as many.
-    ///
-    /// # Safety
-    /// What `clock` was told is true: the device has executed whatever it says is done. What was promised when the
-    /// resources were retired holds for this clock.
     ///
     /// ```
     /// # use sublet::{*, retire::Clock}; use ash::vk;
@@ -199,20 +194,20 @@ impl RetiredResources {
     /// # unsafe { retired.retire_memory(ticket, allocation) };
     /// clock.submit(ticket, 1)?;
     /// clock.completed(lane, 1); // vkGetSemaphoreCounterValue said so
-    /// // SAFETY: the counter was read.
-    /// assert_eq!(unsafe { retired.collect(&allocator, &clock) }?, 1);
+    /// assert_eq!(retired.collect(&allocator, &clock)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub unsafe fn collect<T: Threading>(
+    pub fn collect<T: Threading>(
         &self,
         allocator: &Allocator<T>,
         clock: &Clock,
     ) -> Result<usize, CollectError> {
+        let mut other_clock = None;
         let batch = self.take(|queue, items| {
-            queue.collect(clock, |item| items.push_back(item));
+            other_clock = queue.collect(clock, |item| items.push_back(item)).err();
         });
-        // SAFETY: the tickets are done, and the caller and those who retired promise what follows from that.
-        unsafe { batch.free(allocator) }
+        // SAFETY: the tickets are done, and those who retired promised what follows from that.
+        unsafe { batch.free(allocator, other_clock) }
     }
 
     /// Destroys and frees everything, done or not: for the end of the program.
@@ -240,7 +235,7 @@ impl RetiredResources {
     pub unsafe fn drain<T: Threading>(&self, allocator: &Allocator<T>) -> Result<usize, CollectError> {
         let batch = self.take(|queue, items| items.extend(queue.drain()));
         // SAFETY: the caller's own promise.
-        unsafe { batch.free(allocator) }
+        unsafe { batch.free(allocator, None) }
     }
 
     /// Takes out of the queue what `choose` puts into the list.
@@ -288,8 +283,12 @@ impl Batch<'_> {
     ///
     /// # Safety
     /// The device uses none of it any more, and what was promised when it was retired is true.
-    unsafe fn free<T: Threading>(mut self, allocator: &Allocator<T>) -> Result<usize, CollectError> {
-        let mut report = CollectError { collected: 0, kept: 0, refused: Vec::new() };
+    unsafe fn free<T: Threading>(
+        mut self,
+        allocator: &Allocator<T>,
+        other_clock: Option<OtherClock>,
+    ) -> Result<usize, CollectError> {
+        let mut report = CollectError { collected: 0, kept: 0, refused: Vec::new(), other_clock };
         for _ in 0..self.items.len() {
             let Some(item) = self.items.pop_front() else { break };
             if item.allocation.allocator != allocator.inner.id {
@@ -312,7 +311,8 @@ impl Batch<'_> {
                 Err(error) => report.refused.push(error),
             }
         }
-        if report.kept == 0 && report.refused.is_empty() { Ok(report.collected) } else { Err(report) }
+        let is_whole = report.kept == 0 && report.refused.is_empty() && report.other_clock.is_none();
+        if is_whole { Ok(report.collected) } else { Err(report) }
     }
 }
 

@@ -49,7 +49,7 @@ use crate::retire::{Clock, Retire, Ticket};
 /// let frame = clock.begin_frame(lane, 0);
 /// // SAFETY: no other recording uses the set.
 /// unsafe { sets.retire(frame, set) }?;
-/// clock.end_frame(frame);
+/// clock.end_frame(frame)?;
 /// assert_eq!(sets.collect(&clock), 0, "the frame is not done");
 /// clock.idle();
 /// assert_eq!(sets.collect(&clock), 1);
@@ -307,7 +307,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         let mut done = {
             let mut waiting = self.waiting.lock();
             let mut done = std::mem::take(&mut waiting.done);
-            waiting.queue.collect(clock, |place| done.push(place));
+            let _ = waiting.queue.collect(clock, |place| done.push(place));
             done
         };
         let count = done.len();

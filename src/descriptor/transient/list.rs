@@ -266,7 +266,7 @@ impl List {
     /// Moves what the device is done with to those that are ready to be reset.
     pub(super) fn collect(&mut self, clock: &Clock) {
         let Self { engine, slots, current, second, ready, retired, .. } = self;
-        retired.collect(clock, |region| {
+        let _ = retired.collect(clock, |region| {
             let Some(slot) = slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return };
             slot.pending = slot.pending.saturating_sub(1);
             let is_open = current.region == region || second.region == region;

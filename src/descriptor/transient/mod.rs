@@ -80,7 +80,7 @@ const AFTER_BIND: usize = 1;
 ///         let _set = unsafe { sets.allocate(&layout) }?;
 ///     }
 ///     sets.flush(ticket);
-///     clock.end_frame(ticket); // and vkQueueSubmit
+///     clock.end_frame(ticket)?; // and vkQueueSubmit
 /// }
 /// assert_eq!(sets.statistics().sets_allocated, 400);
 ///

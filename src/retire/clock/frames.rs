@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Clock;
-use crate::retire::{LaneId, Ticket};
+use crate::retire::{LaneId, SubmitError, Ticket};
 
 impl Clock {
     /// A frame starts, for programs with a fence for each frame in flight. The caller has waited for the fence of the slot (its
@@ -30,16 +30,16 @@ impl Clock {
     /// // Three frames in flight ...
     /// let frames = [0, 1, 2].map(|slot| clock.begin_frame(lane, slot));
     /// for frame in frames {
-    ///     clock.end_frame(frame);
+    ///     clock.end_frame(frame)?;
     /// }
     /// // ... and two from now on: slot 2 never comes again.
     /// let fourth = clock.begin_frame(lane, 0);
-    /// clock.end_frame(fourth);
+    /// clock.end_frame(fourth)?;
     /// assert!(clock.is_done(frames[0]) && !clock.is_done(frames[1]));
-    /// clock.end_frame(clock.begin_frame(lane, 1));
-    /// clock.end_frame(clock.begin_frame(lane, 0));
+    /// clock.end_frame(clock.begin_frame(lane, 1))?;
+    /// clock.end_frame(clock.begin_frame(lane, 0))?;
     /// assert!(frames.iter().all(|&frame| clock.is_done(frame)));
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn begin_frame(&self, lane: LaneId, slot: u32) -> Ticket {
         let (ticket, unended) = self.enter(lane, |lane, serial| lane.begin_frame(slot, serial));
@@ -53,7 +53,7 @@ impl Clock {
     }
 
     /// The frame is submitted. Takes the lane's next value and returns it: one more than the highest that was submitted or
-    /// completed. A timeline semaphore may signal it. After [`shutdown`](Self::shutdown) nothing is submitted, and no value taken.
+    /// completed. A timeline semaphore may signal it.
     ///
     /// The order of these calls on a lane is taken for the order of the submissions: threads that submit to one queue hold the lock
     /// that Vulkan wants for the queue across both. Else a fence would be taken to cover what is submitted only after it.
@@ -64,31 +64,21 @@ impl Clock {
     /// A ticket of [`open`](Self::open) may be ended so as well: work that is submitted between two frames, with no fence of its
     /// own.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// If the ticket was submitted or discarded before, or is of another clock. Nothing was changed.
+    /// As for [`submit`](Self::submit): [`SubmitError`] if the ticket was submitted or discarded before, or is of another clock, or
+    /// the clock was shut down. Nothing was changed, and no value taken.
     ///
     /// ```
     /// # let clock = sublet::retire::Clock::new();
     /// # let lane = clock.add_lane()?;
     /// let frame = clock.begin_frame(lane, 0);
-    /// let value = clock.end_frame(frame);
+    /// let value = clock.end_frame(frame)?;
     /// clock.completed(lane, value); // or begin_frame(lane, 0) once more
     /// assert!(clock.is_done(frame));
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn end_frame(&self, ticket: Ticket) -> u64 {
-        let state = self.lock_for(ticket);
-        let Some(mut state) = state else { panic!("{ticket:?} is of another clock") };
-        let lane = ticket.lane().index();
-        let value = state.lanes[lane].next_value();
-        if state.shut_down {
-            return value;
-        }
-        let was_open = state.lanes[lane].submit(ticket.serial(), value);
-        self.raise_floor(lane, &state);
-        drop(state);
-        assert!(was_open, "{ticket:?} was submitted or discarded before");
-        value
+    pub fn end_frame(&self, ticket: Ticket) -> Result<u64, SubmitError> {
+        self.enter_submission(ticket, None)
     }
 }

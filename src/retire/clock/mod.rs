@@ -52,9 +52,14 @@ struct State {
 
 impl State {
     fn is_done(&self, ticket: Ticket) -> bool {
-        self.shut_down
-            || (ticket.serial() < self.next
-                && self.lanes.get(ticket.lane().index()).is_some_and(|lane| lane.is_done(ticket.serial())))
+        let lane = self.lanes.get(ticket.lane().index()).filter(|_| ticket.serial() < self.next);
+        lane.is_some_and(|lane| self.shut_down || lane.is_done(ticket.serial()))
+    }
+
+    /// Whether it gave this ticket out, if its number is right. Clocks of the same number, 1,024 apart, are told apart no better
+    /// than this.
+    fn gave(&self, ticket: Ticket) -> bool {
+        ticket.serial() < self.next && ticket.lane().index() < self.lanes.len()
     }
 }
 
@@ -67,6 +72,11 @@ pub(in crate::retire) struct Look<'a> {
 impl Look<'_> {
     pub(in crate::retire) fn is_done(&self, ticket: Ticket) -> bool {
         ticket.lane().clock() == self.id && self.state.is_done(ticket)
+    }
+
+    /// Whether the ticket is of another clock.
+    pub(in crate::retire) fn is_foreign(&self, ticket: Ticket) -> bool {
+        ticket.lane().clock() != self.id || !self.state.gave(ticket)
     }
 }
 
@@ -88,8 +98,12 @@ impl Clock {
     /// ```
     #[must_use]
     pub fn new() -> Self {
+        Self::with_id(NEXT_ID.fetch_add(1, Ordering::Relaxed) % CLOCKS)
+    }
+
+    pub(in crate::retire) fn with_id(id: u16) -> Self {
         Self {
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed) % CLOCKS,
+            id,
             floors: [const { AtomicU64::new(0) }; MAX_LANES],
             state: Mutex::new(State { next: 1, shut_down: false, lanes: Vec::new() }),
         }
@@ -158,16 +172,23 @@ impl Clock {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn submit(&self, ticket: Ticket, value: u64) -> Result<(), SubmitError> {
+        self.enter_submission(ticket, Some(value)).map(|_| ())
+    }
+
+    /// Enters a submission with its value, or with the lane's next one, and returns that.
+    fn enter_submission(&self, ticket: Ticket, value: Option<u64>) -> Result<u64, SubmitError> {
         let mut state = self.lock_for(ticket).ok_or(SubmitError::OtherClock { ticket })?;
         if state.shut_down {
             return Err(SubmitError::ShutDown { ticket });
         }
-        let lane = ticket.lane().index();
-        if !state.lanes[lane].submit(ticket.serial(), value) {
+        let index = ticket.lane().index();
+        let lane = &mut state.lanes[index];
+        let value = value.unwrap_or_else(|| lane.next_value());
+        if !lane.submit(ticket.serial(), value) {
             return Err(SubmitError::NotOpen { ticket });
         }
-        self.raise_floor(lane, &state);
-        Ok(())
+        self.raise_floor(index, &state);
+        Ok(value)
     }
 
     /// The recording was thrown away: nothing of it will be executed, so it is done at once.
@@ -339,8 +360,8 @@ impl Clock {
         for lane in &mut state.lanes {
             lane.shutdown();
         }
-        for floor in &self.floors {
-            floor.store(u64::MAX, Ordering::Release);
+        for lane in 0..state.lanes.len() {
+            self.raise_floor(lane, &state);
         }
     }
 
@@ -408,6 +429,7 @@ impl Clock {
         };
         state.next = serial + 1;
         if state.shut_down {
+            self.raise_floor(index, &state);
             return (ticket, None);
         }
         let result = enter(&mut state.lanes[index], serial);
@@ -428,15 +450,12 @@ impl Clock {
             return None;
         }
         let state = self.state.lock();
-        // Clocks of the same id, 1,024 apart, are told apart no better than this.
-        (ticket.serial() < state.next && ticket.lane().index() < state.lanes.len()).then_some(state)
+        state.gave(ticket).then_some(state)
     }
 
     fn raise_floor(&self, lane: usize, state: &State) {
-        if !state.shut_down {
-            // Release: see `is_done`.
-            self.floors[lane].store(state.lanes[lane].floor(state.next), Ordering::Release);
-        }
+        // Release: see `is_done`.
+        self.floors[lane].store(state.lanes[lane].floor(state.next), Ordering::Release);
     }
 
     #[cfg(test)]
@@ -445,7 +464,7 @@ impl Clock {
         for (at, lane) in state.lanes.iter().enumerate() {
             lane.validate();
             let floor = self.floors[at].load(Ordering::Acquire);
-            assert!(state.shut_down || floor <= lane.floor(state.next), "lane {at} has a floor of {floor}");
+            assert!(floor <= lane.floor(state.next), "lane {at} has a floor of {floor}");
         }
     }
 

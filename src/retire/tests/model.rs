@@ -150,7 +150,7 @@ impl Model {
                         && ticket.slot.is_some()
                 });
                 if let Some(at) = found {
-                    let value = self.clock.end_frame(self.tickets[at].ticket);
+                    let value = self.clock.end_frame(self.tickets[at].ticket).unwrap();
                     assert!(value > self.known[lane]);
                     self.tickets[at].value = Some(value);
                     self.tickets[at].told = true;
@@ -213,7 +213,7 @@ impl Model {
         }
         if self.random.u32(..5) == 0 {
             let mut out = Vec::new();
-            self.queue.collect(&self.clock, |at| out.push(at));
+            self.queue.collect(&self.clock, |at| out.push(at)).unwrap();
             // In the order of tickets, which is the order of the model's list.
             assert!(out.is_sorted());
             for at in out {
@@ -254,7 +254,7 @@ fn nothing_is_done_early_and_nothing_waits_for_ever() {
         }
         model.check();
         assert!((0..model.tickets.len()).all(|at| model.is_done(at)));
-        model.queue.collect(&model.clock, drop);
+        model.queue.collect(&model.clock, drop).unwrap();
         assert!(model.queue.is_empty());
         assert!(model.lanes.iter().all(|&lane| model.clock.oldest_pending(lane).is_none()));
     }

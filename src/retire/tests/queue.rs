@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use super::*;
-use crate::retire::Retire;
+use crate::retire::{DiscardError, MixedClocks, OtherClock, ReserveError, Retire, SubmitError};
 
 #[test]
 fn items_come_in_the_order_of_tickets_and_then_of_pushes() {
@@ -22,7 +22,7 @@ fn items_come_in_the_order_of_tickets_and_then_of_pushes() {
     }
     clock.idle();
     let mut out = Vec::new();
-    assert_eq!(queue.collect(&clock, |item| out.push(item)), 9);
+    assert_eq!(queue.collect(&clock, |item| out.push(item)).unwrap(), 9);
     assert!(out.is_sorted(), "{out:?}");
     queue.validate();
     assert!(queue.is_empty() && queue.oldest().is_none());
@@ -41,7 +41,7 @@ fn no_item_waits_for_an_unrelated_one() {
     }
     clock.discard(tickets[1]).unwrap();
     let mut out = Vec::new();
-    assert_eq!(queue.collect(&clock, |item| out.push(item)), 10);
+    assert_eq!(queue.collect(&clock, |item| out.push(item)).unwrap(), 10);
     assert!(out.iter().all(|&(at, _)| at == 1) && out.is_sorted());
     assert_eq!((queue.len(), queue.oldest()), (20, Some(tickets[0])));
     queue.validate();
@@ -69,7 +69,7 @@ fn a_visitor_that_panics_loses_nothing_that_was_not_handed_out() {
     queue.validate();
     assert_eq!((queue.len(), queue.oldest()), (3, Some(done)));
     queue.push(done, 5);
-    assert_eq!(queue.collect(&clock, |item| out.push(item)), 3);
+    assert_eq!(queue.collect(&clock, |item| out.push(item)).unwrap(), 3);
     assert_eq!(out, [0, 1, 3, 4, 5]);
     assert_eq!(queue.len(), 1);
     queue.validate();
@@ -86,14 +86,14 @@ fn a_drain_takes_everything_and_one_that_stops_half_way_frees_nothing_early() {
     }
     assert_eq!(queue.drain().take(2).collect::<Vec<_>>(), [0, 1]);
     queue.validate();
-    assert_eq!(queue.collect(&clock, |_| unreachable!("nothing is done")), 0);
+    assert_eq!(queue.collect(&clock, |_| unreachable!("nothing is done")).unwrap(), 0);
     assert_eq!(queue.drain().collect::<Vec<_>>(), [2, 10, 11, 12]);
     queue.validate();
     assert!(queue.is_empty());
 }
 
 #[test]
-fn items_of_another_clock_stay() {
+fn items_of_another_clock_stay_and_are_an_error_that_names_them() {
     let (clock, lane) = clock_with_lane();
     let (other, other_lane) = clock_with_lane();
     let mut queue = Retire::new();
@@ -101,10 +101,57 @@ fn items_of_another_clock_stay() {
     queue.push(foreign, "foreign");
     queue.push(own, "own");
     clock.shutdown();
-    assert_eq!(queue.collect(&clock, |item| assert_eq!(item, "own")), 1);
+    assert_eq!(queue.check(foreign), Err(MixedClocks { ticket: foreign, waiting: own }));
+    let error = queue.collect(&clock, |item| assert_eq!(item, "own")).unwrap_err();
+    assert_eq!(error, OtherClock { ticket: foreign, tickets: 1, collected: 1 });
+    assert!(error.to_string().contains(&format!("{foreign:?} is of another clock")), "{error}");
     other.discard(foreign).unwrap();
-    assert_eq!(queue.collect(&clock, |_| unreachable!()), 0);
-    assert_eq!(queue.collect(&other, |item| assert_eq!(item, "foreign")), 1);
+    let error = queue.collect(&clock, |_| unreachable!()).unwrap_err();
+    assert_eq!(error, OtherClock { ticket: foreign, tickets: 1, collected: 0 });
+    assert_eq!(queue.collect(&other, |item| assert_eq!(item, "foreign")), Ok(1));
+    assert_eq!(queue.collect(&clock, |_| unreachable!()), Ok(0));
+}
+
+#[test]
+fn tickets_of_a_clock_whose_number_repeats_are_foreign_where_that_can_be_known() {
+    let [first, second] = [(); 2].map(|()| Clock::with_id(7));
+    let (first_lane, second_lane) = (first.add_lane().unwrap(), second.add_lane().unwrap());
+    assert_eq!(first_lane, second_lane, "the number repeats");
+    let [_, _, ticket] = [(); 3].map(|()| first.open(first_lane));
+    // The second clock never gave out so many, nor has it such a lane.
+    let other_lane = first.open(first.add_lane().unwrap());
+    for foreign in [ticket, other_lane] {
+        assert!(!second.is_done(foreign));
+        assert_eq!(second.submit(foreign, 1), Err(SubmitError::OtherClock { ticket: foreign }));
+        assert_eq!(second.discard(foreign), Err(DiscardError::OtherClock { ticket: foreign }));
+        assert_eq!(second.end_frame(foreign), Err(SubmitError::OtherClock { ticket: foreign }));
+        let mut queue = Retire::new();
+        queue.push(foreign, ());
+        let error = queue.collect(&second, drop).unwrap_err();
+        assert_eq!(error, OtherClock { ticket: foreign, tickets: 1, collected: 0 });
+    }
+    second.shutdown();
+    assert!(!second.is_done(ticket), "nor does the end of the one clock end the other's recordings");
+    let own = second.open(second_lane);
+    assert!(second.is_done(own) && !second.is_done(other_lane));
+    second.validate();
+}
+
+#[test]
+fn room_for_more_than_there_can_be_is_refused_and_changes_nothing() {
+    let (clock, lane) = clock_with_lane();
+    let mut queue = Retire::<[u64; 1 << 20]>::new();
+    let mut small = Retire::new();
+    small.push(clock.open(lane), ());
+    for additional in [usize::MAX, u32::MAX as usize] {
+        assert_eq!(small.reserve(additional), Err(ReserveError::TooMany { additional, waiting: 1 }));
+    }
+    let additional = u32::MAX as usize;
+    let error = queue.reserve(additional).unwrap_err();
+    assert!(matches!(error, ReserveError::HostMemory { additional: 0xffff_ffff, .. }), "{error:?}");
+    assert!(error.to_string().contains("4294967295 items"), "{error}");
+    small.validate();
+    assert_eq!(small.len(), 1);
 }
 
 #[test]
@@ -115,7 +162,7 @@ fn what_is_handed_out_is_let_go_of_and_a_dropped_queue_drops_its_items() {
     let ticket = clock.open(lane);
     queue.push(ticket, Rc::clone(&item));
     clock.discard(ticket).unwrap();
-    queue.collect(&clock, drop);
+    queue.collect(&clock, drop).unwrap();
     assert_eq!(Rc::strong_count(&item), 1);
     queue.push(clock.open(lane), Rc::clone(&item));
     drop(queue);
@@ -129,21 +176,21 @@ fn the_visitor_may_call_the_clock() {
     let ticket = clock.open(lane);
     queue.push(ticket, ());
     clock.discard(ticket).unwrap();
-    assert_eq!(queue.collect(&clock, |()| assert!(clock.is_done(ticket))), 1);
+    assert_eq!(queue.collect(&clock, |()| assert!(clock.is_done(ticket))).unwrap(), 1);
 }
 
 #[test]
 fn nodes_are_used_again() {
     let (clock, lane) = clock_with_lane();
     let mut queue = Retire::new();
-    queue.reserve(40);
+    queue.reserve(40).unwrap();
     for slot in (0..1_000).map(|frame| frame % 3) {
         let ticket = clock.begin_frame(lane, slot);
-        queue.collect(&clock, drop);
+        queue.collect(&clock, drop).unwrap();
         for _ in 0..10 {
             queue.push(ticket, slot);
         }
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
         queue.validate();
         assert!(queue.nodes() <= 30);
     }

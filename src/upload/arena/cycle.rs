@@ -115,6 +115,7 @@ impl<A: AllocatorRef> UploadArena<A> {
                 }
             }
         });
+        let tickets = tickets.unwrap_or_else(|other| other.collected);
         let mut freed = 0;
         for id in self.done.drain(..) {
             if id == self.current {

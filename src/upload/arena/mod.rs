@@ -86,7 +86,7 @@ struct Policy {
 ///     let corners = arena.write_slice(&[[0.0_f32; 3]; 300], 4)?;
 ///     // The recording binds `camera.buffer` at `camera.offset`, and so on. Then, before vkQueueSubmit:
 ///     arena.flush(ticket)?;
-///     clock.end_frame(ticket);
+///     clock.end_frame(ticket)?;
 /// }
 /// assert_eq!(arena.statistics().pages, 2);
 /// // vkDeviceWaitIdle goes here. What is not collected when an arena is dropped is leaked.

@@ -59,7 +59,7 @@ use crate::retire::{Clock, Ticket};
 ///     assert_eq!(constants.buffer, ring.buffer());
 ///     ring.finish(ticket)?;
 ///     // vkQueueSubmit goes here.
-///     clock.end_frame(ticket);
+///     clock.end_frame(ticket)?;
 /// }
 /// clock.idle();
 /// ring.collect(&clock);

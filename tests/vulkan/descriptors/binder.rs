@@ -62,7 +62,7 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
         };
         bench.context.submit(record).unwrap();
         flushed.unwrap();
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
         for task in 0..TASKS {
             data.expect(task, (task * 7 + frame) % TASKS, task + 5);
         }
@@ -208,7 +208,7 @@ fn beside_heap<S: HeapStore>(
         };
         bench.context.submit(record).unwrap();
         flushed.unwrap();
-        clock.end_frame(ticket);
+        clock.end_frame(ticket).unwrap();
         for task in 0..8 {
             data.expect(task, (task * 3) % 8, task + 5);
         }

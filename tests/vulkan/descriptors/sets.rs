@@ -83,7 +83,7 @@ fn transient_sets_are_what_was_written_into_them_frame_after_frame() {
                 sets.push(set);
             }
             transient.flush(ticket);
-            clock.end_frame(ticket);
+            clock.end_frame(ticket).unwrap();
             run(bench, &compute, &sets);
             for task in 0..TASKS {
                 data.expect(task, (task + frame) % TASKS, task + 7);

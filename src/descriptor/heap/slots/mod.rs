@@ -266,7 +266,7 @@ impl Slots {
         }
         let (mut books, queue, retiring) = self.split();
         let mut freed = 0;
-        queue.collect(clock, |first| {
+        let _ = queue.collect(clock, |first| {
             let slots = books.release(first);
             // All is in order whatever `ended` does.
             *retiring -= slots;
@@ -307,7 +307,7 @@ impl Slots {
 
     /// Takes host memory for so many ranges at once, so that none is asked for later.
     pub(super) fn reserve(&mut self, ranges: u32) {
-        self.queue.reserve(index(ranges));
+        let _ = self.queue.reserve(index(ranges));
     }
 
     /// Runs of slots in the order of their indices; they tile the heap.

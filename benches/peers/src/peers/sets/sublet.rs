@@ -109,7 +109,7 @@ impl<'a> Transient<'a> {
     fn end(&mut self) {
         if let Some(ticket) = self.now.take() {
             self.sets.flush(ticket);
-            self.clock.end_frame(ticket);
+            self.clock.end_frame(ticket).unwrap();
         }
     }
 }
