@@ -52,7 +52,7 @@ fn in_arena(bencher: Bencher<'_, '_>, upload: impl Fn(&mut UploadArena<&Allocato
         let ticket = clock.open(lane);
         arena.flush(ticket).unwrap();
         clock.discard(ticket).unwrap();
-        arena.collect(&clock);
+        arena.collect(&clock).unwrap();
     });
     let statistics = arena.statistics();
     assert_eq!((statistics.pages, statistics.free_pages, statistics.peak_used), (1, 1, BYTES));
@@ -70,9 +70,9 @@ fn in_ring(bencher: Bencher<'_, '_>, upload: impl Fn(&mut UploadRing<&Allocator>
             upload(&mut ring);
         }
         let ticket = clock.open(lane);
-        ring.finish(ticket).unwrap();
+        ring.flush(ticket).unwrap();
         clock.discard(ticket).unwrap();
-        ring.collect(&clock);
+        ring.collect(&clock).unwrap();
     });
     assert_eq!((ring.statistics().free, ring.statistics().peak), (BYTES, BYTES));
 }

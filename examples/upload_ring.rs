@@ -57,7 +57,7 @@ fn particles(context: &Context) -> Result<()> {
         // Waits for the slot's fence: what the slot did before is done, and so is its ticket.
         let slot = frames.wait()?;
         let ticket = clock.begin_frame(lane, u32::try_from(slot)?);
-        ring.collect(&clock);
+        ring.collect(&clock)?;
 
         let spiral = spiral(frame);
         let alive = &spiral[..usize::from(MOST / 6 * (1 + frame % 6))];
@@ -65,7 +65,7 @@ fn particles(context: &Context) -> Result<()> {
         let constants = ring.write_value(&[0.5_f32; 16], ring.alignments().uniform)?;
         let particles = ring.write_slice(alive, PARTICLE)?;
         // What the host wrote is visible to the device from here on, and stays until the ticket is done.
-        ring.finish(ticket)?;
+        ring.flush(ticket)?;
         frames.submit(|device, commands| {
             // SAFETY: both buffers have as many bytes, and live until the frame is waited for.
             unsafe { device.cmd_copy_buffer(commands, particles.buffer, target.0, &[particles.copy_to(0)]) };

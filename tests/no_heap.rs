@@ -238,22 +238,22 @@ fn uploads() {
             let mut frames = |count: u32| {
                 for frame in 0..count {
                     let ticket = clock.begin_frame(lane, frame % 2);
-                    arena.collect(&clock);
-                    ring.collect(&clock);
+                    arena.collect(&clock).unwrap();
+                    ring.collect(&clock).unwrap();
                     for at in 0..40 {
                         arena.allocate(300, 1 << (at % 9)).unwrap();
                         ring.allocate(200, 16).unwrap();
                     }
                     arena.flush(ticket).unwrap();
-                    ring.finish(ticket).unwrap();
+                    ring.flush(ticket).unwrap();
                     clock.end_frame(ticket).unwrap();
                 }
             };
             frames(40);
             assert_eq!(counted(|| frames(200)), 0, "{name} in {memory:?}");
             clock.idle();
-            arena.collect(&clock);
-            ring.collect(&clock);
+            arena.collect(&clock).unwrap();
+            ring.collect(&clock).unwrap();
         }
     });
 }

@@ -85,7 +85,7 @@ fn frames(context: &Context) -> Result<()> {
             compared += task::compare(frame - IN_FLIGHT, &expected, &found)?;
         }
         let ticket = clock.begin_frame(lane, slot);
-        arena.collect(&clock);
+        arena.collect(&clock)?;
         sets.collect(&clock)?;
         heap.collect(&clock);
         retired.collect(&allocator, &clock)?;
@@ -154,7 +154,7 @@ fn frames(context: &Context) -> Result<()> {
     unsafe { sets.destroy() };
     // SAFETY: as above.
     unsafe { heap.destroy() };
-    arena.collect(&clock);
+    arena.collect(&clock)?;
     drop(arena);
     // SAFETY: as above.
     unsafe { allocator.destroy_buffer(results, results_memory) }?;

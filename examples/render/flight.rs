@@ -40,7 +40,7 @@ impl<'a> Flight<'a> {
         // What the slot did before is done when its fence was waited for, and so is its ticket.
         let slot = self.frames.wait()?;
         let ticket = self.clock.begin_frame(self.lane, u32::try_from(slot)?);
-        self.ring.collect(&self.clock);
+        self.ring.collect(&self.clock)?;
         self.retired.collect(self.allocator, &self.clock)?;
         Ok((slot, ticket))
     }
@@ -51,7 +51,7 @@ impl<'a> Flight<'a> {
         ticket: Ticket,
         record: impl FnOnce(&ash::Device, vk::CommandBuffer),
     ) -> Result<()> {
-        self.ring.finish(ticket)?;
+        self.ring.flush(ticket)?;
         self.frames.submit(record)?;
         self.clock.end_frame(ticket)?;
         Ok(())

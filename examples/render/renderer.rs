@@ -84,7 +84,7 @@ impl<'a> Renderer<'a> {
         Resources { attachments, .. }: &Resources,
         time: f32,
     ) -> Result<FrameSets> {
-        self.arena.collect(&flight.clock);
+        self.arena.collect(&flight.clock)?;
         self.sets.collect(&flight.clock)?;
         let Self { context, targets, layouts, textures, arena, sets, .. } = self;
         let uniform = arena.alignments().uniform;
@@ -129,7 +129,7 @@ impl<'a> Renderer<'a> {
     /// # Safety
     /// The device is idle.
     pub(crate) unsafe fn destroy(mut self, flight: &Flight<'_>) {
-        self.arena.collect(&flight.clock);
+        self.arena.collect(&flight.clock)?;
         // SAFETY: the caller's own promise.
         unsafe { self.arena.destroy() };
         // SAFETY: the caller's own promise.

@@ -344,14 +344,23 @@ impl<T: Threading> Allocator<T> {
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<u32, FindMemoryTypeError> {
-        check_flags(info).map_err(FindMemoryTypeError::Contradiction)?;
         let wish = self.wish(resource, info);
-        let mut candidates = self.inner.types.choose(&wish).map_err(FindMemoryTypeError::NoMemoryType)?;
+        let mut candidates = self.find_all_for(resource, info)?;
         candidates.next().ok_or(FindMemoryTypeError::NoMemoryType(memory_type::NoMemoryType::NoneFits {
             usage: wish.usage,
             required: wish.required,
             memory_type_bits: wish.memory_type_bits,
         }))
+    }
+
+    /// The memory types for what `allocate` would be asked, in the order in which it would try them: one at least.
+    pub(crate) fn find_all_for(
+        &self,
+        resource: &Resource,
+        info: &AllocationCreateInfo<'_>,
+    ) -> Result<impl Iterator<Item = u32>, FindMemoryTypeError> {
+        check_flags(info).map_err(FindMemoryTypeError::Contradiction)?;
+        self.inner.types.choose(&self.wish(resource, info)).map_err(FindMemoryTypeError::NoMemoryType)
     }
 
     #[inline]

@@ -116,7 +116,7 @@ impl Ticket {
     }
 
     #[inline]
-    pub(super) fn is_of_same_clock(self, other: Self) -> bool {
+    pub(crate) fn is_of_same_clock(self, other: Self) -> bool {
         self.lane().clock() == other.lane().clock()
     }
 

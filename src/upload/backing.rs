@@ -31,6 +31,11 @@ pub(super) struct Backing {
     address: Option<vk::DeviceAddress>,
     /// Bytes of the `VkDeviceMemory` that the allocation is in.
     pub(super) memory_size: u64,
+    pub(super) memory_type: u32,
+    /// Whether what the host writes is visible without a flush.
+    pub(super) coherent: bool,
+    /// Whether the preferred memory type had no room.
+    pub(super) is_fallback: bool,
 }
 
 impl Backing {
@@ -42,6 +47,9 @@ impl Backing {
         size: 0,
         address: None,
         memory_size: 0,
+        memory_type: 0,
+        coherent: true,
+        is_fallback: false,
     };
 
     /// `None`, and the allocation back, if it is not mapped or too small.
@@ -65,6 +73,7 @@ impl Backing {
                 size,
                 address,
                 memory_size,
+                ..Self::GONE
             }),
             None => Err(allocation),
         }
@@ -79,6 +88,12 @@ impl Backing {
     #[inline]
     pub(super) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// The highest power of two that both the mapping and the address begin at a multiple of.
+    pub(super) fn alignment(&self) -> u64 {
+        let pointer = self.pointer.get().map_or(0, |pointer| widen(pointer.addr().get()));
+        1 << (pointer | self.address.unwrap_or(0)).trailing_zeros().min(63)
     }
 
     pub(super) fn allocation(&self) -> Option<&Allocation> {

@@ -4,8 +4,9 @@
 use std::error::Error;
 use std::fmt;
 
+use crate::device::DriverError;
 use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError, MemoryError};
-use crate::retire::Ticket;
+use crate::retire::{MixedClocks, OtherClock, Ticket};
 
 /// Why an [`UploadArena`](super::UploadArena) or an [`UploadRing`](super::UploadRing) was not made. Nothing is left behind.
 ///
@@ -26,6 +27,14 @@ pub enum CreateUploadError {
     Size {
         /// What was asked for, in bytes.
         size: u64,
+    },
+    /// A page or a ring is one buffer, and the device has none above `max`: its `maxBufferSize`
+    /// ([`max_buffer_size`](crate::Allocator::max_buffer_size)).
+    BufferTooLarge {
+        /// What was asked for, in bytes.
+        size: u64,
+        /// The most bytes that a buffer may have.
+        max: u64,
     },
     /// No usage was given.
     NoUsage,
@@ -65,6 +74,10 @@ impl fmt::Display for CreateUploadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Size { size } => write!(f, "{size} bytes are no size for a page or a ring"),
+            Self::BufferTooLarge { size, max } => write!(
+                f,
+                "a page or a ring of {size} bytes is above maxBufferSize, which is {max} on this device"
+            ),
             Self::NoUsage => f.write_str("the buffers are not to be used for anything"),
             Self::Limit { memory_limit, page_size } => {
                 write!(f, "a limit of {memory_limit} bytes is below one page of {page_size}")
@@ -80,9 +93,9 @@ impl fmt::Display for CreateUploadError {
                 f,
                 "the pool's memory type {memory_type} is not one of those for the buffers: {memory_type_bits:#b}"
             ),
-            Self::MemoryType(_) => f.write_str("there is no memory type for uploads"),
-            Self::Pool(_) => f.write_str("there is no pool for the pages"),
-            Self::Buffer(_) => f.write_str("there is no buffer for the ring"),
+            Self::MemoryType(error) => write!(f, "there is no memory type for uploads: {error}"),
+            Self::Pool(error) => write!(f, "there is no pool for the pages: {error}"),
+            Self::Buffer(error) => write!(f, "there is no buffer for the ring: {error}"),
         }
     }
 }
@@ -90,9 +103,9 @@ impl fmt::Display for CreateUploadError {
 impl Error for CreateUploadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::MemoryType(error) => Some(error),
-            Self::Pool(error) => Some(error),
-            Self::Buffer(error) => Some(error),
+            Self::MemoryType(error) => error.source(),
+            Self::Pool(error) => error.source(),
+            Self::Buffer(error) => error.source(),
             _ => None,
         }
     }
@@ -120,6 +133,22 @@ pub enum UploadError {
     Alignment {
         /// What was asked for.
         alignment: u64,
+    },
+    /// No page begins at a multiple of as much, in its mapping and in the device's addresses: at most the page of a host is sure.
+    AlignmentTooLarge {
+        /// What was asked for.
+        alignment: u64,
+        /// What there is: [`UploadArena::max_alignment`](super::UploadArena::max_alignment).
+        max: u64,
+    },
+    /// More was to be reserved than the heaps have that pages may be in.
+    Reserve {
+        /// What was asked for, in bytes.
+        bytes: u64,
+        /// Bytes of the pages that there are.
+        reserved: u64,
+        /// Bytes of those heaps together.
+        heaps: u64,
     },
     /// More than a page was asked for, and [`Oversize::Error`](super::Oversize::Error) refuses that; or more than the host
     /// can address.
@@ -157,17 +186,37 @@ impl UploadError {
         match self {
             // What is more than the limit alone has no room at any time.
             Self::MemoryLimit { memory_limit, needed, .. } => needed <= memory_limit,
-            Self::Page(CreateError::Resource(error)) => error.is_out_of_memory(),
-            Self::Page(CreateError::Allocation(error)) => match error {
-                AllocationError::Full { .. } => true,
-                AllocationError::Memory(MemoryError::HeapTooSmall { .. }) => false,
-                AllocationError::Memory(error) => error.is_shortage(),
-                AllocationError::Map(error) => error.is_out_of_memory(),
-                _ => false,
-            },
+            Self::Page(error) => may_pass(error),
             _ => false,
         }
     }
+}
+
+/// As [`UploadError::may_pass`], of a buffer.
+pub(super) fn may_pass(error: &CreateError) -> bool {
+    match error {
+        CreateError::Resource(error) => error.is_out_of_memory(),
+        CreateError::Allocation(error) => match error {
+            AllocationError::Full { .. } => true,
+            AllocationError::Memory(MemoryError::HeapTooSmall { .. }) => false,
+            AllocationError::Memory(error) => error.is_shortage(),
+            AllocationError::Map(error) => error.is_out_of_memory(),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether another heap may still do.
+pub(super) fn is_shortage(error: &CreateError) -> bool {
+    matches!(error, CreateError::Allocation(error) if error.is_shortage())
+}
+
+fn alignment_too_large(f: &mut fmt::Formatter<'_>, what: &str, alignment: u64, max: u64) -> fmt::Result {
+    write!(
+        f,
+        "an alignment of {alignment} was asked for, and {what} begins at a multiple of {max}, in memory and addresses"
+    )
 }
 
 impl fmt::Display for UploadError {
@@ -175,6 +224,11 @@ impl fmt::Display for UploadError {
         match self {
             Self::ZeroSize => f.write_str("an upload of zero bytes"),
             Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
+            Self::AlignmentTooLarge { alignment, max } => alignment_too_large(f, "a page", *alignment, *max),
+            Self::Reserve { bytes, reserved, heaps } => write!(
+                f,
+                "{bytes} bytes were to be reserved beside pages of {reserved}, and the heaps for pages have {heaps}"
+            ),
             Self::Oversize { size, page_size } => {
                 write!(f, "an upload of {size} bytes does not fit a page of {page_size}")
             }
@@ -182,7 +236,7 @@ impl fmt::Display for UploadError {
                 f,
                 "with {in_use} bytes in use, a page of {needed} would be more than the limit of {memory_limit}"
             ),
-            Self::Page(_) => f.write_str("there is no memory for another page"),
+            Self::Page(error) => write!(f, "there is no memory for another page: {error}"),
         }
     }
 }
@@ -190,8 +244,52 @@ impl fmt::Display for UploadError {
 impl Error for UploadError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Page(error) => Some(error),
+            Self::Page(error) => error.source(),
             _ => None,
+        }
+    }
+}
+
+/// Why uploads were not made visible to the device. Nothing was changed: the call may be made again.
+///
+/// ```
+/// # use sublet::{*, retire::*, upload::*};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+/// let (clock, another) = (Clock::new(), Clock::new());
+/// let (own, foreign) = (clock.open(clock.add_lane()?), another.open(another.add_lane()?));
+/// ring.write(b"for one clock", 1)?;
+/// ring.flush(own)?;
+/// ring.write(b"and for another", 1)?;
+/// let mixed = MixedClocks { ticket: foreign, waiting: own };
+/// assert_eq!(ring.flush(foreign), Err(FlushError::MixedClocks(mixed)));
+/// # unsafe { ring.destroy() };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum FlushError {
+    /// The ticket is of another clock than those that are waited for already.
+    MixedClocks(MixedClocks),
+    /// What the driver answered.
+    Driver(DriverError),
+}
+
+impl fmt::Display for FlushError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MixedClocks(error) => error.fmt(f),
+            Self::Driver(error) => write!(f, "what was uploaded is not visible to the device: {error}"),
+        }
+    }
+}
+
+impl Error for FlushError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::MixedClocks(_) => None,
+            Self::Driver(error) => error.source(),
         }
     }
 }
@@ -220,6 +318,14 @@ pub enum RingError {
         /// What was asked for.
         alignment: u64,
     },
+    /// The ring does not begin at a multiple of as much, in its mapping and in the device's addresses: at most the page of a host
+    /// is sure.
+    AlignmentTooLarge {
+        /// What was asked for.
+        alignment: u64,
+        /// What there is: [`UploadRing::max_alignment`](super::UploadRing::max_alignment).
+        max: u64,
+    },
     /// More was asked for than the whole ring.
     TooLarge {
         /// What was asked for, in bytes.
@@ -245,6 +351,9 @@ impl fmt::Display for RingError {
         match self {
             Self::ZeroSize => f.write_str("an upload of zero bytes"),
             Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
+            Self::AlignmentTooLarge { alignment, max } => {
+                alignment_too_large(f, "the ring", *alignment, *max)
+            }
             Self::TooLarge { size, capacity } => {
                 write!(f, "an upload of {size} bytes is larger than a ring of {capacity}")
             }
@@ -268,7 +377,7 @@ impl Error for RingError {}
 /// let clock = Clock::new();
 /// let ticket = clock.open(clock.add_lane()?);
 /// ring.allocate(1024, 1)?;
-/// ring.finish(ticket)?;
+/// ring.flush(ticket)?;
 /// // A wait that does not wait is found out, and not repeated for ever.
 /// let error = ring.allocate_or_wait(1, 1, &clock, |_| Ok::<(), RingError>(())).unwrap_err();
 /// assert_eq!(error, WaitError::NoProgress { ticket });
@@ -286,14 +395,17 @@ pub enum WaitError<R, W> {
         /// What was waited for.
         ticket: Ticket,
     },
+    /// What there is to wait for is of another clock: no wait would make this one say that it is done.
+    OtherClock(OtherClock),
 }
 
-impl<R, W> fmt::Display for WaitError<R, W> {
+impl<R: fmt::Display, W: fmt::Display> fmt::Display for WaitError<R, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoRoom(_) => f.write_str("there is no room, and nothing to wait for"),
-            Self::Wait(_) => f.write_str("waiting for the device failed"),
+            Self::NoRoom(error) => write!(f, "there is nothing to wait for: {error}"),
+            Self::Wait(error) => write!(f, "waiting for the device failed: {error}"),
             Self::NoProgress { ticket } => write!(f, "{ticket:?} was waited for and is not done"),
+            Self::OtherClock(error) => error.fmt(f),
         }
     }
 }
@@ -301,9 +413,9 @@ impl<R, W> fmt::Display for WaitError<R, W> {
 impl<R: Error + 'static, W: Error + 'static> Error for WaitError<R, W> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NoRoom(error) => Some(error),
-            Self::Wait(error) => Some(error),
-            Self::NoProgress { .. } => None,
+            Self::NoRoom(error) => error.source(),
+            Self::Wait(error) => error.source(),
+            Self::NoProgress { .. } | Self::OtherClock(_) => None,
         }
     }
 }

@@ -34,7 +34,7 @@
 //! for frame in 0..6_u32 {
 //!     // The fence of the slot was waited for: the device is done with what the slot did before.
 //!     let ticket = clock.begin_frame(graphics, frame % 3);
-//!     uploads.collect(&clock);
+//!     uploads.collect(&clock)?;
 //!
 //!     for _draw in 0..100 {
 //!         let matrix = uploads.write_value(&[0.0_f32; 16], uploads.alignments().uniform)?;
@@ -48,7 +48,7 @@
 //! assert_eq!(uploads.statistics().pages, 3); // one for each frame in flight, and none after the third frame
 //!
 //! clock.idle(); // vkDeviceWaitIdle was called
-//! uploads.collect(&clock);
+//! uploads.collect(&clock)?;
 //! drop(uploads); // all pages are free, and go
 //! assert_eq!(allocator.statistics().block_count, 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -58,6 +58,9 @@
 //! [`UploadMemory::Auto`] takes the device's own memory where the host can write all of it: the device then reads at its full speed,
 //! and the host writes through the bus once. Where only a window of 256 MiB of it can be written, and for bytes that are only copied
 //! from, it takes the host's. Both is write-combined on most devices: write in order, and do not read.
+//!
+//! Where that heap has no room, pages and rings go to the next memory type that the allocator would choose for them, one of another
+//! heap: the statistics say how many did. A pool that is given has one memory type, and no other is tried.
 //!
 //! # Threads
 //! An arena is for one recording thread, and has no locks. The memory behind all arenas of a program is the allocator's, which has.
@@ -76,7 +79,7 @@ mod statistics;
 pub use allocator_ref::AllocatorRef;
 pub use arena::UploadArena;
 pub use create_info::{Oversize, UploadArenaCreateInfo, UploadMemory, UploadRingCreateInfo};
-pub use error::{CreateUploadError, RingError, UploadError, WaitError};
+pub use error::{CreateUploadError, FlushError, RingError, UploadError, WaitError};
 pub use piece::{Alignments, Upload};
 pub use ring::UploadRing;
 pub use statistics::{ArenaStatistics, RingStatistics};

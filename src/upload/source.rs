@@ -1,5 +1,6 @@
 //! Where buffers for uploads come from: which memory, which pool; and how what was written becomes visible.
 
+use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -8,15 +9,16 @@ use ash::vk;
 use super::allocator_ref::AllocatorRef;
 use super::backing::Backing;
 use super::create_info::UploadMemory;
-use super::error::CreateUploadError;
+use super::error::{CreateUploadError, FlushError, is_shortage, may_pass};
 use super::piece::Alignments;
+use crate::allocator::Resource;
 use crate::base::align::{align_down, align_up};
 use crate::base::cast::{host_size, index};
 use crate::create_info::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateFlags, PoolCreateInfo,
 };
 use crate::device::{Device, DriverError, Requirements};
-use crate::error::{AllocationError, CreateError, FindMemoryTypeError};
+use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError};
 use crate::memory_type::buffer_device_access_2;
 use crate::metadata::Algorithm;
 use crate::pool::Pool;
@@ -48,11 +50,19 @@ pub(super) struct Wanted<'a> {
 enum Place {
     /// The allocator's default blocks.
     Default,
-    /// A pool that goes with the source. Its blocks are pages.
-    Own(Pool),
+    /// Pools that go with the source: one for each memory type that was needed. Their blocks are pages.
+    Own {
+        block_size: u64,
+        /// In the places of the memory types.
+        pools: Box<[Option<Pool>]>,
+    },
     /// A pool of the program's.
     Given(Arc<Pool>),
 }
+
+/// Buffers begin at a multiple of this, in their mapping and in the device's addresses: the page of a host, to which drivers
+/// map. Nothing of a device's wants more, and a driver promises no more of a mapping.
+const BASE_ALIGNMENT: u64 = 4096;
 
 /// What buffers are made with.
 #[derive(Debug)]
@@ -61,10 +71,13 @@ pub(super) struct Source<A: AllocatorRef> {
     place: Place,
     usage: vk::BufferUsageFlags,
     addresses: bool,
-    memory_type: u32,
-    /// Whether what the host writes is visible without a flush.
-    coherent: bool,
+    /// The best one first, then one of each other heap that will do: where to go when that heap is full.
+    memory_types: Box<[u32]>,
     pub(super) alignments: Alignments,
+    /// What is asked of memory for where a buffer begins in it.
+    base_alignment: u64,
+    /// The highest power of two that all buffers' mappings and addresses begin at a multiple of.
+    pub(super) most_alignment: u64,
     name: Option<Box<str>>,
     caller: &'static Location<'static>,
 }
@@ -85,13 +98,17 @@ impl<A: AllocatorRef> Source<A> {
         if wanted.usage.is_empty() {
             return Err(CreateUploadError::NoUsage);
         }
+        let max = owner.max_buffer_size();
+        if size > max {
+            return Err(CreateUploadError::BufferTooLarge { size, max });
+        }
         let address = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
         let addresses = wanted.device_address || wanted.usage.contains(address);
         if addresses && !device.has_buffer_addresses() {
             return Err(CreateUploadError::DeviceAddress);
         }
         let usage = if addresses { wanted.usage | address } else { wanted.usage };
-        let (place, memory_type) = match wanted.pool {
+        let (place, memory_types) = match wanted.pool {
             Some(pool) => {
                 owner.pool_facts(pool).map_err(|_| CreateUploadError::ForeignPool)?;
                 let memory_type = pool.memory_type_index();
@@ -103,25 +120,34 @@ impl<A: AllocatorRef> Source<A> {
                 if memory_type_bits & (1 << memory_type) == 0 {
                     return Err(CreateUploadError::PoolMemoryType { memory_type, memory_type_bits });
                 }
-                (Place::Given(Arc::clone(pool)), memory_type)
+                (Place::Given(Arc::clone(pool)), Box::from([memory_type]))
             }
             None => {
                 let info = vk::BufferCreateInfo::default().size(size).usage(usage);
                 // SAFETY: the caller's own promise; the size is not zero.
-                let memory_type = unsafe { choose(&allocator, &info, wanted.memory) }?;
-                (Place::Default, memory_type)
+                let memory_types = unsafe { choose(&allocator, &info, wanted.memory) }?;
+                (Place::Default, memory_types)
             }
         };
-        let coherent = device.is_coherent(memory_type);
         let alignments = Alignments::of(device);
-        let name = wanted.name.map(Box::from);
-        let caller = wanted.caller;
-        let source =
-            Self { allocator, place, usage, addresses, memory_type, coherent, alignments, name, caller };
+        let base_alignment = alignments.any.max(BASE_ALIGNMENT);
+        let source = Self {
+            place,
+            usage,
+            addresses,
+            memory_types,
+            alignments,
+            base_alignment,
+            most_alignment: base_alignment,
+            name: wanted.name.map(Box::from),
+            caller: wanted.caller,
+            allocator,
+        };
         Ok((source, size))
     }
 
-    /// Gives the source a pool of its own, with blocks of `count` buffers of `size` bytes; not if it has been given one.
+    /// Gives the source a pool of its own, with blocks of `count` buffers of `size` bytes; not if it has been given one. Other
+    /// memory types get one when they are needed.
     ///
     /// # Safety
     /// The usages are valid for the device.
@@ -134,11 +160,33 @@ impl<A: AllocatorRef> Source<A> {
         let needed = unsafe { requirements(owner.device(), size, self.usage) }?;
         // What a driver asks for is at least the size; one that says less is not believed. What overflows is too large, and the
         // pool says so.
-        let alignment = needed.alignment.max(self.alignments.any).checked_next_power_of_two();
+        let alignment = needed.alignment.max(self.base_alignment).checked_next_power_of_two();
         let page = needed.size.max(size).checked_add(owner.margin());
         let page = page.zip(alignment).and_then(|(page, alignment)| align_up(page, alignment));
         let block_size = page.and_then(|page| page.checked_mul(u64::from(count.max(1)))).unwrap_or(u64::MAX);
-        let pool = owner.create_pool(&PoolCreateInfo {
+        // A heap whose blocks cannot be as large is passed over, and so is never asked for a page.
+        let mut first_error = None;
+        while let [memory_type, rest @ ..] = &*self.memory_types {
+            match self.make_pool(*memory_type, block_size) {
+                Ok(pool) => {
+                    let mut pools: Box<[_]> = self.memory_types.iter().map(|_| None).collect();
+                    pools[0] = Some(pool);
+                    self.place = Place::Own { block_size, pools };
+                    return Ok(());
+                }
+                Err(error) => {
+                    first_error = first_error.or(Some(error));
+                    let rest = Box::from(rest);
+                    self.memory_types = rest;
+                }
+            }
+        }
+        // There is one memory type at least, and each has its error.
+        Err(CreateUploadError::Pool(first_error.unwrap_or(CreatePoolError::TooMany)))
+    }
+
+    fn make_pool(&self, memory_type: u32, block_size: u64) -> Result<Pool, CreatePoolError> {
+        self.allocator.allocator().create_pool(&PoolCreateInfo {
             block_size,
             algorithm: Algorithm::Linear,
             // There are only buffers in it.
@@ -146,48 +194,106 @@ impl<A: AllocatorRef> Source<A> {
             // The source's user knows which pages are worth keeping.
             empty_blocks_kept: 0,
             name: self.name.as_deref(),
-            ..PoolCreateInfo::new(self.memory_type)
-        });
-        self.place = Place::Own(pool.map_err(CreateUploadError::Pool)?);
-        Ok(())
+            ..PoolCreateInfo::new(memory_type)
+        })
     }
 
+    /// The one that is tried first.
     pub(super) fn memory_type(&self) -> u32 {
-        self.memory_type
+        self.memory_types.first().copied().unwrap_or_default()
+    }
+
+    /// Bytes of all heaps that buffers can be in: no program has more of them.
+    pub(super) fn capacity(&self) -> u64 {
+        let properties = self.allocator.allocator().memory_properties();
+        let heap_of = |&memory_type: &u32| properties.memory_types[index(memory_type)].heap_index;
+        let sizes = self.memory_types.iter().map(|kind| properties.memory_heaps[index(heap_of(kind))].size);
+        sizes.fold(0, u64::saturating_add)
     }
 
     /// Where the next recording may begin to write behind what another one has written: no two have an atom together, so that
     /// flushing the one does not touch what the device reads of the other.
     #[inline]
-    pub(super) fn round(&self, offset: u64, size: u64) -> u64 {
-        if self.coherent {
+    pub(super) fn round(&self, backing: &Backing, offset: u64) -> u64 {
+        if backing.coherent {
             return offset;
         }
+        let size = backing.size();
         align_up(offset, self.allocator.allocator().device().atom).map_or(size, |offset| offset.min(size))
     }
 
-    /// Makes a buffer. One that is `alone` does not fit the blocks of a pool of the source's own.
+    /// Heaps that buffers can be in.
+    pub(super) fn heaps(&self) -> usize {
+        self.memory_types.len()
+    }
+
+    /// Makes a buffer in the first of these heaps that has room; `told` is what others said. One that is `alone` does not fit the
+    /// blocks of a pool of the source's own.
     ///
     /// # Safety
     /// The usages are valid for the device, and the size is not zero.
-    pub(super) unsafe fn create(&self, size: u64, alone: bool) -> Result<Backing, CreateError> {
+    pub(super) unsafe fn create(
+        &mut self,
+        size: u64,
+        alone: bool,
+        heaps: Range<usize>,
+        mut told: Option<CreateError>,
+    ) -> Result<Backing, CreateError> {
+        for at in heaps {
+            if let Place::Own { block_size, pools } = &self.place {
+                if !alone && pools[at].is_none() {
+                    // What a pool was refused for, the preferred one's error tells.
+                    let Ok(pool) = self.make_pool(self.memory_types[at], *block_size) else { continue };
+                    if let Place::Own { pools, .. } = &mut self.place {
+                        pools[at] = Some(pool);
+                    }
+                }
+            }
+            // SAFETY: the caller's own promise.
+            match unsafe { self.create_in(at, size, alone) } {
+                Ok(backing) => {
+                    self.most_alignment = self.most_alignment.min(backing.alignment());
+                    return Ok(backing);
+                }
+                Err(error) => {
+                    // Of several heaps, one that may have room later is the one to wait for.
+                    if told.is_none_or(|told| !may_pass(&told) && may_pass(&error)) {
+                        told = Some(error);
+                    }
+                    if !is_shortage(&error) {
+                        break;
+                    }
+                }
+            }
+        }
+        // The first memory type has its pool, and those who begin with another one know what it said.
+        Err(told.unwrap_or(CreateError::ZeroExtent))
+    }
+
+    /// Makes a buffer in one of the memory types.
+    ///
+    /// # Safety
+    /// The usages are valid for the device, and the size is not zero.
+    unsafe fn create_in(&self, at: usize, size: u64, alone: bool) -> Result<Backing, CreateError> {
         let owner = self.allocator.allocator();
+        let memory_type = self.memory_types[at];
         let buffer_info = vk::BufferCreateInfo::default().size(size).usage(self.usage);
         let host = AllocationCreateInfo {
             flags: Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED,
             usage: MemoryUsage::Auto,
-            memory_type_bits: 1 << self.memory_type,
-            // Offsets are aligned within the buffer; with this, pointers and addresses are as well.
-            min_alignment: self.alignments.any,
+            memory_type_bits: 1 << memory_type,
+            // Offsets are aligned within the buffer; with this, pointers and addresses are as well. `Backing::alignment` looks whether
+            // the driver's mapping and address began so.
+            min_alignment: self.base_alignment,
             name: self.name.as_deref(),
             ..AllocationCreateInfo::default()
         };
         let info = match &self.place {
-            Place::Own(_) if alone => {
+            Place::Own { .. } if alone => {
                 AllocationCreateInfo { flags: host.flags | Flags::DEDICATED_MEMORY, ..host }
             }
             Place::Default => host,
-            Place::Own(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
+            Place::Own { pools, .. } => AllocationCreateInfo { pool: pools[at].as_ref(), ..host },
             Place::Given(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
         };
         // SAFETY: the caller's own promise.
@@ -201,12 +307,19 @@ impl<A: AllocatorRef> Source<A> {
         let memory_size = owner.allocation_info(&allocation).map_or(0, |info| info.memory_size);
         tracing::debug!(
             name: "upload_buffer_created", target: "sublet::upload",
-            size, memory_type = self.memory_type, owner = self.name.as_deref(), alone,
+            size, memory_type, fallback = at > 0, owner = self.name.as_deref(), alone,
             "upload buffer created"
         );
         // SAFETY: both were made just now. The allocation was asked to be mapped, and stays so until it is freed, which happens in
         // `destroy` only.
-        unsafe { Backing::new(buffer, allocation, size, address, memory_size) }.map_err(|allocation| {
+        let backing = unsafe { Backing::new(buffer, allocation, size, address, memory_size) };
+        let backing = backing.map(|mut backing| {
+            backing.memory_type = memory_type;
+            backing.coherent = owner.device().is_coherent(memory_type);
+            backing.is_fallback = at > 0;
+            backing
+        });
+        backing.map_err(|allocation| {
             // SAFETY: both were made just now, and nobody has seen them.
             let freed = unsafe { owner.destroy_buffer(buffer, allocation) };
             debug_assert!(freed.is_ok());
@@ -223,34 +336,36 @@ impl<A: AllocatorRef> Source<A> {
     /// # Safety
     /// The device no longer uses it.
     pub(super) unsafe fn destroy(&self, backing: &mut Backing) {
-        let size = backing.size();
+        let (size, memory_type) = (backing.size(), backing.memory_type);
         if let Some((buffer, allocation)) = backing.take() {
             // SAFETY: the caller's own promise; both are of this allocator.
             let freed = unsafe { self.allocator.allocator().destroy_buffer(buffer, allocation) };
             debug_assert!(freed.is_ok(), "the pool of a page was destroyed before the page");
             tracing::debug!(
                 name: "upload_buffer_destroyed", target: "sublet::upload",
-                size, memory_type = self.memory_type, owner = self.name.as_deref(),
+                size, memory_type, owner = self.name.as_deref(),
                 "upload buffer destroyed"
             );
         }
     }
 
-    /// Ends the pool that the source has of its own.
+    /// Ends the pools that the source has of its own.
     ///
     /// # Safety
     /// The device no longer uses any of the source's buffers. Nothing more is made.
     pub(super) unsafe fn close(&mut self) {
-        if let Place::Own(pool) = std::mem::replace(&mut self.place, Place::Default) {
-            // SAFETY: the caller's own promise.
-            let leaks = unsafe { self.allocator.allocator().destroy_pool(pool) };
-            debug_assert!(leaks.is_ok_and(|leaks| leaks.is_empty()), "a page was forgotten");
+        if let Place::Own { pools, .. } = std::mem::replace(&mut self.place, Place::Default) {
+            for pool in pools.into_iter().flatten() {
+                // SAFETY: the caller's own promise.
+                let leaks = unsafe { self.allocator.allocator().destroy_pool(pool) };
+                debug_assert!(leaks.is_ok_and(|leaks| leaks.is_empty()), "a page was forgotten");
+            }
         }
     }
 
     /// Adds bytes from `begin` to `end` that the host has written, if they have to be flushed.
     pub(super) fn add_range(&self, ranges: &mut Ranges, backing: &Backing, begin: u64, end: u64) {
-        let Some(allocation) = backing.allocation().filter(|_| !self.coherent && begin < end) else {
+        let Some(allocation) = backing.allocation().filter(|_| !backing.coherent && begin < end) else {
             return;
         };
         let atom = self.allocator.allocator().device().atom;
@@ -263,7 +378,7 @@ impl<A: AllocatorRef> Source<A> {
     }
 
     /// Makes the ranges visible to the device, with one call of the driver at most. They are gone afterwards.
-    pub(super) fn flush(&self, ranges: &mut Ranges) -> Result<(), DriverError> {
+    pub(super) fn flush(&self, ranges: &mut Ranges) -> Result<(), FlushError> {
         if ranges.0.is_empty() {
             return Ok(());
         }
@@ -272,7 +387,7 @@ impl<A: AllocatorRef> Source<A> {
         // -size-01390).
         let flushed = unsafe { self.allocator.allocator().device().flush(&ranges.0) };
         ranges.0.clear();
-        flushed
+        flushed.map_err(FlushError::Driver)
     }
 }
 
@@ -291,7 +406,8 @@ unsafe fn requirements(
         .map_err(|error| CreateUploadError::MemoryType(FindMemoryTypeError::Resource(error)))
 }
 
-/// The memory type for buffers like this one.
+/// The memory types for buffers like this one: the best first, and of each other heap the best one there. What a heap has no
+/// room for, its other types have none for either.
 ///
 /// # Safety
 /// The create-info is valid for the device.
@@ -299,30 +415,38 @@ unsafe fn choose<A: AllocatorRef>(
     allocator: &A,
     info: &vk::BufferCreateInfo<'_>,
     memory: UploadMemory,
-) -> Result<u32, CreateUploadError> {
+) -> Result<Box<[u32]>, CreateUploadError> {
     let owner = allocator.allocator();
-    let find = |usage| {
+    let usage = vk::BufferUsageFlags2KHR::from_raw(u64::from(info.usage.as_raw()));
+    // SAFETY: the caller's own promise.
+    let requirements = unsafe { requirements(owner.device(), info.size, info.usage) }?;
+    let resource = Resource::buffer(requirements, vk::Buffer::null(), Some(usage));
+    let properties = owner.memory_properties();
+    let heap_of = |memory_type: u32| properties.memory_types[index(memory_type)].heap_index;
+    let find = |usage| -> Result<Box<[u32]>, CreateUploadError> {
         let wish = AllocationCreateInfo {
             flags: Flags::HOST_ACCESS_SEQUENTIAL_WRITE,
             ..AllocationCreateInfo::new(usage)
         };
-        // SAFETY: the caller's own promise.
-        unsafe { owner.find_memory_type_index_for_buffer_info(info, &wish) }
-            .map_err(CreateUploadError::MemoryType)
+        let mut order = Vec::new();
+        for memory_type in owner.find_all_for(&resource, &wish).map_err(CreateUploadError::MemoryType)? {
+            if order.iter().all(|&other| heap_of(other) != heap_of(memory_type)) {
+                order.push(memory_type);
+            }
+        }
+        Ok(order.into_boxed_slice())
     };
     match memory {
         UploadMemory::PreferDevice => return find(MemoryUsage::AutoPreferDevice),
         UploadMemory::PreferHost => return find(MemoryUsage::AutoPreferHost),
         UploadMemory::Auto => {}
     }
-    let usage = vk::BufferUsageFlags2KHR::from_raw(u64::from(info.usage.as_raw()));
     if buffer_device_access_2(usage) == Some(true) {
         let near = find(MemoryUsage::AutoPreferDevice)?;
-        let properties = owner.memory_properties();
         let heaps = &properties.memory_heaps[..index(properties.memory_heap_count)];
         let is_local = |heap: &vk::MemoryHeap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL);
-        let heap = heaps[index(properties.memory_types[index(near)].heap_index)];
-        if is_local(&heap) && (heap.size > SMALL_BAR || heaps.iter().all(is_local)) {
+        let heap = near.first().map(|&memory_type| heaps[index(heap_of(memory_type))]);
+        if heap.is_some_and(|heap| is_local(&heap) && (heap.size > SMALL_BAR || heaps.iter().all(is_local))) {
             return Ok(near);
         }
     }

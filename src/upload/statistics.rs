@@ -31,6 +31,11 @@ pub struct ArenaStatistics {
     pub reserved: u64,
     /// The most that [`reserved`](Self::reserved) ever was.
     pub peak_reserved: u64,
+    /// Pages in another memory type than [`UploadArena::memory_type_index`](super::UploadArena::memory_type_index), because there was no
+    /// room in that one's heap.
+    pub fallback_pages: usize,
+    /// Bytes of those.
+    pub fallback: u64,
     /// Bytes of free pages.
     pub free: u64,
     /// Bytes that were asked for and are not collected.
@@ -65,7 +70,7 @@ pub struct ArenaStatistics {
 pub struct RingStatistics {
     /// Bytes of the ring.
     pub size: u64,
-    /// Recordings that were finished and are not collected.
+    /// Recordings that were flushed and are not collected.
     pub pieces: usize,
     /// Bytes that were asked for and are not collected.
     pub used: u64,
@@ -75,6 +80,8 @@ pub struct RingStatistics {
     pub tail: u64,
     /// Bytes that nobody has.
     pub free: u64,
-    /// The most that was not [`free`](Self::free) when a recording was finished.
+    /// The most that was not [`free`](Self::free) when a recording was flushed.
     pub peak: u64,
+    /// Whether the ring is in another memory type than the best, because there was no room in that one's heap.
+    pub is_fallback: bool,
 }

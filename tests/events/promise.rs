@@ -40,7 +40,7 @@ fn leaks() {
     // SAFETY: as above.
     let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(4096)) }.unwrap();
     ring.allocate(64, 1).unwrap();
-    ring.finish(ticket).unwrap();
+    ring.flush(ticket).unwrap();
     drop(ring);
     // SAFETY: as above.
     drop(unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(4096)) }.unwrap());

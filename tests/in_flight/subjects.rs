@@ -203,7 +203,7 @@ impl Subject for UploadArena<Arc<Allocator>> {
     }
 
     fn collect(&mut self, rig: &Rig) -> usize {
-        let count = UploadArena::collect(self, &rig.clock);
+        let count = UploadArena::collect(self, &rig.clock).unwrap();
         self.validate();
         count
     }
@@ -226,12 +226,12 @@ impl Subject for UploadRing<Arc<Allocator>> {
     fn record(&mut self, rig: &Rig, recording: &mut Recording) {
         let upload = self.write(&bytes(recording), 4).unwrap();
         rig.copy(recording, &upload);
-        self.finish(recording.ticket).unwrap();
+        self.flush(recording.ticket).unwrap();
         self.validate();
     }
 
     fn collect(&mut self, rig: &Rig) -> usize {
-        let count = UploadRing::collect(self, &rig.clock);
+        let count = UploadRing::collect(self, &rig.clock).unwrap();
         self.validate();
         count
     }

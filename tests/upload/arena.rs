@@ -59,7 +59,7 @@ fn pointers_are_aligned_as_the_device_wants_offsets() {
         // Pages in one block, of a size that is no multiple of every alignment.
         let size = 4096 + profile.limits.non_coherent_atom_size;
         let mut arena = arena(&rig, &UploadArenaCreateInfo { pages_per_block: 5, ..small(size) });
-        let any = arena.alignments().any;
+        let any = arena.max_alignment();
         let first = arena.allocate(4000, 1).unwrap().ptr.as_ptr().addr();
         for _ in 0..4 {
             let upload = arena.allocate(4000, 1).unwrap();
@@ -69,6 +69,50 @@ fn pointers_are_aligned_as_the_device_wants_offsets() {
         }
         // SAFETY: nothing was submitted.
         unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+/// Pages behind one another in a block, of a size that is no multiple of anything; rings behind something small.
+#[test]
+fn offset_pointer_and_address_are_all_aligned_as_asked() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let device_address = enabled(&rig.gpu).contains(sublet::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
+        let check = |upload: sublet::upload::Upload, alignment: u64| {
+            let pointer = upload.ptr.as_ptr().addr() as u64;
+            let address = upload.address.unwrap_or(0);
+            assert_eq!(upload.address.is_some(), device_address);
+            for place in [upload.offset, pointer, address] {
+                assert_eq!(place % alignment, 0, "{upload:?} is not aligned to {alignment}");
+            }
+        };
+        let info = UploadArenaCreateInfo { pages_per_block: 4, device_address, ..small(100_000) };
+        let memory_type = {
+            let mut arena = arena(&rig, &info);
+            for _ in 0..6 {
+                for alignment in (0..=12).map(|bits| 1 << bits) {
+                    check(arena.allocate(5_000, alignment).unwrap(), alignment);
+                }
+            }
+            check(arena.allocate(150_000, 4096).unwrap(), 4096);
+            assert!(arena.statistics().pages > 4);
+            let memory_type = arena.memory_type_index();
+            // SAFETY: nothing was submitted.
+            unsafe { arena.destroy() };
+            memory_type
+        };
+        let wish = sublet::AllocationCreateInfo { memory_type_bits: 1 << memory_type, ..Default::default() };
+        let requirements = ash::vk::MemoryRequirements { size: 64, alignment: 64, memory_type_bits: !0 };
+        let before = rig.allocator.allocate_memory(&requirements, &wish).unwrap();
+        let mut ring =
+            ring(&rig, &UploadRingCreateInfo { device_address, ..UploadRingCreateInfo::new(100_000) });
+        for alignment in (0..=12).map(|bits| 1 << bits) {
+            check(ring.allocate(100, alignment).unwrap(), alignment);
+        }
+        // SAFETY: nothing was submitted.
+        unsafe { ring.destroy() };
+        rig.free(before);
         rig.finish();
     });
 }
@@ -173,9 +217,9 @@ fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
     });
 }
 
-/// A size that would not fit if it were rounded up to its alignment, and alignments that are larger than a page.
+/// A size that would not fit if it were rounded up to its alignment, and alignments that are larger than that of a page.
 #[test]
-fn what_is_not_larger_than_a_page_fits_a_fresh_one_whatever_its_alignment() {
+fn what_is_not_larger_than_a_page_fits_a_fresh_one_however_it_is_aligned() {
     on_every_profile(|profile| {
         let rig = Rig::new(profile);
         for oversize in [Oversize::Error, Oversize::OwnPage] {
@@ -183,7 +227,13 @@ fn what_is_not_larger_than_a_page_fits_a_fresh_one_whatever_its_alignment() {
             let mut arena = arena(&rig, &info);
             let page = arena.page_size();
             let mut pages = 0;
-            for alignment in [4096, 8192, 1 << 20, 1 << 40, 1 << 63] {
+            let max = arena.max_alignment();
+            for alignment in [2 * max, 1 << 20, 1 << 40, 1 << 63] {
+                let error = arena.allocate(1, alignment).unwrap_err();
+                assert_eq!(error, UploadError::AlignmentTooLarge { alignment, max });
+                assert_eq!(arena.statistics().pages, 0);
+            }
+            for alignment in [1, 256, 4096, max] {
                 for size in [page, page - 1] {
                     let upload = arena.allocate(size, alignment).unwrap();
                     pages += 1;
@@ -214,10 +264,10 @@ fn what_is_larger_than_a_page_gets_one_of_its_own_that_goes_after_use() {
         assert_eq!(arena.allocate(100, 1).unwrap().buffer, small.buffer);
         assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (2, 1));
         arena.flush(time.submitted()).unwrap();
-        arena.collect(&time.clock);
+        arena.collect(&time.clock).unwrap();
         assert_eq!(arena.statistics().own_pages, 1, "the device is using it");
         time.finish(1);
-        assert_eq!(arena.collect(&time.clock), 2);
+        assert_eq!(arena.collect(&time.clock).unwrap(), 2);
         assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 0));
         arena.validate();
         drop(arena);
@@ -233,7 +283,7 @@ fn pages_of_large_uploads_are_kept_for_others_as_large_if_that_is_asked_for() {
     let uploads = [9000, 30_000, 10_000, 20_000].map(|size| arena.allocate(size, 1).unwrap());
     arena.flush(time.submitted()).unwrap();
     time.finish(1);
-    arena.collect(&time.clock);
+    arena.collect(&time.clock).unwrap();
     assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (3, 3));
     rig.gpu.reset_calls();
     // The smallest that is large enough, not the first.
@@ -261,7 +311,7 @@ fn once_warm_no_page_is_made() {
                 rig.gpu.reset_calls();
             }
             let ticket = clock.begin_frame(lane, frame % 3);
-            arena.collect(&clock);
+            arena.collect(&clock).unwrap();
             for at in 0..30 {
                 arena.write(&[1; 300], 1 << (at % 9)).unwrap();
             }
@@ -272,7 +322,7 @@ fn once_warm_no_page_is_made() {
         assert_eq!(rig.gpu.calls("vkCreateBuffer") + rig.gpu.calls("vkAllocateMemory"), 0);
         assert!(arena.statistics().pages <= 4 * 5, "{:?}", arena.statistics());
         clock.idle();
-        arena.collect(&clock);
+        arena.collect(&clock).unwrap();
         drop(arena);
         rig.finish();
     });
@@ -286,7 +336,7 @@ fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
     let lane = clock.add_lane().unwrap();
     let mut frame = |slot| {
         let ticket = clock.begin_frame(lane, slot);
-        arena.collect(&clock);
+        arena.collect(&clock).unwrap();
         arena.write(&[1; 4096], 1).unwrap();
         arena.flush(ticket).unwrap();
         clock.end_frame(ticket).unwrap();
@@ -300,7 +350,7 @@ fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
         assert!(frame(number % 2) <= 3);
     }
     clock.idle();
-    arena.collect(&clock);
+    arena.collect(&clock).unwrap();
     assert_eq!(arena.statistics().free_pages, arena.statistics().pages);
     drop(arena);
     rig.finish();
@@ -327,20 +377,20 @@ fn a_shared_page_is_free_when_all_recordings_that_used_it_are_done() {
         assert_eq!(buffers[0], buffers[1], "the rest of the page was used");
         // The recording of the second lane is done, though it came last; that of the first is not.
         clock.completed(lanes[1], 2);
-        arena.collect(&clock);
+        arena.collect(&clock).unwrap();
         assert!(
             arena.write(&[2; 100], 1).unwrap().offset >= end,
             "what the device reads was given out again"
         );
         // Now the first, too; but a third has begun to use the page.
         clock.completed(lanes[0], 1);
-        arena.collect(&clock);
+        arena.collect(&clock).unwrap();
         assert!(arena.write(&[2; 100], 1).unwrap().offset >= end + 100);
         arena.validate();
         let ticket = clock.open(lanes[0]);
         arena.flush(ticket).unwrap();
         clock.discard(ticket).unwrap();
-        arena.collect(&clock);
+        arena.collect(&clock).unwrap();
         assert_eq!(
             arena.write(&[2; 100], 1).unwrap().offset,
             0,
@@ -365,7 +415,7 @@ fn recordings_of_different_lanes_are_done_in_any_order() {
     clock.submit(slow_ticket, 1).unwrap();
     for value in 1..20 {
         let ticket = clock.open(fast);
-        arena.collect(&clock);
+        arena.collect(&clock).unwrap();
         assert_ne!(arena.write(&[2; 4096], 1).unwrap().buffer, held.buffer);
         arena.flush(ticket).unwrap();
         clock.submit(ticket, value).unwrap();
@@ -373,7 +423,7 @@ fn recordings_of_different_lanes_are_done_in_any_order() {
     }
     assert_eq!(arena.statistics().pages, 2);
     clock.idle();
-    arena.collect(&clock);
+    arena.collect(&clock).unwrap();
     drop(arena);
     rig.finish();
 }
@@ -386,7 +436,7 @@ fn pages_that_nobody_needs_for_long_are_given_back_but_for_those_kept() {
         arena(&rig, &UploadArenaCreateInfo { pages_kept: 2, idle_collects: Some(5), ..small(4096) });
     arena.reserve(6 * 4096).unwrap();
     for collection in 1..=10 {
-        arena.collect(&clock);
+        arena.collect(&clock).unwrap();
         let expected = if collection < 5 { 6 } else { 2 };
         assert_eq!(arena.statistics().pages, expected, "after {collection} collections");
         assert_eq!(rig.allocator.statistics().block_count, expected as u64, "their memory goes with them");
@@ -469,6 +519,39 @@ fn allocators_without_locks_have_arenas_and_rings_too() {
     unsafe { ring.destroy() };
     drop(allocator);
     assert!(gpu.finish().is_empty());
+}
+
+/// What is still in use of a page that was dropped, in bytes, and whether it was ever flushed.
+#[test]
+fn an_arena_that_is_dropped_too_early_says_what_it_leaks_and_what_was_never_flushed() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let mut time = Time::new();
+    let mut leaked = 0;
+    let mut drop_with = |pages: usize, flush: bool| {
+        let mut arena = arena(&rig, &small(4096));
+        arena.reserve(5 * 4096).unwrap();
+        for _ in 0..pages {
+            arena.allocate(4000, 1).unwrap();
+        }
+        if flush {
+            arena.flush(time.submitted()).unwrap();
+        }
+        leaked += pages as u64;
+        said(|| drop(arena))
+    };
+    let text = drop_with(2, true);
+    assert!(text.contains("before its last collection"), "{text}");
+    assert!(text.contains("pages=2 unflushed=0 bytes=8192"), "{text}");
+    let text = drop_with(3, false);
+    assert!(text.contains("with uploads that were never flushed"), "{text}");
+    assert!(text.contains("pages=3 unflushed=3 bytes=12288"), "{text}");
+    assert_eq!(rig.allocator.statistics().allocation_count, leaked);
+    let mut ring = ring(&rig, &UploadRingCreateInfo::new(4096));
+    ring.allocate(1, 1).unwrap();
+    let text = said(|| drop(ring));
+    assert!(text.contains("with uploads that were never flushed") && text.contains("bytes=4096"), "{text}");
+    rig.allocator.destroy();
+    drop(rig.gpu.take_messages());
 }
 
 /// Rings as well; the documentation shows that neither can be shared.

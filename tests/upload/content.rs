@@ -81,7 +81,7 @@ fn the_device_reads_what_was_written_to_an_arena() {
                     rig,
                     &mut arena,
                     |arena, clock| {
-                        arena.collect(clock);
+                        arena.collect(clock).unwrap();
                         arena.validate();
                     },
                     |arena, bytes, alignment| arena.write(bytes, alignment).unwrap(),
@@ -103,11 +103,11 @@ fn the_device_reads_what_was_written_to_a_ring() {
                 rig,
                 &mut ring,
                 |ring, clock| {
-                    ring.collect(clock);
+                    ring.collect(clock).unwrap();
                     ring.validate();
                 },
                 |ring, bytes, alignment| ring.write(bytes, alignment).unwrap(),
-                |ring, ticket| ring.finish(ticket).unwrap(),
+                |ring, ticket| ring.flush(ticket).unwrap(),
                 // Little enough for what is lost to alignment, and at the end of the ring, to fit too.
                 5000,
             );
@@ -136,12 +136,12 @@ fn no_two_recordings_have_an_atom_together_in_memory_that_is_flushed() {
                 ends = (shared.offset + 10, piece.offset + 10);
                 ends = (ends.0.next_multiple_of(atom), ends.1.next_multiple_of(atom));
                 arena.flush(time.submitted()).unwrap();
-                ring.finish(time.submitted()).unwrap();
+                ring.flush(time.submitted()).unwrap();
             }
             assert_eq!(arena.statistics().pages, 1);
             time.finish(10);
-            arena.collect(&time.clock);
-            ring.collect(&time.clock);
+            arena.collect(&time.clock).unwrap();
+            ring.collect(&time.clock).unwrap();
         });
     });
     assert!(flushed.get() > 1, "there is a profile with such memory");
@@ -181,7 +181,7 @@ fn values_and_slices_arrive_as_they_are_and_padding_does_no_harm() {
         assert_eq!(copied[8..14], [1_u16, 2, 3].map(u16::to_ne_bytes).concat());
         assert_eq!(copied[14..17], [5; 3]);
         time.finish(1);
-        arena.collect(&time.clock);
+        arena.collect(&time.clock).unwrap();
         drop(arena);
         rig.finish();
     });
@@ -221,22 +221,22 @@ fn flushing_is_one_call_of_the_driver_or_none() {
             arena.flush(time.submitted()).unwrap();
             assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
             time.finish(2);
-            arena.collect(&time.clock);
+            arena.collect(&time.clock).unwrap();
             for at in 1..8 {
                 // Some of these go round the end: two ranges.
                 ring.write(&[1; 700], 1).unwrap();
                 ring.write(&[1; 700], 1).unwrap();
                 rig.gpu.reset_calls();
-                ring.finish(time.submitted()).unwrap();
+                ring.flush(time.submitted()).unwrap();
                 assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
-                ring.finish(time.submitted()).unwrap();
+                ring.flush(time.submitted()).unwrap();
                 assert_eq!(rig.gpu.calls("vkFlushMappedMemoryRanges"), calls);
                 // The last one is not done.
                 time.finish(2 * at);
-                ring.collect(&time.clock);
+                ring.collect(&time.clock).unwrap();
             }
             time.finish(100);
-            ring.collect(&time.clock);
+            ring.collect(&time.clock).unwrap();
         });
     });
 }

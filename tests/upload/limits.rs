@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use ash::vk;
-use sublet::retire::{Clock, Ticket};
+use sublet::retire::{Clock, OtherClock, Ticket};
 use sublet::upload::{UploadArenaCreateInfo, UploadError, WaitError};
 
 use crate::common::*;
@@ -48,7 +48,7 @@ fn free_pages_give_way_to_what_needs_the_memory() {
     assert_eq!((statistics.pages, statistics.own_pages, statistics.reserved), (3, 1, 4 * 4096));
     arena.flush(time.submitted()).unwrap();
     time.finish(1);
-    arena.collect(&time.clock);
+    arena.collect(&time.clock).unwrap();
     // And the other way round.
     for _ in 0..4 {
         arena.allocate(4096, 1).unwrap();
@@ -153,14 +153,14 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
     });
     assert_eq!((error.unwrap_err(), calls), (WaitError::NoProgress { ticket }, 1));
     // A clock that knows nothing of the ticket.
-    let error = arena.allocate_or_wait(1, 1, &Clock::new(), |_| Ok::<(), ()>(()));
-    assert_eq!(error.unwrap_err(), WaitError::NoProgress { ticket });
+    let error = arena.allocate_or_wait(1, 1, &Clock::new(), never).unwrap_err();
+    assert_eq!(error, WaitError::OtherClock(OtherClock { ticket, tickets: 1, collected: 0 }));
     // A page that could never be had, however long one waits.
     let error = arena.allocate_or_wait(1 << 20, 1, &time.clock, never).unwrap_err();
     assert!(matches!(error, WaitError::NoRoom(UploadError::MemoryLimit { .. })));
     assert_eq!(arena.statistics(), before);
     time.finish(1);
-    arena.collect(&time.clock);
+    arena.collect(&time.clock).unwrap();
     arena.validate();
     drop(arena);
     rig.finish();
@@ -204,13 +204,14 @@ fn free_pages_give_way_to_a_device_without_memory() {
         assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 1));
         arena.flush(time.submitted()).unwrap();
         time.finish(1);
-        arena.collect(&time.clock);
+        arena.collect(&time.clock).unwrap();
         fail();
         arena.allocate(4096, 1).unwrap();
         assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 0));
-        // With nothing to give way it is an error.
-        fail();
+        // With nothing to give way, and no other heap, it is an error.
+        rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         let error = arena.allocate(4096, 1).unwrap_err();
+        rig.gpu.faults().clear();
         assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
         arena.validate();
         // SAFETY: nothing was submitted.
@@ -232,7 +233,7 @@ fn reserving_takes_back_what_it_made_where_limit_and_device_refuse_at_once() {
             arena.allocate(4097, 1).unwrap();
             arena.flush(time.submitted()).unwrap();
             time.finish(1);
-            arena.collect(&time.clock);
+            arena.collect(&time.clock).unwrap();
             assert_eq!((arena.statistics().own_pages, arena.statistics().free_pages), (1, 1));
             // There is room for one page beside the large one, which gives way to the second.
             for nth in 1..=refusals {

@@ -14,7 +14,9 @@ mod common;
 mod support;
 
 mod arena;
+mod clocks;
 mod content;
+mod fallback;
 mod faults;
 mod limits;
 mod memory;

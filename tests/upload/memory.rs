@@ -212,7 +212,12 @@ fn a_page_that_is_too_large_for_the_device_is_refused() {
         // SAFETY: the usages are those of version 1.0.
         let made = unsafe { UploadArena::new(&rig.allocator, &small(1 << 50)) };
         assert!(
-            matches!(made, Err(CreateUploadError::Pool(_) | CreateUploadError::MemoryType(_))),
+            matches!(
+                made,
+                Err(CreateUploadError::BufferTooLarge { .. }
+                    | CreateUploadError::Pool(_)
+                    | CreateUploadError::MemoryType(_))
+            ),
             "{made:?}"
         );
         drop(made);

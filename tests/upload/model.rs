@@ -133,7 +133,7 @@ fn arenas_agree_with_a_list_of_what_is_live() {
                     }
                     16 | 17 => lanes.go_on(&mut random),
                     18 => {
-                        arena.collect(&lanes.clock);
+                        arena.collect(&lanes.clock).unwrap();
                         assert!(arena.statistics().used >= live.bytes(&lanes));
                     }
                     _ if random.below(10) == 0 => assert!(arena.trim() % 64 == 0),
@@ -148,7 +148,7 @@ fn arenas_agree_with_a_list_of_what_is_live() {
             lanes.end();
             arena.flush(lanes.ticket(&mut random)).unwrap();
             lanes.end();
-            arena.collect(&lanes.clock);
+            arena.collect(&lanes.clock).unwrap();
             let statistics = arena.statistics();
             assert_eq!((statistics.used, statistics.padding, statistics.tail), (0, 0, 0));
             assert_eq!(statistics.pages_in_flight, 0);
@@ -200,7 +200,7 @@ fn arenas_agree_with_the_list_where_the_device_refuses() {
                             live.name(ticket);
                         }
                     }
-                    11 | 12 => drop(arena.collect(&lanes.clock)),
+                    11 | 12 => drop(arena.collect(&lanes.clock).unwrap()),
                     13 => drop(arena.trim()),
                     14..=16 => {
                         let bytes = random.below(6 * 4096);
@@ -221,7 +221,7 @@ fn arenas_agree_with_the_list_where_the_device_refuses() {
             lanes.end();
             arena.flush(lanes.ticket(&mut random)).unwrap();
             lanes.end();
-            arena.collect(&lanes.clock);
+            arena.collect(&lanes.clock).unwrap();
             assert_eq!(arena.statistics().used, 0);
             drop(arena);
             rig.finish();
@@ -268,11 +268,11 @@ fn rings_agree_with_a_list_of_what_is_live() {
                     }
                     10..=12 => {
                         let ticket = lanes.ticket(&mut random);
-                        ring.finish(ticket).unwrap();
+                        ring.flush(ticket).unwrap();
                         live.name(ticket);
                     }
                     13..=16 => lanes.go_on(&mut random),
-                    _ => assert!(ring.collect(&lanes.clock) <= ring.statistics().size as usize),
+                    _ => assert!(ring.collect(&lanes.clock).unwrap() <= ring.statistics().size as usize),
                 }
                 ring.validate();
                 let statistics = ring.statistics();
@@ -282,9 +282,9 @@ fn rings_agree_with_a_list_of_what_is_live() {
             }
             assert!(refused > 5, "the ring was never full");
             lanes.end();
-            ring.finish(lanes.ticket(&mut random)).unwrap();
+            ring.flush(lanes.ticket(&mut random)).unwrap();
             lanes.end();
-            ring.collect(&lanes.clock);
+            ring.collect(&lanes.clock).unwrap();
             assert_eq!(ring.statistics().free, size_of_ring);
             drop(ring);
             rig.finish();

@@ -20,10 +20,10 @@ fn a_ring_goes_round_and_never_splits_an_upload() {
         let mut ring = ring(&rig, &of(4096));
         let mut time = Time::new();
         assert_eq!(ring.allocate(1500, 1).unwrap().offset, 0);
-        ring.finish(time.submitted()).unwrap();
+        ring.flush(time.submitted()).unwrap();
         let second = ring.allocate(1500, 1).unwrap();
         assert!(second.offset >= 1500 && second.offset <= 1792);
-        ring.finish(time.submitted()).unwrap();
+        ring.flush(time.submitted()).unwrap();
         // What is left at the end is too short, and the start is not free.
         let before = ring.statistics();
         let end = 4096 - (before.used + before.padding);
@@ -31,13 +31,13 @@ fn a_ring_goes_round_and_never_splits_an_upload() {
         assert_eq!(ring.allocate(1400, 1), Err(full));
         assert_eq!(ring.statistics(), before);
         time.finish(1);
-        assert_eq!(ring.collect(&time.clock), 1);
+        assert_eq!(ring.collect(&time.clock).unwrap(), 1);
         assert_eq!(ring.allocate(1400, 1).unwrap().offset, 0, "at the start, in one piece");
         assert_eq!(ring.statistics().tail, end);
         ring.validate();
-        ring.finish(time.submitted()).unwrap();
+        ring.flush(time.submitted()).unwrap();
         time.finish(3);
-        assert_eq!(ring.collect(&time.clock), 2);
+        assert_eq!(ring.collect(&time.clock).unwrap(), 2);
         assert_eq!(ring.statistics().free, 4096);
         assert_eq!(ring.allocate(4096, 1).unwrap().offset, 0, "an empty ring is one run again");
         ring.validate();
@@ -86,16 +86,16 @@ fn the_oldest_recording_holds_up_those_behind_it() {
     let tickets = [clock.open(slow), clock.open(fast), clock.open(fast)];
     for ticket in tickets {
         ring.allocate(1024, 1).unwrap();
-        ring.finish(ticket).unwrap();
+        ring.flush(ticket).unwrap();
     }
     clock.submit(tickets[1], 1).unwrap();
     clock.submit(tickets[2], 2).unwrap();
     clock.submit(tickets[0], 1).unwrap();
     clock.completed(fast, 2);
-    assert_eq!(ring.collect(&clock), 0);
+    assert_eq!(ring.collect(&clock).unwrap(), 0);
     assert_eq!((ring.statistics().pieces, ring.statistics().free), (3, 1024));
     clock.completed(slow, 1);
-    assert_eq!(ring.collect(&clock), 3);
+    assert_eq!(ring.collect(&clock).unwrap(), 3);
     assert_eq!(ring.statistics().free, 4096);
     ring.validate();
     drop(ring);
@@ -111,14 +111,14 @@ fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
     for frame in 0..60_u32 {
         let slots = if frame < 30 { 3 } else { 2 };
         let ticket = clock.begin_frame(lane, frame % slots);
-        ring.collect(&clock);
+        ring.collect(&clock).unwrap();
         ring.allocate(1024, 1).unwrap();
-        ring.finish(ticket).unwrap();
+        ring.flush(ticket).unwrap();
         clock.end_frame(ticket).unwrap();
         ring.validate();
     }
     clock.idle();
-    ring.collect(&clock);
+    ring.collect(&clock).unwrap();
     drop(ring);
     rig.finish();
 }
@@ -136,9 +136,13 @@ fn what_is_wrong_or_too_large_is_refused() {
     for size in [4097, u64::MAX] {
         assert_eq!(ring.allocate(size, 1 << 63), Err(RingError::TooLarge { size, capacity: 4096 }));
     }
+    let max = ring.max_alignment();
+    for alignment in [2 * max, 1 << 63] {
+        assert_eq!(ring.allocate(1, alignment), Err(RingError::AlignmentTooLarge { alignment, max }));
+    }
     assert_eq!(ring.statistics(), before);
     // As large as the ring, and with an alignment that nothing but the start has.
-    assert_eq!(ring.allocate(4096, 1 << 63).unwrap().offset, 0);
+    assert_eq!(ring.allocate(4096, max).unwrap().offset, 0);
     ring.validate();
     // SAFETY: nothing was submitted.
     unsafe { ring.destroy() };
@@ -153,7 +157,7 @@ fn whoever_waits_gets_the_oldest_pieces_room_and_no_more_is_waited_for() {
         let mut time = Time::new();
         for _ in 0..4 {
             ring.allocate(1024, 1).unwrap();
-            ring.finish(time.submitted()).unwrap();
+            ring.flush(time.submitted()).unwrap();
         }
         let waits = Cell::new(0);
         let wait = |_: Ticket| {
@@ -183,7 +187,7 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
     let error = ring.allocate_or_wait(1, 1, &time.clock, never).unwrap_err();
     assert!(matches!(error, WaitError::NoRoom(RingError::Full { .. })));
     let ticket = time.submitted();
-    ring.finish(ticket).unwrap();
+    ring.flush(ticket).unwrap();
     for size in [0, 4097] {
         assert!(matches!(ring.allocate_or_wait(size, 1, &time.clock, never), Err(WaitError::NoRoom(_))));
     }
@@ -204,7 +208,7 @@ fn a_ring_that_is_dropped_too_early_leaks_its_buffer() {
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);
     let mut ring = ring(&rig, &of(4096));
     let upload = ring.write(b"the device reads this later", 1).unwrap();
-    ring.finish(Time::new().submitted()).unwrap();
+    ring.flush(Time::new().submitted()).unwrap();
     drop(ring);
     assert_eq!((rig.gpu.live().buffers, rig.allocator.statistics().allocation_count), (1, 1));
     // SAFETY: the memory is still the ring's, and mapped.

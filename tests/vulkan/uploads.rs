@@ -87,7 +87,7 @@ fn the_device_reads_what_was_uploaded() {
                 // SAFETY: the usages need nothing enabled; a frame is waited for before its slot is used again.
                 let mut arena = unsafe { UploadArena::new(bench.allocator, &info) }.unwrap();
                 frames(bench, |clock, ticket, pieces| {
-                    arena.collect(clock);
+                    arena.collect(clock).unwrap();
                     let uploads = pieces.iter().map(|piece| arena.write(piece, 64).unwrap()).collect();
                     arena.flush(ticket).unwrap();
                     arena.validate();
@@ -103,9 +103,9 @@ fn the_device_reads_what_was_uploaded() {
             // SAFETY: as for the arenas.
             let mut ring = unsafe { UploadRing::new(bench.allocator, &info) }.unwrap();
             frames(bench, |clock, ticket, pieces| {
-                ring.collect(clock);
+                ring.collect(clock).unwrap();
                 let uploads = pieces.iter().map(|piece| ring.write(piece, 64).unwrap()).collect();
-                ring.finish(ticket).unwrap();
+                ring.flush(ticket).unwrap();
                 ring.validate();
                 uploads
             });

@@ -30,9 +30,8 @@ use self::source::Source;
 use super::device::DescriptorDevice;
 use super::sizes::DescriptorSizes;
 use super::transient::{CollectError, TransientSetsCreateInfo};
-use crate::device::DriverError;
 use crate::retire::{Clock, Ticket};
-use crate::upload::AllocatorRef;
+use crate::upload::{AllocatorRef, FlushError};
 
 /// What pages of descriptors are used for.
 const PAGE_USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
@@ -240,7 +239,7 @@ impl Default for BinderCreateInfo<'_> {
 /// # unsafe { vulkan.destroy_command_pool(pool, None) };
 /// clock.completed(lane, 1); // as vkGetSemaphoreCounterValue says
 /// binder.collect(&clock)?;
-/// uploads.collect(&clock);
+/// uploads.collect(&clock)?;
 /// # drop((binder, uploads, layout));
 /// # unsafe { vulkan.destroy_pipeline_layout(pipeline_layout, None) };
 /// # unsafe { vulkan.destroy_descriptor_set_layout(set_handles[0], None) };
@@ -363,7 +362,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Errors
     /// What the driver answers if the bytes of descriptors are in memory that has to be flushed. Nothing was changed: the call may be made again.
     #[doc = example!("```" "let clock = Clock::new();\nlet lane = clock.add_lane()?;\nlet ticket = clock.open(lane);\nbinder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.flush(ticket)?;\n// vkQueueSubmit goes here, and signals 1.\nclock.submit(ticket, 1)?;")]
-    pub fn flush(&mut self, ticket: Ticket) -> Result<(), DriverError> {
+    pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.source.flush(ticket)?;
         self.begin();
         Ok(())

@@ -6,9 +6,8 @@ use super::{BinderCreateInfo, CreateBinderError, PAGE_USAGE};
 use crate::descriptor::device::{BindingModel, DescriptorDevice};
 use crate::descriptor::features::DescriptorFeatures;
 use crate::descriptor::transient::{CollectError, TransientSets};
-use crate::device::DriverError;
 use crate::retire::{Clock, Ticket};
-use crate::upload::{AllocatorRef, Oversize, UploadArena, UploadArenaCreateInfo};
+use crate::upload::{AllocatorRef, FlushError, Oversize, UploadArena, UploadArenaCreateInfo};
 
 pub(super) enum Source<A: AllocatorRef> {
     Sets(Box<TransientSets>),
@@ -70,7 +69,7 @@ impl<A: AllocatorRef> Source<A> {
         pages.map(Box::new).map(Self::Pages).map_err(CreateBinderError::Pages)
     }
 
-    pub(super) fn flush(&mut self, ticket: Ticket) -> Result<(), DriverError> {
+    pub(super) fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         match self {
             Self::Sets(sets) => {
                 sets.flush(ticket);
@@ -83,7 +82,7 @@ impl<A: AllocatorRef> Source<A> {
     pub(super) fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
         match self {
             Self::Sets(sets) => sets.collect(clock),
-            Self::Pages(pages) => Ok(pages.collect(clock)),
+            Self::Pages(pages) => Ok(pages.collect(clock).unwrap_or_else(|other| other.collected)),
         }
     }
 

@@ -453,6 +453,11 @@ impl Clock {
         state.gave(ticket).then_some(state)
     }
 
+    /// Whether the ticket is of another clock.
+    pub(crate) fn is_foreign(&self, ticket: Ticket) -> bool {
+        self.lock_for(ticket).is_none()
+    }
+
     fn raise_floor(&self, lane: usize, state: &State) {
         // Release: see `is_done`.
         self.floors[lane].store(state.lanes[lane].floor(state.next), Ordering::Release);

@@ -98,10 +98,10 @@ fn items_of_another_clock_stay_and_are_an_error_that_names_them() {
     let (other, other_lane) = clock_with_lane();
     let mut queue = Retire::new();
     let (own, foreign) = (clock.open(lane), other.open(other_lane));
-    queue.push(foreign, "foreign");
     queue.push(own, "own");
-    clock.shutdown();
     assert_eq!(queue.check(foreign), Err(MixedClocks { ticket: foreign, waiting: own }));
+    queue.push(foreign, "foreign");
+    clock.shutdown();
     let error = queue.collect(&clock, |item| assert_eq!(item, "own")).unwrap_err();
     assert_eq!(error, OtherClock { ticket: foreign, tickets: 1, collected: 1 });
     assert!(error.to_string().contains(&format!("{foreign:?} is of another clock")), "{error}");

@@ -29,7 +29,7 @@ fn take(page: &mut Page, size: u64, alignment: u64) -> Option<Upload> {
 }
 
 impl<A: AllocatorRef> UploadArena<A> {
-    /// Gives out `size` bytes at a multiple of `alignment` from the start of their buffer.
+    /// Gives out `size` bytes whose offset, pointer and device address are multiples of `alignment`.
     ///
     /// # Errors
     /// [`UploadError`]: nothing was changed.
@@ -164,7 +164,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         alignment: u64,
         then: impl FnOnce(&mut Page, Upload) -> R,
     ) -> Result<R, UploadError> {
-        if size != 0 && alignment.is_power_of_two() {
+        if size != 0 && alignment.is_power_of_two() && alignment <= self.source.most_alignment {
             if let Some(page) = self.pages.get_mut(self.current) {
                 if let Some(upload) = take(page, size, alignment) {
                     return Ok(then(page, upload));
@@ -242,22 +242,32 @@ impl<A: AllocatorRef> UploadArena<A> {
             return Err(UploadError::Alignment { alignment });
         }
         if size <= page_size {
+            self.check_alignment(alignment)?;
             if self.has_room(size, alignment) || self.pages.has_free() {
                 return Ok(());
             }
-            return self.make_page(page_size, false).map(drop);
-        }
-        if self.pages.has_own(size) {
-            return Ok(());
+            self.make_page(page_size, false)?;
+            return self.check_alignment(alignment);
         }
         let oversize = UploadError::Oversize { size, page_size };
         if self.policy.oversize == Oversize::Error {
             return Err(oversize);
         }
+        self.check_alignment(alignment)?;
+        if self.pages.has_own(size) {
+            return Ok(());
+        }
         let own = align_up(size, self.source.alignments.any).ok_or(oversize)?;
         if host_size(own).and_then(|own| isize::try_from(own).ok()).is_none() {
             return Err(oversize);
         }
-        self.make_page(own, true).map(drop)
+        self.make_page(own, true)?;
+        self.check_alignment(alignment)
+    }
+
+    /// Every page begins at a multiple of as much. Asked again when one was made: where the driver maps it is its own matter.
+    fn check_alignment(&self, alignment: u64) -> Result<(), UploadError> {
+        let max = self.source.most_alignment;
+        if alignment > max { Err(UploadError::AlignmentTooLarge { alignment, max }) } else { Ok(()) }
     }
 }

@@ -3,10 +3,9 @@
 
 use super::pages::{Page, PageId};
 use super::{UploadArena, UploadError};
-use crate::device::DriverError;
-use crate::retire::{Clock, Ticket};
+use crate::retire::{Clock, OtherClock, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
-use crate::upload::error::WaitError;
+use crate::upload::error::{FlushError, WaitError};
 use crate::upload::piece::Upload;
 
 impl<A: AllocatorRef> UploadArena<A> {
@@ -18,7 +17,8 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// Without uploads since the last flush nothing happens.
     ///
     /// # Errors
-    /// What the driver answers to the flush. Nothing was changed: the call may be made again.
+    /// [`FlushError`]: what the driver answered, or that the ticket is of another clock than those that are waited for. Nothing was
+    /// changed: the call may be made again.
     ///
     /// ```
     /// # use sublet::{*, retire::Clock, upload::*};
@@ -33,10 +33,11 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// // vkQueueSubmit goes here, and signals 1.
     /// clock.submit(ticket, 1)?;
     /// assert_eq!(arena.statistics().pages_in_flight, 1);
-    /// # clock.idle(); arena.collect(&clock);
+    /// # clock.idle(); arena.collect(&clock)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn flush(&mut self, ticket: Ticket) -> Result<(), DriverError> {
+    pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
+        self.retire.check(ticket).map_err(FlushError::MixedClocks)?;
         let used: u64 = self.pages.iter().map(|page| page.used).sum();
         self.peak_used = self.peak_used.max(used);
         let current = self.current;
@@ -67,13 +68,17 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// The current page goes on behind what was flushed.
     fn share_current(&mut self) {
         if let Some(page) = self.pages.get_mut(self.current) {
-            let next = self.source.round(page.next, page.backing.size());
+            let next = self.source.round(&page.backing, page.next);
             (page.next, page.flushed) = (next, next);
         }
     }
 
     /// Makes those pages free whose tickets are all done, and gives back what nobody has needed for long. Returns how many became
     /// free. To be called once for each frame.
+    ///
+    /// # Errors
+    /// [`OtherClock`] if pages wait for tickets of another clock, which this one never says are done. All else was collected
+    /// nonetheless.
     ///
     /// # Complexity
     /// O(tickets that wait + pages that become free), and a call of the driver for each page that is given back.
@@ -89,23 +94,26 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// arena.write(b"sublet", 1)?;
     /// arena.flush(ticket)?;
     /// clock.submit(ticket, 1)?;
-    /// assert_eq!(arena.collect(&clock), 0);
+    /// assert_eq!(arena.collect(&clock)?, 0);
     /// clock.completed(lane, 1); // as vkGetSemaphoreCounterValue says
-    /// assert_eq!(arena.collect(&clock), 1);
+    /// assert_eq!(arena.collect(&clock)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn collect(&mut self, clock: &Clock) -> usize {
+    pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         self.collections += 1;
-        let (_, freed) = self.recycle(clock);
+        let (tickets, freed) = self.recycle(clock);
         let policy = &self.policy;
         let since = policy.idle_collects.and_then(|idle| self.collections.checked_sub(u64::from(idle)));
         self.pages.trim_idle(&self.source, (policy.own_pages_kept, policy.pages_kept), since);
-        freed
+        match tickets {
+            Ok(_) => Ok(freed),
+            Err(other) => Err(OtherClock { collected: freed, ..other }),
+        }
     }
 
     /// [`Self::collect`] without a word on what is idle. Returns how many tickets of pages were done, and how many pages became
     /// free.
-    fn recycle(&mut self, clock: &Clock) -> (usize, usize) {
+    fn recycle(&mut self, clock: &Clock) -> (Result<usize, OtherClock>, usize) {
         let Self { pages, retire, done, .. } = self;
         let tickets = retire.collect(clock, |id: PageId| {
             if let Some(page) = pages.get_mut(id) {
@@ -115,7 +123,6 @@ impl<A: AllocatorRef> UploadArena<A> {
                 }
             }
         });
-        let tickets = tickets.unwrap_or_else(|other| other.collected);
         let mut freed = 0;
         for id in self.done.drain(..) {
             if id == self.current {
@@ -134,7 +141,8 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// Sees to it that there is room for `bytes` without another page: for what can be foreseen, outside of the time that counts.
     ///
     /// # Errors
-    /// [`UploadError`] if the limit or the driver refuse. Pages that the call had made are destroyed again.
+    /// [`UploadError`] if the heaps have not as much, or the limit or the driver refuse. Pages that the call had made are destroyed
+    /// again.
     ///
     /// ```
     /// # use sublet::{*, upload::*};
@@ -150,6 +158,12 @@ impl<A: AllocatorRef> UploadArena<A> {
         let page_size = self.policy.page_size;
         let there = rest.saturating_add(self.pages.free_pages_bytes());
         let missing = bytes.saturating_sub(there).div_ceil(page_size);
+        let (reserved, heaps) = (self.pages.reserved, self.source.capacity());
+        let in_all = missing.checked_mul(page_size).and_then(|bytes| bytes.checked_add(reserved));
+        if in_all.is_none_or(|in_all| in_all > heaps) {
+            return Err(UploadError::Reserve { bytes, reserved, heaps });
+        }
+        let peak = self.pages.peak_reserved;
         let mut made = Vec::new();
         for _ in 0..missing {
             match self.make_page(page_size, false) {
@@ -158,6 +172,7 @@ impl<A: AllocatorRef> UploadArena<A> {
                     for page in made {
                         self.pages.undo(&self.source, page);
                     }
+                    self.pages.peak_reserved = peak;
                     return Err(error);
                 }
             }
@@ -231,14 +246,16 @@ impl<A: AllocatorRef> UploadArena<A> {
             if !error.may_pass() {
                 return Err(WaitError::NoRoom(error));
             }
-            if self.recycle(clock).0 > 0 {
-                continue;
+            match self.recycle(clock).0 {
+                Ok(0) => {}
+                Err(other) if other.collected == 0 => return Err(WaitError::OtherClock(other)),
+                _ => continue,
             }
             let Some(ticket) = self.retire.oldest() else {
                 return Err(WaitError::NoRoom(error));
             };
             wait(ticket).map_err(WaitError::Wait)?;
-            if self.recycle(clock).0 == 0 {
+            if matches!(self.recycle(clock).0, Ok(0)) {
                 return Err(WaitError::NoProgress { ticket });
             }
         }

@@ -17,7 +17,7 @@ use std::panic::Location;
 use self::pages::{Page, PageId, Pages};
 use super::allocator_ref::AllocatorRef;
 use super::create_info::{Oversize, UploadArenaCreateInfo};
-use super::error::{CreateUploadError, UploadError};
+use super::error::{CreateUploadError, UploadError, is_shortage, may_pass};
 use super::piece::Alignments;
 use super::source::{Ranges, Source, Wanted};
 use super::statistics::ArenaStatistics;
@@ -55,11 +55,11 @@ struct Policy {
 /// Where the current page is too short a free one is taken, or made. Of the two, the one with more room is current from then on;
 /// what is left of the other is lost until it is collected.
 ///
-/// The offset is aligned, and never the size. Alignments are those of [`alignments`](Self::alignments). A fresh page is aligned
-/// for anything.
+/// Offset, pointer and device address are aligned, and never the size. Alignments are those of [`alignments`](Self::alignments), or
+/// any power of two up to [`max_alignment`](Self::max_alignment), to which a fresh page is aligned.
 ///
 /// **An upload that did not fit takes no page**: one that is larger than a page gets a page of its own or is refused, before anything
-/// is made, and one that is not larger always fits a fresh page, which begins at offset 0, whatever its alignment.
+/// is made, and one that is not larger always fits a fresh page, which begins at offset 0.
 ///
 /// # Complexity
 /// Allocating: O(1), without a lock, a call of the driver or host memory while the current page or a free one has room. Flushing:
@@ -81,7 +81,7 @@ struct Policy {
 /// for frame in 0..10_u32 {
 ///     // vkWaitForFences for the slot's fence goes here.
 ///     let ticket = clock.begin_frame(lane, frame % 2);
-///     arena.collect(&clock);
+///     arena.collect(&clock)?;
 ///     let camera = arena.write_value(&[[0.0_f32; 4]; 4], arena.alignments().uniform)?;
 ///     let corners = arena.write_slice(&[[0.0_f32; 3]; 300], 4)?;
 ///     // The recording binds `camera.buffer` at `camera.offset`, and so on. Then, before vkQueueSubmit:
@@ -91,7 +91,7 @@ struct Policy {
 /// assert_eq!(arena.statistics().pages, 2);
 /// // vkDeviceWaitIdle goes here. What is not collected when an arena is dropped is leaked.
 /// clock.idle();
-/// arena.collect(&clock);
+/// arena.collect(&clock)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -195,8 +195,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         })
     }
 
-    /// Destroys all pages, and the arena's own pool. Dropping an arena does the same if its last flush was collected; else it leaks
-    /// its pages, and logs that.
+    /// Destroys all pages, and the arena's own pools. Dropping an arena does the same if everything was flushed and collected; else it
+    /// leaks the pages that were not, and logs that, and how many have uploads that were never flushed.
     ///
     /// # Safety
     /// The device no longer uses any upload of this arena (VUID-vkDestroyBuffer-buffer-00922).
@@ -220,7 +220,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     }
 
     /// Makes a free page, within the limit. For a large request free pages give way if they have to, and for any other page those
-    /// of large requests: to the limit, and to a device that has no more memory.
+    /// of large requests: to the limit, and to a heap that has no more memory. Where that does not help, another heap has to do.
     fn make_page(&mut self, size: u64, own: bool) -> Result<PageId, UploadError> {
         if own && self.pages.get(self.current).is_some_and(Page::is_done) {
             self.leave_current();
@@ -235,17 +235,19 @@ impl<A: AllocatorRef> UploadArena<A> {
             self.pages.trim(&self.source, excess);
         }
         // SAFETY: condition 1 of `new`; no page has the size zero.
-        let made = unsafe { self.pages.create(&self.source, size, own, self.collections) };
+        let made = unsafe { self.pages.create(&mut self.source, size, own, self.collections, (0..1, None)) };
+        let Err(error) = made else { return made.map_err(UploadError::Page) };
         // Asked once more: some may have given way to the limit, and then pages that are to stay would go in their place.
         let left = may_go(&self.pages);
-        match made.map_err(UploadError::Page) {
-            Err(error) if error.may_pass() && self.pages.trim(&self.source, left) > 0 => {
-                // SAFETY: as above.
-                unsafe { self.pages.create(&self.source, size, own, self.collections) }
-                    .map_err(UploadError::Page)
-            }
-            made => made,
+        let has_room_now = may_pass(&error) && self.pages.trim(&self.source, left) > 0;
+        if !has_room_now && !is_shortage(&error) {
+            return Err(UploadError::Page(error));
         }
+        let heaps = usize::from(!has_room_now)..self.source.heaps();
+        let told = Some(error).filter(|_| !has_room_now);
+        // SAFETY: as above.
+        unsafe { self.pages.create(&mut self.source, size, own, self.collections, (heaps, told)) }
+            .map_err(UploadError::Page)
     }
 
     /// What offsets are to be multiples of, by what the bytes are for.
@@ -264,6 +266,26 @@ impl<A: AllocatorRef> UploadArena<A> {
         self.source.alignments
     }
 
+    /// The most that an upload can be aligned to: 4096, or more if the device wants more of offsets. Less if the driver mapped a page
+    /// at a crooked place; whatever is given out holds for offset, pointer and address.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
+    /// assert_eq!(arena.max_alignment(), 4096);
+    /// assert_eq!(arena.allocate(1, 4096)?.ptr.addr().get() % 4096, 0);
+    /// let error = arena.allocate(1, 8192).unwrap_err();
+    /// assert_eq!(error, UploadError::AlignmentTooLarge { alignment: 8192, max: 4096 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn max_alignment(&self) -> u64 {
+        self.source.most_alignment
+    }
+
     /// Bytes of a page: what was asked for, rounded up to `nonCoherentAtomSize`.
     ///
     /// ```
@@ -280,7 +302,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         self.policy.page_size
     }
 
-    /// The memory type that all pages are in.
+    /// The memory type that pages are made in while its heap has room: see [`ArenaStatistics::fallback_pages`].
     ///
     /// ```
     /// # use sublet::{*, upload::*}; use ash::vk;
@@ -325,6 +347,10 @@ impl<A: AllocatorRef> UploadArena<A> {
         };
         for page in pages.iter() {
             statistics.pages += 1;
+            if page.backing.is_fallback {
+                statistics.fallback_pages += 1;
+                statistics.fallback += page.backing.size();
+            }
             statistics.pages_in_flight += usize::from(page.tickets > 0);
             statistics.used += page.used;
             statistics.padding += page.next - page.used;
@@ -378,10 +404,13 @@ impl<A: AllocatorRef> Drop for UploadArena<A> {
         }
         // What is free may go. The pool stays, because the others are in it; it goes with the allocator.
         self.pages.trim(&self.source, u64::MAX);
+        let unflushed = self.pages.iter().filter(|page| page.is_used()).count();
+        let why =
+            if unflushed > 0 { "with uploads that were never flushed" } else { "before its last collection" };
         tracing::warn!(
             name: "upload_arena_leaked", target: "sublet::leak",
-            pages = used, bytes = self.pages.in_use(),
-            "an upload arena was dropped before its pages were collected: they are leaked"
+            pages = used, unflushed, bytes = self.pages.in_use(),
+            "an upload arena was dropped {why}: its pages are leaked"
         );
     }
 }

@@ -19,6 +19,7 @@
 //! - P4: vacant places have no buffer, and are in `vacant` once each.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use crate::base::cast::{index, narrow};
 use crate::error::CreateError;
@@ -148,19 +149,20 @@ impl Pages {
         self.get(page).is_some_and(|page| page.own)
     }
 
-    /// Makes a free page.
+    /// Makes a free page: see [`Source::create`].
     ///
     /// # Safety
     /// The source's usages are valid for the device, and the size is not zero.
     pub(super) unsafe fn create<A: AllocatorRef>(
         &mut self,
-        source: &Source<A>,
+        source: &mut Source<A>,
         size: u64,
         own: bool,
         collections: u64,
+        (heaps, told): (Range<usize>, Option<CreateError>),
     ) -> Result<PageId, CreateError> {
         // SAFETY: the caller's own promise.
-        let backing = unsafe { source.create(size, own) }?;
+        let backing = unsafe { source.create(size, own, heaps, told) }?;
         let page = Page { backing, own, ..Page::VACANT };
         let at = match self.vacant.pop() {
             Some(at) => {

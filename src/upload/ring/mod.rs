@@ -12,18 +12,17 @@ use self::order::Order;
 use super::allocator_ref::AllocatorRef;
 use super::backing::Backing;
 use super::create_info::UploadRingCreateInfo;
-use super::error::{CreateUploadError, RingError, WaitError};
+use super::error::{CreateUploadError, FlushError, RingError, WaitError};
 use super::piece::{Alignments, Upload};
 use super::source::{Ranges, Source, Wanted};
 use super::statistics::RingStatistics;
 use crate::base::cast::widen;
-use crate::device::DriverError;
-use crate::retire::{Clock, Ticket};
+use crate::retire::{Clock, OtherClock, Ticket};
 
 /// Hands out bytes of one mapped buffer of a fixed size, round and round. For streams of uploads with a known bound: one buffer to
 /// bind, and no memory that comes and goes. [`Send`], not [`Sync`], no locks.
 ///
-/// [`finish`](Self::finish) says that what was uploaded since the last one is used by the recording of a ticket: a piece of the ring.
+/// [`flush`](Self::flush) says that what was uploaded since the last one is used by the recording of a ticket: a piece of the ring.
 /// [`collect`](Self::collect) frees pieces whose tickets are done, **from the oldest on**: one that is not done holds up all behind it,
 /// though they may be done. That is what makes it a ring; where recordings of several queues end in any order, an
 /// [`UploadArena`](super::UploadArena) wastes less. A ticket that the clock has given up (discarded, or of a frame slot that is never
@@ -54,15 +53,15 @@ use crate::retire::{Clock, Ticket};
 /// for frame in 0..20_u32 {
 ///     // vkWaitForFences for the slot's fence goes here.
 ///     let ticket = clock.begin_frame(lane, frame % 3);
-///     ring.collect(&clock);
+///     ring.collect(&clock)?;
 ///     let constants = ring.write(&[1; 1000], ring.alignments().uniform)?;
 ///     assert_eq!(constants.buffer, ring.buffer());
-///     ring.finish(ticket)?;
+///     ring.flush(ticket)?;
 ///     // vkQueueSubmit goes here.
 ///     clock.end_frame(ticket)?;
 /// }
 /// clock.idle();
-/// ring.collect(&clock);
+/// ring.collect(&clock)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -90,7 +89,7 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// # Safety
     /// 1. `info.usage` is valid for the device: what needs an extension or a feature has it enabled
     ///    (VUID-VkBufferCreateInfo-None-09499).
-    /// 2. Uploads are used by recordings whose ticket is given to the next [`finish`](Self::finish), and by no others; and a clock that is
+    /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that is
     ///    given to the ring says that a ticket is done only when the device is done with its recording, or never gets it.
     /// 3. A pool that is given outlives the ring.
     ///
@@ -115,11 +114,12 @@ impl<A: AllocatorRef> UploadRing<A> {
             caller: Location::caller(),
         };
         // SAFETY: the caller's own promise.
-        let (source, size) = unsafe { Source::new(allocator, &wanted) }?;
+        let (mut source, size) = unsafe { Source::new(allocator, &wanted) }?;
         // SAFETY: the caller's own promise; the size is not zero.
-        let backing = unsafe { source.create(size, false) }.map_err(CreateUploadError::Buffer)?;
+        let backing = unsafe { source.create(size, false, 0..source.heaps(), None) }
+            .map_err(CreateUploadError::Buffer)?;
         Ok(Self {
-            order: Order::new(size),
+            order: Order::new(size, source.most_alignment),
             backing,
             source,
             ranges: Ranges::default(),
@@ -179,7 +179,26 @@ impl<A: AllocatorRef> UploadRing<A> {
         self.source.alignments
     }
 
-    /// The memory type that the ring is in.
+    /// The most that an upload can be aligned to: 4096, or more if the device wants more of offsets. Less if the driver mapped the ring
+    /// at a crooked place; whatever is given out holds for offset, pointer and address.
+    ///
+    /// ```
+    /// # use sublet::{*, upload::*};
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
+    /// assert_eq!(ring.max_alignment(), 4096);
+    /// let error = ring.allocate(1, 8192).unwrap_err();
+    /// assert_eq!(error, RingError::AlignmentTooLarge { alignment: 8192, max: 4096 });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn max_alignment(&self) -> u64 {
+        self.source.most_alignment
+    }
+
+    /// The memory type that the ring is in: see [`RingStatistics::is_fallback`].
     ///
     /// ```
     /// # use sublet::{*, upload::*};
@@ -191,10 +210,10 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// ```
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
-        self.source.memory_type()
+        self.backing.memory_type
     }
 
-    /// Gives out `size` bytes at a multiple of `alignment` from the start of the buffer.
+    /// Gives out `size` bytes whose offset, pointer and device address are multiples of `alignment`.
     ///
     /// # Errors
     /// [`RingError`]: nothing was changed.
@@ -309,7 +328,8 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// called. Without uploads since the last one nothing happens.
     ///
     /// # Errors
-    /// What the driver answers to the flush. Nothing was changed: the call may be made again.
+    /// [`FlushError`]: what the driver answered, or that the ticket is of another clock than those that are waited for. Nothing was
+    /// changed: the call may be made again.
     ///
     /// ```
     /// # use sublet::{*, retire::Clock, upload::*};
@@ -319,25 +339,30 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// # let clock = Clock::new();
     /// let ticket = clock.open(clock.add_lane()?);
     /// ring.write(b"sublet", 1)?;
-    /// ring.finish(ticket)?;
+    /// ring.flush(ticket)?;
     /// assert_eq!(ring.statistics().pieces, 1);
     /// # unsafe { ring.destroy() };
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn finish(&mut self, ticket: Ticket) -> Result<(), DriverError> {
+    pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         if !self.order.has_open() {
             return Ok(());
         }
+        self.order.check_clock(ticket).map_err(FlushError::MixedClocks)?;
         for (begin, end) in self.order.written() {
             self.source.add_range(&mut self.ranges, &self.backing, begin, end);
         }
         self.source.flush(&mut self.ranges)?;
-        let next = self.source.round(self.order.head(), self.backing.size());
+        let next = self.source.round(&self.backing, self.order.head());
         self.order.close(ticket, next);
         Ok(())
     }
 
     /// Frees pieces whose tickets are done, from the oldest on. Returns how many.
+    ///
+    /// # Errors
+    /// [`OtherClock`] if the next piece waits for a ticket of another clock, which this one never says is done. Those before it
+    /// were collected nonetheless.
     ///
     /// ```
     /// # use sublet::{*, retire::Clock, upload::*};
@@ -348,14 +373,14 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// let lane = clock.add_lane()?;
     /// let ticket = clock.open(lane);
     /// ring.write(b"sublet", 1)?;
-    /// ring.finish(ticket)?;
+    /// ring.flush(ticket)?;
     /// clock.submit(ticket, 1)?;
-    /// assert_eq!(ring.collect(&clock), 0);
+    /// assert_eq!(ring.collect(&clock)?, 0);
     /// clock.completed(lane, 1);
-    /// assert_eq!(ring.collect(&clock), 1);
+    /// assert_eq!(ring.collect(&clock)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn collect(&mut self, clock: &Clock) -> usize {
+    pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         self.order.collect(clock)
     }
 
@@ -382,7 +407,7 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// };
     /// let ticket = clock.open(lane);
     /// ring.allocate(1024, 1)?;
-    /// ring.finish(ticket)?;
+    /// ring.flush(ticket)?;
     /// clock.submit(ticket, 1)?;
     /// ring.wait_for_room(100, 4, &clock, wait)?;
     /// ring.write(&[1; 100], 4)?;
@@ -405,14 +430,16 @@ impl<A: AllocatorRef> UploadRing<A> {
             if !matches!(error, RingError::Full { .. }) {
                 return Err(WaitError::NoRoom(error));
             }
-            if self.order.collect(clock) > 0 {
-                continue;
+            match self.order.collect(clock) {
+                Ok(0) => {}
+                Err(other) if other.collected == 0 => return Err(WaitError::OtherClock(other)),
+                _ => continue,
             }
             let Some(ticket) = self.order.oldest() else {
                 return Err(WaitError::NoRoom(error));
             };
             wait(ticket).map_err(WaitError::Wait)?;
-            if self.order.collect(clock) == 0 {
+            if matches!(self.order.collect(clock), Ok(0)) {
                 return Err(WaitError::NoProgress { ticket });
             }
         }
@@ -470,6 +497,7 @@ impl<A: AllocatorRef> UploadRing<A> {
             tail,
             free: self.order.free(),
             peak: self.order.peak,
+            is_fallback: self.backing.is_fallback,
         }
     }
 
@@ -494,13 +522,16 @@ impl<A: AllocatorRef> UploadRing<A> {
 impl<A: AllocatorRef> Drop for UploadRing<A> {
     fn drop(&mut self) {
         if self.order.is_empty() {
-            // SAFETY: nothing is used that the clock has not said to be done, or that was not given to `finish`.
+            // SAFETY: nothing is used that the clock has not said to be done, or that was not given to a flush.
             unsafe { self.source.destroy(&mut self.backing) };
         } else if self.backing.size() > 0 {
+            let unflushed = self.order.has_open();
+            let why =
+                if unflushed { "with uploads that were never flushed" } else { "before its last collection" };
             tracing::warn!(
                 name: "upload_ring_leaked", target: "sublet::leak",
-                bytes = self.order.size(),
-                "an upload ring was dropped before its pieces were collected: its buffer is leaked"
+                bytes = self.order.size(), unflushed,
+                "an upload ring was dropped {why}: its buffer is leaked"
             );
         }
     }

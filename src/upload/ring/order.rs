@@ -21,7 +21,7 @@
 
 use std::collections::VecDeque;
 
-use crate::retire::{Clock, Ticket};
+use crate::retire::{Clock, MixedClocks, OtherClock, Ticket};
 use crate::upload::error::RingError;
 use crate::upload::piece::padding;
 
@@ -54,10 +54,12 @@ pub(super) struct Order {
     /// With the place where each one ends, oldest first.
     pieces: VecDeque<(Ticket, u64, Piece)>,
     pub(super) peak: u64,
+    /// The start of the ring is at a multiple of this wherever it is looked at from.
+    most_alignment: u64,
 }
 
 impl Order {
-    pub(super) fn new(size: u64) -> Self {
+    pub(super) fn new(size: u64, most_alignment: u64) -> Self {
         Self {
             size,
             head: 0,
@@ -69,6 +71,7 @@ impl Order {
             wrapped_at: None,
             pieces: VecDeque::new(),
             peak: 0,
+            most_alignment,
         }
     }
 
@@ -79,7 +82,7 @@ impl Order {
     /// An offset for `size` bytes, and the bytes are taken.
     #[inline]
     pub(super) fn allocate(&mut self, size: u64, alignment: u64) -> Result<u64, RingError> {
-        if size != 0 && alignment.is_power_of_two() {
+        if size != 0 && alignment.is_power_of_two() && alignment <= self.most_alignment {
             if let Some(offset) = self.take(size, alignment) {
                 return Ok(offset);
             }
@@ -113,7 +116,7 @@ impl Order {
         self.taken += left;
         self.open.taken += left;
         self.open.tail += left;
-        // The start is aligned for anything, and `check` saw that there is room up to the tail.
+        // The start is aligned for all that `check` lets through, and `check` saw that there is room up to the tail.
         let Some(offset) = self.take(size, alignment) else {
             unreachable!("the start has room for {size} bytes");
         };
@@ -130,6 +133,9 @@ impl Order {
         }
         if size > self.size {
             return Err(RingError::TooLarge { size, capacity: self.size });
+        }
+        if alignment > self.most_alignment {
+            return Err(RingError::AlignmentTooLarge { alignment, max: self.most_alignment });
         }
         let rest = (self.limit - self.head).checked_sub(padding(self.head, alignment));
         if rest.is_some_and(|rest| size <= rest) || (!self.is_wrapped() && size <= self.tail) {
@@ -182,11 +188,21 @@ impl Order {
         self.pieces.front().map(|&(ticket, ..)| ticket)
     }
 
-    /// Frees pieces from the oldest on, as far as they are done. Returns how many.
-    pub(super) fn collect(&mut self, clock: &Clock) -> usize {
+    /// Whether the ticket is of the clock that the pieces wait for.
+    pub(super) fn check_clock(&self, ticket: Ticket) -> Result<(), MixedClocks> {
+        match self.pieces.back() {
+            Some(&(waiting, ..)) if !waiting.is_of_same_clock(ticket) => Err(MixedClocks { ticket, waiting }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Frees pieces from the oldest on, as far as they are done. Returns how many; an error if the next one waits for another clock.
+    pub(super) fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         let mut count = 0;
+        let mut foreign = None;
         while let Some(&(ticket, end, piece)) = self.pieces.front() {
             if !clock.is_done(ticket) {
+                foreign = Some(ticket).filter(|&ticket| clock.is_foreign(ticket));
                 break;
             }
             self.pieces.pop_front();
@@ -199,7 +215,13 @@ impl Order {
             (self.head, self.tail, self.begin) = (0, 0, 0);
         }
         self.limit = if self.is_wrapped() { self.tail } else { self.size };
-        count
+        match foreign {
+            Some(ticket) => {
+                let tickets = self.pieces.iter().filter(|&&(ticket, ..)| clock.is_foreign(ticket)).count();
+                Err(OtherClock { ticket, tickets, collected: count })
+            }
+            None => Ok(count),
+        }
     }
 
     pub(super) fn pieces(&self) -> usize {

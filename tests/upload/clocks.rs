@@ -1,0 +1,70 @@
+//! Tickets of another clock: an error, and no wait for ever.
+
+use sublet::retire::{Clock, MixedClocks, OtherClock, Ticket};
+use sublet::upload::{FlushError, UploadArenaCreateInfo, UploadRingCreateInfo, WaitError};
+
+use crate::common::*;
+use crate::support::*;
+
+fn no_wait(_: Ticket) -> Result<(), ash::vk::Result> {
+    unreachable!("it would wait for ever")
+}
+
+#[test]
+fn an_arena_says_that_it_waits_for_another_clock() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let (clock, other) = (Clock::new(), Clock::new());
+    let (lane, other_lane) = (clock.add_lane().unwrap(), other.add_lane().unwrap());
+    let mut arena = arena(&rig, &UploadArenaCreateInfo { memory_limit: Some(8192), ..small(4096) });
+    let foreign = other.open(other_lane);
+    arena.allocate(4096, 1).unwrap();
+    arena.flush(foreign).unwrap();
+    arena.allocate(4096, 1).unwrap();
+    let own = clock.open(lane);
+    let before = arena.statistics();
+    let mixed = MixedClocks { ticket: own, waiting: foreign };
+    assert_eq!(arena.flush(own), Err(FlushError::MixedClocks(mixed)));
+    assert_eq!(arena.statistics(), before);
+    let told = OtherClock { ticket: foreign, tickets: 1, collected: 0 };
+    assert_eq!(arena.collect(&clock), Err(told));
+    let error = arena.wait_for_room(1, 1, &clock, no_wait).unwrap_err();
+    assert_eq!(error, WaitError::OtherClock(told));
+    assert!(error.to_string().contains("of another clock"), "{error}");
+    // It goes on with the clock that is right.
+    other.discard(foreign).unwrap();
+    assert_eq!(arena.collect(&other), Ok(1));
+    arena.flush(own).unwrap();
+    clock.discard(own).unwrap();
+    assert_eq!(arena.collect(&clock), Ok(1));
+    arena.validate();
+    drop(arena);
+    rig.finish();
+}
+
+#[test]
+fn a_ring_says_that_it_waits_for_another_clock() {
+    let rig = Rig::new(sublet::sim::profiles::ALL[0]);
+    let (clock, other) = (Clock::new(), Clock::new());
+    let (lane, other_lane) = (clock.add_lane().unwrap(), other.add_lane().unwrap());
+    let mut ring = ring(&rig, &UploadRingCreateInfo::new(4096));
+    let foreign = other.open(other_lane);
+    ring.allocate(3000, 1).unwrap();
+    ring.flush(foreign).unwrap();
+    ring.allocate(1000, 1).unwrap();
+    let own = clock.open(lane);
+    let before = ring.statistics();
+    let mixed = MixedClocks { ticket: own, waiting: foreign };
+    assert_eq!(ring.flush(own), Err(FlushError::MixedClocks(mixed)));
+    assert_eq!(ring.statistics(), before);
+    let told = OtherClock { ticket: foreign, tickets: 1, collected: 0 };
+    assert_eq!(ring.collect(&clock), Err(told));
+    assert_eq!(ring.allocate_or_wait(200, 1, &clock, no_wait), Err(WaitError::OtherClock(told)));
+    other.discard(foreign).unwrap();
+    assert_eq!(ring.collect(&other), Ok(1));
+    ring.flush(own).unwrap();
+    clock.discard(own).unwrap();
+    assert_eq!(ring.collect(&clock), Ok(1));
+    ring.validate();
+    drop(ring);
+    rig.finish();
+}

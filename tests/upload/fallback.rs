@@ -1,0 +1,221 @@
+//! Where uploads go when the best heap is full, and what no heap has.
+
+use ash::vk;
+use sublet::upload::{
+    CreateUploadError, UploadArena, UploadArenaCreateInfo, UploadError, UploadMemory, UploadRing,
+    UploadRingCreateInfo,
+};
+use sublet::{CreateError, PoolCreateInfo};
+
+use crate::common::*;
+use crate::support::*;
+
+fn near() -> UploadArenaCreateInfo<'static> {
+    UploadArenaCreateInfo { memory: UploadMemory::PreferDevice, ..small(4096) }
+}
+
+/// The memory type that uploads are in while there is room, and limits of heaps that leave it `room` bytes. `None` where all that the host
+/// can write is in one heap.
+fn limits(profile: &'static sublet::sim::Profile, room: u64) -> Option<(u32, Vec<u64>)> {
+    let rig = Rig::new(profile);
+    let best = arena(&rig, &near()).memory_type_index();
+    let heap = rig.heap_of(best);
+    let usable = rig.types_with(HOST_VISIBLE, PROTECTED);
+    let others = usable
+        .into_iter()
+        .filter(|kind| profile.buffers.types & (1 << kind) != 0 && rig.heap_of(*kind) != heap);
+    let is_alone = others.count() == 0;
+    let limits = (0..profile.heaps.len()).map(|at| if at == heap as usize { room } else { u64::MAX });
+    let answer = (!is_alone).then(|| (best, limits.collect()));
+    rig.finish();
+    answer
+}
+
+#[test]
+fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
+    let mut seen = 0;
+    let count = std::cell::RefCell::new(&mut seen);
+    on_every_profile(|profile| {
+        let Some((best, limits)) = limits(profile, 64 << 10) else { return };
+        **count.borrow_mut() += 1;
+        let run = || {
+            let rig = Rig::with(
+                sublet::sim::Gpu::new(profile),
+                &Options { heap_size_limits: &limits, ..Options::default() },
+            );
+            let mut time = Time::new();
+            let mut arena = arena(&rig, &near());
+            let mut fits = 0;
+            while arena.statistics().fallback_pages == 0 {
+                fits += 1;
+                arena.allocate(4096, 1).unwrap();
+            }
+            assert!(fits > 1 && arena.statistics().pages == fits);
+            assert_eq!(arena.memory_type_index(), best);
+            let last = arena.write(&[7; 4096], 1).unwrap();
+            let statistics = arena.statistics();
+            assert_eq!((statistics.fallback_pages, statistics.fallback), (2, 2 * 4096));
+            // One for itself goes there as well.
+            arena.allocate(200_000, 1).unwrap();
+            assert_eq!(arena.statistics().fallback_pages, 3);
+            arena.flush(time.submitted()).unwrap();
+            let copies = Copies::new(&rig, 4096, 1);
+            copies.wait(0);
+            copies.submit(0, &[(last, 0)]);
+            assert!(copies.finish()[..4096].iter().all(|&byte| byte == 7));
+            arena.validate();
+            time.finish(1);
+            arena.collect(&time.clock).unwrap();
+            arena.trim();
+            assert_eq!(arena.statistics().fallback, 0);
+            // There is room again.
+            arena.allocate(1, 1).unwrap();
+            assert_eq!(arena.statistics().fallback_pages, 0);
+            // SAFETY: nothing more was submitted.
+            unsafe { arena.destroy() };
+            rig.finish();
+            (fits, statistics)
+        };
+        assert_eq!(run(), run(), "the same calls have the same answers");
+    });
+    assert!(seen > 0, "a device with two such heaps is needed");
+}
+
+#[test]
+fn a_ring_that_the_best_heap_cannot_hold_is_in_another_one() {
+    on_every_profile(|profile| {
+        let Some((best, limits)) = limits(profile, 4096) else { return };
+        let rig = Rig::with(
+            sublet::sim::Gpu::new(profile),
+            &Options { heap_size_limits: &limits, ..Options::default() },
+        );
+        let info =
+            UploadRingCreateInfo { memory: UploadMemory::PreferDevice, ..UploadRingCreateInfo::new(8192) };
+        let mut made = ring(&rig, &info);
+        assert!(made.statistics().is_fallback);
+        assert_ne!(rig.heap_of(made.memory_type_index()), rig.heap_of(best));
+        made.write(&[1; 8192], 1).unwrap();
+        made.flush(Time::new().submitted()).unwrap();
+        // SAFETY: nothing was submitted in truth.
+        unsafe { made.destroy() };
+        // A pool says which memory type, and there is no other.
+        let pool = std::sync::Arc::new(rig.pool(&PoolCreateInfo::new(best)).unwrap());
+        let info = UploadRingCreateInfo { pool: Some(pool.clone()), ..UploadRingCreateInfo::new(8192) };
+        // SAFETY: the usages are those of version 1.0.
+        let refused = unsafe { UploadRing::new(&rig.allocator, &info) }.unwrap_err();
+        assert!(matches!(refused, CreateUploadError::Buffer(_)), "{refused:?}");
+        let CreateUploadError::Buffer(reason) = refused else { return };
+        assert!(refused.to_string().contains(&reason.to_string()), "{refused}");
+        drop(info);
+        rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
+        rig.finish();
+    });
+}
+
+#[test]
+fn reserving_more_than_the_heaps_have_is_an_error_and_makes_no_page() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &UploadArenaCreateInfo::default());
+        arena.allocate(1, 1).unwrap();
+        let before = arena.statistics();
+        rig.gpu.reset_calls();
+        for bytes in [u64::MAX, 1 << 60, 1 << 50] {
+            let error = arena.reserve(bytes).unwrap_err();
+            assert!(matches!(error, UploadError::Reserve { bytes: told, .. } if told == bytes), "{error:?}");
+            assert!(error.to_string().contains(&format!("{bytes} bytes were to be reserved")), "{error}");
+        }
+        assert_eq!(arena.statistics(), before);
+        assert!(rig.gpu.call_counts().is_empty());
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_reserve_that_fails_half_way_changes_nothing() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &small(4096));
+        arena.allocate(1, 1).unwrap();
+        let before = arena.statistics();
+        for nth in 2..8 {
+            rig.gpu.faults().fail_nth("vkAllocateMemory", nth, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        }
+        assert!(arena.reserve(5 * 4096).is_err());
+        rig.gpu.faults().clear();
+        assert_eq!(arena.statistics(), before);
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
+#[test]
+fn no_page_and_no_ring_is_above_the_largest_buffer() {
+    let mut seen = 0;
+    let count = std::cell::RefCell::new(&mut seen);
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let max = rig.allocator.max_buffer_size();
+        if max > 1 << 40 {
+            return rig.finish();
+        }
+        **count.borrow_mut() += 1;
+        let mut made = arena(&rig, &UploadArenaCreateInfo::default());
+        let size = max + 1;
+        let error = made.allocate(size, 4).unwrap_err();
+        let UploadError::Page(CreateError::BufferTooLarge { size: told, max: limit }) = error else {
+            panic!("{error:?}")
+        };
+        assert!(told >= size && limit == max);
+        assert!(error.to_string().contains(&format!("above maxBufferSize, which is {max}")), "{error}");
+        assert_eq!(made.statistics().pages, 0);
+        drop(made);
+        // SAFETY: the usages are those of version 1.0.
+        let error = unsafe { UploadRing::new(&rig.allocator, &UploadRingCreateInfo::new(size)) }.unwrap_err();
+        assert!(
+            matches!(error, CreateUploadError::BufferTooLarge { max: limit, .. } if limit == max),
+            "{error:?}"
+        );
+        // SAFETY: as above.
+        let error = unsafe { UploadArena::new(&rig.allocator, &small(size)) }.unwrap_err();
+        assert!(error.to_string().contains("above maxBufferSize"), "{error}");
+        rig.finish();
+    });
+    assert!(seen > 0, "a device with a limit is needed");
+}
+
+/// A flush of the second half of a memory that has no bytes behind it.
+#[test]
+fn a_flush_ends_where_what_was_written_ends() {
+    on_profiles(
+        |profile| {
+            profile
+                .types
+                .iter()
+                .any(|kind| kind.flags.contains(HOST_VISIBLE) && !kind.flags.contains(HOST_COHERENT))
+        },
+        |profile| {
+            let rig = Rig::new(profile);
+            let memory_type = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED)[0];
+            let pool_info = PoolCreateInfo { block_size: 65_536, ..PoolCreateInfo::new(memory_type) };
+            let pool = std::sync::Arc::new(rig.pool(&pool_info).unwrap());
+            let info = UploadRingCreateInfo { pool: Some(pool.clone()), ..UploadRingCreateInfo::new(65_536) };
+            let mut time = Time::new();
+            let mut ring = ring(&rig, &info);
+            for _ in 0..4 {
+                ring.write(&[3; 16_384], 1).unwrap();
+                ring.flush(time.submitted()).unwrap();
+                // The driver complains of ranges that go over the end of the memory.
+                rig.gpu.assert_silent();
+            }
+            // SAFETY: nothing was submitted in truth.
+            unsafe { ring.destroy() };
+            drop(info);
+            rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
+            rig.finish();
+        },
+    );
+}
