@@ -162,7 +162,7 @@ fn copy_bytes(bencher: Bencher<'_, '_>) {
         unsafe { heap.copy_from(black_box(to), 0, &staging, black_box(from)) }.unwrap();
     });
     // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy(&allocator) }.unwrap();
+    unsafe { heap.into_store().destroy() };
     // SAFETY: as above.
     unsafe { gpu.device().destroy_sampler(sampler, None) };
 }

@@ -67,7 +67,7 @@ fn heaps(context: &Context) -> Result<()> {
             unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
         })?;
         // SAFETY: `stream` has waited for the device, here and below.
-        unsafe { heap.into_store().destroy(&allocator) }?;
+        unsafe { heap.into_store().destroy() };
     } else {
         match SetStore::new(&device, &info) {
             Ok(store) => {

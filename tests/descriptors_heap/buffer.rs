@@ -1,5 +1,7 @@
 //! Descriptors as bytes in a mapped buffer.
 
+use std::sync::Arc;
+
 use ash::vk;
 use sublet::descriptor::{
     BindingModel, BufferDescriptor, BufferStore, CreateHeapError, Descriptor, DescriptorDataError,
@@ -17,13 +19,13 @@ fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
     HeapCreateInfo { slots: 64, arrays, ..HeapCreateInfo::new(HeapKind::Resource) }
 }
 
-fn make(rig: &Rig, info: &HeapCreateInfo<'_>) -> DescriptorHeap<BufferStore> {
+fn make<'a>(rig: &'a Rig, info: &HeapCreateInfo<'_>) -> DescriptorHeap<BufferStore<&'a Allocator>> {
     DescriptorHeap::new(BufferStore::new(&rig.device, &rig.allocator, info).unwrap())
 }
 
-fn destroy(rig: &Rig, heap: DescriptorHeap<BufferStore>) {
+fn destroy(heap: DescriptorHeap<BufferStore<&Allocator>>) {
     // SAFETY: nothing is running.
-    unsafe { heap.into_store().destroy(&rig.allocator) }.unwrap();
+    unsafe { heap.into_store().destroy() };
 }
 
 #[test]
@@ -50,9 +52,9 @@ fn slots_are_as_far_apart_as_the_device_says_by_type() {
             for &kind in HeapKind::Resource.default_types() {
                 assert_eq!(one.store().stride(kind), largest, "{}", profile.name);
             }
-            destroy(&rig, one);
+            destroy(one);
         }
-        destroy(&rig, per_type);
+        destroy(per_type);
         rig.finish();
     }
 }
@@ -80,7 +82,7 @@ fn what_has_no_address_is_refused_and_the_slot_is_as_it_was() {
     );
     assert_eq!(write(rig.sampler(0)), Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
     assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 0);
-    destroy(&rig, heap);
+    destroy(heap);
     rig.finish();
 }
 
@@ -109,8 +111,8 @@ fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
     // SAFETY: it is refused.
     let refused = unsafe { samplers.copy_from(to, 0, &staging, from) };
     assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));
-    destroy(&rig, heap);
-    destroy(&rig, samplers);
+    destroy(heap);
+    destroy(samplers);
     drop(staging);
     rig.finish();
 }
@@ -158,7 +160,7 @@ fn arrays_that_the_device_splits_are_refused() {
             Ok(store) => {
                 assert!(limits.single_array, "{}", profile.name);
                 // SAFETY: nothing was submitted.
-                unsafe { store.destroy(&rig.allocator) }.unwrap();
+                unsafe { store.destroy() };
             }
             Err(error) => {
                 assert!(!limits.single_array, "{}", profile.name);
@@ -212,7 +214,7 @@ fn a_full_heap_is_full() {
     assert_eq!(heap.allocate(1), Err(full));
     heap.retire(rig.done(), all).unwrap();
     assert_eq!(heap.collect(&rig.clock), 64);
-    destroy(&rig, heap);
+    destroy(heap);
     rig.finish();
 }
 
@@ -240,7 +242,35 @@ fn the_buffer_is_of_who_made_the_store() {
     let callers: Vec<_> = map.allocations().map(|it| it.caller.unwrap()).collect();
     assert_eq!((callers.len(), callers[0].file(), callers[0].line()), (1, file!(), made));
     // SAFETY: nothing is running.
-    unsafe { store.destroy(&allocator) }.unwrap();
+    unsafe { store.destroy() };
     drop(allocator);
     rig.finish();
+}
+
+/// What is written goes to the mapping of the buffer, which is the allocator's.
+#[test]
+fn a_store_keeps_the_allocator_whose_memory_it_writes() {
+    let rig = Rig::new(NVIDIA);
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&rig.gpu)) }.unwrap();
+    let allocator = Arc::new(allocator);
+    let before = rig.gpu.live();
+    let store = BufferStore::new(&rig.device, Arc::clone(&allocator), &small(HeapArrays::PerType)).unwrap();
+    let heap = DescriptorHeap::new(store);
+    let range = heap.allocate(1).unwrap();
+    // The program is done with its own.
+    assert!(Arc::into_inner(allocator).is_none());
+    // SAFETY: the buffer is live, and no shader looks at the slot.
+    unsafe { heap.write(range, 0, &rig.storage(0)) }.unwrap();
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+    assert_eq!(rig.gpu.live(), before, "the store was the last that had the allocator");
+    rig.finish();
+}
+
+#[test]
+fn a_store_is_used_by_any_thread_where_its_allocator_is() {
+    fn shared<T: Send + Sync>() {}
+    shared::<DescriptorHeap<BufferStore<&Allocator>>>();
+    shared::<DescriptorHeap<BufferStore<Arc<Allocator>>>>();
 }

@@ -215,7 +215,7 @@ fn a_buffer_store_shows_shaders_what_was_written() {
             });
             shader.destroy();
             // SAFETY: the device is idle.
-            unsafe { heap.into_store().destroy(&rig.allocator) }.unwrap();
+            unsafe { heap.into_store().destroy() };
             rig.finish();
         }
     }
@@ -253,7 +253,7 @@ fn shaders_see_what_was_copied_from_host_memory() {
         assert_eq!((rig.get(2), rig.get(3)), (40, 41), "{arrays:?}");
         shader.destroy();
         // SAFETY: the device is idle.
-        unsafe { heap.into_store().destroy(&rig.allocator) }.unwrap();
+        unsafe { heap.into_store().destroy() };
     }
     drop(staging);
     rig.finish();

@@ -1,5 +1,6 @@
 //! The store of programs that bind descriptor buffers: bytes in mapped memory.
 
+use std::fmt;
 use std::panic::Location;
 use std::ptr::NonNull;
 
@@ -14,17 +15,17 @@ use super::arrays::{Arrays, Purpose};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
 use super::error::HeapWriteError;
 use super::store::HeapStore;
-use crate::allocation::{Allocation, FreeError};
-use crate::allocator::Allocator;
+use crate::allocation::Allocation;
 use crate::base::cast::{host_size, widen};
-use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use crate::device::descriptors::BindTarget;
+use crate::upload::AllocatorRef;
 
 /// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`): a write is a few bytes, and no call that takes a lock.
 ///
-/// The buffer comes out of an [`Allocator`], mapped, and in the GPU's own memory where that can be mapped. Its memory is written
-/// and never read: what is mapped is slow to read. It is coherent: there is nothing to flush.
+/// The buffer comes out of an [`Allocator`](crate::Allocator), mapped, and in the GPU's own memory where that can be mapped. Its memory
+/// is written and never read: what is mapped is slow to read. It is coherent: there is nothing to flush. The store holds the allocator,
+/// by reference or shared ([`AllocatorRef`]), so that the memory is there for as long as the store can be written.
 ///
 /// Shaders declare what they declare for a [`SetStore`](super::SetStore). The pipelines are made with
 /// `VK_PIPELINE_CREATE_DESCRIPTOR_BUFFER_BIT_EXT`. Descriptors of buffers want their addresses
@@ -46,12 +47,25 @@ use crate::device::descriptors::BindTarget;
 /// let heap = DescriptorHeap::new(BufferStore::new(&device, &allocator, &HeapCreateInfo::default())?);
 /// let range = heap.allocate(8)?;
 /// // SAFETY: the device uses nothing of it.
-/// unsafe { heap.into_store().destroy(&allocator) }?;
+/// unsafe { heap.into_store().destroy() };
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+///
+/// The allocator does not go before the store:
+///
+/// ```compile_fail,E0505
+/// use sublet::descriptor::*;
+/// use sublet::{Allocator, AllocatorCreateInfo, sim};
+/// let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
+/// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
+/// let store = BufferStore::new(&device, &allocator, &HeapCreateInfo::default()).unwrap();
+/// allocator.destroy(); // its memory, in which the store writes
+/// unsafe { store.destroy() };
+/// ```
 #[must_use = "the buffer lives until it is destroyed"]
-pub struct BufferStore {
+pub struct BufferStore<A: AllocatorRef> {
+    allocator: A,
     device: DescriptorDevice,
     arrays: Arrays,
     places: Box<[Place]>,
@@ -64,11 +78,12 @@ pub struct BufferStore {
     mapped: NonNull<u8>,
 }
 
-// SAFETY: the pointer is to memory that is mapped for as long as the value lives, and whichever thread may write it. Who writes
-// which slot is the promise of `HeapStore::write`.
-unsafe impl Send for BufferStore {}
+// SAFETY: the pointer is to memory that is mapped for as long as the allocation lives, which `destroy` alone ends, in an allocator that
+// the value holds; and whichever thread may write it. Who writes which slot is the promise of `HeapStore::write`. Everything else is
+// `Send` where the allocator is.
+unsafe impl<A: AllocatorRef + Send> Send for BufferStore<A> {}
 // SAFETY: as above.
-unsafe impl Sync for BufferStore {}
+unsafe impl<A: AllocatorRef + Sync> Sync for BufferStore<A> {}
 
 /// Where the descriptors of a type are, in bytes from the start of the set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -117,7 +132,7 @@ impl Plan {
     }
 }
 
-impl BufferStore {
+impl<A: AllocatorRef> BufferStore<A> {
     /// Makes the layout and a buffer for it.
     ///
     /// # Errors
@@ -125,12 +140,12 @@ impl BufferStore {
     /// Nothing is left.
     #[doc = "\n```\n# use sublet::{descriptor::*, sim, Allocator, AllocatorCreateInfo};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;\n// This driver has no descriptor buffers.\nlet error = BufferStore::new(&device, &allocator, &HeapCreateInfo::default()).unwrap_err();\nassert!(matches!(error, CreateHeapError::Unsupported { .. }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[track_caller]
-    pub fn new<T: Threading>(
+    pub fn new(
         device: &DescriptorDevice,
-        allocator: &Allocator<T>,
+        allocator: A,
         info: &HeapCreateInfo<'_>,
     ) -> Result<Self, CreateHeapError> {
-        if !device.driver().is_of(allocator.device()) {
+        if !device.driver().is_of(allocator.allocator().device()) {
             return Err(CreateHeapError::ForeignAllocator);
         }
         let properties = &device.driver().facts.buffer;
@@ -142,13 +157,13 @@ impl BufferStore {
         } else {
             let caller = Location::caller();
             Plan::new(device, &arrays)
-                .and_then(|plan| Self::with_buffer(device, allocator, info, &arrays, plan, caller))
+                .and_then(|plan| Self::with_buffer(device, &allocator, info, &arrays, plan, caller))
         };
         match made {
             Ok(parts) => {
                 let Parts { places, buffer, allocation, usage, address, mapped } = parts;
                 let device = device.clone();
-                Ok(Self { device, arrays, places, buffer, allocation, usage, address, mapped })
+                Ok(Self { allocator, device, arrays, places, buffer, allocation, usage, address, mapped })
             }
             Err(error) => {
                 // SAFETY: nothing was made from it that is left.
@@ -158,14 +173,15 @@ impl BufferStore {
         }
     }
 
-    fn with_buffer<T: Threading>(
+    fn with_buffer(
         device: &DescriptorDevice,
-        allocator: &Allocator<T>,
+        allocator: &A,
         info: &HeapCreateInfo<'_>,
         arrays: &Arrays,
         plan: Plan,
         caller: &'static Location<'static>,
     ) -> Result<Parts, CreateHeapError> {
+        let allocator = allocator.allocator();
         let properties = &device.driver().facts.buffer;
         let mut usage = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
         let is_sampler = |&kind: &DescriptorKind| {
@@ -229,28 +245,28 @@ impl BufferStore {
     }
 
     /// The layout, for pipelines that are made for descriptor buffers.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::BufferStore;\n# fn layouts(store: &BufferStore) {\nlet layouts = [store.layout()];\nlet info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);\n# }\n```"]
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn layouts(store: &BufferStore<&Allocator>) {\nlet layouts = [store.layout()];\nlet info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);\n# }\n```"]
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.arrays.layout()
     }
 
     /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
-    #[doc = "\n```no_run\n# use sublet::descriptor::BufferStore;\n# fn look(store: &BufferStore) {\nassert_eq!(store.set_layout().handle(), store.layout());\n# }\n```"]
+    #[doc = "\n```no_run\n# use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn look(store: &BufferStore<&Allocator>) {\nassert_eq!(store.set_layout().handle(), store.layout());\n# }\n```"]
     #[must_use]
     pub fn set_layout(&self) -> &SetLayout {
         self.arrays.set_layout()
     }
 
     /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
-    #[doc = "\n```no_run\n# use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore) {\nlet textures = store.binding(DescriptorKind::SampledImage);\n# }\n```"]
+    #[doc = "\n```no_run\n# use sublet::Allocator; use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore<&Allocator>) {\nlet textures = store.binding(DescriptorKind::SampledImage);\n# }\n```"]
     #[must_use]
     pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
         self.arrays.binding(kind)
     }
 
     /// Bytes from one slot to the next, among descriptors of a type; `None` if the heap does not hold it.
-    #[doc = "\n```no_run\n# use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore) {\nlet bytes = store.stride(DescriptorKind::StorageBuffer);\n# }\n```"]
+    #[doc = "\n```no_run\n# use sublet::Allocator; use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore<&Allocator>) {\nlet bytes = store.stride(DescriptorKind::StorageBuffer);\n# }\n```"]
     #[must_use]
     pub fn stride(&self, kind: DescriptorKind) -> Option<u64> {
         self.place(kind).map(|place| widen(place.stride))
@@ -258,7 +274,7 @@ impl BufferStore {
 
     /// Where shaders see a slot's descriptor of a type: for commands that write descriptors on the GPU. `None` if the heap does not hold
     /// the type, or has no such slot.
-    #[doc = "\n```no_run\n# use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore) {\nlet first = store.address_of(DescriptorKind::StorageBuffer, 0);\n# }\n```"]
+    #[doc = "\n```no_run\n# use sublet::Allocator; use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore<&Allocator>) {\nlet first = store.address_of(DescriptorKind::StorageBuffer, 0);\n# }\n```"]
     #[must_use]
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
         let place = self.place(kind).filter(|_| index < self.arrays.slots())?;
@@ -272,7 +288,7 @@ impl BufferStore {
     }
 
     /// Address and usage, for programs that bind it with other descriptor buffers. The set starts at the address.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::BufferStore;\n# fn bind(store: &BufferStore) {\nlet infos: [vk::DescriptorBufferBindingInfoEXT<'_>; 1] = [store.binding_info()];\n# }\n```"]
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn bind(store: &BufferStore<&Allocator>) {\nlet infos: [vk::DescriptorBufferBindingInfoEXT<'_>; 1] = [store.binding_info()];\n# }\n```"]
     pub fn binding_info(&self) -> vk::DescriptorBufferBindingInfoEXT<'static> {
         vk::DescriptorBufferBindingInfoEXT::default().address(self.address).usage(self.usage)
     }
@@ -285,7 +301,7 @@ impl BufferStore {
     /// # Safety
     /// The command buffer is being recorded by this thread alone, there is one store at least, all are of one device, and there are not more than it
     /// allows (`maxDescriptorBufferBindings`, and those of samplers and resources).
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::BufferStore;\n# fn record(resources: &BufferStore, samplers: &BufferStore, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the command buffer is being recorded, and every device allows two buffers.\nunsafe { BufferStore::cmd_bind_all(commands, &[resources, samplers]) };\n# }\n```"]
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn record(resources: &BufferStore<&Allocator>, samplers: &BufferStore<&Allocator>, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the command buffer is being recorded, and every device allows two buffers.\nunsafe { BufferStore::cmd_bind_all(commands, &[resources, samplers]) };\n# }\n```"]
     pub unsafe fn cmd_bind_all(commands: vk::CommandBuffer, stores: &[&Self]) {
         assert!(stores.len() <= 4, "{} descriptor buffers are bound at once", stores.len());
         let Some(first) = stores.first() else { return };
@@ -302,7 +318,7 @@ impl BufferStore {
     /// # Safety
     /// The command buffer is being recorded by this thread alone, the heap is bound as number `buffer`, and `layout` has
     /// [`Self::layout`] as its set number `set`.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::BufferStore;\n# fn record(resources: &BufferStore, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the heap is bound as number 0, and set 1 of the layout is the heap.\nunsafe { resources.cmd_set_offset(commands, vk::PipelineBindPoint::GRAPHICS, layout, 1, 0) };\n# }\n```"]
+    #[doc = "\n```no_run\n# use ash::vk; use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn record(resources: &BufferStore<&Allocator>, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the heap is bound as number 0, and set 1 of the layout is the heap.\nunsafe { resources.cmd_set_offset(commands, vk::PipelineBindPoint::GRAPHICS, layout, 1, 0) };\n# }\n```"]
     pub unsafe fn cmd_set_offset(
         &self,
         commands: vk::CommandBuffer,
@@ -318,17 +334,16 @@ impl BufferStore {
 
     /// Destroys buffer and layout. Without it they are leaked, and an event of `tracing` warns of that.
     ///
-    /// # Errors
-    /// [`FreeError`] if the allocator is another one: the buffer is leaked then.
-    ///
     /// # Safety
     /// The device is done with all submissions that use the heap.
-    #[doc = "\n```no_run\n# use sublet::{Allocator, descriptor::BufferStore};\n# fn end(store: BufferStore, allocator: &Allocator) -> Result<(), sublet::FreeError> {\n// SAFETY: the device is idle.\nunsafe { store.destroy(allocator) }\n# }\n```"]
-    pub unsafe fn destroy<T: Threading>(self, allocator: &Allocator<T>) -> Result<(), FreeError> {
+    #[doc = "\n```no_run\n# use sublet::{Allocator, descriptor::BufferStore};\n# fn end(store: BufferStore<&Allocator>) {\n// SAFETY: the device is idle.\nunsafe { store.destroy() };\n# }\n```"]
+    pub unsafe fn destroy(self) {
+        let Self { allocator, device, arrays, buffer, allocation, .. } = self;
         // SAFETY: nothing is recorded with it any more, and the value goes with it: the caller's promise.
-        unsafe { self.arrays.destroy(&self.device) };
+        unsafe { arrays.destroy(&device) };
         // SAFETY: the device is done with it, and the value goes with it.
-        unsafe { allocator.destroy_buffer(self.buffer, self.allocation) }
+        let destroyed = unsafe { allocator.allocator().destroy_buffer(buffer, allocation) };
+        debug_assert!(destroyed.is_ok(), "both are of this allocator");
     }
 
     /// Puts bytes into a slot.
@@ -356,7 +371,17 @@ struct Parts {
     mapped: NonNull<u8>,
 }
 
-impl HeapStore for BufferStore {
+impl<A: AllocatorRef> fmt::Debug for BufferStore<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferStore")
+            .field("arrays", &self.arrays)
+            .field("buffer", &self.buffer)
+            .field("address", &self.address)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     fn slots(&self) -> u32 {
         self.arrays.slots()
     }
