@@ -21,6 +21,7 @@
 //! A set is as long as its layout says, and Vulkan does not tell what that was made from: a [`SetLayout`] does. A [`Descriptor`] is what
 //! is written, as a value that goes for sets and for descriptor buffers alike.
 
+mod batch;
 mod binder;
 mod counts;
 #[allow(clippy::module_inception, reason = "one descriptor")]

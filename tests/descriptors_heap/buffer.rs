@@ -87,6 +87,35 @@ fn what_has_no_address_is_refused_and_the_slot_is_as_it_was() {
 }
 
 #[test]
+fn many_are_written_or_none() {
+    let rig = Rig::new(NVIDIA);
+    let heap = make(&rig, &small(HeapArrays::Auto));
+    let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
+    let (range, staged) = (heap.allocate(3).unwrap(), staging.allocate(3).unwrap());
+    let kind = DescriptorKind::StorageBuffer;
+    let without = Descriptor::StorageBuffer(BufferDescriptor::new(rig.buffer, 0, 256));
+    let no_address = HeapWriteError::Data(DescriptorDataError::NoAddress { kind });
+    let sampler = HeapWriteError::Kind { kind: DescriptorKind::Sampler };
+    // SAFETY: they are refused, here and below.
+    assert_eq!(unsafe { heap.write_many(range, 0, &[rig.storage(0), without]) }, Err(no_address));
+    // SAFETY: as above.
+    assert_eq!(unsafe { heap.write_many(range, 0, &[rig.storage(0), rig.sampler(0)]) }, Err(sampler));
+    // SAFETY: as above.
+    assert_eq!(unsafe { staging.write_many(staged, 0, &[rig.storage(0), without]) }, Err(no_address));
+    assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 0);
+    // SAFETY: the heaps are as they were: nothing is copied.
+    assert_eq!(unsafe { heap.copy_from(range, 0, &staging, staged) }, Ok(0));
+    // SAFETY: the buffer is live, and no shader looks at the slots.
+    unsafe { staging.write_many(staged, 1, &[rig.storage(0), rig.uniform(1)]) }.unwrap();
+    // SAFETY: as above.
+    assert_eq!(unsafe { heap.copy_from(range, 0, &staging, staged) }, Ok(2));
+    assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 2);
+    drop(staging);
+    destroy(heap);
+    rig.finish();
+}
+
+#[test]
 fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
     let rig = Rig::new(NVIDIA);
     assert_eq!(rig.device.model(), BindingModel::Buffer);

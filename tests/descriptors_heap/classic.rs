@@ -3,6 +3,7 @@
 use ash::vk;
 use sublet::descriptor::{
     ClassicStore, CreateHeapError, DescriptorHeap, DescriptorKind, HeapArrays, HeapCreateInfo, HeapKind,
+    HeapWriteError,
 };
 use sublet::sim::{self, profiles};
 
@@ -70,6 +71,30 @@ fn every_copy_learns_what_was_written_when_its_frame_comes() {
         unsafe { heap.into_store().destroy() };
         rig.finish();
     }
+}
+
+#[test]
+fn a_copy_is_brought_up_to_date_with_one_call() {
+    let rig = Rig::new("lavapipe");
+    let heap = heap(&rig, 2);
+    let calls = || rig.gpu.calls("vkUpdateDescriptorSets");
+    let range = heap.allocate(4).unwrap();
+    let all = [rig.storage(1), rig.storage(2), rig.uniform(0), rig.storage(3)];
+    // SAFETY: the buffer is live.
+    assert_eq!(unsafe { heap.write_many(range, 0, &all) }, Ok(range.first()));
+    assert_eq!((update(&heap, 0), calls()), (16, 1));
+    assert_eq!(shown(&rig, &heap, 0), somes([1, 2, 4, 3, 4, 4, 4, 4]));
+    assert_eq!((update(&heap, 0), calls()), (0, 1), "nothing has changed");
+    // One that does not belong there: nothing is noted.
+    // SAFETY: it is refused.
+    let refused = unsafe { heap.write_many(range, 0, &[rig.storage(7), rig.sampler(0)]) };
+    assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
+    assert_eq!((update(&heap, 0), calls()), (0, 1));
+    assert_eq!((update(&heap, 1), calls()), (16, 2));
+    assert_eq!(shown(&rig, &heap, 1), shown(&rig, &heap, 0));
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+    rig.finish();
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::error::Error;
 use ash::vk;
 use sublet::descriptor::{
     CreateDescriptorPoolError, CreateHeapError, DescriptorFeatures, DescriptorHeap, DescriptorKind,
-    HeapArrays, HeapCreateInfo, HeapKind, HeapWriteError, OutOfRange, RangeError, SetStore,
+    HeapArrays, HeapCreateInfo, HeapKind, HeapWriteError, HostHeap, HostHeapCreateInfo, OutOfRange, RangeError,
+    SetStore,
 };
 use sublet::sim::{self, Gpu, Profile, profiles};
 
@@ -345,7 +346,8 @@ fn descriptors_are_copied_from_host_memory() {
     // The last would be one too many: nothing is written.
     assert_eq!(copy(3, from), Err(HeapWriteError::OutOfRange(OutOfRange { slot: 5, count: 5 })));
     assert_eq!(rig.gpu.calls("vkUpdateDescriptorSets"), 0);
-    assert_eq!(copy(2, from), Ok(()));
+    assert_eq!(copy(2, from), Ok(3));
+    assert_eq!(rig.gpu.calls("vkUpdateDescriptorSets"), 1, "one call for all of them");
     for slot in 0..5 {
         let expected = if slot < 2 { None } else { Some(256 * (u64::from(slot) - 1)) };
         assert_eq!(offset_in(&rig, heap.store(), to.index(slot).unwrap()), expected);
@@ -355,6 +357,94 @@ fn descriptors_are_copied_from_host_memory() {
     // SAFETY: nothing was submitted.
     unsafe { heap.into_store().destroy() };
     drop((staging, device));
+    rig.finish();
+}
+
+/// What is in a slot, for a heap with an array for each type.
+fn shown(rig: &Rig, store: &SetStore, kind: DescriptorKind, index: u32) -> Option<u64> {
+    match rig.gpu.descriptor(store.set(), store.binding(kind).unwrap(), index)? {
+        sim::Descriptor::Buffer { offset, .. } => Some(offset / 256),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn many_descriptors_of_any_types_are_written_with_one_call() {
+    let rig = Rig::new(NVIDIA);
+    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::PerType)).unwrap());
+    let (_, range) = (heap.allocate(3).unwrap(), heap.allocate(6).unwrap());
+    let all = [rig.storage(1), rig.storage(2), rig.uniform(3), rig.storage(4), rig.storage(5)];
+    let write = |range, slot, descriptors: &[_]| {
+        // SAFETY: the buffer is live, and nothing was submitted.
+        unsafe { heap.write_many(range, slot, descriptors) }
+    };
+    assert_eq!(write(range, 1, &all), Ok(4));
+    assert_eq!(rig.gpu.calls("vkUpdateDescriptorSets"), 1);
+    let show = |kind| (0..6).map(|slot| shown(&rig, heap.store(), kind, 3 + slot)).collect::<Vec<_>>();
+    let storage = [None, Some(1), Some(2), None, Some(4), Some(5)];
+    assert_eq!(show(DescriptorKind::StorageBuffer), storage);
+    assert_eq!(show(DescriptorKind::UniformBuffer), [None, None, None, Some(3), None, None]);
+    // One that does not belong there, at the end; one too many; and a range that is gone: nothing is written.
+    let wrong = [rig.storage(7), rig.sampler(0)];
+    assert_eq!(write(range, 0, &wrong), Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
+    let end = OutOfRange { slot: 6, count: 6 };
+    assert_eq!(write(range, 2, &all), Err(HeapWriteError::OutOfRange(end)));
+    let far = OutOfRange { slot: u32::MAX, count: 6 };
+    assert_eq!(write(range, u32::MAX, &all[..2]), Err(HeapWriteError::OutOfRange(far)));
+    assert_eq!(write(range, 6, &[]), Ok(9));
+    // SAFETY: nothing was submitted.
+    unsafe { heap.free_now(range) }.unwrap();
+    assert_eq!(write(range, 0, &all), Err(HeapWriteError::Range(RangeError::StaleHandle { range })));
+    assert_eq!(show(DescriptorKind::StorageBuffer), storage);
+    assert_eq!(rig.gpu.calls("vkUpdateDescriptorSets"), 1);
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+    rig.finish();
+}
+
+#[test]
+fn a_part_of_a_table_is_copied_and_what_it_does_not_have_is_left() {
+    let rig = Rig::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| {
+        features - DescriptorFeatures::DESCRIPTOR_BUFFER
+    });
+    let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
+    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::PerType)).unwrap());
+    let (table, to) = (staging.allocate(8).unwrap(), heap.allocate(8).unwrap());
+    // SAFETY: the buffer is live, here and below.
+    unsafe { staging.write_many(table, 0, &[rig.storage(1), rig.uniform(2), rig.storage(3)]) }.unwrap();
+    // SAFETY: as above.
+    unsafe { staging.write(table, 5, &rig.storage(6)) }.unwrap();
+    // SAFETY: as above, and nothing was submitted.
+    unsafe { heap.write(to, 4, &rig.storage(9)) }.unwrap();
+    let show = |kind| (0..8).map(|slot| shown(&rig, heap.store(), kind, slot)).collect::<Vec<_>>();
+    let copy = |slot, part| {
+        let calls = rig.gpu.calls("vkUpdateDescriptorSets");
+        // SAFETY: as above.
+        let copied = unsafe { heap.copy_part_from(to, slot, &staging, table, part) };
+        (copied, rig.gpu.calls("vkUpdateDescriptorSets") - calls)
+    };
+    // Slots 3 and 4 of the table were never written.
+    assert_eq!(copy(1, 2..6), (Ok(2), 1));
+    assert_eq!(
+        show(DescriptorKind::StorageBuffer),
+        [None, Some(3), None, None, Some(6), None, None, None]
+    );
+    assert_eq!(copy(0, 3..5), (Ok(0), 0), "there is nothing to copy");
+    assert_eq!(copy(0, 8..8), (Ok(0), 0));
+    assert_eq!(copy(6, 0..3), (Err(HeapWriteError::OutOfRange(OutOfRange { slot: 8, count: 8 })), 0));
+    assert_eq!(copy(0, 6..9), (Err(HeapWriteError::OutOfRange(OutOfRange { slot: 8, count: 8 })), 0));
+    // All of it: what was never written leaves what is there.
+    // SAFETY: as above.
+    unsafe { heap.write(to, 3, &rig.storage(10)) }.unwrap();
+    assert_eq!(copy(0, 0..8), (Ok(4), 1));
+    assert_eq!(
+        show(DescriptorKind::StorageBuffer),
+        [Some(1), Some(3), Some(3), Some(10), Some(6), Some(6), None, None]
+    );
+    assert_eq!(show(DescriptorKind::UniformBuffer)[1], Some(2));
+    // SAFETY: nothing was submitted.
+    unsafe { heap.into_store().destroy() };
+    drop(staging);
     rig.finish();
 }
 

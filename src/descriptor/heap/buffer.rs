@@ -405,6 +405,23 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         Ok(())
     }
 
+    /// The driver has no call for several.
+    unsafe fn write_many<'a>(
+        &self,
+        writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
+    ) -> Result<(), HeapWriteError> {
+        for (_, descriptor) in writes.clone() {
+            let kind = descriptor.kind();
+            self.place(kind).ok_or(HeapWriteError::Kind { kind })?;
+            descriptor.with_get_info(|_| ())?;
+        }
+        for (index, descriptor) in writes {
+            // SAFETY: the caller's own promise.
+            unsafe { self.write(index, descriptor) }?;
+        }
+        Ok(())
+    }
+
     unsafe fn write_bytes(
         &self,
         index: u32,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use ash::vk;
 use parking_lot::Mutex;
 
+use super::super::batch::WriteBatch;
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
@@ -70,7 +71,7 @@ pub struct ClassicStore {
     copies: Vec<vk::DescriptorSet>,
     content: Mutex<Content>,
     /// What one update writes. Held while the driver is called, which `content` is not.
-    writes: Mutex<Vec<(Place, Descriptor)>>,
+    writes: Mutex<WriteBatch>,
 }
 
 /// A slot of one of the arrays.
@@ -133,16 +134,18 @@ impl Content {
         }
     }
 
-    /// What a copy is to be told, which knows it from then on.
-    fn take(&mut self, copy: usize, writes: &mut Vec<(Place, Descriptor)>) {
+    /// What a copy is to be told, which knows it from then on, and how many descriptors that is.
+    fn take(&mut self, copy: usize, writes: &mut WriteBatch) -> u32 {
         writes.clear();
         let mut list = std::mem::take(&mut self.lists[copy]);
+        let count = narrow(list.len());
         for place in list.drain(..) {
             let at = self.at(place);
             self.stale[at] &= !(1 << copy);
-            writes.push((place, self.descriptors[at]));
+            writes.push(place.binding, place.index, &self.descriptors[at]);
         }
         self.lists[copy] = list;
+        count
     }
 }
 
@@ -236,8 +239,8 @@ impl ClassicStore {
         self.copies[self.copy(frame)]
     }
 
-    /// Writes into the frame's copy what has changed since it was updated last, and says how many descriptors those are. Once a frame,
-    /// before anything is recorded that binds it.
+    /// Writes into the frame's copy what has changed since it was updated last, with one call of the driver at most, and says how many
+    /// descriptors those are. Once a frame, before anything is recorded that binds it.
     ///
     /// # Safety
     /// 1. The device is done with all submissions that use the copy, and no command buffer that binds it is still to be submitted.
@@ -246,17 +249,17 @@ impl ClassicStore {
     pub unsafe fn update(&self, frame: u32) -> u32 {
         let copy = self.copy(frame);
         let mut writes = self.writes.lock();
-        self.content.lock().take(copy, &mut writes);
-        for &(Place { binding, index }, descriptor) in writes.iter() {
-            descriptor.with_write(self.copies[copy], binding, index, |write| {
-                // SAFETY: slot and binding are of the layout, and the binding is of the type
-                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what it names is
-                // live, and the device does not use the set: the caller's promise; and nobody else writes it: `writes` is
+        let count = self.content.lock().take(copy, &mut writes);
+        if count != 0 {
+            writes.show(self.copies[copy], |writes| {
+                // SAFETY: slots and bindings are of the layout, and each binding is of the type that is written to it
+                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what they name is
+                // live, and the device does not use the set: the caller's promise; and nobody else writes it: `self.writes` is
                 // locked.
-                unsafe { self.device.driver().update_sets(std::slice::from_ref(write), &[]) };
+                unsafe { self.device.driver().update_sets(writes, &[]) };
             });
         }
-        narrow(writes.len())
+        count
     }
 
     /// Binds the frame's copy.
@@ -306,6 +309,24 @@ impl HeapStore for ClassicStore {
         let kind = descriptor.kind();
         let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
         self.content.lock().set(Place { binding, index }, *descriptor);
+        Ok(())
+    }
+
+    unsafe fn write_many<'a>(
+        &self,
+        writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
+    ) -> Result<(), HeapWriteError> {
+        let binding_of = |descriptor: &Descriptor| {
+            let kind = descriptor.kind();
+            self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })
+        };
+        for (_, descriptor) in writes.clone() {
+            binding_of(descriptor)?;
+        }
+        let mut content = self.content.lock();
+        for (index, descriptor) in writes {
+            content.set(Place { binding: binding_of(descriptor)?, index }, *descriptor);
+        }
         Ok(())
     }
 

@@ -166,11 +166,6 @@ pub enum HeapWriteError {
         /// Bytes of a slot of the heap; 0 if it takes descriptors.
         to: u64,
     },
-    /// The source of a copy was never written.
-    Unwritten {
-        /// Index of the slot.
-        index: u32,
-    },
 }
 
 impl From<RangeError> for HeapWriteError {
@@ -201,7 +196,6 @@ impl fmt::Display for HeapWriteError {
             Self::Unlike { from, to } => {
                 write!(f, "slots of {from} bytes are copied to slots of {to}, where 0 stands for no bytes")
             }
-            Self::Unwritten { index } => write!(f, "slot {index} was never written, and is to be copied"),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The heap: its slots, and a store for what is in them.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::descriptor::Descriptor;
@@ -10,6 +11,7 @@ use super::range::DescriptorRange;
 use super::slots::Slots;
 use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
+use crate::base::cast::narrow;
 use crate::base::sync::{CoreMutex, Shared, Threading};
 use crate::retire::{Clock, Ticket};
 
@@ -161,41 +163,99 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         Ok(index)
     }
 
-    /// Copies all descriptors of a range in host memory into this heap, to a range's slots from `slot` on.
+    /// Writes descriptors into consecutive slots of a range, from `slot` on, and says which index shaders have for the first. They may be of
+    /// different types. A set takes all of them with one call of the driver.
     ///
     /// # Errors
-    /// [`HeapWriteError`]. What a range or an unwritten slot is to blame for is found out before anything is written; after
-    /// another error some slots may be written.
+    /// [`HeapWriteError`]: all slots hold what they held. A [store of the program's own](HeapStore::write_many) may have written some.
     ///
     /// # Safety
     /// As for [`write`](Self::write), of every descriptor.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet (from, to) = (staging.allocate(2)?, samplers.allocate(2)?);\n// SAFETY: it is refused.\nlet refused = unsafe { samplers.copy_from(to, 0, &staging, from) };\nassert_eq!(refused, Err(HeapWriteError::Unwritten { index: from.first() }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    ///
+    /// # Complexity
+    /// O(descriptors), and host memory for the time of the call where the driver is to have them side by side.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let sampler = unsafe { gpu.device().create_sampler(&Default::default(), None) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\nlet all = [Descriptor::Sampler(sampler); 16];\n// SAFETY: the sampler is live, and no shader looks at the slots.\nassert_eq!(unsafe { samplers.write_many(range, 0, &all) }?, range.first());\nassert_eq!(gpu.calls(\"vkUpdateDescriptorSets\"), 1);\n# unsafe { samplers.into_store().destroy() };\n# unsafe { gpu.device().destroy_sampler(sampler, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn write_many(
+        &self,
+        range: DescriptorRange,
+        slot: u32,
+        descriptors: &[Descriptor],
+    ) -> Result<u32, HeapWriteError> {
+        let indices = range.part(slot, descriptors.len())?;
+        self.check(range)?;
+        let first = indices.start;
+        let writes = indices.zip(descriptors);
+        // SAFETY: the indices are the heap's, because the range is alive and its own; the rest is the caller's promise.
+        unsafe { self.store.write_many(writes) }?;
+        Ok(first)
+    }
+
+    /// Copies the descriptors of a range in host memory into this heap, to a range's slots from `slot` on, and says how many those are: a
+    /// slot of the source that was never written leaves the heap's slot as it is. A set takes all of them with one call of the driver.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]. Nothing is written: but where bytes are copied, and the heap does not hold the type of one of them, those
+    /// before it are.
+    ///
+    /// # Safety
+    /// As for [`write`](Self::write), of every descriptor that was written into the source.
+    ///
+    /// # Complexity
+    /// As [`write_many`](Self::write_many).
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let sampler = unsafe { gpu.device().create_sampler(&Default::default(), None) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet (from, to) = (staging.allocate(3)?, samplers.allocate(3)?);\n// SAFETY: the sampler is live, here and below, and no shader looks at the slots.\nunsafe { staging.write_many(from, 1, &[Descriptor::Sampler(sampler); 2]) }?;\n// The first slot has nothing.\nassert_eq!(unsafe { samplers.copy_from(to, 0, &staging, from) }?, 2);\n# unsafe { samplers.into_store().destroy() };\n# unsafe { gpu.device().destroy_sampler(sampler, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn copy_from(
         &self,
         range: DescriptorRange,
         slot: u32,
         staging: &HostHeap,
         from: DescriptorRange,
-    ) -> Result<(), HeapWriteError> {
-        let last = slot.saturating_add(from.count() - 1);
-        range.index(last)?;
-        let first = range.index(slot)?;
+    ) -> Result<u32, HeapWriteError> {
+        // SAFETY: the caller's own promise.
+        unsafe { self.copy_part_from(range, slot, staging, from, 0..from.count()) }
+    }
+
+    /// Copies a part of a range in host memory: its slots `part`, counted from its first. For the rest see [`copy_from`](Self::copy_from).
+    ///
+    /// # Errors
+    /// As [`copy_from`](Self::copy_from).
+    ///
+    /// # Safety
+    /// As for [`copy_from`](Self::copy_from), of the descriptors in the part.
+    ///
+    /// # Complexity
+    /// As [`write_many`](Self::write_many).
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let sampler = unsafe { gpu.device().create_sampler(&Default::default(), None) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet (table, to) = (staging.allocate(100)?, samplers.allocate(8)?);\n// SAFETY: the sampler is live, here and below, and no shader looks at the slots.\nunsafe { staging.write_many(table, 0, &[Descriptor::Sampler(sampler); 100]) }?;\nassert_eq!(unsafe { samplers.copy_part_from(to, 0, &staging, table, 40..48) }?, 8);\n# unsafe { samplers.into_store().destroy() };\n# unsafe { gpu.device().destroy_sampler(sampler, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn copy_part_from(
+        &self,
+        range: DescriptorRange,
+        slot: u32,
+        staging: &HostHeap,
+        from: DescriptorRange,
+        part: Range<u32>,
+    ) -> Result<u32, HeapWriteError> {
+        let source = from.part(part.start, part.len())?;
+        let to = range.part(slot, part.len())?;
         self.check(range)?;
         staging.check(from)?;
-        for index in from.indices() {
-            staging.staged(index)?;
-        }
-        for (to, from) in (first..).zip(from.indices()) {
-            match staging.staged(from)? {
-                // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's
-                // promise.
-                Staged::Descriptor(descriptor) => unsafe { self.store.write(to, descriptor) }?,
-                // SAFETY: as above, and the bytes are a device's for this type; that it is the store's device is the caller's
-                // promise.
-                Staged::Bytes(kind, bytes) => unsafe { self.store.write_bytes(to, kind, bytes) }?,
+        match staging.staged(source) {
+            Staged::Descriptors(all) => {
+                let written = to.zip(all).filter_map(|(to, descriptor)| Some((to, descriptor.as_ref()?)));
+                // SAFETY: the indices are the heap's, because the range is alive and its own; the rest is the caller's promise.
+                unsafe { self.store.write_many(written.clone()) }?;
+                Ok(narrow(written.count()))
+            }
+            Staged::Bytes(all) => {
+                let mut copied = 0;
+                for (to, staged) in to.zip(all.iter()) {
+                    let Some((kind, bytes)) = staged else { continue };
+                    // SAFETY: as above, and the bytes are a device's for this type; that it is the store's device is the caller's
+                    // promise.
+                    unsafe { self.store.write_bytes(to, kind, bytes) }?;
+                    copied += 1;
+                }
+                Ok(copied)
             }
         }
-        Ok(())
     }
 
     /// Ends a range: its handle is dead at once, and its slots are free once the ticket is done and [`collect`](Self::collect) was called.

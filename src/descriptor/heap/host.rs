@@ -1,5 +1,7 @@
 //! Descriptors in host memory: written once, copied into other heaps as often as one likes.
 
+use std::ops::Range;
+
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::{BindingModel, DescriptorDevice};
@@ -94,10 +96,30 @@ enum Content {
     Bytes { sizes: DescriptorSizes, stride: usize, kinds: Vec<Option<DescriptorKind>>, bytes: Vec<u8> },
 }
 
-/// What is in a slot.
+/// What is in some slots.
 pub(super) enum Staged<'a> {
-    Descriptor(&'a Descriptor),
-    Bytes(DescriptorKind, &'a [u8]),
+    Descriptors(&'a [Option<Descriptor>]),
+    Bytes(StagedBytes<'a>),
+}
+
+/// By slot: the types, and the bytes, `stride` of them.
+pub(super) struct StagedBytes<'a> {
+    sizes: &'a DescriptorSizes,
+    stride: usize,
+    kinds: &'a [Option<DescriptorKind>],
+    bytes: &'a [u8],
+}
+
+impl<'a> StagedBytes<'a> {
+    /// Type and bytes of each slot; `None` of one that was never written.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Option<(DescriptorKind, &'a [u8])>> {
+        let sizes = self.sizes;
+        self.kinds.iter().zip(self.bytes.chunks_exact(self.stride)).map(|(&kind, bytes)| {
+            // What was written has a size: `write` has looked.
+            let kind = kind?;
+            Some((kind, &bytes[..sizes.get(kind).and_then(host_size)?]))
+        })
+    }
 }
 
 impl HostHeap {
@@ -200,40 +222,67 @@ impl HostHeap {
         slot: u32,
         descriptor: &Descriptor,
     ) -> Result<(), HeapWriteError> {
-        let at = index(range.index(slot)?);
+        // SAFETY: the caller's own promise.
+        unsafe { self.write_many(range, slot, std::slice::from_ref(descriptor)) }
+    }
+
+    /// Writes descriptors into consecutive slots of a range, from `slot` on.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]: all slots hold what they held.
+    ///
+    /// # Safety
+    /// As for [`Self::write`], of each of them.
+    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet range = staging.allocate(3)?;\nlet all = Descriptor::StorageBuffer(BufferDescriptor::null());\n// SAFETY: there is nothing that could be dead.\nunsafe { staging.write_many(range, 1, &[all, all]) }?;\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn write_many(
+        &mut self,
+        range: DescriptorRange,
+        slot: u32,
+        descriptors: &[Descriptor],
+    ) -> Result<(), HeapWriteError> {
+        let first = index(range.part(slot, descriptors.len())?.start);
         self.slots.check(range)?;
-        let kind = descriptor.kind();
-        if !self.types.contains(&kind) {
-            return Err(HeapWriteError::Kind { kind });
+        for descriptor in descriptors {
+            let kind = descriptor.kind();
+            if !self.types.contains(&kind) {
+                return Err(HeapWriteError::Kind { kind });
+            }
+            if let Content::Bytes { sizes, .. } = &self.content {
+                sizes.get(kind).ok_or(HeapWriteError::Kind { kind })?;
+                descriptor.with_get_info(|_| ())?;
+            }
         }
         match &mut self.content {
-            Content::Descriptors(descriptors) => descriptors[at] = Some(*descriptor),
+            Content::Descriptors(all) => {
+                for (place, &descriptor) in all[first..].iter_mut().zip(descriptors) {
+                    *place = Some(descriptor);
+                }
+            }
             Content::Bytes { sizes, stride, kinds, bytes } => {
-                let size = sizes.get(kind).and_then(host_size).ok_or(HeapWriteError::Kind { kind })?;
-                let place = &mut bytes[at * *stride..][..size];
                 let driver = self.device.driver();
-                descriptor.with_get_info(|info| {
-                    // SAFETY: what the info names is live: the caller's promise; and the place has the size of the type.
-                    unsafe { driver.descriptor_bytes(info, place) };
-                })?;
-                kinds[at] = Some(kind);
+                for (at, descriptor) in (first..).zip(descriptors) {
+                    let kind = descriptor.kind();
+                    let size = sizes.get(kind).and_then(host_size).unwrap_or(0);
+                    let place = &mut bytes[at * *stride..][..size];
+                    descriptor.with_get_info(|info| {
+                        // SAFETY: what the info names is live: the caller's promise; and the place has the size of the type.
+                        unsafe { driver.descriptor_bytes(info, place) };
+                    })?;
+                    kinds[at] = Some(kind);
+                }
             }
         }
         Ok(())
     }
 
-    /// What was written into a slot of a living range.
-    pub(super) fn staged(&self, at: u32) -> Result<Staged<'_>, HeapWriteError> {
-        let unwritten = HeapWriteError::Unwritten { index: at };
-        let at = index(at);
+    /// What was written into some slots of a living range.
+    pub(super) fn staged(&self, slots: Range<u32>) -> Staged<'_> {
+        let slots = index(slots.start)..index(slots.end);
         match &self.content {
-            Content::Descriptors(descriptors) => {
-                descriptors.get(at).and_then(Option::as_ref).map(Staged::Descriptor).ok_or(unwritten)
-            }
-            Content::Bytes { sizes, stride, kinds, bytes } => {
-                let kind = kinds.get(at).copied().flatten().ok_or(unwritten)?;
-                let size = sizes.get(kind).and_then(host_size).ok_or(HeapWriteError::Kind { kind })?;
-                Ok(Staged::Bytes(kind, &bytes[at * stride..][..size]))
+            Content::Descriptors(descriptors) => Staged::Descriptors(&descriptors[slots]),
+            &Content::Bytes { ref sizes, stride, ref kinds, ref bytes } => {
+                let bytes = &bytes[slots.start * stride..slots.end * stride];
+                Staged::Bytes(StagedBytes { sizes, stride, kinds: &kinds[slots], bytes })
             }
         }
     }

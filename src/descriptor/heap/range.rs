@@ -72,4 +72,16 @@ impl DescriptorRange {
     pub const fn indices(self) -> ops::Range<u32> {
         self.first..self.first + self.count
     }
+
+    /// Indices of `count` slots, counted from `slot`. For no slots it is where they would be.
+    pub(super) fn part(self, slot: u32, count: usize) -> Result<ops::Range<u32>, OutOfRange> {
+        let end = u32::try_from(count).ok().and_then(|count| slot.checked_add(count));
+        match end.filter(|&end| end <= self.count) {
+            Some(end) => Ok(self.first + slot..self.first + end),
+            None => {
+                let last = u32::try_from(count.saturating_sub(1)).unwrap_or(u32::MAX);
+                Err(OutOfRange { slot: slot.saturating_add(last), count: self.count })
+            }
+        }
+    }
 }

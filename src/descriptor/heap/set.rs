@@ -2,6 +2,7 @@
 
 use ash::vk;
 
+use super::super::batch::WriteBatch;
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
@@ -218,6 +219,23 @@ impl HeapStore for SetStore {
             // caller's promise. Bindings that are updated after they are bound need no lock for different slots.
             unsafe { self.device.driver().update_sets(std::slice::from_ref(write), &[]) };
         });
+        Ok(())
+    }
+
+    unsafe fn write_many<'a>(
+        &self,
+        writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
+    ) -> Result<(), HeapWriteError> {
+        let mut batch = WriteBatch::default();
+        for (index, descriptor) in writes {
+            let kind = descriptor.kind();
+            let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
+            batch.push(binding, index, descriptor);
+        }
+        if !batch.is_empty() {
+            // SAFETY: as in `write`, of each of them.
+            batch.show(self.set, |writes| unsafe { self.device.driver().update_sets(writes, &[]) });
+        }
         Ok(())
     }
 }

@@ -61,6 +61,28 @@ pub trait HeapStore {
     /// 3. Nobody else writes the slot at the same time, and no shader that may look at it is running.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError>;
 
+    /// Writes many descriptors, each into the slot that stands beside it: the library's stores with one call of the driver, where the
+    /// driver has one for several. A store of the program's own that does not say how writes them one by one.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]. The library's stores have written nothing then; this default has written those before the one at fault.
+    ///
+    /// # Safety
+    /// As for [`Self::write`], of each of them. Where a slot is there twice, the last one is what it holds.
+    unsafe fn write_many<'a>(
+        &self,
+        writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
+    ) -> Result<(), HeapWriteError>
+    where
+        Self: Sized,
+    {
+        for (index, descriptor) in writes {
+            // SAFETY: the caller's own promise.
+            unsafe { self.write(index, descriptor) }?;
+        }
+        Ok(())
+    }
+
     /// Writes the bytes of a descriptor, as this device makes them, into a slot. Stores that take no bytes say so.
     ///
     /// # Errors
