@@ -10,6 +10,16 @@ use sublet::metadata::{Buddy, Key, Linear, RangeMetadata, RegionId, Regions, Req
 thread_local! {
     /// Host allocations of this thread.
     static COUNT: Cell<u64> = const { Cell::new(0) };
+    /// Bytes that this thread has allocated and not freed.
+    static BYTES: Cell<isize> = const { Cell::new(0) };
+}
+
+fn add(bytes: usize) {
+    BYTES.with(|held| held.set(held.get().wrapping_add_unsigned(bytes)));
+}
+
+fn take(bytes: usize) {
+    BYTES.with(|held| held.set(held.get().wrapping_sub_unsigned(bytes)));
 }
 
 struct Counting;
@@ -18,17 +28,21 @@ struct Counting;
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
+        add(layout.size());
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        take(layout.size());
         // SAFETY: `memory` came from `System`, as all memory of this allocator does.
         unsafe { System.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         COUNT.with(|count| count.set(count.get() + 1));
+        add(size);
+        take(layout.size());
         // SAFETY: `memory` came from `System`, as all memory of this allocator does.
         unsafe { System.realloc(memory, layout, size) }
     }
@@ -113,4 +127,32 @@ fn buddy() {
 #[test]
 fn tlsf() {
     check(Tlsf::new(1 << 16), 7, false);
+}
+
+/// Makes an engine, works with it, and compares what it says that it holds with what this thread's allocations say.
+fn check_heap_bytes<E: RangeMetadata>(
+    make: impl Fn() -> E,
+    upper: bool,
+    regions: u32,
+    heap_bytes: impl Fn(&E) -> usize,
+) {
+    let mut keys = Vec::with_capacity(10_000);
+    let before = BYTES.with(Cell::get);
+    let held = || (BYTES.with(Cell::get) - before) as usize;
+    let mut engine = make();
+    assert_eq!(heap_bytes(&engine), held(), "before it has a region");
+    for _ in 0..3 {
+        work(&mut engine, regions, upper, &mut keys);
+        assert_eq!(heap_bytes(&engine), held());
+    }
+    drop(engine);
+    assert_eq!(held(), 0);
+}
+
+#[test]
+fn engines_say_what_they_hold() {
+    check_heap_bytes(|| Tlsf::new(1 << 16), false, 4, Tlsf::heap_bytes);
+    check_heap_bytes(|| Buddy::new(1 << 16, 1), false, 4, Buddy::heap_bytes);
+    check_heap_bytes(|| Linear::new(1 << 16, Regions::Single), true, 1, Linear::heap_bytes);
+    check_heap_bytes(|| Linear::new(1 << 16, Regions::Many), false, 4, Linear::heap_bytes);
 }

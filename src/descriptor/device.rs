@@ -290,17 +290,19 @@ impl From<MissingFunction> for CreateDescriptorDeviceError {
 
 impl fmt::Display for CreateDescriptorDeviceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Missing(_) => "the device does not have what descriptors need",
-            Self::NoDescriptorBuffer => "descriptor buffers are asked for, and the feature is not enabled",
-        })
+        match self {
+            Self::Missing(error) => write!(f, "the device does not have what descriptors need: {error}"),
+            Self::NoDescriptorBuffer => {
+                f.write_str("descriptor buffers are asked for, and the feature is not enabled")
+            }
+        }
     }
 }
 
 impl Error for CreateDescriptorDeviceError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Missing(missing) => Some(missing),
+            Self::Missing(missing) => missing.source(),
             Self::NoDescriptorBuffer => None,
         }
     }

@@ -95,7 +95,8 @@ impl DescriptorPool {
         let watch = Watch::start(is_heard());
         let handle = device.driver().create_pool(&new).map_err(|source| {
             device.release_update_after_bind(reserved);
-            CreateDescriptorPoolError::Driver { source }
+            let descriptors = counts.total();
+            CreateDescriptorPoolError::Driver { sets: new.max_sets, descriptors, source }
         })?;
         let nanoseconds = watch.nanoseconds().unwrap_or(0);
         let pool = Self { handle, max_sets: new.max_sets, counts, reserved };
@@ -187,17 +188,21 @@ fn check_features(
 ///
 /// ```
 /// # use ash::vk;
-/// use std::error::Error;
 /// use sublet::descriptor::CreateDescriptorPoolError;
 /// use sublet::device::DriverError;
 /// let source = DriverError { call: "vkCreateDescriptorPool", result: vk::Result::ERROR_OUT_OF_HOST_MEMORY };
-/// assert!(CreateDescriptorPoolError::Driver { source }.source().is_some());
+/// let error = CreateDescriptorPoolError::Driver { sets: 64, descriptors: 256, source };
+/// assert!(error.to_string().starts_with("the driver did not make a descriptor pool of 64 sets and 256 descriptors: "));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateDescriptorPoolError {
     /// The driver's answer.
     Driver {
+        /// Sets of the pool.
+        sets: u32,
+        /// Its descriptors, of all types.
+        descriptors: u64,
         /// What it was.
         source: DriverError,
     },
@@ -219,7 +224,10 @@ pub enum CreateDescriptorPoolError {
 impl fmt::Display for CreateDescriptorPoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Driver { .. } => f.write_str("the driver did not make a descriptor pool"),
+            Self::Driver { sets, descriptors, source } => write!(
+                f,
+                "the driver did not make a descriptor pool of {sets} sets and {descriptors} descriptors: {source}"
+            ),
             Self::UpdateAfterBindLimit { needed, left } => write!(
                 f,
                 "a pool of {needed} descriptors that are updated after they are bound: the device allows {left} more"
@@ -234,7 +242,7 @@ impl fmt::Display for CreateDescriptorPoolError {
 impl Error for CreateDescriptorPoolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Driver { source } => Some(source),
+            Self::Driver { source, .. } => source.source(),
             _ => None,
         }
     }

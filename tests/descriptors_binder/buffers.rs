@@ -236,7 +236,7 @@ fn a_layout_whose_sets_are_larger_than_a_page_is_refused() {
     let error = binder.set_layout(POINT, &layout).unwrap_err();
     assert!(matches!(error, UseLayoutError::LargerThanPage { bytes: 3264, page_size: 1024 }), "{error:?}");
     let error = binder.stage(POINT, 0, 0, 0, &[]).unwrap_err();
-    assert_eq!(error, StageError::NoSuchSet { set: 0, sets: 0 });
+    assert_eq!(error, StageError::NoLayout { point: POINT, set: 0 });
     kit.close(binder, vec![layout]);
 }
 

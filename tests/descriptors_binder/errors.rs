@@ -102,7 +102,7 @@ fn what_cannot_be_staged_is_said_and_nothing_of_it_is_staged() {
     let commands = kit.commands();
     assert_eq!(
         binder.stage(POINT, 0, 0, 0, &[storage(a, 0)]),
-        Err(StageError::NoSuchSet { set: 0, sets: 0 })
+        Err(StageError::NoLayout { point: POINT, set: 0 })
     );
     binder.set_layout(POINT, &layout).unwrap();
     binder.stage(POINT, 0, 0, 0, &[storage(a, 0), storage(a, 256)]).unwrap();
@@ -111,7 +111,8 @@ fn what_cannot_be_staged_is_said_and_nothing_of_it_is_staged() {
 
     let other = [storage(b, 0); 3];
     let none = binder.stage(BindPoint::Graphics, 0, 0, 0, &other);
-    assert_eq!(none, Err(StageError::NoSuchSet { set: 0, sets: 0 }));
+    assert_eq!(none, Err(StageError::NoLayout { point: BindPoint::Graphics, set: 0 }));
+    assert!(none.unwrap_err().to_string().contains("call `set_layout` first"));
     assert_eq!(binder.stage(POINT, 2, 0, 0, &other), Err(StageError::NoSuchSet { set: 2, sets: 2 }));
     assert_eq!(
         binder.stage(POINT, u32::MAX, 0, 0, &other),
@@ -236,10 +237,9 @@ fn errors_say_what_was_asked_and_keep_their_source() {
     let set = kit.set_layout(&[(0, K::StorageBuffer, 4)]);
     let error = kit.try_pipeline(&[set], &[]).unwrap_err();
     assert!(matches!(error, PipelineLayoutError::Template(_)));
-    assert_eq!(
-        error.source().unwrap().source().unwrap().to_string(),
-        vk::Result::ERROR_OUT_OF_HOST_MEMORY.to_string()
-    );
+    // The driver's line is in it, and what follows is the bare result.
+    assert!(error.to_string().contains("vkCreateDescriptorUpdateTemplate failed"), "{error}");
+    assert_eq!(error.source().unwrap().downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY));
     kit.gpu.faults().clear();
     let binder = kit.binder();
     kit.close(binder, vec![]);

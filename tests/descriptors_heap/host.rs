@@ -66,7 +66,8 @@ fn what_a_heap_cannot_be_made_of_is_said() {
     let rig = Rig::new("lavapipe");
     for (block, max_slots) in [(0, 64), (65, 100), (u32::MAX, u32::MAX)] {
         let error = HostHeap::new(&rig.device, &info(block, max_slots)).unwrap_err();
-        assert_eq!(error, CreateHeapError::Slots { slots: block, transient: 0 });
+        assert_eq!(error, CreateHeapError::Block { block, max_slots });
+        assert!(error.to_string().contains(&format!("blocks of {block} slots")), "{error}");
     }
     for types in [
         &[DescriptorKind::UniformBufferDynamic][..],
@@ -76,6 +77,19 @@ fn what_a_heap_cannot_be_made_of_is_said() {
         let info = HostHeapCreateInfo { types, ..Default::default() };
         assert!(matches!(HostHeap::new(&rig.device, &info), Err(CreateHeapError::Kind { .. })));
     }
+    rig.finish();
+}
+
+/// A block of 2^31 slots, of which few are used.
+#[test]
+fn the_largest_block_costs_what_is_used_of_it() {
+    let rig = Rig::new("lavapipe");
+    let mut heap = HostHeap::new(&rig.device, &info(1 << 31, u32::MAX)).unwrap();
+    let range = heap.allocate(3).unwrap();
+    // SAFETY: the sampler is live.
+    unsafe { heap.write(range, 2, &rig.sampler(0)) }.unwrap();
+    assert_eq!(heap.statistics().capacity, 1 << 31);
+    drop(heap);
     rig.finish();
 }
 

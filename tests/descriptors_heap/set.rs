@@ -4,9 +4,9 @@ use std::error::Error;
 
 use ash::vk;
 use sublet::descriptor::{
-    CreateDescriptorPoolError, CreateHeapError, DescriptorFeatures, DescriptorHeap, DescriptorKind,
-    HeapArrays, HeapCreateInfo, HeapKind, HeapWriteError, HostHeap, HostHeapCreateInfo, OutOfRange, RangeError,
-    SetStore,
+    CreateDescriptorPoolError, CreateHeapError, Descriptor, DescriptorFeatures, DescriptorHeap,
+    DescriptorKind, HeapArrays, HeapCreateInfo, HeapKind, HeapStore, HeapWriteError, HostHeap,
+    HostHeapCreateInfo, OutOfRange, RangeError, SetStore,
 };
 use sublet::sim::{self, Gpu, Profile, profiles};
 
@@ -254,6 +254,118 @@ fn limits_are_named_with_what_was_asked_and_what_is_allowed() {
     rig.finish();
 }
 
+/// Samplers have limits of their own, and are none of a stage's resources.
+#[test]
+fn samplers_do_not_count_as_resources() {
+    let profile = Profile::by_name(NVIDIA).unwrap();
+    let mut limits = profile.limits.descriptors;
+    limits.per_stage_update_after_bind.resources = 10;
+    limits.per_stage_update_after_bind.samplers = 16;
+    let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
+    let samplers = |slots| HeapCreateInfo { slots, ..HeapCreateInfo::new(HeapKind::Sampler) };
+    // SAFETY: nothing was submitted.
+    unsafe { SetStore::new(&rig.device, &samplers(16)).unwrap().destroy() };
+    let error = SetStore::new(&rig.device, &samplers(17)).unwrap_err();
+    let limit = "maxPerStageDescriptorUpdateAfterBindSamplers";
+    assert_eq!(error, CreateHeapError::Limit { limit, asked: 17, allowed: 16 });
+    // What is a resource, at exactly that limit and above it.
+    let buffers = |slots| HeapCreateInfo {
+        slots,
+        types: &[DescriptorKind::StorageBuffer],
+        ..HeapCreateInfo::new(HeapKind::Resource)
+    };
+    // SAFETY: nothing was submitted.
+    unsafe { SetStore::new(&rig.device, &buffers(10)).unwrap().destroy() };
+    let error = SetStore::new(&rig.device, &buffers(11)).unwrap_err();
+    let limit = "maxPerStageUpdateAfterBindResources";
+    assert_eq!(error, CreateHeapError::Limit { limit, asked: 11, allowed: 10 });
+    rig.finish();
+}
+
+/// Mutable descriptors are as large as the largest type, and need a feature: one type alone needs neither, whatever was asked for.
+#[test]
+fn a_heap_of_one_type_is_an_array_of_that_type() {
+    let rig = Rig::new(NVIDIA);
+    assert!(rig.device.features().contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE));
+    for (kind, held) in
+        [(HeapKind::Sampler, DescriptorKind::Sampler), (HeapKind::Resource, DescriptorKind::StorageBuffer)]
+    {
+        for arrays in [HeapArrays::Auto, HeapArrays::One, HeapArrays::PerType] {
+            let info = HeapCreateInfo { slots: 8, types: &[held], arrays, ..HeapCreateInfo::new(kind) };
+            let store = SetStore::new(&rig.device, &info).unwrap();
+            let counts = store.set_layout().counts();
+            assert_eq!((counts.get(held), counts.get(DescriptorKind::Mutable)), (8, 0), "{arrays:?}");
+            // SAFETY: nothing was submitted.
+            unsafe { store.destroy() };
+        }
+    }
+    rig.finish();
+    // Nor is the feature asked for.
+    let gpu = Gpu::new(Profile::by_name(NVIDIA).unwrap());
+    let rig = Rig::with(gpu, |features| features - DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE);
+    for arrays in [HeapArrays::Auto, HeapArrays::One] {
+        let info = HeapCreateInfo { slots: 8, arrays, ..HeapCreateInfo::new(HeapKind::Sampler) };
+        // SAFETY: nothing was submitted.
+        unsafe { SetStore::new(&rig.device, &info).unwrap().destroy() };
+    }
+    rig.finish();
+}
+
+/// Its counts change whenever they are asked for.
+struct Unsteady(std::cell::Cell<u32>);
+
+impl HeapStore for Unsteady {
+    fn slots(&self) -> u32 {
+        self.0.replace(self.0.get() / 4)
+    }
+
+    fn transient(&self) -> u32 {
+        self.0.get()
+    }
+
+    unsafe fn write(&self, _: u32, _: &Descriptor) -> Result<(), HeapWriteError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_store_is_asked_for_its_slots_once() {
+    let heap = DescriptorHeap::<_, sublet::Local>::new_in(Unsteady(64.into()));
+    let statistics = heap.statistics();
+    assert_eq!((statistics.capacity, statistics.transient_capacity), (64, 16));
+    assert_eq!(heap.allocate(48).unwrap().indices(), 0..48);
+}
+
+/// A store of so many slots, which writes nothing.
+struct Large(u32);
+
+impl HeapStore for Large {
+    fn slots(&self) -> u32 {
+        self.0
+    }
+
+    unsafe fn write(&self, _: u32, _: &Descriptor) -> Result<(), HeapWriteError> {
+        Ok(())
+    }
+}
+
+/// They would take 32 to 64 GiB, if all of them were noted from the start.
+#[test]
+fn a_store_of_billions_of_slots_costs_what_is_used_of_it() {
+    for slots in [1 << 31, u32::MAX] {
+        let heap = DescriptorHeap::new(Large(slots));
+        assert_eq!(heap.allocate(100).unwrap().indices(), 0..100);
+        assert_eq!(heap.statistics().free, slots - 100);
+        // As the host has it: room, or an error.
+        if let Err(error) = heap.reserve(u32::MAX) {
+            assert!(matches!(error, sublet::retire::ReserveError::HostMemory { .. }), "{error}");
+        }
+        assert_eq!(heap.allocate(100).unwrap().first(), 100);
+    }
+    // There are never more ranges than slots.
+    assert_eq!(DescriptorHeap::new(Large(8)).reserve(u32::MAX), Ok(()));
+}
+
 #[test]
 fn heaps_share_the_limit_of_all_pools() {
     let profile = Profile::by_name(NVIDIA).unwrap();
@@ -265,7 +377,7 @@ fn heaps_share_the_limit_of_all_pools() {
     let error = SetStore::new(&rig.device, &small(HeapArrays::One)).unwrap_err();
     let expected = CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 64, left: 36 };
     assert_eq!(error, CreateHeapError::Pool(expected));
-    assert!(error.source().is_some());
+    assert!(error.to_string().contains("a pool of 64 descriptors"), "{error}");
     // SAFETY: nothing was submitted.
     unsafe { first.destroy() };
     // SAFETY: nothing was submitted.
@@ -286,6 +398,7 @@ fn whatever_call_of_the_driver_fails_nothing_is_left() {
             cause = source;
         }
         assert_eq!(cause.downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY), "{call}");
+        assert!(error.to_string().contains(&format!("{call} failed")), "{error}");
         assert_eq!(rig.gpu.live(), before, "{call}");
         assert_eq!(rig.device.update_after_bind_used(), 0);
         // The next one is made.
@@ -425,10 +538,7 @@ fn a_part_of_a_table_is_copied_and_what_it_does_not_have_is_left() {
     };
     // Slots 3 and 4 of the table were never written.
     assert_eq!(copy(1, 2..6), (Ok(2), 1));
-    assert_eq!(
-        show(DescriptorKind::StorageBuffer),
-        [None, Some(3), None, None, Some(6), None, None, None]
-    );
+    assert_eq!(show(DescriptorKind::StorageBuffer), [None, Some(3), None, None, Some(6), None, None, None]);
     assert_eq!(copy(0, 3..5), (Ok(0), 0), "there is nothing to copy");
     assert_eq!(copy(0, 8..8), (Ok(0), 0));
     assert_eq!(copy(6, 0..3), (Err(HeapWriteError::OutOfRange(OutOfRange { slot: 8, count: 8 })), 0));

@@ -172,13 +172,16 @@ fn every_error_says_what_was_asked_and_has_the_drivers_answer_as_its_source() {
     let sets = kit.sets_of(&DescriptorAllocatorCreateInfo { first_sets: 0, max_sets: 0, ..kit.info() });
     kit.gpu.faults().fail_always("vkAllocateDescriptorSets", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     let error = unsafe { sets.allocate(&layout) }.unwrap_err();
-    let driver = error.source().unwrap();
-    assert_eq!(driver.to_string(), "vkAllocateDescriptorSets failed");
-    assert_eq!(driver.source().unwrap().to_string(), vk::Result::ERROR_OUT_OF_HOST_MEMORY.to_string());
+    let line =
+        "the driver did not allocate a descriptor set of 1 UniformBuffer: vkAllocateDescriptorSets failed";
+    assert!(error.to_string().starts_with(line), "{error}");
+    assert_eq!(error.source().unwrap().downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY));
     kit.gpu.faults().clear();
     kit.gpu.faults().fail_always("vkCreateDescriptorPool", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     let error = unsafe { sets.allocate(&layout) }.unwrap_err();
-    assert_eq!(error.to_string(), "no pool was made for 1 sets of 1 UniformBuffer each");
-    assert!(error.source().unwrap().source().is_some());
+    let line = "no pool was made for 1 sets of 1 UniformBuffer each: \
+        the driver did not make a descriptor pool of 1 sets and 1 descriptors: vkCreateDescriptorPool failed";
+    assert!(error.to_string().starts_with(line), "{error}");
+    assert_eq!(error.source().unwrap().downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY));
     done(kit, sets);
 }

@@ -3,7 +3,8 @@
 use ash::vk;
 use sublet::descriptor::{
     CreateTransientSetsError, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures,
-    DescriptorKind, LargeSets, PoolSizing, PoolTemplateError, TransientSets, TransientSetsCreateInfo,
+    DescriptorKind, LargeSets, PoolSizing, PoolTemplateError, TransientError, TransientSets,
+    TransientSetsCreateInfo,
 };
 use sublet::sim::{Gpu, profiles::Profile};
 
@@ -105,6 +106,21 @@ fn sets_and_sizes_are_not_zero_and_do_not_overflow() {
     for (sets_per_pool, max_sets_per_pool) in [(0, 1), (1, 0)] {
         let info = TransientSetsCreateInfo { sets_per_pool, max_sets_per_pool, ..Default::default() };
         assert_eq!(TransientSets::new(&rig.device, &info).unwrap_err(), CreateTransientSetsError::NoSets);
+    }
+    // Numbers out of nowhere: no pool is made.
+    let most = 1 << 20;
+    for min_pools in [usize::MAX, most + 1] {
+        let info = TransientSetsCreateInfo { min_pools, ..fixed(4, &[size(UNIFORM, 4)]) };
+        let error = CreateTransientSetsError::MinPools { min_pools, max_pools: most };
+        assert_eq!(TransientSets::new(&rig.device, &info).unwrap_err(), error);
+    }
+    assert_eq!(rig.gpu.calls("vkCreateDescriptorPool"), 0);
+    for (max_pools, most) in [(usize::MAX, most), (3, 3)] {
+        let info = TransientSetsCreateInfo { max_pools, ..fixed(4, &[size(UNIFORM, 4)]) };
+        let mut sets = TransientSets::new(&rig.device, &info).unwrap();
+        let error = TransientError::TooManyPools { asked: usize::MAX, max_pools: most };
+        assert_eq!(sets.reserve(usize::MAX), Err(error));
+        assert_eq!(sets.statistics().pools, 2);
     }
     let info = TransientSetsCreateInfo { min_pools: 3, max_pools: 2, ..Default::default() };
     let error = CreateTransientSetsError::MinPools { min_pools: 3, max_pools: 2 };

@@ -198,7 +198,7 @@ fn other_errors_are_passed_on_and_change_nothing() {
             let statistics = sets.statistics();
             refuse(&rig, 1, result);
             match allocate(&mut sets, &layout) {
-                Err(TransientError::Driver { source }) => assert_eq!(source.result, result),
+                Err(TransientError::Driver { source, .. }) => assert_eq!(source.result, result),
                 other => panic!("{other:?}"),
             }
             assert_eq!(sets.statistics(), statistics);

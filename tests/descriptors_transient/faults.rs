@@ -53,10 +53,10 @@ fn work(rig: &Rig, sets: &mut TransientSets, layout: &sublet::descriptor::SetLay
         for _ in 0..20 {
             if let Err(error) = allocate(sets, layout) {
                 match error {
-                    TransientError::Driver { source } | TransientError::Refused { source, .. } => {
+                    TransientError::Driver { source, .. } | TransientError::Refused { source, .. } => {
                         failed.push(source.result);
                     }
-                    TransientError::Pool { source: CreateDescriptorPoolError::Driver { source } } => {
+                    TransientError::Pool { source: CreateDescriptorPoolError::Driver { source, .. } } => {
                         failed.push(source.result);
                     }
                     other => panic!("{other:?}"),

@@ -6,6 +6,7 @@ use std::fmt;
 
 use ash::vk;
 
+use super::BindPoint;
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::DescriptorDataError;
 use crate::descriptor::device::BindingModel;
@@ -131,7 +132,7 @@ impl fmt::Display for PipelineLayoutError {
                 f,
                 "the driver says that binding {binding} of set {set} is at byte {offset}, and not all of it is in the set's {bytes}"
             ),
-            Self::Template(_) => f.write_str("an update template could not be made"),
+            Self::Template(error) => write!(f, "an update template could not be made: {error}"),
         }
     }
 }
@@ -139,7 +140,7 @@ impl fmt::Display for PipelineLayoutError {
 impl Error for PipelineLayoutError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Template(error) => Some(error),
+            Self::Template(error) => error.source(),
             _ => None,
         }
     }
@@ -155,7 +156,14 @@ impl Error for PipelineLayoutError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StageError {
-    /// The pipeline layout does not have the set; without one there is none.
+    /// There is no pipeline layout at the bind point: [`set_layout`](super::Binder::set_layout) comes before what is staged.
+    NoLayout {
+        /// The bind point.
+        point: BindPoint,
+        /// The number of the set.
+        set: u32,
+    },
+    /// The pipeline layout does not have the set.
     NoSuchSet {
         /// The number that was given.
         set: u32,
@@ -248,6 +256,10 @@ pub enum StageError {
 impl fmt::Display for StageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoLayout { point, set } => write!(
+                f,
+                "set {set} is staged for {point:?}, which has no pipeline layout: call `set_layout` first"
+            ),
             Self::NoSuchSet { set, sets } => {
                 write!(f, "there is no set {set}: the pipeline layout has {sets}")
             }
@@ -258,8 +270,8 @@ impl fmt::Display for StageError {
             Self::WrongType { binding, expected, given } => {
                 write!(f, "binding {binding} is of type {expected:?}, and not {given:?}")
             }
-            Self::Data { binding, element, .. } => {
-                write!(f, "element {element} of binding {binding} cannot be in a descriptor buffer")
+            Self::Data { binding, element, source } => {
+                write!(f, "element {element} of binding {binding} cannot be in a descriptor buffer: {source}")
             }
             Self::Immutable { binding } => write!(f, "the samplers of binding {binding} are in its layout"),
             Self::NotDynamic { binding, kind } => {
@@ -281,7 +293,7 @@ impl fmt::Display for StageError {
 impl Error for StageError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Data { source, .. } => Some(source),
+            Self::Data { source, .. } => source.source(),
             _ => None,
         }
     }
@@ -328,9 +340,8 @@ impl Error for UseLayoutError {}
 ///
 /// ```
 /// use sublet::descriptor::CreateBinderError;
-/// use std::error::Error;
 /// let error = CreateBinderError::Pages(sublet::upload::CreateUploadError::NoUsage);
-/// assert!(error.source().is_some());
+/// assert!(error.to_string().starts_with("there can be no pages for descriptors: "));
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
@@ -343,18 +354,18 @@ pub enum CreateBinderError {
 
 impl fmt::Display for CreateBinderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Sets(_) => "there can be no descriptor sets",
-            Self::Pages(_) => "there can be no pages for descriptors",
-        })
+        match self {
+            Self::Sets(error) => write!(f, "there can be no descriptor sets: {error}"),
+            Self::Pages(error) => write!(f, "there can be no pages for descriptors: {error}"),
+        }
     }
 }
 
 impl Error for CreateBinderError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Sets(error) => Some(error),
-            Self::Pages(error) => Some(error),
+            Self::Sets(error) => error.source(),
+            Self::Pages(error) => error.source(),
         }
     }
 }
@@ -365,7 +376,7 @@ impl Error for CreateBinderError {
 /// use sublet::descriptor::CommitError;
 /// use sublet::upload::UploadError;
 /// let error = CommitError::Pages(UploadError::Alignment { alignment: 3 });
-/// assert_eq!(error.to_string(), "there is no room for the bytes of descriptors");
+/// assert!(error.to_string().starts_with("there is no room for the bytes of descriptors: "));
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -384,8 +395,8 @@ pub enum CommitError {
 impl fmt::Display for CommitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sets(_) => f.write_str("there is no descriptor set"),
-            Self::Pages(_) => f.write_str("there is no room for the bytes of descriptors"),
+            Self::Sets(error) => write!(f, "there is no descriptor set: {error}"),
+            Self::Pages(error) => write!(f, "there is no room for the bytes of descriptors: {error}"),
             Self::TooManyBuffers { most } => {
                 write!(
                     f,
@@ -399,8 +410,8 @@ impl fmt::Display for CommitError {
 impl Error for CommitError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Sets(error) => Some(error),
-            Self::Pages(error) => Some(error),
+            Self::Sets(error) => error.source(),
+            Self::Pages(error) => error.source(),
             Self::TooManyBuffers { .. } => None,
         }
     }

@@ -348,7 +348,7 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(sets).
-    #[doc = example!("```" "binder.forget();\nlet error = binder.stage(BindPoint::Compute, 0, 0, 0, &[input]).unwrap_err();\nassert_eq!(error, StageError::NoSuchSet { set: 0, sets: 0 });")]
+    #[doc = example!("```" "binder.forget();\nlet error = binder.stage(BindPoint::Compute, 0, 0, 0, &[input]).unwrap_err();\nassert_eq!(error, StageError::NoLayout { point: BindPoint::Compute, set: 0 });")]
     pub fn forget(&mut self) {
         self.bound = Bound::NOTHING;
         for point in &mut self.points {

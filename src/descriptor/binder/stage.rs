@@ -13,10 +13,10 @@ use crate::descriptor::descriptor::Descriptor;
 use crate::upload::AllocatorRef;
 
 /// The plan of a set, and its area.
-fn set_of(point: &mut Point, set: u32) -> Result<(&SetPlan, &mut Area), StageError> {
+fn set_of(at: BindPoint, point: &mut Point, set: u32) -> Result<(&SetPlan, &mut Area), StageError> {
     let missing = StageError::NoSuchSet { set, sets: point.sets() };
-    let plans = point.layout.as_ref().map_or(&[][..], |layout| layout.plans());
-    plans.get(index(set)).zip(point.areas.get_mut(index(set))).ok_or(missing)
+    let layout = point.layout.as_ref().ok_or(StageError::NoLayout { point: at, set })?;
+    layout.plans().get(index(set)).zip(point.areas.get_mut(index(set))).ok_or(missing)
 }
 
 fn binding_of(plan: &SetPlan, set: u32, binding: u32) -> Result<&BindingPlan, StageError> {
@@ -81,8 +81,8 @@ impl<A: AllocatorRef> Binder<A> {
         first: u32,
         descriptors: &[Descriptor],
     ) -> Result<(), StageError> {
-        let point = &mut self.points[point.at()];
-        let (plan, area) = set_of(point, set)?;
+        let (at, point) = (point, &mut self.points[point.at()]);
+        let (plan, area) = set_of(at, point, set)?;
         let binding = binding_of(plan, set, binding)?;
         check_range(binding, first, descriptors.len())?;
         for (element, descriptor) in (first..).zip(descriptors) {
@@ -114,8 +114,8 @@ impl<A: AllocatorRef> Binder<A> {
         bytes: &[u8],
     ) -> Result<(), StageError> {
         const ALIGNMENT: u64 = 4;
-        let point = &mut self.points[point.at()];
-        let (plan, area) = set_of(point, set)?;
+        let (at, point) = (point, &mut self.points[point.at()]);
+        let (plan, area) = set_of(at, point, set)?;
         let binding = binding_of(plan, set, binding)?;
         if !binding.is_inline() {
             return Err(StageError::WrongType {
@@ -158,8 +158,8 @@ impl<A: AllocatorRef> Binder<A> {
         let limits = self.device.limits();
         let (uniform, storage) =
             (limits.min_uniform_buffer_offset_alignment, limits.min_storage_buffer_offset_alignment);
-        let point = &mut self.points[point.at()];
-        let (plan, area) = set_of(point, set)?;
+        let (at, point) = (point, &mut self.points[point.at()]);
+        let (plan, area) = set_of(at, point, set)?;
         let binding = binding_of(plan, set, binding)?;
         if !binding.is_dynamic() {
             return Err(StageError::NotDynamic { binding: binding.number, kind: binding.kind });
@@ -193,8 +193,8 @@ impl<A: AllocatorRef> Binder<A> {
         set: u32,
         handle: vk::DescriptorSet,
     ) -> Result<(), StageError> {
-        let point = &mut self.points[point.at()];
-        let (plan, area) = set_of(point, set)?;
+        let (at, point) = (point, &mut self.points[point.at()]);
+        let (plan, area) = set_of(at, point, set)?;
         if plan.way != Way::Set {
             return Err(StageError::NoSets { set });
         }
@@ -227,8 +227,8 @@ impl<A: AllocatorRef> Binder<A> {
         offset: u64,
     ) -> Result<(), StageError> {
         let alignment = offset_alignment(&self.device);
-        let point = &mut self.points[point.at()];
-        let (plan, area) = set_of(point, set)?;
+        let (at, point) = (point, &mut self.points[point.at()]);
+        let (plan, area) = set_of(at, point, set)?;
         if plan.way != Way::Buffer {
             return Err(StageError::NoBuffers { set });
         }

@@ -1,5 +1,6 @@
 //! The store of devices without descriptor indexing: a copy of the set for each frame in flight.
 
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 use ash::vk;
@@ -97,16 +98,31 @@ struct Content {
     lists: Vec<Vec<Place>>,
 }
 
+/// So many values, once there is memory for them.
+fn collect<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>, TryReserveError> {
+    let mut all = Vec::new();
+    all.try_reserve_exact(count)?;
+    all.extend(values);
+    Ok(all)
+}
+
 impl Content {
     /// All slots hold their defaults, and no copy knows.
-    fn new(slots: u32, defaults: Vec<Descriptor>, copies: u32) -> Self {
-        let places: Vec<_> = (0..narrow(defaults.len()))
-            .flat_map(|binding| (0..slots).map(move |index| Place { binding, index }))
-            .collect();
-        let descriptors = defaults.iter().flat_map(|&default| vec![default; index(slots)]).collect();
+    fn new(slots: u32, defaults: Vec<Descriptor>, copies: u32) -> Result<Self, TryReserveError> {
+        let count = index(slots).saturating_mul(defaults.len());
+        let places = || {
+            (0..narrow(defaults.len()))
+                .flat_map(|binding| (0..slots).map(move |index| Place { binding, index }))
+        };
         let all = u32::MAX >> (u32::BITS - copies);
-        let stale = vec![all; places.len()];
-        Self { slots, defaults, descriptors, stale, lists: vec![places; index(copies)] }
+        let mut lists = Vec::new();
+        for _ in 0..copies {
+            lists.push(collect(count, places())?);
+        }
+        let descriptors =
+            collect(count, defaults.iter().flat_map(|&default| std::iter::repeat_n(default, index(slots))))?;
+        let stale = collect(count, std::iter::repeat_n(all, count))?;
+        Ok(Self { slots, defaults, descriptors, stale, lists })
     }
 
     fn at(&self, place: Place) -> usize {
@@ -180,7 +196,17 @@ impl ClassicStore {
         };
         let defaults = info.actual_types().iter().map(default_of).collect::<Result<Vec<_>, _>>()?;
         let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..*info };
+        let types = defaults.len();
         let arrays = Arrays::create(device, &info, Purpose::Classic)?;
+        // Once the limits are known to allow the slots.
+        let content = match Content::new(info.slots, defaults, copies) {
+            Ok(content) => content,
+            Err(_) => {
+                // SAFETY: nothing was made from it.
+                unsafe { arrays.destroy(device) };
+                return Err(CreateHeapError::HostMemory { slots: info.slots, types, copies });
+            }
+        };
         let flags = vk::DescriptorPoolCreateFlags::empty();
         let (pool, sets) = match make_sets(device, &info, &arrays, flags, copies) {
             Ok(made) => made,
@@ -192,7 +218,7 @@ impl ClassicStore {
         };
         Ok(Self {
             device: device.clone(),
-            content: Mutex::new(Content::new(info.slots, defaults, copies)),
+            content: Mutex::new(content),
             arrays,
             pool,
             copies: sets,

@@ -192,6 +192,13 @@ pub enum CreateHeapError {
         /// Those of frames.
         transient: u32,
     },
+    /// A block of a heap in host memory has no slots, or more than the heap may have.
+    Block {
+        /// Slots of a block as asked for. They are rounded up to a power of two.
+        block: u32,
+        /// The most slots of the heap.
+        max_slots: u32,
+    },
     /// A type that a heap of this kind cannot hold, or that is there twice.
     Kind {
         /// The heap.
@@ -231,6 +238,15 @@ pub enum CreateHeapError {
     /// A store has 1 to 32 copies of its set.
     Copies {
         /// What was asked for.
+        copies: u32,
+    },
+    /// The host has no memory for what a store keeps of its slots.
+    HostMemory {
+        /// Slots.
+        slots: u32,
+        /// Types, each with an array of so many.
+        types: usize,
+        /// Copies of the set.
         copies: u32,
     },
     /// Arrays of combined image samplers are split in this device's descriptor buffers
@@ -291,8 +307,15 @@ impl fmt::Display for CreateHeapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Slots { slots, transient } => {
-                write!(f, "a heap of {slots} slots, {transient} of them for frames")
+                write!(
+                    f,
+                    "a heap of {slots} slots, {transient} of them for frames: it has one at least, and not fewer than frames have"
+                )
             }
+            Self::Block { block, max_slots } => write!(
+                f,
+                "blocks of {block} slots, which are rounded up to a power of two, in a heap of at most {max_slots} slots"
+            ),
             Self::Kind { heap, kind } => {
                 write!(f, "a {heap:?} heap cannot hold a {kind:?}, or is to hold it twice")
             }
@@ -308,6 +331,10 @@ impl fmt::Display for CreateHeapError {
             Self::NoSize { kind } => write!(f, "the device has no size for a {kind:?} in descriptor buffers"),
             Self::NoDefault { kind } => write!(f, "there is no default for slots of type {kind:?}"),
             Self::Copies { copies } => write!(f, "{copies} copies of a set, of which there are 1 to 32"),
+            Self::HostMemory { slots, types, copies } => write!(
+                f,
+                "the host has no memory for what is kept of {slots} slots of {types} types in {copies} copies of a set"
+            ),
             Self::SplitArrays => {
                 f.write_str("arrays of combined image samplers are split in descriptor buffers of the device")
             }
@@ -315,11 +342,11 @@ impl fmt::Display for CreateHeapError {
                 write!(f, "the device says that the layout has {size} bytes, and its arrays need {needed}")
             }
             Self::ForeignAllocator => f.write_str("the allocator for the heap's buffer is of another device"),
-            Self::Pool(_) => f.write_str("there is no pool for the heap's set"),
-            Self::Buffer(_) => f.write_str("there is no buffer for the heap's descriptors"),
-            Self::Map(_) => f.write_str("the heap's buffer cannot be written"),
-            Self::Missing(_) => f.write_str("the device does not have what the heap needs"),
-            Self::Driver(_) => f.write_str("the driver did not make the heap"),
+            Self::Pool(error) => write!(f, "there is no pool for the heap's set: {error}"),
+            Self::Buffer(error) => write!(f, "there is no buffer for the heap's descriptors: {error}"),
+            Self::Map(error) => write!(f, "the heap's buffer cannot be written: {error}"),
+            Self::Missing(error) => write!(f, "the device does not have what the heap needs: {error}"),
+            Self::Driver(error) => write!(f, "the driver did not make the heap: {error}"),
         }
     }
 }
@@ -327,11 +354,11 @@ impl fmt::Display for CreateHeapError {
 impl Error for CreateHeapError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Pool(error) => Some(error),
-            Self::Buffer(error) => Some(error),
-            Self::Map(error) => Some(error),
-            Self::Missing(error) => Some(error),
-            Self::Driver(error) => Some(error),
+            Self::Pool(error) => error.source(),
+            Self::Buffer(error) => error.source(),
+            Self::Map(error) => error.source(),
+            Self::Missing(error) => error.source(),
+            Self::Driver(error) => error.source(),
             _ => None,
         }
     }

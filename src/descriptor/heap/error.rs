@@ -40,6 +40,11 @@ pub enum HeapError {
         /// Slots that wait for the GPU.
         retiring: u32,
     },
+    /// The host has no memory for what is kept of the range. There was room for it.
+    HostMemory {
+        /// Slots that were asked for.
+        asked: u32,
+    },
 }
 
 impl fmt::Display for HeapError {
@@ -53,6 +58,9 @@ impl fmt::Display for HeapError {
                 f,
                 "{asked} slots in a row: {free} are free, {largest_free} of them in a row, and {retiring} wait for the GPU"
             ),
+            Self::HostMemory { asked } => {
+                write!(f, "{asked} slots in a row: the host has no memory for what is kept of them")
+            }
         }
     }
 }
@@ -136,11 +144,9 @@ impl Error for RangeError {}
 /// A descriptor was not written. The slot holds what it held.
 ///
 /// ```
-/// use std::error::Error;
-/// use sublet::descriptor::{DescriptorKind, HeapWriteError, OutOfRange};
+/// use sublet::descriptor::{HeapWriteError, OutOfRange};
 /// let error = HeapWriteError::from(OutOfRange { slot: 7, count: 5 });
-/// assert!(error.source().is_some());
-/// assert!(HeapWriteError::Kind { kind: DescriptorKind::Sampler }.source().is_none());
+/// assert_eq!(error.to_string(), "there is no such slot to write: slot 7 of a range of 5");
 /// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
@@ -189,10 +195,11 @@ impl From<DescriptorDataError> for HeapWriteError {
 impl fmt::Display for HeapWriteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Range(_) | Self::OutOfRange(_) => f.write_str("there is no such slot to write"),
+            Self::Range(error) => write!(f, "there is no such slot to write: {error}"),
+            Self::OutOfRange(error) => write!(f, "there is no such slot to write: {error}"),
             Self::Kind { kind } => write!(f, "the heap is not made for a {kind:?}"),
-            Self::Data(_) => f.write_str("the descriptor has no bytes"),
-            Self::Memory(_) => f.write_str("what was written is not flushed"),
+            Self::Data(error) => write!(f, "the descriptor has no bytes: {error}"),
+            Self::Memory(error) => write!(f, "what was written is not flushed: {error}"),
             Self::Unlike { from, to } => {
                 write!(f, "slots of {from} bytes are copied to slots of {to}, where 0 stands for no bytes")
             }
@@ -203,10 +210,7 @@ impl fmt::Display for HeapWriteError {
 impl Error for HeapWriteError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Range(error) => Some(error),
-            Self::OutOfRange(error) => Some(error),
-            Self::Data(error) => Some(error),
-            Self::Memory(error) => Some(error),
+            Self::Memory(error) => error.source(),
             _ => None,
         }
     }

@@ -13,7 +13,7 @@ use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
 use crate::base::cast::narrow;
 use crate::base::sync::{CoreMutex, Shared, Threading};
-use crate::retire::{Clock, Ticket};
+use crate::retire::{Clock, ReserveError, Ticket};
 
 /// The number of the next heap.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
@@ -38,7 +38,7 @@ pub(super) fn next_id() -> u32 {
 ///
 /// # Complexity
 /// [`allocate`](Self::allocate), [`retire`](Self::retire): O(1). [`collect`](Self::collect): O(what comes back). None takes host
-/// memory once as many ranges were alive. A slot costs 16 bytes of host memory, and a range 40.
+/// memory once as many ranges were alive. A slot costs 16 bytes of host memory once a range has started at it or above it, and a range 40.
 ///
 /// # What it does not do
 /// It is not defragmented: indices are in the GPU's memory, where nobody finds them. Samplers are not looked up by what they were
@@ -95,8 +95,10 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// A heap in the form that `T` says: `DescriptorHeap::<_, Local>::new_in(store)`.
     #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet store = SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?;\nlet samplers = DescriptorHeap::<_, sublet::Local>::new_in(store);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn new_in(store: S) -> Self {
-        let transient = store.transient().min(store.slots());
-        let slots = Slots::new(next_id(), store.slots() - transient, transient);
+        // Asked once: a store of the program's own may answer differently the next time.
+        let all = store.slots();
+        let transient = store.transient().min(all);
+        let slots = Slots::new(next_id(), all - transient, transient);
         Self { slots: CoreMutex::new(slots), store }
     }
 
@@ -320,10 +322,14 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         self.slots.lock().walk(visit);
     }
 
-    /// Takes host memory for so many ranges that wait at once, so that none is asked for later.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nsamplers.reserve(100);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
-    pub fn reserve(&self, ranges: u32) {
-        self.slots.lock().reserve(ranges);
+    /// Takes host memory for so many ranges that wait at once, so that none is asked for later. For more than there are slots it is as for
+    /// all slots.
+    ///
+    /// # Errors
+    /// [`ReserveError`] if the host has not so much. Nothing was changed.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nsamplers.reserve(100)?;\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn reserve(&self, ranges: u32) -> Result<(), ReserveError> {
+        self.slots.lock().reserve(ranges)
     }
 
     /// Where the descriptors are: what is bound.

@@ -96,6 +96,34 @@ enum Content {
     Bytes { sizes: DescriptorSizes, stride: usize, kinds: Vec<Option<DescriptorKind>>, bytes: Vec<u8> },
 }
 
+impl Content {
+    /// Nothing is in these slots. `None` if the host has no memory for them.
+    fn clear(&mut self, slots: Range<u32>) -> Option<()> {
+        let (first, end) = (index(slots.start), index(slots.end));
+        match self {
+            Self::Descriptors(descriptors) => {
+                grow(descriptors, end, None)?;
+                descriptors[first..end].fill(None);
+            }
+            Self::Bytes { stride, kinds, bytes, .. } => {
+                grow(bytes, end.checked_mul(*stride)?, 0)?;
+                grow(kinds, end, None)?;
+                kinds[first..end].fill(None);
+            }
+        }
+        Some(())
+    }
+}
+
+/// At least `length` values.
+fn grow<T: Clone>(values: &mut Vec<T>, length: usize, value: T) -> Option<()> {
+    if length > values.len() {
+        values.try_reserve(length - values.len()).ok()?;
+        values.resize(length, value);
+    }
+    Some(())
+}
+
 /// What is in some slots.
 pub(super) enum Staged<'a> {
     Descriptors(&'a [Option<Descriptor>]),
@@ -127,11 +155,11 @@ impl HostHeap {
     ///
     /// # Errors
     /// [`CreateHeapError`]: a block of no slots or of more than there may be, or a type that no heap takes.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet info = HostHeapCreateInfo { block: 0, ..Default::default() };\nlet error = HostHeap::new(&device, &info).unwrap_err();\nassert!(matches!(error, CreateHeapError::Slots { slots: 0, .. }));\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet info = HostHeapCreateInfo { block: 0, ..Default::default() };\nlet error = HostHeap::new(&device, &info).unwrap_err();\nassert!(matches!(error, CreateHeapError::Block { block: 0, .. }));\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     pub fn new(device: &DescriptorDevice, info: &HostHeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
         let &HostHeapCreateInfo { block, max_slots, types } = info;
         let rounded = if block == 0 { None } else { block.checked_next_power_of_two() };
-        let wrong = CreateHeapError::Slots { slots: block, transient: 0 };
+        let wrong = CreateHeapError::Block { block, max_slots };
         let block = rounded.filter(|&block| block <= max_slots).ok_or(wrong)?;
         let types = if types.is_empty() { ALL } else { types };
         let of_kind =
@@ -180,17 +208,10 @@ impl HostHeap {
             }
             other => other?,
         };
-        let capacity = index(self.slots.capacity());
-        match &mut self.content {
-            Content::Descriptors(descriptors) => {
-                descriptors.resize(capacity, None);
-                descriptors[index(range.first)..][..index(count)].fill(None);
-            }
-            Content::Bytes { stride, kinds, bytes, .. } => {
-                kinds.resize(capacity, None);
-                bytes.resize(capacity * *stride, 0);
-                kinds[index(range.first)..][..index(count)].fill(None);
-            }
+        if self.content.clear(range.indices()).is_none() {
+            let freed = self.slots.free(range);
+            debug_assert!(freed.is_ok(), "it was allocated just now");
+            return Err(HeapError::HostMemory { asked: count });
         }
         Ok(range)
     }

@@ -42,10 +42,10 @@ use super::error::HeapWriteError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait HeapStore {
-    /// Slots that there are. Always the same.
+    /// Slots that there are. Always the same: a heap asks once.
     fn slots(&self) -> u32;
 
-    /// Slots of those, at the upper end, that are for frames. Always the same, and not above [`Self::slots`].
+    /// Slots of those, at the upper end, that are for frames. Always the same, and not above [`Self::slots`]: a heap asks once.
     fn transient(&self) -> u32 {
         0
     }

@@ -204,7 +204,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         unsafe { self.allocate_one(&Ask::new(layout, Some(count))?) }
     }
 
-    /// `count` sets of the layout, or none: with one call of the driver for each pool that gives some.
+    /// `count` sets of the layout, or none: with one call of the driver for each pool that gives some, and one for each 65,536 sets of a
+    /// pool with more.
     ///
     /// # Errors
     /// [`AllocateDescriptorSetError`], and no set is taken.
@@ -226,8 +227,11 @@ impl<T: Threading> DescriptorAllocator<T> {
         count: u32,
     ) -> Result<Vec<DescriptorSet>, AllocateDescriptorSetError> {
         let ask = Ask::new(layout, None)?;
-        // More than that is asked for by mistake, or grows soon enough: a number out of nowhere is not to end the program.
-        let mut sets = Vec::with_capacity(index(count.min(1 << 16)));
+        // Before any pool is made: a number out of nowhere is not to end the program.
+        let mut sets = Vec::new();
+        if sets.try_reserve_exact(index(count)).is_err() {
+            return Err(AllocateDescriptorSetError::HostMemory { sets: count });
+        }
         // SAFETY: the caller's own promise.
         let result = unsafe { self.obtain(&ask, count, &mut |set| sets.push(set)) };
         match result {

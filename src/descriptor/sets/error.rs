@@ -61,11 +61,18 @@ pub enum AllocateDescriptorSetError {
     },
     /// `vkAllocateDescriptorSets` failed for another reason than that the pool is exhausted.
     Driver {
+        /// What each set holds.
+        counts: DescriptorCounts,
         /// What the driver answered.
         source: DriverError,
     },
     /// There are 2^32 sets of this kind.
     TooManySets,
+    /// The host has no memory for so many sets at once. No pool was made.
+    HostMemory {
+        /// Sets that were asked for.
+        sets: u32,
+    },
 }
 
 impl fmt::Display for AllocateDescriptorSetError {
@@ -82,14 +89,19 @@ impl fmt::Display for AllocateDescriptorSetError {
                 f,
                 "{needed} descriptors that are updated after they are bound: the device allows {left} more"
             ),
-            Self::NoPool { sets, counts, .. } => {
-                write!(f, "no pool was made for {sets} sets of {counts} each")
+            Self::NoPool { sets, counts, source } => {
+                write!(f, "no pool was made for {sets} sets of {counts} each: {source}")
             }
-            Self::FreshPoolRefused { counts, .. } => {
-                write!(f, "a new pool refused the first set that it was made for, of {counts}")
+            Self::FreshPoolRefused { counts, source } => {
+                write!(f, "a new pool refused the first set that it was made for, of {counts}: {source}")
             }
-            Self::Driver { .. } => f.write_str("the driver did not allocate a descriptor set"),
-            Self::TooManySets => f.write_str("there are too many descriptor sets"),
+            Self::Driver { counts, source } => {
+                write!(f, "the driver did not allocate a descriptor set of {counts}: {source}")
+            }
+            Self::TooManySets => f.write_str("2^32 descriptor sets of this kind are there already"),
+            Self::HostMemory { sets } => {
+                write!(f, "the host has no memory for {sets} descriptor sets at once")
+            }
         }
     }
 }
@@ -97,8 +109,8 @@ impl fmt::Display for AllocateDescriptorSetError {
 impl Error for AllocateDescriptorSetError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NoPool { source, .. } => Some(source),
-            Self::FreshPoolRefused { source, .. } | Self::Driver { source } => Some(source),
+            Self::NoPool { source, .. } => source.source(),
+            Self::FreshPoolRefused { source, .. } | Self::Driver { source, .. } => source.source(),
             _ => None,
         }
     }

@@ -140,7 +140,11 @@ pub struct ForeignDescriptorSet {
 
 impl fmt::Display for ForeignDescriptorSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the descriptor set is of another allocator")
+        let DescriptorSetId { allocator, bucket, slot, .. } = self.set.id;
+        write!(
+            f,
+            "descriptor set {slot} of bucket {bucket} is of allocator {allocator}, and was given to another one"
+        )
     }
 }
 

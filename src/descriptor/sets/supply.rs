@@ -16,6 +16,9 @@ use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
 
+/// The most sets that the driver is asked for at once: the lists of layouts and sets that it wants are host memory.
+const MOST_AT_ONCE: u32 = 1 << 16;
+
 type PoolBooks = Books<Shape, DescriptorPool>;
 
 /// What a look at a bucket brought.
@@ -299,7 +302,7 @@ impl<T: Threading> DescriptorAllocator<T> {
     ) -> Result<Result<u32, DriverError>, AllocateDescriptorSetError> {
         let Some(entry) = books.pool(at) else { return Ok(Ok(0)) };
         let (pool, layout, wanted) = (entry.pool.handle(), ask.layout.handle(), ask.wanted());
-        let count = if ask.variable.is_some() { 1 } else { want.min(entry.room) };
+        let count = if ask.variable.is_some() { 1 } else { want.min(entry.room).min(MOST_AT_ONCE) };
         if !books.has_numbers_for(count) {
             return Err(AllocateDescriptorSetError::TooManySets);
         }
@@ -330,7 +333,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         match result {
             Ok(()) => Ok(Ok(count)),
             Err(refusal) if is_refusal(refusal) => Ok(Err(refusal)),
-            Err(source) => Err(AllocateDescriptorSetError::Driver { source }),
+            Err(source) => Err(AllocateDescriptorSetError::Driver { counts: ask.shape.counts, source }),
         }
     }
 
@@ -500,7 +503,7 @@ fn is_refusal(error: DriverError) -> bool {
 fn may_be_smaller(error: &CreateDescriptorPoolError) -> bool {
     match error {
         CreateDescriptorPoolError::UpdateAfterBindLimit { .. } => true,
-        CreateDescriptorPoolError::Driver { source } => {
+        CreateDescriptorPoolError::Driver { source, .. } => {
             source.is_out_of_memory() || source.result == vk::Result::ERROR_FRAGMENTATION
         }
         CreateDescriptorPoolError::Unsupported { .. } => false,

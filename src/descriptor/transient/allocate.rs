@@ -34,6 +34,11 @@ fn means_full(error: DriverError) -> bool {
     matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
 }
 
+#[cold]
+fn not_allocated(want: Want<'_>, source: DriverError) -> TransientError {
+    TransientError::Driver { need: Box::new(*want.need), source }
+}
+
 impl TransientSets {
     /// Allocates a set. A binding with a variable count gets as many descriptors as the layout allows.
     ///
@@ -223,7 +228,7 @@ impl TransientSets {
     ) -> Result<vk::DescriptorSet, TransientError> {
         let Open { region: current, .. } = self.lists[which].current;
         match failed {
-            Some(source) if !means_full(source) => return Err(TransientError::Driver { source }),
+            Some(source) if !means_full(source) => return Err(not_allocated(want, source)),
             Some(source) => {
                 self.count_refusal(which, current, source);
                 self.lists[which].shut(current);
@@ -252,7 +257,7 @@ impl TransientSets {
                 self.count_refusal(which, second, source);
                 self.lists[which].shut(second);
             }
-            Attempt::Failed(source) => return Err(TransientError::Driver { source }),
+            Attempt::Failed(source) => return Err(not_allocated(want, source)),
         }
         // SAFETY: the caller's own promise.
         unsafe { self.allocate_in_next(which, want) }
@@ -333,7 +338,7 @@ impl TransientSets {
                 self.count_refusal(which, region, source);
                 TransientError::Refused { need, capacity, source }
             }
-            Attempt::Failed(source) => TransientError::Driver { source },
+            Attempt::Failed(source) => TransientError::Driver { need, source },
             // A pool is made for what it is to hold: this is not reached.
             Attempt::Set(_) | Attempt::NoRoom => TransientError::TooLarge { need, capacity },
         }

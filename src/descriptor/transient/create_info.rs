@@ -67,7 +67,7 @@ pub struct TransientSetsCreateInfo {
     /// Pools that are made at the start, if there are counts, and that [`trim`](super::TransientSets::trim) keeps. 2 by default: the
     /// current one, and a spare.
     pub min_pools: usize,
-    /// Pools at once. No limit by default.
+    /// Pools at once. No limit by default but 2^20, above which there never are any.
     pub max_pools: usize,
     /// Pools are used on for the next recording after [`flush`](super::TransientSets::flush), and are reset when all recordings that
     /// used them are done. Otherwise each recording has pools of its own, which is the default: they come back sooner.

@@ -63,6 +63,13 @@ pub enum TransientError {
         /// The most that there may be.
         max_pools: usize,
     },
+    /// More free pools were asked for than there may be ([`max_pools`](super::TransientSetsCreateInfo::max_pools)).
+    TooManyPools {
+        /// Free pools that were asked for.
+        asked: usize,
+        /// The most pools that there may be.
+        max_pools: usize,
+    },
     /// There was no pool for it, and none could be made.
     Pool {
         /// Why.
@@ -79,6 +86,8 @@ pub enum TransientError {
     },
     /// The driver failed for another reason than that a pool is full.
     Driver {
+        /// What the set needs.
+        need: Box<DescriptorCounts>,
         /// What it said.
         source: DriverError,
     },
@@ -95,12 +104,19 @@ impl fmt::Display for TransientError {
             Self::MutableType { descriptor_type } => {
                 write!(f, "mutable descriptors of type {descriptor_type:?}, which the pools are not made for")
             }
-            Self::PoolLimit { max_pools } => write!(f, "all {max_pools} descriptor pools are in use"),
-            Self::Pool { .. } => f.write_str("there was no room for a set, and no pool could be made"),
-            Self::Refused { need, capacity, .. } => {
-                write!(f, "an empty pool of {capacity} refused a set of {need}")
+            Self::PoolLimit { max_pools } => {
+                write!(f, "all {max_pools} descriptor pools are in use, and there may not be more")
             }
-            Self::Driver { .. } => f.write_str("the driver did not allocate a descriptor set"),
+            Self::TooManyPools { asked, max_pools } => {
+                write!(f, "{asked} free descriptor pools, and there may be {max_pools}")
+            }
+            Self::Pool { source } => write!(f, "no pool has room, and there is no new one: {source}"),
+            Self::Refused { need, capacity, source } => {
+                write!(f, "an empty pool of {capacity} refused a set of {need}: {source}")
+            }
+            Self::Driver { need, source } => {
+                write!(f, "the driver did not allocate a descriptor set of {need}: {source}")
+            }
         }
     }
 }
@@ -108,8 +124,8 @@ impl fmt::Display for TransientError {
 impl Error for TransientError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Pool { source } => Some(source),
-            Self::Refused { source, .. } | Self::Driver { source } => Some(source),
+            Self::Pool { source } => source.source(),
+            Self::Refused { source, .. } | Self::Driver { source, .. } => source.source(),
             _ => None,
         }
     }
@@ -163,7 +179,7 @@ impl fmt::Display for CreateTransientSetsError {
             Self::MinPools { min_pools, max_pools } => {
                 write!(f, "{min_pools} pools at the start, and there may be {max_pools}")
             }
-            Self::Pool { .. } => f.write_str("the pools for the start could not be made"),
+            Self::Pool { source } => write!(f, "the pools for the start could not be made: {source}"),
         }
     }
 }
@@ -171,7 +187,7 @@ impl fmt::Display for CreateTransientSetsError {
 impl Error for CreateTransientSetsError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Pool { source } => Some(source),
+            Self::Pool { source } => source.source(),
             _ => None,
         }
     }

@@ -36,6 +36,10 @@ pub use statistics::TransientSetsStatistics;
 use learn::{Bounds, Learned, Size};
 use list::List;
 
+/// The most pools at once, whatever the create-info says: far above what drivers have, so that a number that was given by mistake is an
+/// error, and not a program that makes pools until there is no memory.
+const MOST_POOLS: usize = 1 << 20;
+
 /// Pools for sets of any layout that is not for update after bind.
 const PLAIN: usize = 0;
 const AFTER_BIND: usize = 1;
@@ -140,7 +144,7 @@ impl TransientSets {
         if info.sets_per_pool == 0 || info.max_sets_per_pool == 0 {
             return Err(CreateTransientSetsError::NoSets);
         }
-        let (min_pools, max_pools) = (info.min_pools, info.max_pools);
+        let (min_pools, max_pools) = (info.min_pools, info.max_pools.min(MOST_POOLS));
         if min_pools > max_pools || max_pools == 0 {
             return Err(CreateTransientSetsError::MinPools { min_pools, max_pools });
         }
@@ -153,7 +157,7 @@ impl TransientSets {
         let after_bind = info.flags.contains(vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND);
         let mut sets = Self {
             device: device.clone(),
-            info: info.clone(),
+            info: TransientSetsCreateInfo { max_pools, ..info.clone() },
             bounds,
             lists: [List::new(Learned::default()), List::new(Learned::default())],
             plain: if after_bind { AFTER_BIND } else { PLAIN },
@@ -163,15 +167,17 @@ impl TransientSets {
             not_sync: PhantomData,
         };
         // What fails on the way drops the value, and with it the pools, which nobody has used.
-        sets.reserve(min_pools).map_err(|source| CreateTransientSetsError::Pool { source })?;
+        sets.make_free(min_pools).map_err(|source| CreateTransientSetsError::Pool { source })?;
         Ok(sets)
     }
 
     /// Sees to it that there are so many free pools, if it is known how large they have to be: from the create-info, or from what was
-    /// recorded. Not more than [`max_pools`](TransientSetsCreateInfo::max_pools) in all.
+    /// recorded.
     ///
     /// # Errors
-    /// [`CreateDescriptorPoolError`]. Pools that were made before the failure stay.
+    /// [`TransientError::TooManyPools`] if that is more than [`max_pools`](TransientSetsCreateInfo::max_pools): nothing is made.
+    /// [`TransientError::Pool`]: pools that were made before the failure stay. If pools are in use, there are as many free ones as the
+    /// limit leaves.
     ///
     /// ```
     /// # use sublet::{descriptor::*, sim};
@@ -183,7 +189,15 @@ impl TransientSets {
     /// assert_eq!(sets.statistics().free_pools, 6);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn reserve(&mut self, free_pools: usize) -> Result<(), CreateDescriptorPoolError> {
+    pub fn reserve(&mut self, free_pools: usize) -> Result<(), TransientError> {
+        let max_pools = self.info.max_pools;
+        if free_pools > max_pools {
+            return Err(TransientError::TooManyPools { asked: free_pools, max_pools });
+        }
+        self.make_free(free_pools).map_err(|source| TransientError::Pool { source })
+    }
+
+    fn make_free(&mut self, free_pools: usize) -> Result<(), CreateDescriptorPoolError> {
         let which = self.plain;
         while self.lists[which].free.len() < free_pools && self.pools() < self.info.max_pools {
             let size = self.next_size(which, &DescriptorCounts::new());

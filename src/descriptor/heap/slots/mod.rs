@@ -21,11 +21,11 @@ use std::ops::Range;
 use super::error::{HeapError, RangeError};
 use super::range::DescriptorRange;
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
-use crate::base::cast::{index, narrow};
+use crate::base::cast::index;
 use crate::metadata::{
     Algorithm, Buddy, Engine, Key, Linear, Metadata, RegionError, RegionId, Regions, Request, Tag,
 };
-use crate::retire::{Clock, Retire, Ticket};
+use crate::retire::{Clock, ReserveError, Retire, Ticket};
 
 /// What is known of a slot. It means something while a chunk starts there; the generation always.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +41,54 @@ impl Slot {
     }
 }
 
+/// What is known of each slot, as far up as ranges have started: a heap of 2^31 slots takes no memory for those that nobody had.
+#[derive(Debug, Default)]
+struct Table {
+    lasting: Vec<Slot>,
+    ring: Vec<Slot>,
+    /// Slots of the engine; those of the ring are behind.
+    end: u32,
+    /// Slots of the ring.
+    transient: u32,
+}
+
+impl Table {
+    /// Where a slot is, if it is one of the heap's.
+    #[inline]
+    fn find(&mut self, first: u32) -> (&mut Vec<Slot>, usize) {
+        match first.checked_sub(self.end) {
+            None => (&mut self.lasting, index(first)),
+            Some(first) => (&mut self.ring, index(first)),
+        }
+    }
+
+    #[inline]
+    fn get(&self, first: u32) -> Slot {
+        let slot = match first.checked_sub(self.end) {
+            None => self.lasting.get(index(first)),
+            Some(first) => self.ring.get(index(first)),
+        };
+        slot.copied().unwrap_or_default()
+    }
+
+    #[inline]
+    fn get_mut(&mut self, first: u32) -> Option<&mut Slot> {
+        let (slots, at) = self.find(first);
+        slots.get_mut(at)
+    }
+
+    /// The slot, with room made for it; `None` if the host has no memory for that.
+    #[inline]
+    fn make(&mut self, first: u32) -> Option<&mut Slot> {
+        let (slots, at) = self.find(first);
+        if at >= slots.len() {
+            slots.try_reserve(at + 1 - slots.len()).ok()?;
+            slots.resize(at + 1, Slot::default());
+        }
+        slots.get_mut(at)
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -51,10 +99,7 @@ pub(super) struct Slots {
     block: u32,
     /// For frames; its slots lie behind those of the engine.
     ring: Option<Linear>,
-    /// By index.
-    slots: Vec<Slot>,
-    /// Slots of the engine; those of the ring are behind.
-    lasting: u32,
+    slots: Table,
     /// First slots of what waits.
     queue: Retire<u32>,
     live: u32,
@@ -77,7 +122,7 @@ impl Slots {
             let added = ring.add_region(&transient.into());
             debug_assert!(added.is_ok(), "the ring is made for one region of this size");
             slots.ring = Some(ring);
-            slots.slots.resize(index(lasting) + index(transient), Slot::default());
+            slots.slots.transient = transient;
         }
         slots
     }
@@ -94,8 +139,7 @@ impl Slots {
             engine,
             block,
             ring: None,
-            slots: Vec::new(),
-            lasting: 0,
+            slots: Table::default(),
             queue: Retire::new(),
             live: 0,
             ranges: 0,
@@ -106,7 +150,7 @@ impl Slots {
 
     /// One block more. `None`, and nothing is changed, if there would be more than 2^32 - 1 slots.
     pub(super) fn grow(&mut self) -> Option<()> {
-        self.lasting.checked_add(self.block)?;
+        self.lasting().checked_add(self.block)?;
         self.add_region(self.block).then_some(())
     }
 
@@ -115,19 +159,18 @@ impl Slots {
         if added.is_err() {
             return false;
         }
-        self.lasting += slots;
-        self.slots.resize(index(self.lasting), Slot::default());
+        self.slots.end += slots;
         true
     }
 
     #[inline]
     pub(super) fn capacity(&self) -> u32 {
-        narrow(self.slots.len())
+        self.slots.end + self.slots.transient
     }
 
     /// Slots that are not for frames.
     pub(super) fn lasting(&self) -> u32 {
-        self.lasting
+        self.slots.end
     }
 
     /// # Complexity
@@ -143,9 +186,15 @@ impl Slots {
             Engine::Buddy(_) => count.next_power_of_two(),
             _ => count,
         };
+        let Some(range) = self.open(first, count, key) else {
+            let freed = self.engine.free(key);
+            debug_assert!(freed.is_ok(), "it was granted just now");
+            return Err(HeapError::HostMemory { asked: count });
+        };
         self.live += granted;
         self.ranges += 1;
-        Ok(self.open(first, count, key))
+        self.peak = self.peak.max(self.live + self.retiring);
+        Ok(range)
     }
 
     fn at(&self, region: RegionId, offset: u64) -> u64 {
@@ -167,7 +216,7 @@ impl Slots {
     fn full(&self, asked: u32) -> HeapError {
         HeapError::Full {
             asked,
-            free: self.lasting - narrow_units(self.engine.usage().used),
+            free: self.lasting() - narrow_units(self.engine.usage().used),
             largest_free: self.largest_free(),
             retiring: self.retiring,
         }
@@ -194,23 +243,27 @@ impl Slots {
                 retiring,
             }
         })?;
-        let first = u64::from(self.lasting) + span.offset;
+        let first = u64::from(self.lasting()) + span.offset;
+        let Some(range) = self.open(first, count, key) else {
+            let freed = self.ring.as_mut().map(|ring| ring.free(key));
+            debug_assert!(matches!(freed, Some(Ok(_))), "it was granted just now");
+            return Err(HeapError::HostMemory { asked: count });
+        };
         self.retiring += count;
-        let range = self.open(first, count, key);
+        self.peak = self.peak.max(self.live + self.retiring);
         self.queue.push(ticket, range.first);
         Ok(range)
     }
 
-    /// A range is born.
+    /// A range is born; `None` if the host has no memory for its slot.
     #[inline]
-    fn open(&mut self, first: u64, count: u32, key: Key) -> DescriptorRange {
-        self.peak = self.peak.max(self.live + self.retiring);
+    fn open(&mut self, first: u64, count: u32, key: Key) -> Option<DescriptorRange> {
         let first = narrow_units(first);
-        let slot = &mut self.slots[index(first)];
+        let slot = self.slots.make(first)?;
         debug_assert!(!slot.is_live() && slot.key.is_none(), "S1, S2");
         slot.key = Some(key);
         slot.generation = slot.generation.wrapping_add(1);
-        DescriptorRange { first, count, generation: slot.generation, heap: self.id }
+        Some(DescriptorRange { first, count, generation: slot.generation, heap: self.id })
     }
 
     /// Whether the range is alive, and of this heap.
@@ -219,9 +272,11 @@ impl Slots {
         if range.heap != self.id {
             return Err(RangeError::ForeignHeap { range });
         }
-        match self.slots.get(index(range.first)) {
-            Some(slot) if slot.generation == range.generation && slot.is_live() => Ok(()),
-            _ => Err(RangeError::StaleHandle { range }),
+        let slot = self.slots.get(range.first);
+        if slot.generation == range.generation && slot.is_live() {
+            Ok(())
+        } else {
+            Err(RangeError::StaleHandle { range })
         }
     }
 
@@ -229,14 +284,16 @@ impl Slots {
     #[inline]
     fn kill(&mut self, range: DescriptorRange) -> Result<u32, RangeError> {
         self.check(range)?;
-        if range.first >= self.lasting {
+        if range.first >= self.lasting() {
             return Err(RangeError::Transient { range });
         }
         let granted = match &self.engine {
             Engine::Buddy(_) => range.count.next_power_of_two(),
             _ => range.count,
         };
-        let slot = &mut self.slots[index(range.first)];
+        let Some(slot) = self.slots.get_mut(range.first) else {
+            return Err(RangeError::StaleHandle { range });
+        };
         slot.generation = slot.generation.wrapping_add(1);
         self.live -= granted;
         self.ranges -= 1;
@@ -271,7 +328,7 @@ impl Slots {
             // All is in order whatever `ended` does.
             *retiring -= slots;
             freed += slots;
-            if first >= books.lasting {
+            if first >= books.slots.end {
                 ended(first..first + slots);
             }
         });
@@ -279,8 +336,8 @@ impl Slots {
     }
 
     fn split(&mut self) -> (Books<'_>, &mut Retire<u32>, &mut u32) {
-        let Self { engine, ring, slots, lasting, queue, retiring, .. } = self;
-        (Books { engine, ring, slots, lasting: *lasting }, queue, retiring)
+        let Self { engine, ring, slots, queue, retiring, .. } = self;
+        (Books { engine, ring, slots }, queue, retiring)
     }
 
     fn books(&mut self) -> Books<'_> {
@@ -301,19 +358,19 @@ impl Slots {
             retiring: self.retiring,
             ranges: self.ranges,
             peak: self.peak,
-            transient_capacity: capacity - self.lasting,
+            transient_capacity: self.slots.transient,
         }
     }
 
-    /// Takes host memory for so many ranges at once, so that none is asked for later.
-    pub(super) fn reserve(&mut self, ranges: u32) {
-        let _ = self.queue.reserve(index(ranges));
+    /// Takes host memory for so many ranges that wait at once, so that none is asked for later. There are never more than slots.
+    pub(super) fn reserve(&mut self, ranges: u32) -> Result<(), ReserveError> {
+        self.queue.reserve(index(ranges.min(self.capacity())))
     }
 
     /// Runs of slots in the order of their indices; they tile the heap.
     pub(super) fn walk(&self, mut visit: impl FnMut(SlotRun)) {
         let mut base = 0;
-        for region in 0..self.lasting.checked_div(self.block).unwrap_or(0) {
+        for region in 0..self.lasting().checked_div(self.block).unwrap_or(0) {
             self.engine.walk(RegionId(region), &mut |chunk| {
                 visit(self.run(base + narrow_units(chunk.offset), chunk.size, chunk.used.is_some()));
             });
@@ -327,7 +384,7 @@ impl Slots {
     }
 
     fn run(&self, first: u32, count: u64, is_used: bool) -> SlotRun {
-        let state = match (is_used, first >= self.lasting, self.slots[index(first)].is_live()) {
+        let state = match (is_used, first >= self.lasting(), self.slots.get(first).is_live()) {
             (false, _, _) => SlotState::Free,
             (true, true, _) => SlotState::Transient,
             (true, false, true) => SlotState::Live,
@@ -357,7 +414,7 @@ impl Slots {
             sums[sum] += run.count;
             waiting += usize::from(matches!(run.state, SlotState::Retiring | SlotState::Transient));
             for slot in run.first..next {
-                let Slot { key, generation } = self.slots[index(slot)];
+                let Slot { key, generation } = self.slots.get(slot);
                 let starts = slot == run.first && run.state != SlotState::Free;
                 assert_eq!(key.is_some(), starts, "S2: slot {slot}");
                 assert_eq!(generation % 2 == 1, starts && !is_dead, "S1: slot {slot}");
@@ -379,21 +436,21 @@ impl Slots {
 struct Books<'a> {
     engine: &'a mut Engine,
     ring: &'a mut Option<Linear>,
-    slots: &'a mut [Slot],
-    lasting: u32,
+    slots: &'a mut Table,
 }
 
 impl Books<'_> {
     /// Frees the chunk that starts at this slot, and says how many slots it has.
     #[inline]
     fn release(&mut self, first: u32) -> u32 {
-        let slot = &mut self.slots[index(first)];
-        let Some(key) = slot.key.take() else {
+        let is_transient = first >= self.slots.end;
+        let slot = self.slots.get_mut(first);
+        let Some((slot, key)) = slot.and_then(|slot| slot.key.take().map(|key| (slot, key))) else {
             debug_assert!(false, "S2: nothing starts at slot {first}");
             return 0;
         };
         let freed = match &mut self.ring {
-            Some(ring) if first >= self.lasting => {
+            Some(ring) if is_transient => {
                 // A frame's range lives until here.
                 slot.generation = slot.generation.wrapping_add(1);
                 ring.free(key)

@@ -320,7 +320,31 @@ fn blocks_of_buddies_grow_and_one_large_request_makes_no_later_block_larger() {
 #[test]
 fn heaps_end_where_indices_of_32_bits_do() {
     let mut slots = Slots::of_blocks(1, 1 << 31);
-    // Not grown for real: it would take 32 GiB of host memory.
-    slots.lasting = 1 << 31;
+    slots.grow().unwrap();
     assert_eq!(slots.grow(), None);
+    assert_eq!(slots.capacity(), 1 << 31);
+}
+
+/// Memory goes with what was granted: slots that nobody ever had take none.
+#[test]
+fn a_heap_of_many_slots_takes_memory_for_those_that_somebody_had() {
+    let (clock, lane) = clock();
+    let mut slots = Slots::new(1, 1 << 31, 1 << 30);
+    assert_eq!(slots.capacity(), 3 << 30);
+    let range = slots.allocate(5).unwrap();
+    let frame = slots.allocate_transient(clock.open(lane), 7).unwrap();
+    assert_eq!((range.first(), frame.first()), (0, 1 << 31));
+    assert!(slots.slots.lasting.len() + slots.slots.ring.len() < 16);
+    assert_eq!((slots.check(range), slots.check(frame)), (Ok(()), Ok(())));
+    let far = DescriptorRange { first: 1 << 29, ..range };
+    assert_eq!(slots.check(far), Err(RangeError::StaleHandle { range: far }));
+    slots.free(range).unwrap();
+    assert_eq!(slots.statistics().free, (3 << 30) - 7);
+}
+
+/// No more than all slots wait at once.
+#[test]
+fn room_for_more_ranges_than_slots_is_room_for_all_slots() {
+    let mut slots = Slots::new(1, 100, 28);
+    assert_eq!(slots.reserve(u32::MAX), Ok(()));
 }
