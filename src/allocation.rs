@@ -288,6 +288,17 @@ impl fmt::Display for AllocationId {
     }
 }
 
+impl Allocation {
+    /// What it is called where an error names it.
+    pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { offset, size, memory_type, .. } = *self;
+        match self.is_dedicated() {
+            true => write!(f, "the dedicated allocation of {size} bytes in memory type {memory_type}"),
+            false => write!(f, "the allocation of {size} bytes at {offset} in memory type {memory_type}"),
+        }
+    }
+}
+
 impl fmt::Debug for Allocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Allocation")
@@ -368,15 +379,12 @@ pub struct FreeError {
 
 impl fmt::Display for FreeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the allocation was not freed")
+        self.allocation.describe(f)?;
+        write!(f, " was not freed: {}", self.source)
     }
 }
 
-impl Error for FreeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.source)
-    }
-}
+impl Error for FreeError {}
 
 /// What an allocation is for, as far as the allocator was told.
 ///
@@ -493,6 +501,8 @@ pub struct Leak {
     pub memory_type_index: u32,
     /// The name of the pool, if it was in one that had a name.
     pub pool: Option<Box<str>>,
+    /// The [number](crate::Pool::number) of the pool; `None` if it was in the default memory of its type.
+    pub pool_number: Option<u32>,
     /// What the caller kept with it, with [`Tracking::USER_DATA`](crate::Tracking::USER_DATA).
     pub user_data: Option<u64>,
     /// Where it was allocated, with [`Tracking::CALLER`](crate::Tracking::CALLER).
@@ -506,10 +516,14 @@ impl fmt::Display for Leak {
             None => f.write_str("(unnamed): ")?,
         }
         write!(f, "{}, {} bytes", self.kind, self.size)?;
-        match &self.pool {
-            _ if self.dedicated => f.write_str(", dedicated")?,
-            Some(pool) => write!(f, " at {} in the pool \"{pool}\"", self.offset)?,
-            None => write!(f, " at {}", self.offset)?,
+        match self.dedicated {
+            true => f.write_str(", dedicated")?,
+            false => write!(f, " at {}", self.offset)?,
+        }
+        match (&self.pool, self.pool_number) {
+            (Some(pool), _) => write!(f, " in the pool \"{pool}\"")?,
+            (None, Some(number)) => write!(f, " in pool {number}")?,
+            (None, None) => {}
         }
         write!(f, ", memory type {}", self.memory_type_index)?;
         match self.caller {

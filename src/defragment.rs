@@ -185,10 +185,10 @@ impl fmt::Display for MoveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WrongAllocation { moved, given } => {
-                write!(f, "the move is of {moved:?}, and not of {given:?}")
+                write!(f, "the move is of allocation {moved}, and not of {given}")
             }
-            Self::Foreign(_) => f.write_str("what is moved is gone"),
-            Self::Map(_) => f.write_str("the destination cannot be mapped"),
+            Self::Foreign(error) => write!(f, "what is moved is gone: {error}"),
+            Self::Map(error) => write!(f, "the destination cannot be mapped: {error}"),
         }
     }
 }
@@ -196,9 +196,8 @@ impl fmt::Display for MoveError {
 impl Error for MoveError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::WrongAllocation { .. } => None,
-            Self::Foreign(error) => Some(error),
-            Self::Map(error) => Some(error),
+            Self::WrongAllocation { .. } | Self::Foreign(_) => None,
+            Self::Map(error) => error.source(),
         }
     }
 }

@@ -426,8 +426,8 @@ impl<T: Threading> Inner<T> {
     fn shut_down(&self) -> Vec<Leak> {
         self.finish_recording();
         let mut leaks = Vec::new();
-        for vector in self.vectors() {
-            leaks.append(&mut self.deactivate(vector));
+        for (number, vector) in self.numbered_vectors() {
+            leaks.append(&mut self.deactivate(number, vector));
         }
         leaks
     }

@@ -118,7 +118,7 @@ impl<T: Threading> Allocator<T> {
                 self.note(Note::DestroyPool(&pool));
                 // First: who looks at margins relies on the memory of those that it knows.
                 self.inner.debug.forget(pool.facts.vector, pool.generation);
-                let leaks = self.inner.deactivate(vector);
+                let leaks = self.inner.deactivate(pool.facts.vector, vector);
                 self.inner.pools.lock().free.push(self.inner.pool_number(pool.facts.vector));
                 Ok(leaks)
             }
@@ -246,11 +246,12 @@ impl<T: Threading> Inner<T> {
     }
 
     /// Takes a vector out of use and reports what was still allocated in it.
-    pub(super) fn deactivate(&self, vector: &BlockVector<T>) -> Vec<Leak> {
+    pub(super) fn deactivate(&self, number: u32, vector: &BlockVector<T>) -> Vec<Leak> {
         let Some(config) = vector.config(None) else {
             return Vec::new();
         };
         let pool = vector.pool_name();
+        let pool_number = self.defaults.get(index(number)).is_none().then(|| self.pool_number(number));
         let mut leaks = Vec::new();
         vector.deactivate(&self.context, &mut |visited| {
             let (record, size, offset, tag, dedicated) = match visited {
@@ -269,6 +270,7 @@ impl<T: Threading> Inner<T> {
                 dedicated,
                 memory_type_index: config.memory_type,
                 pool: pool.clone(),
+                pool_number,
                 user_data: record.user_data,
                 caller: record.caller,
             };
@@ -279,7 +281,12 @@ impl<T: Threading> Inner<T> {
             tracing::warn!(
                 name: "allocation_leaked", target: "sublet::leak",
                 allocation = leak.name.as_deref().unwrap_or("(unnamed)"),
-                pool = leak.pool.as_deref().unwrap_or("(none)"),
+                pool = match (&leak.pool, pool_number) {
+                    (Some(pool), _) => pool,
+                    (None, Some(_)) => "(unnamed)",
+                    (None, None) => "(none)",
+                },
+                pool_number,
                 size = leak.size, offset = leak.offset, kind = %leak.kind, dedicated = leak.dedicated,
                 memory_type = config.memory_type,
                 user_data = leak.user_data, caller = leak.caller.map(tracing::field::display),

@@ -86,7 +86,8 @@ impl DeviceBlock {
             }
             Err(error) => {
                 context.budgets.release(heap, what.size);
-                let error = MemoryError::Driver(error);
+                let error =
+                    MemoryError::Driver { size: what.size, memory_type: what.memory_type, heap, error };
                 news.asked(context, described, Err(error));
                 Err(error)
             }

@@ -100,7 +100,7 @@ impl Attempt {
                     MemoryError::HeapLimit { .. } => ("heap_limit", None),
                     MemoryError::OverBudget { .. } => ("over_budget", None),
                     MemoryError::TooManyAllocations { .. } => ("too_many_allocations", None),
-                    MemoryError::Driver(error) => ("driver", Some(error.result)),
+                    MemoryError::Driver { error, .. } => ("driver", Some(error.result)),
                 };
                 tracing::debug!(
                     name: "block_refused",

@@ -6,12 +6,13 @@ use std::fmt;
 
 use ash::vk;
 
-/// A Vulkan call failed: which one, and with what. The result is also the [`source`](Error::source).
+/// A Vulkan call failed: which one, and with what. The result is also the [`source`](Error::source): it ends the chain of
+/// every error that the driver caused.
 ///
 /// ```
 /// # use ash::vk; use sublet::device::DriverError;
 /// let error = DriverError { call: "vkAllocateMemory", result: vk::Result::ERROR_OUT_OF_DEVICE_MEMORY };
-/// assert_eq!(error.to_string(), "vkAllocateMemory failed");
+/// assert_eq!(error.to_string(), "vkAllocateMemory failed with ERROR_OUT_OF_DEVICE_MEMORY");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriverError {
@@ -40,8 +41,7 @@ impl DriverError {
 
 impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The result is the source, which whoever prints the chain of causes prints as well.
-        write!(f, "{} failed", self.call)
+        write!(f, "{} failed with {:?}", self.call, self.result)
     }
 }
 

@@ -95,7 +95,9 @@ impl fmt::Display for MapError {
             Self::NotHostVisible { memory_type } => {
                 write!(f, "memory type {memory_type} is not host-visible")
             }
-            Self::NoHostAccess => f.write_str("the allocation was made without host access"),
+            Self::NoHostAccess => f.write_str(
+                "the allocation was made without host access: an automatic usage needs a HOST_ACCESS flag to be mapped",
+            ),
             Self::OutOfRange { offset, size, allocation_size } => {
                 write!(
                     f,
@@ -104,7 +106,7 @@ impl fmt::Display for MapError {
             }
             Self::Foreign(error) => error.fmt(f),
             Self::NotMapped => f.write_str("the allocation is not mapped"),
-            Self::Driver(_) => f.write_str("the driver refused"),
+            Self::Driver(error) => error.fmt(f),
         }
     }
 }
@@ -112,7 +114,7 @@ impl fmt::Display for MapError {
 impl Error for MapError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Driver(error) => Some(error),
+            Self::Driver(error) => error.source(),
             _ => None,
         }
     }
@@ -180,7 +182,7 @@ impl fmt::Display for BindError {
             Self::ExtensionNotPresent => {
                 f.write_str("a chain for binding needs Vulkan 1.1 or VK_KHR_bind_memory2")
             }
-            Self::Driver(_) => f.write_str("the driver did not bind the memory"),
+            Self::Driver(error) => write!(f, "the memory was not bound: {error}"),
         }
     }
 }
@@ -188,7 +190,7 @@ impl fmt::Display for BindError {
 impl Error for BindError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Driver(error) => Some(error),
+            Self::Driver(error) => error.source(),
             _ => None,
         }
     }

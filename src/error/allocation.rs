@@ -224,7 +224,7 @@ impl fmt::Display for AllocationError {
                 }
             ),
             Self::Memory(error) => error.fmt(f),
-            Self::Map(_) => f.write_str("the memory could not be mapped"),
+            Self::Map(error) => write!(f, "the memory could not be mapped: {error}"),
         }
     }
 }
@@ -232,10 +232,8 @@ impl fmt::Display for AllocationError {
 impl Error for AllocationError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // Those that say themselves what these errors say hand on their causes.
-            Self::NoMemoryType(error) => error.source(),
             Self::Memory(error) => error.source(),
-            Self::Map(error) => Some(error),
+            Self::Map(error) => error.source(),
             _ => None,
         }
     }
@@ -290,7 +288,7 @@ impl fmt::Display for AllocatePagesError {
             Self::Lengths { requirements, create_infos } => {
                 write!(f, "{create_infos} create-infos for {requirements} requirements: give one, or as many")
             }
-            Self::Element { index, .. } => write!(f, "element {index} could not be allocated"),
+            Self::Element { index, error } => write!(f, "element {index} could not be allocated: {error}"),
         }
     }
 }
@@ -298,7 +296,7 @@ impl fmt::Display for AllocatePagesError {
 impl Error for AllocatePagesError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Element { error, .. } => Some(error),
+            Self::Element { error, .. } => error.source(),
             Self::Lengths { .. } => None,
         }
     }

@@ -71,14 +71,7 @@ impl fmt::Display for CreateAllocatorError {
     }
 }
 
-impl Error for CreateAllocatorError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::MissingFunction(error) => Some(error),
-            _ => None,
-        }
-    }
-}
+impl Error for CreateAllocatorError {}
 
 impl From<MissingFunction> for CreateAllocatorError {
     fn from(error: MissingFunction) -> Self {

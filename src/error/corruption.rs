@@ -95,10 +95,11 @@ impl fmt::Display for CorruptionError {
             Self::NotDetected => f.write_str("corruption is not detected in this memory"),
             Self::Foreign(error) => error.fmt(f),
             Self::Damaged(damaged) => {
-                write!(f, "something wrote beyond the end of {} allocations", damaged.len())?;
+                let ends = if damaged.len() == 1 { "allocation" } else { "allocations" };
+                write!(f, "something wrote beyond the end of {} {ends}", damaged.len())?;
                 damaged.first().map_or(Ok(()), |first| write!(f, ", the first of them {first}"))
             }
-            Self::Driver(_) => f.write_str("the memory could not be mapped"),
+            Self::Driver(error) => write!(f, "the memory could not be mapped: {error}"),
         }
     }
 }
@@ -106,7 +107,7 @@ impl fmt::Display for CorruptionError {
 impl Error for CorruptionError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Driver(error) => Some(error),
+            Self::Driver(error) => error.source(),
             _ => None,
         }
     }

@@ -54,7 +54,16 @@ pub enum MemoryError {
         limit: u32,
     },
     /// The driver refused.
-    Driver(DriverError),
+    Driver {
+        /// Bytes asked for.
+        size: u64,
+        /// Index of the memory type.
+        memory_type: u32,
+        /// Index of its heap.
+        heap: u32,
+        /// The call, and what the driver answered.
+        error: DriverError,
+    },
 }
 
 impl MemoryError {
@@ -68,14 +77,14 @@ impl MemoryError {
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::TooManyAllocations { .. } => vk::Result::ERROR_TOO_MANY_OBJECTS,
-            Self::Driver(error) => error.result,
+            Self::Driver { error, .. } => error.result,
             _ => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
         }
     }
 
     /// Whether another memory type, or a smaller block, may still do.
     pub(crate) fn is_shortage(&self) -> bool {
-        !matches!(self, Self::Driver(error) if !error.is_out_of_memory())
+        !matches!(self, Self::Driver { error, .. } if !error.is_out_of_memory())
     }
 }
 
@@ -100,7 +109,12 @@ impl fmt::Display for MemoryError {
             Self::TooManyAllocations { limit } => {
                 write!(f, "the device allows {limit} memory allocations, and as many live")
             }
-            Self::Driver(_) => f.write_str("the driver gave no memory"),
+            Self::Driver { size, memory_type, heap, error } => {
+                write!(
+                    f,
+                    "the driver gave no {size} bytes of memory type {memory_type} in heap {heap}: {error}"
+                )
+            }
         }
     }
 }
@@ -108,7 +122,7 @@ impl fmt::Display for MemoryError {
 impl Error for MemoryError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Driver(error) => Some(error),
+            Self::Driver { error, .. } => error.source(),
             _ => None,
         }
     }

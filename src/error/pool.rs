@@ -89,8 +89,8 @@ impl fmt::Display for CreatePoolError {
             }
             Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
             Self::Priority { priority } => write!(f, "the priority {priority} is not between 0 and 1"),
-            Self::TooMany => f.write_str("there are as many pools as can be numbered"),
-            Self::Memory(_) => f.write_str("the first blocks of the pool were not had"),
+            Self::TooMany => f.write_str("there are 2^32 pools, as many as can be numbered"),
+            Self::Memory(error) => write!(f, "the pool has no memory for its first blocks: {error}"),
         }
     }
 }
@@ -98,7 +98,7 @@ impl fmt::Display for CreatePoolError {
 impl Error for CreatePoolError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Memory(error) => Some(error),
+            Self::Memory(error) => error.source(),
             _ => None,
         }
     }

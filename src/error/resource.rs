@@ -90,10 +90,10 @@ impl fmt::Display for CreateError {
             ),
             Self::Sparse => f.write_str("the pages of a sparse resource are allocated and bound each on its own"),
             Self::Disjoint => f.write_str("the planes of a disjoint image have memory of their own, each"),
-            Self::Resource(_) => f.write_str("the driver did not create the resource"),
-            Self::Allocation(_) => f.write_str("there is no memory for the resource"),
-            Self::Bind(_) => f.write_str("the driver did not bind the memory"),
-            Self::Alias(_) => f.write_str("the resource cannot be in that memory"),
+            Self::Resource(error) => write!(f, "the driver did not create the resource: {error}"),
+            Self::Allocation(error) => write!(f, "there is no memory for the resource: {error}"),
+            Self::Bind(error) => write!(f, "the memory was not bound: {error}"),
+            Self::Alias(error) => write!(f, "the resource cannot be in that memory: {error}"),
         }
     }
 }
@@ -101,9 +101,9 @@ impl fmt::Display for CreateError {
 impl Error for CreateError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Resource(error) | Self::Bind(error) => Some(error),
-            Self::Allocation(error) => Some(error),
-            Self::Alias(error) => Some(error),
+            Self::Resource(error) | Self::Bind(error) => error.source(),
+            Self::Allocation(error) => error.source(),
+            Self::Alias(error) => error.source(),
             Self::ZeroExtent
             | Self::BufferTooLarge { .. }
             | Self::DeviceAddress
@@ -166,7 +166,7 @@ impl fmt::Display for FindMemoryTypeError {
                 f.write_str("the planes of a disjoint image have requirements of their own, each")
             }
             Self::BufferTooLarge { size, max } => too_large(f, *size, *max),
-            Self::Resource(_) => f.write_str("the driver did not create the resource"),
+            Self::Resource(error) => write!(f, "the driver did not create the resource: {error}"),
         }
     }
 }
@@ -174,10 +174,9 @@ impl fmt::Display for FindMemoryTypeError {
 impl Error for FindMemoryTypeError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            // These say themselves what the errors in them say.
             Self::Contradiction(_) | Self::Disjoint | Self::BufferTooLarge { .. } => None,
             Self::NoMemoryType(error) => error.source(),
-            Self::Resource(error) => Some(error),
+            Self::Resource(error) => error.source(),
         }
     }
 }

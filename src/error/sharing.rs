@@ -103,7 +103,9 @@ pub enum PriorityError {
 impl fmt::Display for PriorityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotEnabled => f.write_str("VK_EXT_pageable_device_local_memory is not enabled"),
+            Self::NotEnabled => f.write_str(
+                "the allocator was made without EXT_PAGEABLE_DEVICE_LOCAL_MEMORY, or vkSetDeviceMemoryPriorityEXT is missing",
+            ),
             Self::Priority { priority } => write!(f, "the priority {priority} is not between 0 and 1"),
             Self::NotDedicated => {
                 f.write_str("the allocation shares its memory, and only memory has a priority")
@@ -161,7 +163,7 @@ impl fmt::Display for ExportError {
         match self {
             Self::NotEnabled => f.write_str("the extension that exports memory is not enabled"),
             Self::Foreign(error) => error.fmt(f),
-            Self::Driver(_) => f.write_str("the driver did not export the memory"),
+            Self::Driver(error) => write!(f, "the memory was not exported: {error}"),
         }
     }
 }
@@ -169,7 +171,7 @@ impl fmt::Display for ExportError {
 impl Error for ExportError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Driver(error) => Some(error),
+            Self::Driver(error) => error.source(),
             _ => None,
         }
     }

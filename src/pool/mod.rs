@@ -111,12 +111,10 @@ pub struct DestroyPoolError {
 
 impl fmt::Display for DestroyPoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the pool was not destroyed")
+        let VectorFacts { memory_type, .. } = self.pool.facts;
+        let why = ForeignHandle::Pool;
+        write!(f, "pool {} of memory type {memory_type} was not destroyed: {why}", self.pool.number)
     }
 }
 
-impl Error for DestroyPoolError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&ForeignHandle::Pool)
-    }
-}
+impl Error for DestroyPoolError {}

@@ -6,7 +6,6 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use super::Pool;
-use crate::error::ForeignHandle;
 
 /// How a [`Scope`] is to be made.
 ///
@@ -116,12 +115,12 @@ pub struct FreeScopeError {
 
 impl fmt::Display for FreeScopeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the scope was not freed")
+        match &self.scope.name {
+            Some(name) => write!(f, "the scope \"{name}\" was not freed")?,
+            None => f.write_str("the scope was not freed")?,
+        }
+        f.write_str(": it is of another allocator")
     }
 }
 
-impl Error for FreeScopeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&ForeignHandle::Pool)
-    }
-}
+impl Error for FreeScopeError {}

@@ -30,11 +30,11 @@ pub enum StartRecordingError {
 
 impl fmt::Display for StartRecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Recording => "the allocator records already",
-            Self::Thread(_) => "the thread that writes the trace was not started",
-            Self::Create(_) => "the file of the trace was not made",
-        })
+        match self {
+            Self::Recording => f.write_str("the allocator records already"),
+            Self::Thread(error) => write!(f, "the thread that writes the trace was not started: {error}"),
+            Self::Create(error) => write!(f, "the file of the trace was not made: {error}"),
+        }
     }
 }
 
@@ -42,7 +42,7 @@ impl Error for StartRecordingError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Recording => None,
-            Self::Thread(error) | Self::Create(error) => Some(error),
+            Self::Thread(error) | Self::Create(error) => error.source(),
         }
     }
 }
@@ -72,19 +72,21 @@ pub enum StopRecordingError {
 
 impl fmt::Display for StopRecordingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotRecording => "the allocator does not record",
-            Self::Write(_) => "the trace was not written",
-            Self::Panicked => "what the trace is written to panicked",
-            Self::InSink => "the recording was ended by what it is written to, which cannot wait for itself",
-        })
+        match self {
+            Self::NotRecording => f.write_str("the allocator does not record"),
+            Self::Write(error) => write!(f, "the trace was not written: {error}"),
+            Self::Panicked => f.write_str("what the trace is written to panicked"),
+            Self::InSink => {
+                f.write_str("the recording was ended by what it is written to, which cannot wait for itself")
+            }
+        }
     }
 }
 
 impl Error for StopRecordingError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Write(error) => Some(error),
+            Self::Write(error) => error.source(),
             _ => None,
         }
     }

@@ -22,6 +22,6 @@ pub(crate) fn failure_number(error: &AllocationError) -> u8 {
         AllocationError::Memory(MemoryError::HeapLimit { .. }) => 14,
         AllocationError::Memory(MemoryError::OverBudget { .. }) => 15,
         AllocationError::Memory(MemoryError::TooManyAllocations { .. }) => 16,
-        AllocationError::Memory(MemoryError::Driver(_)) => 17,
+        AllocationError::Memory(MemoryError::Driver { .. }) => 17,
     }
 }

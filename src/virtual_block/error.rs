@@ -145,12 +145,8 @@ pub struct VirtualFreeError {
 impl fmt::Display for VirtualFreeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let VirtualAllocation { offset, size, .. } = self.allocation;
-        write!(f, "the allocation of {size} units at {offset} was not freed")
+        write!(f, "the allocation of {size} units at {offset} was not freed: {}", self.reason)
     }
 }
 
-impl Error for VirtualFreeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.reason)
-    }
-}
+impl Error for VirtualFreeError {}

@@ -230,7 +230,7 @@ fn a_chosen_block_size_is_constant() {
             rig.gpu.reset_calls();
             rig.gpu.faults().fail_above(3 * MIB - 1);
             let error = rig.memory(2 * MIB, 1, &in_pool).unwrap_err();
-            assert!(matches!(error, AllocationError::Memory(MemoryError::Driver(_))), "{error:?}");
+            assert!(matches!(error, AllocationError::Memory(MemoryError::Driver { .. })), "{error:?}");
             assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
             assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
             rig.gpu.faults().clear();

@@ -417,6 +417,30 @@ fn names_of_pools() {
     });
 }
 
+/// What is in no pool, and what is in one that nobody has named, are two things.
+#[test]
+fn a_leak_in_a_pool_without_a_name_has_its_number() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let _other = rig.pool(&PoolCreateInfo::new(0)).unwrap();
+        let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
+        let _inside = rig.memory(1000, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let own =
+            AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..AllocationCreateInfo::in_pool(&pool) };
+        let _own = rig.memory(1000, 1, &own).unwrap();
+        let _outside = rig.memory(1000, 1, &in_type(0)).unwrap();
+        let Rig { allocator, .. } = rig;
+        let mut leaks: Vec<_> = allocator.destroy();
+        leaks.sort_by_key(|leak| (leak.pool_number, leak.dedicated));
+        let numbers: Vec<_> = leaks.iter().map(|leak| leak.pool_number).collect();
+        assert_eq!(numbers, [None, Some(pool.number()), Some(pool.number())]);
+        let lines: Vec<_> = leaks.iter().map(ToString::to_string).collect();
+        assert!(lines[0].contains(" at 0, memory type 0"), "{lines:?}");
+        assert!(lines[1].contains(" at 0 in pool 1, memory type 0"), "{lines:?}");
+        assert!(lines[2].contains(", dedicated in pool 1, memory type 0"), "{lines:?}");
+    });
+}
+
 #[test]
 fn leaks_are_reported_by_name() {
     on_every_profile(|profile| {
@@ -441,7 +465,8 @@ fn leaks_are_reported_by_name() {
             assert!(seen.contains(&expected), "{expected:?} in {leaks:?}");
         }
         for leak in &leaks {
-            assert_eq!(leak.pool.as_deref(), Some("leaky"));
+            assert_eq!((leak.pool.as_deref(), leak.pool_number), (Some("leaky"), Some(0)));
+            assert!(leak.to_string().contains(" in the pool \"leaky\", memory type 0"), "{leak}");
             assert_eq!((leak.memory_type_index, leak.kind), (0, ResourceKind::Unknown));
             assert!(leak.size >= 1000);
         }

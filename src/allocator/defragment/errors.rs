@@ -169,24 +169,25 @@ impl<T: Threading> From<CompleteMoveError<'_, T>> for MoveError {
 
 impl<T: Threading> fmt::Display for CompleteMoveError<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the move was not completed")
+        write!(f, "the move was not completed: {}", self.source)
     }
 }
 
 impl<T: Threading> Error for CompleteMoveError<'_, T> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&*self.source)
+        self.source.source()
     }
 }
 
 impl<T: Threading> fmt::Display for FreeMoveError<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the allocation was not freed")
+        self.allocation.describe(f)?;
+        write!(f, " was not freed: {}", self.source)
     }
 }
 
 impl<T: Threading> Error for FreeMoveError<'_, T> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&*self.source)
+        self.source.source()
     }
 }

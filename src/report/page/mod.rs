@@ -8,6 +8,7 @@
 #[cfg(not(loom))]
 mod tests;
 
+use std::borrow::Cow;
 use std::ptr;
 
 use serde::Serialize;
@@ -224,7 +225,7 @@ struct LeakData<'a> {
     kind: &'static str,
     size: u64,
     memory_type: u32,
-    pool: Option<&'a str>,
+    pool: Option<Cow<'a, str>>,
     user_data: Option<String>,
     caller: Option<String>,
 }
@@ -236,7 +237,10 @@ impl<'a> LeakData<'a> {
             kind: leak.kind.text(),
             size: leak.size,
             memory_type: leak.memory_type_index,
-            pool: leak.pool.as_deref(),
+            pool: match (&leak.pool, leak.pool_number) {
+                (Some(name), _) => Some(Cow::Borrowed(name)),
+                (None, number) => number.map(|number| format!("Pool {number}").into()),
+            },
             // A string: numbers of JavaScript end at 2^53.
             user_data: leak.user_data.map(|user_data| format!("{user_data:#x}")),
             caller: leak.caller.map(file_and_line),

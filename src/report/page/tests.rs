@@ -132,6 +132,7 @@ fn leaks_have_their_user_data_as_text() {
         dedicated: false,
         memory_type_index: 2,
         pool: Some("streaming".into()),
+        pool_number: Some(3),
         user_data: Some(u64::MAX),
         caller: None,
     };

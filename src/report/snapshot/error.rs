@@ -58,9 +58,8 @@ impl ReadSnapshotError {
 impl fmt::Display for ReadSnapshotError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Json { line, column, .. } => {
-                write!(f, "the memory map cannot be read at line {line}, column {column}")
-            }
+            // The reader of JSON names the place.
+            Self::Json { source, .. } => write!(f, "the memory map cannot be read: {source}"),
             Self::NotASnapshot => f.write_str("this JSON is not a memory map"),
             Self::Version { found: Some(found), known } => {
                 write!(f, "the memory map has version {found}; known is version {known}")
@@ -81,7 +80,7 @@ impl fmt::Display for ReadSnapshotError {
 impl Error for ReadSnapshotError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Json { source, .. } => Some(source),
+            Self::Json { source, .. } => source.source(),
             _ => None,
         }
     }

@@ -296,7 +296,7 @@ impl Allocator {
             sublet::AllocationError::Full { .. } | sublet::AllocationError::BlockTooSmall { .. } => {
                 AllocationError::OutOfMemory
             }
-            sublet::AllocationError::Memory(MemoryError::Driver(driver))
+            sublet::AllocationError::Memory(MemoryError::Driver { error: driver, .. })
                 if driver.result == vk::Result::ERROR_DEVICE_LOST =>
             {
                 AllocationError::Internal(words(&error))

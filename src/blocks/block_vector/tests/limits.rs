@@ -121,7 +121,7 @@ fn a_driver_that_refuses() {
         }
     };
     assert_eq!(in_shard, 17);
-    let AllocationError::Memory(MemoryError::Driver(error)) = error else { panic!("{error:?}") };
+    let AllocationError::Memory(MemoryError::Driver { error, .. }) = error else { panic!("{error:?}") };
     assert_eq!(error.result, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
     rig.check();
     // Of a settled thread as well.

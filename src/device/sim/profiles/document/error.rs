@@ -43,7 +43,8 @@ impl ReadProfileError {
 impl fmt::Display for ReadProfileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Json { .. } => f.write_str("the profile cannot be read"),
+            // The reader of JSON names the place.
+            Self::Json { reason, .. } => write!(f, "the profile cannot be read: {reason}"),
             Self::OtherFormat => {
                 f.write_str("no device profile: its \"format\" is not \"sublet-device-profile\"")
             }
@@ -55,7 +56,7 @@ impl fmt::Display for ReadProfileError {
                 )
             }
             Self::Version { version: None } => f.write_str("the profile has no version"),
-            Self::Invalid(_) => f.write_str("the profile describes no possible device"),
+            Self::Invalid(why) => write!(f, "the profile describes no possible device: {why}"),
         }
     }
 }
@@ -63,8 +64,7 @@ impl fmt::Display for ReadProfileError {
 impl Error for ReadProfileError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Json { reason, .. } => Some(&**reason),
-            Self::Invalid(why) => Some(why),
+            Self::Json { reason, .. } => reason.source(),
             _ => None,
         }
     }

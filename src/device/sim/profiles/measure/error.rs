@@ -22,7 +22,7 @@ use super::super::InvalidProfile;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MeasureError {
-    /// The driver refused a call. Remedy: what the source says.
+    /// The driver refused a call.
     Driver {
         /// The function that was called.
         call: &'static str,
@@ -38,9 +38,9 @@ pub enum MeasureError {
 impl fmt::Display for MeasureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Driver { call, .. } => write!(f, "{call} failed"),
+            Self::Driver { call, result } => write!(f, "{call} failed with {result:?}"),
             Self::NoQueue => f.write_str("the device has no queue"),
-            Self::Invalid(_) => f.write_str("what the driver says of itself is not possible"),
+            Self::Invalid(why) => write!(f, "what the driver says of itself is not possible: {why}"),
         }
     }
 }
@@ -49,8 +49,7 @@ impl Error for MeasureError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Driver { result, .. } => Some(result),
-            Self::NoQueue => None,
-            Self::Invalid(why) => Some(why),
+            Self::NoQueue | Self::Invalid(_) => None,
         }
     }
 }

@@ -1,0 +1,238 @@
+//! What descriptor pools, sets, binders and heaps refuse.
+
+use ash::vk;
+use sublet::descriptor::*;
+use sublet::device::MissingFunction;
+use sublet::{AllocationError, CreateError, MapError, MemoryError, sim};
+
+use super::{DRIVER, Told, saying, told};
+
+const KIND: DescriptorKind = DescriptorKind::StorageImage;
+const NO_TYPE: vk::DescriptorType = vk::DescriptorType::from_raw(4711);
+const MISSING: MissingFunction = MissingFunction { name: "vkGetDescriptorEXT" };
+const NEEDED: DescriptorFeatures = DescriptorFeatures::DESCRIPTOR_BUFFER;
+
+pub(crate) fn all() -> Vec<Told> {
+    let mut all = sets();
+    all.extend(binders());
+    all.extend(heaps());
+    all
+}
+
+fn counts(count: u32) -> DescriptorCounts {
+    DescriptorCounts::new().with(KIND, count)
+}
+
+fn sets() -> Vec<Told> {
+    let refused = || CreateDescriptorPoolError::Driver { source: DRIVER };
+    let mut all: Vec<Told> = [
+        refused(),
+        CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
+        CreateDescriptorPoolError::Unsupported { missing: NEEDED },
+    ]
+    .map(told)
+    .into();
+    let flags = vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT;
+    let (need, capacity) = (Box::new(counts(1002)), Box::new(counts(1001)));
+    all.extend(
+        [
+            TransientError::TooLarge { need: need.clone(), capacity: capacity.clone() },
+            TransientError::NoSetsOfLayout { flags },
+            TransientError::VariableCount { count: 1002, max: 1001 },
+            TransientError::MutableType { descriptor_type: NO_TYPE },
+            TransientError::PoolLimit { max_pools: 1001 },
+            TransientError::Pool { source: refused() },
+            TransientError::Refused { need, capacity, source: DRIVER },
+            TransientError::Driver { source: DRIVER },
+        ]
+        .map(told),
+    );
+    all.extend(
+        [
+            CreateTransientSetsError::Unsupported { missing: NEEDED },
+            CreateTransientSetsError::NoSets,
+            CreateTransientSetsError::MinPools { min_pools: 1002, max_pools: 1001 },
+            CreateTransientSetsError::Pool { source: refused() },
+        ]
+        .map(told),
+    );
+    all.push(saying(CollectError { collected: 1001, left: 1002, source: DRIVER }, &["1002 of 2003"]));
+    all.extend(
+        [
+            PoolTemplateError::NoSets,
+            PoolTemplateError::NoSizes,
+            PoolTemplateError::ZeroSize { index: 107 },
+            PoolTemplateError::UnknownType { index: 107, descriptor_type: NO_TYPE },
+            PoolTemplateError::TooMany { descriptor_type: NO_TYPE },
+            PoolTemplateError::UnknownStructure { s_type: vk::StructureType::from_raw(4711) },
+        ]
+        .map(told),
+    );
+    all.push(told(SetLayoutError::UnknownType { binding: 107, descriptor_type: NO_TYPE }));
+    all.extend(
+        [
+            AllocateDescriptorSetError::NotForSets { flags },
+            AllocateDescriptorSetError::NoVariableBinding,
+            AllocateDescriptorSetError::VariableCountTooHigh { asked: 1002, most: 1001 },
+            AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
+            AllocateDescriptorSetError::NoPool { sets: 1003, counts: counts(1002), source: refused() },
+            AllocateDescriptorSetError::FreshPoolRefused { counts: counts(1002), source: DRIVER },
+            AllocateDescriptorSetError::Driver { source: DRIVER },
+            AllocateDescriptorSetError::TooManySets,
+        ]
+        .map(told),
+    );
+    all.extend(
+        [CreateDescriptorDeviceError::Missing(MISSING), CreateDescriptorDeviceError::NoDescriptorBuffer]
+            .map(told),
+    );
+
+    let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    // SAFETY: instance and device live until the end.
+    let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
+    // SAFETY: as above.
+    let new = || unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+    let (one, other) = (new(), new());
+    let bindings = [vk::DescriptorSetLayoutBinding::default()
+        .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
+        .descriptor_count(1)
+        .stage_flags(vk::ShaderStageFlags::ALL)];
+    let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    // SAFETY: the device is live, and the layout is one of its.
+    let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }.unwrap();
+    // SAFETY: the layout was made of this.
+    let layout = unsafe { SetLayout::new(handle, &info) }.unwrap();
+    // SAFETY: the layout lives until the end.
+    let set = unsafe { one.allocate(&layout) }.unwrap();
+    all.push(saying(StaleDescriptorSet { id: set.id() }, &["descriptor set 0", "freed or retired"]));
+    // SAFETY: nothing was submitted with it.
+    let refused = unsafe { other.free(set) }.unwrap_err();
+    all.push(saying(&refused, &["another allocator"]));
+    // SAFETY: as above.
+    unsafe { one.free(refused.set) }.unwrap();
+    drop((one, other));
+    // SAFETY: no set of it is left.
+    unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
+    all
+}
+
+fn binders() -> Vec<Told> {
+    let (set, binding) = (103, 107);
+    let mut all: Vec<Told> = [
+        PipelineLayoutError::TooManySets { asked: 1002, most: 1001 },
+        PipelineLayoutError::TwoPushSets { first: 103, second: 104 },
+        PipelineLayoutError::PushNotEnabled { set },
+        PipelineLayoutError::TooManyPushDescriptors { set, asked: 1002, most: 1001 },
+        PipelineLayoutError::TooManyDescriptors { kind: KIND, asked: 1002, most: 1001 },
+        PipelineLayoutError::WrongModel { set, model: BindingModel::Buffer },
+        PipelineLayoutError::NotInBuffers { set, binding, kind: KIND },
+        PipelineLayoutError::SetSize { set, bytes: 1001 },
+        PipelineLayoutError::BindingOffset { set, binding, offset: 1002, bytes: 1001 },
+        PipelineLayoutError::Template(DRIVER),
+    ]
+    .map(told)
+    .into();
+    let no_address = DescriptorDataError::NoAddress { kind: KIND };
+    all.extend(
+        [
+            StageError::NoSuchSet { set, sets: 102 },
+            StageError::NoSuchBinding { set, binding },
+            StageError::OutOfRange { binding, first: 1001, asked: 1002, count: 1003 },
+            StageError::WrongType { binding, expected: KIND, given: DescriptorKind::Sampler },
+            StageError::Data { binding, element: 109, source: no_address },
+            StageError::Immutable { binding },
+            StageError::NotDynamic { binding, kind: KIND },
+            StageError::Misaligned { binding, given: 1001, alignment: 256 },
+            StageError::NoSets { set },
+            StageError::NoBuffers { set },
+            StageError::MisalignedSet { set, given: 1001, alignment: 256 },
+            StageError::NullSet { set },
+        ]
+        .map(told),
+    );
+    all.push(told(UseLayoutError::LargerThanPage { bytes: 1002, page_size: 1001 }));
+    all.push(saying(UseLayoutError::Foreign { layout: vk::PipelineLayout::null() }, &[]));
+    all.extend(
+        [
+            CreateBinderError::Sets(CreateTransientSetsError::MinPools { min_pools: 1002, max_pools: 1001 }),
+            CreateBinderError::Pages(sublet::upload::CreateUploadError::Size { size: 1001 }),
+        ]
+        .map(told),
+    );
+    all.extend(
+        [
+            CommitError::Sets(TransientError::PoolLimit { max_pools: 1001 }),
+            CommitError::Pages(sublet::upload::UploadError::Oversize { size: 1002, page_size: 1001 }),
+            CommitError::TooManyBuffers { most: 117 },
+        ]
+        .map(told),
+    );
+    all.extend(
+        [
+            no_address,
+            DescriptorDataError::Range { kind: KIND, range: 1001 },
+            DescriptorDataError::Dynamic { kind: KIND },
+        ]
+        .map(told),
+    );
+    all
+}
+
+fn heaps() -> Vec<Told> {
+    let mut all: Vec<Told> = [
+        HeapError::ZeroCount,
+        HeapError::TooMany { asked: 1002, most: 1001 },
+        HeapError::Full { asked: 1001, free: 1002, largest_free: 1003, retiring: 1004 },
+    ]
+    .map(told)
+    .into();
+    let outside = OutOfRange { slot: 1002, count: 1001 };
+    let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    // SAFETY: instance and device live until the end.
+    let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
+    let mut heap = HostHeap::new(&device, &HostHeapCreateInfo::default()).unwrap();
+    let range = heap.allocate(5).unwrap();
+    all.push(told(outside));
+    all.extend(
+        [
+            RangeError::StaleHandle { range },
+            RangeError::ForeignHeap { range },
+            RangeError::Transient { range },
+        ]
+        .map(|error| saying(error, &[])),
+    );
+    all.push(saying(HeapWriteError::Range(RangeError::StaleHandle { range }), &[]));
+    all.extend(
+        [
+            HeapWriteError::OutOfRange(outside),
+            HeapWriteError::Kind { kind: KIND },
+            HeapWriteError::Data(DescriptorDataError::Range { kind: KIND, range: 1001 }),
+            HeapWriteError::Memory(MemoryError::HeapTooSmall { size: 1002, heap: 13, heap_size: 1001 }),
+            HeapWriteError::Unlike { from: 1002, to: 1001 },
+            HeapWriteError::Unwritten { index: 107 },
+        ]
+        .map(told),
+    );
+    all.extend(
+        [
+            CreateHeapError::Slots { slots: 1001, transient: 1002 },
+            CreateHeapError::Kind { heap: HeapKind::Sampler, kind: KIND },
+            CreateHeapError::Unsupported { missing: NEEDED },
+            CreateHeapError::Limit { limit: "maxDescriptorSetSampledImages", asked: 1002, allowed: 1001 },
+            CreateHeapError::Layout { descriptors: 1001 },
+            CreateHeapError::NoSize { kind: KIND },
+            CreateHeapError::NoDefault { kind: KIND },
+            CreateHeapError::Copies { copies: 1001 },
+            CreateHeapError::SplitArrays,
+            CreateHeapError::Absurd { size: 1001, needed: 1002 },
+            CreateHeapError::ForeignAllocator,
+            CreateHeapError::Pool(CreateDescriptorPoolError::Driver { source: DRIVER }),
+            CreateHeapError::Buffer(CreateError::Allocation(AllocationError::Map(DRIVER))),
+            CreateHeapError::Map(MapError::NotHostVisible { memory_type: 17 }),
+            CreateHeapError::Missing(MISSING),
+            CreateHeapError::Driver(DRIVER),
+        ]
+        .map(told),
+    );
+    all
+}

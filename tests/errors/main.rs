@@ -1,0 +1,166 @@
+//! Every public error says in one line what was asked, what was there, and what the driver answered; who walks its sources reads
+//! nothing twice.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod descriptors;
+mod device;
+mod memory;
+mod reading;
+mod source;
+mod uploads;
+
+use std::any::type_name;
+use std::collections::BTreeSet;
+use std::error::Error;
+
+use ash::vk;
+use sublet::device::DriverError;
+
+/// One variant of one error type, and what it says.
+struct Told {
+    /// The type's path without the crate and without generic arguments.
+    path: String,
+    /// The variant; empty for a struct.
+    debug: String,
+    /// Itself, then its sources.
+    lines: Vec<String>,
+    /// Whether the last line is that of a result of Vulkan's.
+    ends_in_result: bool,
+    /// What the first line has to have.
+    parts: Vec<String>,
+}
+
+/// An error whose first line has each number, each name and each result that is in it.
+fn told<E: Error + 'static>(error: E) -> Told {
+    let debug = format!("{error:?}");
+    let parts = parts_of(&debug);
+    Told { parts, ..saying(error, &[]) }
+}
+
+/// One that has them in other words, which are these.
+fn saying<E: Error>(error: E, parts: &[&str]) -> Told {
+    let (mut lines, mut ends_in_result) = (vec![error.to_string()], false);
+    let mut source = error.source();
+    while let Some(cause) = source {
+        lines.push(cause.to_string());
+        ends_in_result = cause.is::<vk::Result>();
+        source = cause.source();
+    }
+    let path = type_name::<E>()
+        .split('<')
+        .next()
+        .unwrap()
+        .trim_start_matches('&')
+        .trim_start_matches("sublet::")
+        .to_owned();
+    let parts = parts.iter().map(|&part| part.to_owned()).collect();
+    Told { path, debug: format!("{error:?}"), lines, ends_in_result, parts }
+}
+
+/// The numbers, the texts and the results of Vulkan's in what `Debug` prints.
+fn parts_of(debug: &str) -> Vec<String> {
+    let texts = debug.split('"').skip(1).step_by(2);
+    let outside: String = debug.split('"').step_by(2).collect();
+    let words = outside.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let told = words.filter(|word| word.starts_with("ERROR_") || word.parse::<u64>().is_ok());
+    texts.chain(told).map(str::to_owned).collect()
+}
+
+/// Whether a line has that, a number in any of the forms that a line may have for it.
+fn has(line: &str, part: &str) -> bool {
+    let number = part.parse::<u64>().is_ok_and(|number| {
+        [format!("{number:#b}"), format!("{number:#x}"), format!("{number:#010x}")]
+            .iter()
+            .any(|form| line.contains(form))
+    });
+    number || line.contains(part)
+}
+
+impl Told {
+    /// `error::memory::MemoryError::HeapLimit`.
+    fn name(&self) -> String {
+        let variant = self.debug.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap();
+        match self.path.ends_with(&format!("::{variant}")) {
+            true => self.path.clone(),
+            false => format!("{}::{variant}", self.path),
+        }
+    }
+}
+
+/// Whose wrapped errors are told one after the other, each in a line of its own.
+const IN_CHAINS: [&str; 3] = ["descriptor::", "retire::", "upload::"];
+
+fn all() -> Vec<Told> {
+    [memory::all(), uploads::all(), descriptors::all(), device::all(), reading::all()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+const DRIVER: DriverError =
+    DriverError { call: "vkBindBufferMemory", result: vk::Result::ERROR_OUT_OF_DEVICE_MEMORY };
+
+fn is_chain(told: &Told) -> bool {
+    IN_CHAINS.iter().any(|room| told.path.starts_with(room))
+}
+
+#[test]
+fn the_first_line_says_it_all() {
+    let mut faults = Vec::new();
+    for told in all() {
+        let line = if is_chain(&told) { told.lines.join(": ") } else { told.lines[0].clone() };
+        if line.len() < 12 || !line.contains(' ') {
+            faults.push(format!("{} says nothing: {line:?}", told.name()));
+        }
+        let missing = told.parts.iter().filter(|part| !has(&line, part));
+        faults.extend(missing.map(|part| format!("{} does not say {part}: {line:?}", told.name())));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn the_line_is_one_that_others_can_go_around() {
+    for told in all() {
+        let line = &told.lines[0];
+        assert!(
+            !line.contains('\n') && !line.ends_with('.') && line.trim() == line,
+            "{}: {line:?}",
+            told.name()
+        );
+    }
+}
+
+/// A source that the line has already would be read twice. What is left is the driver's result, which a program may look for.
+#[test]
+fn sources_say_nothing_twice() {
+    for told in all() {
+        let lines = &told.lines;
+        for (at, line) in lines.iter().enumerate().skip(1) {
+            assert!(!lines[..at].iter().any(|before| before.contains(line)), "{}: {lines:?}", told.name());
+        }
+        let most = 1 + usize::from(told.ends_in_result);
+        assert!(is_chain(&told) || lines.len() == most, "{}: {lines:?}", told.name());
+    }
+}
+
+#[test]
+fn no_variant_is_missing() {
+    let told: BTreeSet<String> = all().iter().map(Told::name).collect();
+    let missing: Vec<String> = source::names().into_iter().filter(|name| !told.contains(name)).collect();
+    assert!(missing.is_empty(), "no error of the list is one of these: {missing:#?}");
+}
+
+/// What is not there to be found would not be missed.
+#[test]
+fn the_list_of_the_source_is_not_short() {
+    let names = source::names();
+    for known in [
+        "device::error::DriverError",
+        "error::memory::MemoryError::HeapLimit",
+        "allocator::defragment::errors::FreeMoveError",
+        "report::snapshot::error::SnapshotFault::TooLarge",
+    ] {
+        assert!(names.contains(known), "{known} is not among {names:#?}");
+    }
+    assert!(names.len() > 150, "{}", names.len());
+}

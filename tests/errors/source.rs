@@ -1,0 +1,65 @@
+//! The error types that the source has, and their variants.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Types that are shown inside errors and are none themselves.
+const SHOWN: [&str; 2] = ["Damage", "SnapshotFault"];
+
+/// `error::memory::MemoryError::HeapLimit` for each variant, `device::error::DriverError` for each struct.
+pub(crate) fn names() -> BTreeSet<String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut names = BTreeSet::new();
+    visit(&root, "", &mut names);
+    names
+}
+
+fn visit(folder: &Path, module: &str, names: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let inner = format!("{module}{stem}::");
+        match path.extension() {
+            // The command and the C interface have errors of their own, which no program of Rust meets.
+            None if module.is_empty() && ["bin", "capi", "guide"].contains(&stem) => {}
+            None => visit(&path, &inner, names),
+            Some(extension) if extension == "rs" => {
+                let module = if stem == "mod" { module } else { &inner };
+                enter(&fs::read_to_string(&path).unwrap(), module, names);
+            }
+            Some(_) => {}
+        }
+    }
+}
+
+fn enter(text: &str, module: &str, names: &mut BTreeSet<String>) {
+    let is_name = |c: char| c.is_ascii_alphanumeric();
+    let types = text.lines().filter_map(|line| {
+        let (before, name) = line.strip_prefix("impl")?.split_once("Error for ")?;
+        let is_trait = before.is_empty() || before.ends_with(|c: char| c == ' ' || c == ':');
+        is_trait.then(|| name.split(|c| !is_name(c)).next()).flatten()
+    });
+    for name in types.chain(SHOWN) {
+        let mut variants =
+            text.lines().skip_while(|line| !starts(line, &format!("pub enum {name}"))).skip(1).peekable();
+        if variants.peek().is_some() {
+            for variant in variants.take_while(|line| *line != "}") {
+                let Some(variant) = variant
+                    .strip_prefix("    ")
+                    .filter(|it| it.starts_with(|c: char| c.is_ascii_uppercase()))
+                else {
+                    continue;
+                };
+                names.insert(format!("{module}{name}::{}", variant.split(|c| !is_name(c)).next().unwrap()));
+            }
+        } else if text.lines().any(|line| starts(line, &format!("pub struct {name}"))) {
+            names.insert(format!("{module}{name}"));
+        }
+    }
+}
+
+/// Whether a line is that of this item and not of one whose name is longer.
+fn starts(line: &str, item: &str) -> bool {
+    line.strip_prefix(item).is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
+}

@@ -1,0 +1,66 @@
+//! What clocks and uploads refuse.
+
+use sublet::retire::{Clock, DiscardError, SubmitError, TooManyLanes};
+use sublet::upload::{CreateUploadError, RingError, UploadError, WaitError};
+use sublet::*;
+
+use super::{DRIVER, Told, saying, told};
+
+pub(crate) fn all() -> Vec<Told> {
+    let clock = Clock::new();
+    let ticket = clock.open(clock.add_lane().unwrap());
+    let mut all = vec![saying(TooManyLanes, &["64 lanes"])];
+    all.extend(
+        [
+            SubmitError::NotOpen { ticket },
+            SubmitError::OtherClock { ticket },
+            SubmitError::ShutDown { ticket },
+        ]
+        .map(|error| saying(error, &[])),
+    );
+    all.extend(
+        [DiscardError::NotOpen { ticket }, DiscardError::OtherClock { ticket }]
+            .map(|error| saying(error, &[])),
+    );
+    let full = CreateError::Allocation(AllocationError::BlockTooSmall { size: 1002, block_size: 1001 });
+    all.extend(
+        [
+            CreateUploadError::Size { size: 1001 },
+            CreateUploadError::NoUsage,
+            CreateUploadError::Limit { memory_limit: 1001, page_size: 1002 },
+            CreateUploadError::DeviceAddress,
+            CreateUploadError::ForeignPool,
+            CreateUploadError::NotHostVisible { memory_type: 17 },
+            CreateUploadError::PoolMemoryType { memory_type: 17, memory_type_bits: 0b1010 },
+            CreateUploadError::MemoryType(FindMemoryTypeError::Resource(DRIVER)),
+            CreateUploadError::Pool(CreatePoolError::BlockCounts { min: 1002, max: 1001 }),
+            CreateUploadError::Buffer(full),
+        ]
+        .map(told),
+    );
+    all.extend(
+        [
+            UploadError::ZeroSize,
+            UploadError::Alignment { alignment: 1003 },
+            UploadError::Oversize { size: 1002, page_size: 1001 },
+            UploadError::MemoryLimit { memory_limit: 1001, in_use: 1002, needed: 1003 },
+            UploadError::Page(full),
+        ]
+        .map(told),
+    );
+    let no_room = RingError::Full { size: 1001, alignment: 256, free: 1002, largest_free: 1003 };
+    all.extend(
+        [
+            RingError::ZeroSize,
+            RingError::Alignment { alignment: 1003 },
+            RingError::TooLarge { size: 1002, capacity: 1001 },
+            no_room,
+        ]
+        .map(told),
+    );
+    all.extend(
+        [WaitError::NoRoom(no_room), WaitError::Wait(DRIVER), WaitError::NoProgress { ticket }]
+            .map(|error| saying(error, &[])),
+    );
+    all
+}
