@@ -1,6 +1,7 @@
 //! `sublet replay`.
 
 use serde_json::Value;
+use sublet::trace::Trace;
 
 use super::files;
 use super::has_vulkan;
@@ -106,6 +107,19 @@ fn damaged_traces_are_refused_with_the_place() {
     let partial = folder.run("replay killed.trace --partial").expect(0);
     assert!(partial.err.contains("killed.trace is not whole, 60 events are"), "{}", partial.err);
     folder.run("report --trace killed.trace --partial").expect(0);
+    // Ended before the first events were written: there is what it is of, and nothing else.
+    let first = Trace::read_prefix(&whole).unwrap();
+    let header = Trace { records: Vec::new(), ..first.trace }.to_bytes();
+    let cut = (16..whole.len()).find(|&at| Trace::read_prefix(&whole[..at]).is_ok()).unwrap();
+    for bytes in [&whole[..cut], &whole[..cut + 100], &header[..header.len() - 1]] {
+        folder.write("early.trace", bytes);
+        for call in ["replay early.trace", "replay early.trace --partial", "report --trace early.trace --partial"] {
+            let found = folder.run(call).expect(3);
+            assert!(found.err.contains("early.trace"), "{}", found.err);
+        }
+        let found = folder.run("replay early.trace --partial").expect(3);
+        assert!(found.err.contains("no event of early.trace is whole: byte "), "{}", found.err);
+    }
     // A trace is no map, and it is said what it is.
     let found = folder.run("report frames.trace").expect(3);
     assert!(found.err.contains("it is a trace"), "{}", found.err);

@@ -69,6 +69,10 @@ pub(crate) fn read(path: &Path, partial: bool) -> Result<Trace, Failure> {
     let prefix = Trace::read_prefix(&bytes).map_err(wrong)?;
     if let Some(end) = prefix.end {
         let count = prefix.trace.records.len();
+        if count == 0 {
+            let what = format!("no event of {} is whole", path.display());
+            return Err(Failure::file(what, end));
+        }
         complain(&format!("sublet: {} is not whole, {count} events are: {end}", path.display()));
     }
     Ok(prefix.trace)
