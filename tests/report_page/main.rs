@@ -20,6 +20,7 @@ mod large;
 mod names;
 mod search;
 mod silence;
+mod widths;
 
 use browser::Browser;
 use sublet::report::{Page, Snapshot};

@@ -23,7 +23,7 @@ function showSummary(model, before) {
     figure('figure-largest-free', 'Largest free range', bytes(total.largestFree), `${exact(total.largestFree)} bytes`, since('largestFree')),
     figure('figure-allocations', 'Allocations', exact(total.allocations), `${exact(total.dedicated)} dedicated`, sinceCount('allocations')),
     figure('figure-blocks', 'Blocks', exact(total.blocks), 'of VkDeviceMemory', sinceCount('blocks')),
-    figure('figure-scatter', 'Free memory scattered', percent(figures.scatter), `${count(total.freeRanges, 'free range')}`,
+    figure('figure-scatter', 'Free, scattered', percent(figures.scatter), `${count(total.freeRanges, 'free range')}`,
       before ? `was ${percent(before.figures.scatter)}` : null),
     figure('figure-removable', 'Defragmentation', bytes(figures.removable_bytes), `could free, in ${count(figures.removable_blocks, 'block')}`,
       before ? `was ${bytes(before.figures.removable_bytes)}` : null));

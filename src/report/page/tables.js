@@ -2,6 +2,8 @@
 
 const FIRST_ROWS = 12;
 const MORE_ROWS = 200;
+// What fits a window of 800 pixels.
+const MOST_COLUMNS = 6;
 
 // A column of bytes: shown short, exact when pointed at.
 function bytesColumn(label, value, show = bytes) {
@@ -34,7 +36,8 @@ class Table {
     this.note = make('p', { class: 'aside' });
     this.more = make('button', { type: 'button', class: 'more', onclick: () => this.grow() });
     this.heading = make('h3', {}, title);
-    this.element = make('section', { id, class: isWide ? 'table wide' : 'table' },
+    const classes = ['table', isWide && 'wide', columns.length > MOST_COLUMNS && 'many'].filter(Boolean);
+    this.element = make('section', { id, class: classes.join(' ') },
       this.heading,
       note ? make('p', { class: 'aside' }, note) : null,
       make('div', { class: 'scroll' }, make('table', {}, make('thead', {}, make('tr', {}, this.heads)), this.body)),
@@ -91,7 +94,8 @@ class Table {
       const shown = column.show(row);
       // A button in the first cell, so that the keyboard can choose what the mouse can.
       const inner = this.pick && at === 0 ? make('button', { type: 'button', class: 'pick' }, shown) : shown;
-      return make('td', { class: column.isNumber ? 'number' : null, data: { value: String(column.value(row)) } }, inner);
+      const data = { value: String(column.value(row)), label: column.label };
+      return make('td', { class: column.isNumber ? 'number' : null, data }, inner);
     });
     return make('tr', this.pick ? { class: 'pickable', onclick: () => this.pick(row) } : {}, cells);
   }
