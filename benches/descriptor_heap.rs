@@ -45,7 +45,7 @@ fn frames<T: Threading>(bencher: Bencher<'_, '_>, most: u32) {
     random.shuffle(&mut others);
     for range in others.drain(4_096..) {
         // SAFETY: there is no device.
-        unsafe { heap.free_now(range) }.unwrap();
+        unsafe { heap.free(range) }.unwrap();
     }
     let before = heap.statistics();
     let counts: Vec<u32> = (0..RANGES).map(|_| random.u32(1..=most)).collect();
@@ -54,17 +54,18 @@ fn frames<T: Threading>(bencher: Bencher<'_, '_>, most: u32) {
     bencher.counter(ItemsCount::new(RANGES)).bench_local(|| {
         slot = (slot + 1) % 3;
         let ticket = clock.begin_frame(lane, slot);
-        heap.collect(&clock);
+        heap.collect(&clock).unwrap();
         for &count in &counts {
             ranges.push(heap.allocate(black_box(count)).unwrap());
         }
         for range in ranges.drain(..) {
-            heap.retire(ticket, black_box(range)).unwrap();
+            // SAFETY: no later recording uses it.
+            unsafe { heap.retire(ticket, black_box(range)) }.unwrap();
         }
         clock.end_frame(ticket).unwrap();
     });
     clock.shutdown();
-    heap.collect(&clock);
+    heap.collect(&clock).unwrap();
     assert_eq!(heap.statistics().free, before.free);
 }
 
@@ -102,14 +103,14 @@ fn transient(bencher: Bencher<'_, '_>, count: u32) {
     bencher.counter(ItemsCount::new(RANGES)).bench_local(|| {
         slot = (slot + 1) % 3;
         let ticket = clock.begin_frame(lane, slot);
-        heap.collect(&clock);
+        heap.collect(&clock).unwrap();
         for _ in 0..RANGES {
             black_box(heap.allocate_transient(ticket, black_box(count)).unwrap());
         }
         clock.end_frame(ticket).unwrap();
     });
     clock.shutdown();
-    heap.collect(&clock);
+    heap.collect(&clock).unwrap();
     assert_eq!(heap.statistics().free, 65_536);
 }
 
@@ -176,14 +177,14 @@ fn free_and_join(bencher: Bencher<'_, '_>, slots: u32) {
         let (first, second): (Vec<_>, Vec<_>) = ranges.into_iter().partition(|range| range.first() % 2 == 0);
         for range in first {
             // SAFETY: there is no device.
-            unsafe { heap.free_now(range) }.unwrap();
+            unsafe { heap.free(range) }.unwrap();
         }
         (heap, second)
     };
     let free_all = |(heap, ranges): (DescriptorHeap<Nothing, Local>, Vec<_>)| {
         for range in ranges {
             // SAFETY: there is no device.
-            unsafe { heap.free_now(black_box(range)) }.unwrap();
+            unsafe { heap.free(black_box(range)) }.unwrap();
         }
         assert_eq!(heap.largest_free(), heap.statistics().capacity);
         heap

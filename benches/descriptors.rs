@@ -147,7 +147,7 @@ fn with_reset_transient(bencher: Bencher<'_, '_>) {
             let set = unsafe { sets.allocate(black_box(&rig.layout)) };
             black_box(set.unwrap());
         }
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         value += 1;
         clock.submit(ticket, value).unwrap();
         clock.completed(lane, value);

@@ -394,7 +394,7 @@ fn transient_frames(share_pools: bool) {
                 // SAFETY: the device does nothing with its arguments.
                 unsafe { sets.allocate(layout) }.unwrap();
             }
-            sets.flush(ticket);
+            sets.flush(ticket).unwrap();
             clock.end_frame(ticket).unwrap();
         }
     };
@@ -437,7 +437,7 @@ fn ranges_of_descriptor_heaps() {
         let mut frames = || {
             for slot in [0, 1, 2].into_iter().cycle().take(60) {
                 let ticket = clock.begin_frame(lane, slot);
-                heap.collect(&clock);
+                heap.collect(&clock).unwrap();
                 for _ in 0..8 {
                     let Ok(range) = heap.allocate(random.u32(1..9)) else { break };
                     // SAFETY: the null device looks at nothing.
@@ -446,12 +446,13 @@ fn ranges_of_descriptor_heaps() {
                 }
                 heap.allocate_transient(ticket, 7).unwrap();
                 while alive.len() > 32 {
-                    heap.retire(ticket, alive.swap_remove(random.usize(..alive.len()))).unwrap();
+                    // SAFETY: no later recording uses it.
+                    unsafe { heap.retire(ticket, alive.swap_remove(random.usize(..alive.len()))) }.unwrap();
                 }
                 clock.end_frame(ticket).unwrap();
             }
         };
-        heap.reserve(256);
+        heap.reserve(256).unwrap();
         (0..20).for_each(|_| frames());
         assert_eq!(counted(|| (0..20).for_each(|_| frames())), 0, "{}", profile.name);
         // SAFETY: nothing was submitted.

@@ -80,13 +80,18 @@ impl Heap {
     }
 
     /// The range is not used after this frame.
-    pub(crate) fn retire(&self, frame: Ticket, range: DescriptorRange) -> Result<()> {
-        Ok(either!(self, heap => heap.retire(frame, range))?)
+    ///
+    /// # Safety
+    /// It is not, and the clock is told the truth of the frame.
+    pub(crate) unsafe fn retire(&self, frame: Ticket, range: DescriptorRange) -> Result<()> {
+        // SAFETY: the caller's own promise.
+        Ok(either!(self, heap => unsafe { heap.retire(frame, range) })?)
     }
 
     /// Takes slots back that the device is done with.
-    pub(crate) fn collect(&self, clock: &Clock) {
-        either!(self, heap => heap.collect(clock));
+    pub(crate) fn collect(&self, clock: &Clock) -> Result<()> {
+        either!(self, heap => heap.collect(clock))?;
+        Ok(())
     }
 
     /// Slots that are not free.

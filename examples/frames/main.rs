@@ -87,7 +87,7 @@ fn frames(context: &Context) -> Result<()> {
         let ticket = clock.begin_frame(lane, slot);
         arena.collect(&clock)?;
         sets.collect(&clock)?;
-        heap.collect(&clock);
+        heap.collect(&clock)?;
         retired.collect(&allocator, &clock)?;
 
         // The last frames only wait for those before.
@@ -122,13 +122,14 @@ fn frames(context: &Context) -> Result<()> {
             most_slots = most_slots.max(heap.used());
             // What the host wrote is visible to the device, and stays until the ticket is done.
             arena.flush(ticket)?;
-            sets.flush(ticket);
+            sets.flush(ticket)?;
             frames.submit(|device, commands| {
                 // SAFETY: the slot's last frame is done, and set 1 of the layout is the heap.
                 unsafe { heap.bind(slot, commands, compute.layout) };
                 task::record(device, commands, &compute, &bound);
             })?;
-            heap.retire(ticket, range)?;
+            // SAFETY: no later recording uses it.
+            unsafe { heap.retire(ticket, range) }?;
             clock.end_frame(ticket)?;
         } else {
             frames.submit(|_, _| ())?;

@@ -87,7 +87,8 @@ impl Material {
 
     /// Nothing after the frame of this ticket uses it.
     pub(crate) fn retire(self, frame: Ticket, heap: &Heap, retired: &RetiredResources) -> Result<()> {
-        heap.retire(frame, self.range)?;
+        // SAFETY: no later recording uses it.
+        unsafe { heap.retire(frame, self.range) }?;
         // SAFETY: frames that still use the buffer were begun before this one.
         unsafe { retired.retire_buffer(frame, self.buffer, self.memory) };
         Ok(())

@@ -122,7 +122,7 @@ impl<'a> Renderer<'a> {
         }
         // What the host wrote is visible to the device, and stays until the ticket is done.
         arena.flush(ticket)?;
-        sets.flush(ticket);
+        sets.flush(ticket)?;
         Ok(FrameSets { seen, objects, post })
     }
 

@@ -3,6 +3,7 @@
 use sublet::descriptor::{
     BufferStore, DescriptorHeap, HeapCreateInfo, HeapError, HeapKind, HeapStore, RangeError, SetStore,
 };
+use sublet::retire::OtherClock;
 
 use crate::common::Rig;
 
@@ -10,16 +11,17 @@ use crate::common::Rig;
 fn slots_are_free_when_the_submission_is_done<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, value: u64) {
     let range = heap.allocate(8).unwrap();
     let ticket = rig.clock.open(rig.lane);
-    heap.retire(ticket, range).unwrap();
+    // SAFETY: no later recording uses it.
+    unsafe { heap.retire(ticket, range) }.unwrap();
     assert_eq!(heap.check(range), Err(RangeError::StaleHandle { range }));
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 8 };
     assert_eq!(heap.allocate(1), Err(full), "recorded");
     rig.clock.submit(ticket, value).unwrap();
     rig.clock.completed(rig.lane, value - 1);
-    assert_eq!(heap.collect(&rig.clock), 0);
+    assert_eq!(heap.collect(&rig.clock), Ok(0));
     assert_eq!(heap.allocate(1), Err(full), "in flight");
     rig.clock.completed(rig.lane, value);
-    assert_eq!(heap.collect(&rig.clock), 8);
+    assert_eq!(heap.collect(&rig.clock), Ok(8));
     assert_eq!(heap.allocate(8).unwrap().first(), range.first());
 }
 
@@ -38,4 +40,29 @@ fn no_kind_of_heap_gives_away_what_a_submission_still_uses() {
         unsafe { heap.into_store().destroy() };
         rig.finish();
     }
+}
+
+/// Else they would wait for ever, and nobody would hear of it.
+#[test]
+fn ranges_that_wait_for_another_clock_are_told_of() {
+    let rig = Rig::new("nvidia-h200");
+    let another = sublet::retire::Clock::new();
+    let foreign = another.open(another.add_lane().unwrap());
+    let info = HeapCreateInfo { slots: 64, ..HeapCreateInfo::new(HeapKind::Resource) };
+    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+    let (own, lost) = (heap.allocate(8).unwrap(), heap.allocate(16).unwrap());
+    // SAFETY: nothing was submitted, here and below.
+    unsafe { heap.retire(rig.done(), own) }.unwrap();
+    // SAFETY: as above.
+    unsafe { heap.retire(foreign, lost) }.unwrap();
+    // What this clock says to be done is free nonetheless: so many slots.
+    let told = OtherClock { ticket: foreign, tickets: 1, collected: 8 };
+    assert_eq!(heap.collect(&rig.clock), Err(told));
+    assert_eq!((heap.statistics().free, heap.statistics().retiring), (48, 16));
+    another.discard(foreign).unwrap();
+    assert_eq!(heap.collect(&another), Ok(16));
+    assert_eq!(heap.collect(&rig.clock), Ok(0));
+    // SAFETY: as above.
+    unsafe { heap.into_store().destroy() };
+    rig.finish();
 }

@@ -98,7 +98,7 @@ fn one_thread_alone_needs_no_locks() {
     let kit = Kit::new();
     let layouts = [kit.uniform(), kit.uniform()];
     let info = sublet::descriptor::DescriptorAllocatorCreateInfo { first_sets: 1, max_sets: 2, ..kit.info() };
-    let sets = unsafe { LocalDescriptorAllocator::new_local(&info) };
+    let sets = LocalDescriptorAllocator::new_local(&info);
     let mut live = Vec::new();
     for turn in 0..50 {
         live.push(unsafe { sets.allocate(&layouts[turn % 2]) }.unwrap());
@@ -109,6 +109,6 @@ fn one_thread_alone_needs_no_locks() {
     }
     live.into_iter().for_each(|set| unsafe { sets.free(set) }.unwrap());
     sets.trim();
-    assert_eq!(sets.destroy(), []);
+    assert_eq!(unsafe { sets.destroy() }, []);
     kit.finish();
 }

@@ -65,7 +65,7 @@ impl Kit {
     }
 
     pub fn sets_of(&self, info: &DescriptorAllocatorCreateInfo) -> Sets {
-        unsafe { DescriptorAllocator::new(info) }
+        DescriptorAllocator::new(info)
     }
 
     /// Pools of so many sets, whatever lives.
@@ -147,6 +147,6 @@ pub fn free(sets: &Sets, set: DescriptorSet) {
 
 /// Destroys the allocator: nothing is left in it.
 pub fn done(kit: Kit, sets: Sets) {
-    assert_eq!(sets.destroy(), []);
+    assert_eq!(unsafe { sets.destroy() }, []);
     kit.finish();
 }

@@ -35,7 +35,7 @@ fn a_name_ends_when_its_set_is_retired_and_not_when_it_is_collected() {
     unsafe { sets.retire(ticket, set) }.unwrap();
     assert!(sets.set(id).is_err());
     clock.shutdown();
-    assert_eq!(sets.collect(&clock), 1);
+    assert_eq!(sets.collect(&clock), Ok(1));
     let again = allocate(&sets, &layout);
     assert!(sets.set(id).is_err() && sets.set(again.id()).is_ok());
     free(&sets, again);
@@ -76,6 +76,6 @@ fn sets_and_names_of_another_allocator_are_refused_and_the_set_comes_back() {
     assert_eq!(one.statistics().live_sets, 1);
     free(&other, back);
     free(&one, mine);
-    assert_eq!(other.destroy(), []);
+    assert_eq!(unsafe { other.destroy() }, []);
     done(kit, one);
 }

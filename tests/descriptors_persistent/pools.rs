@@ -168,7 +168,7 @@ fn what_was_never_freed_is_told_by_layout() {
     let clock = sublet::retire::Clock::new();
     let ticket = clock.open(clock.add_lane().unwrap());
     unsafe { sets.retire(ticket, lost.remove(0)) }.unwrap();
-    let leaks = sets.destroy();
+    let leaks = unsafe { sets.destroy() };
     let told: Vec<_> = leaks.iter().map(|leak| (leak.layout, leak.sets)).collect();
     assert_eq!(told, [(layouts[0].handle(), 4), (layouts[2].handle(), 1)], "a retired set is no leak");
     assert_eq!(leaks[1].counts.get(DescriptorKind::SampledImage), 3);

@@ -91,14 +91,14 @@ fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
                 kit.gpu.hold_submissions(false);
                 kit.gpu.hold_submissions(true);
                 clock.completed(lane, frame + 1);
-                assert!(sets.collect(&clock) > 0);
+                assert!(sets.collect(&clock).unwrap() > 0);
             } else {
-                assert_eq!(sets.collect(&clock), 0);
+                assert_eq!(sets.collect(&clock), Ok(0));
             }
         }
         kit.gpu.hold_submissions(false);
         clock.idle();
-        sets.collect(&clock);
+        sets.collect(&clock).unwrap();
         assert_eq!(sets.statistics().retired_sets, 0);
         work.finish();
         done(kit, sets);
@@ -134,7 +134,7 @@ fn a_set_that_is_freed_too_early_would_be_reported() {
         }),
         "{ids:?}"
     );
-    assert_eq!(sets.destroy(), []);
+    assert_eq!(unsafe { sets.destroy() }, []);
     kit.gpu.take_messages();
 }
 
@@ -147,7 +147,7 @@ fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
     let lane = clock.add_lane().unwrap();
     let frame = |slot| {
         let ticket = clock.begin_frame(lane, slot);
-        sets.collect(&clock);
+        sets.collect(&clock).unwrap();
         unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
         clock.end_frame(ticket).unwrap();
     };
@@ -175,18 +175,18 @@ fn tickets_may_be_discarded_and_done_in_any_order() {
         id
     });
     assert!(ids.iter().all(|&id| sets.set(id).is_err()));
-    assert_eq!(sets.collect(&clock), 0);
+    assert_eq!(sets.collect(&clock), Ok(0));
     clock.discard(tickets[2]).unwrap();
-    assert_eq!(sets.collect(&clock), 1);
+    assert_eq!(sets.collect(&clock), Ok(1));
     clock.submit(tickets[3], 1).unwrap();
     clock.submit(tickets[0], 2).unwrap();
     clock.submit(tickets[1], 9).unwrap();
     clock.completed(graphics, 1);
-    assert_eq!(sets.collect(&clock), 1, "submitted before one that was opened earlier");
+    assert_eq!(sets.collect(&clock), Ok(1), "submitted before one that was opened earlier");
     assert_eq!(sets.statistics().retired_sets, 2);
     clock.completed(transfer, 9);
     clock.completed(graphics, 2);
-    assert_eq!(sets.collect(&clock), 2);
+    assert_eq!(sets.collect(&clock), Ok(2));
     sets.validate();
     done(kit, sets);
 }
@@ -200,4 +200,52 @@ fn an_allocator_that_is_destroyed_takes_its_retired_sets_with_it() {
     let ticket = clock.open(clock.add_lane().unwrap());
     unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
     done(kit, sets);
+}
+
+#[test]
+fn sets_that_wait_for_another_clock_are_told_of() {
+    let kit = Kit::new();
+    let layout = kit.uniform();
+    let sets = kit.sets();
+    let (clock, another) = (Clock::new(), Clock::new());
+    let own = clock.open(clock.add_lane().unwrap());
+    let foreign = another.open(another.add_lane().unwrap());
+    for ticket in [own, foreign, foreign] {
+        unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
+    }
+    clock.discard(own).unwrap();
+    let told = sublet::retire::OtherClock { ticket: foreign, tickets: 1, collected: 1 };
+    assert_eq!(sets.collect(&clock), Err(told));
+    assert_eq!(sets.statistics().retired_sets, 2);
+    another.discard(foreign).unwrap();
+    assert_eq!(sets.collect(&another), Ok(2));
+    assert_eq!(sets.collect(&clock), Ok(0));
+    done(kit, sets);
+}
+
+/// Dropping is safe, and so it destroys nothing that the device may use.
+#[test]
+fn an_allocator_that_is_dropped_leaves_pools_with_sets_that_may_be_in_use() {
+    let kit = Kit::new();
+    let layouts = [kit.uniform(), kit.layout(&[(sublet::descriptor::DescriptorKind::SampledImage, 3)])];
+    let third = kit.layout(&[(sublet::descriptor::DescriptorKind::Sampler, 2)]);
+    let pools = || kit.gpu.live().descriptor_pools;
+    let clock = Clock::new();
+    let ticket = clock.open(clock.add_lane().unwrap());
+    // One pool with a set that is alive, one with a set that is retired, and one with none.
+    let sets = kit.sets();
+    let _alive = allocate(&sets, &layouts[0]);
+    unsafe { sets.retire(ticket, allocate(&sets, &layouts[1])) }.unwrap();
+    free(&sets, allocate(&sets, &third));
+    assert_eq!(pools(), 3);
+    drop(sets);
+    assert_eq!(pools(), 2);
+    // Nothing is used: all goes.
+    let sets = kit.sets();
+    let set = allocate(&sets, &layouts[0]);
+    unsafe { sets.retire(ticket, set) }.unwrap();
+    clock.discard(ticket).unwrap();
+    sets.collect(&clock).unwrap();
+    drop(sets);
+    assert_eq!(pools(), 2);
 }

@@ -50,7 +50,7 @@ fn no_set_is_had_twice_whatever_threads_do_at_once() {
                                 leave(&set);
                                 unsafe { sets.retire(ticket, set) }.unwrap();
                                 clock.discard(ticket).unwrap();
-                                sets.collect(clock);
+                                sets.collect(clock).unwrap();
                             }
                             6 if turn % 16 == 0 => {
                                 sets.trim();
@@ -71,7 +71,7 @@ fn no_set_is_had_twice_whatever_threads_do_at_once() {
                 });
             }
         });
-        sets.collect(&clock);
+        sets.collect(&clock).unwrap();
         sets.validate();
         let statistics = sets.statistics();
         assert_eq!((statistics.live_sets, statistics.retired_sets), (0, 0));

@@ -77,7 +77,7 @@ fn allocators_of_one_device_share_the_limit() {
     one.trim();
     let set = allocate(&other, &layout);
     free(&other, set);
-    assert_eq!(other.destroy(), []);
+    assert_eq!(unsafe { other.destroy() }, []);
     done(kit, one);
 }
 

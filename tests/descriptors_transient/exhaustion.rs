@@ -89,7 +89,7 @@ fn a_set_larger_than_any_pool_gets_one_of_its_own_if_it_may() {
         many(&mut sets, &small, 4);
         assert_eq!(sets.statistics().pools, 3, "the pool that was current before still is: {policy:?}");
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         sets.collect(&rig.clock).unwrap();
         allocate(&mut sets, &large).unwrap();
@@ -166,7 +166,7 @@ fn refusals_of_recycled_pools_do_not_make_pools_for_ever() {
     for _ in 0..5 {
         many(&mut sets, &layout, 24);
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         sets.collect(&rig.clock).unwrap();
     }

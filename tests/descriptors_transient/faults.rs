@@ -64,10 +64,10 @@ fn work(rig: &Rig, sets: &mut TransientSets, layout: &sublet::descriptor::SetLay
             }
         }
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         if let Err(error) = sets.collect(&rig.clock) {
-            failed.push(error.source.result);
+            failed.push(error.source.unwrap().result);
             assert_eq!(error.left, 1);
         }
     }
@@ -120,7 +120,7 @@ fn a_pool_that_was_not_reset_is_not_used_and_is_tried_again() {
     let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
     many(&mut sets, &layout, 24);
     let ticket = rig.open();
-    sets.flush(ticket);
+    sets.flush(ticket).unwrap();
     rig.discard(ticket);
     rig.gpu.faults().fail_nth("vkResetDescriptorPool", 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     let error = sets.collect(&rig.clock).unwrap_err();
@@ -143,7 +143,7 @@ fn a_driver_that_resets_nothing_any_more_loses_nothing() {
     for frame in 1..=4 {
         many(&mut sets, &layout, 24);
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         assert_eq!(sets.collect(&rig.clock).unwrap_err().left, 3 * frame);
     }
@@ -160,7 +160,7 @@ fn dropped_with_sets_that_the_device_may_use_pools_are_left_alone() {
     let set = allocate(&mut sets, &layout).unwrap();
     rig.gpu.hold_submissions(true);
     rig.submit(&layout, &[set]);
-    sets.flush(rig.open());
+    sets.flush(rig.open()).unwrap();
     drop(sets);
     rig.gpu.assert_silent();
     assert_eq!(rig.live_pools(), 1, "the spare had no sets");

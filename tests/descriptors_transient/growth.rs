@@ -21,7 +21,7 @@ fn frames(
         for _ in 0..draws(frame) {
             allocate(&mut sets, &layout).unwrap();
         }
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.clock.end_frame(ticket).unwrap();
         look(frame, &sets.statistics());
     }
@@ -103,7 +103,7 @@ fn no_type_runs_out_long_before_the_others() {
             allocate(&mut sets, if draw % 4 == 0 { &many } else { &few }).unwrap();
         }
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         sets.collect(&rig.clock).unwrap();
         // So that pools are always made of what is known.
@@ -126,7 +126,7 @@ fn one_large_request_does_not_make_every_later_pool_large() {
     let mut sets = rig.sets(&TransientSetsCreateInfo::default());
     let frame = |rig: &Rig, sets: &mut sublet::descriptor::TransientSets| {
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         ticket
     };
     let mut tickets = Vec::new();
@@ -171,7 +171,7 @@ fn pools_end_at_their_limit_and_go_on_once_a_recording_is_done() {
     let error = allocate(&mut sets, &layout).unwrap_err();
     assert_eq!(error, TransientError::PoolLimit { max_pools: 3 });
     let ticket = rig.open();
-    sets.flush(ticket);
+    sets.flush(ticket).unwrap();
     rig.discard(ticket);
     assert_eq!(sets.collect(&rig.clock), Ok(3));
     many(&mut sets, &layout, 12);
@@ -208,7 +208,7 @@ fn trimming_leaves_the_pools_for_the_start_and_what_is_in_use() {
     many(&mut sets, &layout, 20);
     assert_eq!(sets.trim(), 0, "five are in use");
     let ticket = rig.open();
-    sets.flush(ticket);
+    sets.flush(ticket).unwrap();
     assert_eq!(sets.trim(), 0, "five wait");
     rig.discard(ticket);
     sets.collect(&rig.clock).unwrap();
@@ -242,7 +242,7 @@ fn statistics_say_what_happened() {
     let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 8)]));
     many(&mut sets, &layout, 6);
     let ticket = rig.open();
-    sets.flush(ticket);
+    sets.flush(ticket).unwrap();
     let statistics = sets.statistics();
     assert_eq!((statistics.pools, statistics.waiting_pools, statistics.free_pools), (2, 2, 0));
     assert_eq!((statistics.sets_allocated, statistics.live_sets), (6, 6));

@@ -12,7 +12,7 @@ fn work(rig: &mut Rig, frames: u32) -> TransientSets {
     for _ in 0..frames {
         many(&mut sets, &layout, 20);
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         assert_eq!(sets.collect(&rig.clock), Ok(3));
     }
@@ -38,7 +38,7 @@ fn a_driver_that_is_not_known_to_keep_the_count_gets_new_pools_instead_of_errors
     for _ in 0..30 {
         many(&mut sets, &layout, 20);
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         sets.collect(&rig.clock).unwrap();
     }
@@ -57,7 +57,7 @@ fn where_a_reset_leaks_pools_are_made_anew() {
     for _ in 0..30 {
         many(&mut sets, &layout, 20);
         let ticket = rig.open();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         assert_eq!(sets.collect(&rig.clock), Ok(3));
         assert_eq!(rig.gpu.leaked_descriptor_sets(), 0);

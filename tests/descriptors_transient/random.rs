@@ -52,7 +52,7 @@ fn sets_live_as_long_as_their_recordings() {
                 }
                 14..=16 => {
                     let ticket = rig.open();
-                    sets.flush(ticket);
+                    sets.flush(ticket).unwrap();
                     open.push((ticket, std::mem::take(&mut recorded)));
                 }
                 17..=18 if !open.is_empty() => {
@@ -94,7 +94,7 @@ fn sets_live_as_long_as_their_recordings() {
         rig.gpu.faults().clear();
         rig.gpu.hold_submissions(false);
         let last = rig.open();
-        sets.flush(last);
+        sets.flush(last).unwrap();
         open.into_iter().map(|(ticket, _)| ticket).chain([last]).for_each(|ticket| rig.discard(ticket));
         rig.clock.idle();
         sets.trim();

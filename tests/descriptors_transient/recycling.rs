@@ -18,7 +18,7 @@ fn nothing_is_reset_while_the_device_uses_it() {
         for value in 1..40 {
             let ticket = rig.open();
             let used: Vec<_> = (0..6).map(|_| allocate(&mut sets, &layout).unwrap()).collect();
-            sets.flush(ticket);
+            sets.flush(ticket).unwrap();
             rig.submit(&layout, &used);
             rig.clock.submit(ticket, value).unwrap();
             in_flight.push(used);
@@ -46,7 +46,7 @@ fn the_simulator_would_see_it() {
     let set = allocate(&mut sets, &layout).unwrap();
     rig.submit(&layout, &[set]);
     let ticket = rig.open();
-    sets.flush(ticket);
+    sets.flush(ticket).unwrap();
     // What the program must not do: the work is not done.
     rig.discard(ticket);
     sets.collect(&rig.clock).unwrap_err();
@@ -64,7 +64,7 @@ fn a_pool_is_reset_by_one_call_however_many_sets_it_has() {
     let mut sets = rig.sets(&fixed(100, &[size(UNIFORM, 100)]));
     many(&mut sets, &layout, 200);
     let ticket = rig.open();
-    sets.flush(ticket);
+    sets.flush(ticket).unwrap();
     assert_eq!(sets.collect(&rig.clock), Ok(0));
     assert_eq!(rig.gpu.calls("vkResetDescriptorPool"), 0, "an open recording keeps them");
     rig.discard(ticket);
@@ -85,7 +85,7 @@ fn the_pool_that_came_back_last_is_used_first() {
         .map(|_| {
             let ticket = rig.open();
             allocate(&mut sets, &layout).unwrap();
-            sets.flush(ticket);
+            sets.flush(ticket).unwrap();
             ticket
         })
         .collect();
@@ -99,7 +99,7 @@ fn the_pool_that_came_back_last_is_used_first() {
     for _ in 0..20 {
         let ticket = rig.open();
         allocate(&mut sets, &layout).unwrap();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         sets.collect(&rig.clock).unwrap();
     }
@@ -118,9 +118,9 @@ fn recordings_may_be_submitted_in_another_order_than_they_were_recorded() {
         rig.gpu.hold_submissions(true);
         let (first, second) = (rig.open(), rig.open());
         let of_first = allocate(&mut sets, &layout).unwrap();
-        sets.flush(first);
+        sets.flush(first).unwrap();
         let of_second = allocate(&mut sets, &layout).unwrap();
-        sets.flush(second);
+        sets.flush(second).unwrap();
         rig.submit(&layout, &[of_second]);
         rig.clock.submit(second, 1).unwrap();
         rig.gpu.run_pending();
@@ -152,11 +152,11 @@ fn lanes_do_not_hold_one_another_up() {
     let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
     let stuck = rig.clock.open(slow);
     allocate(&mut sets, &layout).unwrap();
-    sets.flush(stuck);
+    sets.flush(stuck).unwrap();
     for value in 1..100 {
         let ticket = rig.open();
         allocate(&mut sets, &layout).unwrap();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.clock.submit(ticket, value).unwrap();
         rig.clock.completed(rig.lane, value);
         assert_eq!(sets.collect(&rig.clock), Ok(1));
@@ -174,7 +174,7 @@ fn a_recording_that_is_discarded_gives_its_pools_back() {
     for _ in 0..50 {
         let ticket = rig.open();
         allocate(&mut sets, &layout).unwrap();
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.discard(ticket);
         assert_eq!(sets.collect(&rig.clock), Ok(1));
     }
@@ -192,7 +192,7 @@ fn going_from_three_frames_in_flight_to_two_wedges_nothing() {
         let ticket = rig.clock.begin_frame(rig.lane, slot);
         sets.collect(&rig.clock).unwrap();
         many(sets, &layout, 4);
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.clock.end_frame(ticket).unwrap();
     };
     (0..9).for_each(|at| frame(&mut sets, at % 3));
@@ -215,7 +215,7 @@ fn a_slot_that_comes_twice_without_a_wait_frees_nothing_early() {
     let ticket = rig.clock.begin_frame(rig.lane, 0);
     let set = allocate(&mut sets, &layout).unwrap();
     rig.submit(&layout, &[set]);
-    sets.flush(ticket);
+    sets.flush(ticket).unwrap();
     // The frame was neither ended nor discarded, as after an early return; its slot comes again.
     let again = rig.clock.begin_frame(rig.lane, 0);
     assert_eq!(sets.collect(&rig.clock), Ok(0));
@@ -238,7 +238,7 @@ fn after_the_last_frame_idle_and_collect_leave_everything_free() {
     for slot in 0..3 {
         let ticket = rig.clock.begin_frame(rig.lane, slot);
         many(&mut sets, &layout, 10);
-        sets.flush(ticket);
+        sets.flush(ticket).unwrap();
         rig.clock.end_frame(ticket).unwrap();
     }
     rig.clock.idle();
@@ -259,6 +259,33 @@ fn every_set_is_its_own_while_it_lives() {
     for _ in 0..500 {
         assert!(live.insert(allocate(&mut sets, &layout).unwrap()));
     }
+    destroy(sets);
+    rig.end();
+}
+
+#[test]
+fn tickets_of_two_clocks_are_refused_or_told_of() {
+    let mut rig = Rig::new();
+    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    let another = sublet::retire::Clock::new();
+    let foreign = another.open(another.add_lane().unwrap());
+    allocate(&mut sets, &layout).unwrap();
+    let own = rig.open();
+    sets.flush(own).unwrap();
+    // There is nothing to flush, and so nothing to refuse.
+    sets.flush(foreign).unwrap();
+    allocate(&mut sets, &layout).unwrap();
+    let mixed = sublet::retire::MixedClocks { ticket: foreign, waiting: own };
+    assert_eq!(sets.flush(foreign), Err(mixed));
+    sets.flush(own).unwrap();
+    // A clock that knows nothing of it.
+    let error = sets.collect(&another).unwrap_err();
+    assert_eq!((error.collected, error.left, error.source), (0, 0, None));
+    assert_eq!(error.other_clock.map(|other| (other.ticket, other.collected)), Some((own, 0)));
+    rig.discard(own);
+    assert!(sets.collect(&rig.clock).unwrap() > 0);
+    assert_eq!(sets.collect(&another), Ok(0));
     destroy(sets);
     rig.end();
 }

@@ -117,7 +117,7 @@ fn descriptors() {
 
     let info = DescriptorAllocatorCreateInfo::new(&device);
     // SAFETY: the device is live.
-    let persistent: DescriptorAllocator<Shared> = unsafe { DescriptorAllocator::new(&info) };
+    let persistent: DescriptorAllocator<Shared> = DescriptorAllocator::new(&info);
     gpu.faults().fail_nth("vkCreateDescriptorPool", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     // A smaller pool is made instead.
     // SAFETY: the layout is of this device.

@@ -130,7 +130,7 @@ fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
         ..DescriptorAllocatorCreateInfo::new(&device)
     };
     // SAFETY: the device is live.
-    let sets: Sets = unsafe { DescriptorAllocator::new_local(&info) };
+    let sets: Sets = DescriptorAllocator::new_local(&info);
     let both = Rc::new((sets, layout));
     SETS.set(Some(Rc::clone(&both)));
     let ask = |_: &crate::collect::Seen| {

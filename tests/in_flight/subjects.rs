@@ -75,7 +75,7 @@ impl Subject for Transient {
             rig.write(set, recording.number);
             bind(rig, recording, self.pipeline, set);
         }
-        self.sets.flush(recording.ticket);
+        self.sets.flush(recording.ticket).unwrap();
     }
 
     fn collect(&mut self, rig: &Rig) -> usize {
@@ -118,7 +118,7 @@ impl Subject for Persistent {
     }
 
     fn collect(&mut self, rig: &Rig) -> usize {
-        let count = self.sets.collect(&rig.clock);
+        let count = self.sets.collect(&rig.clock).unwrap();
         self.sets.validate();
         count
     }
@@ -128,7 +128,8 @@ impl Subject for Persistent {
     }
 
     fn destroy(self: Box<Self>, _: &Rig) {
-        assert_eq!(self.sets.destroy(), []);
+        // SAFETY: nothing is running.
+        assert_eq!(unsafe { self.sets.destroy() }, []);
     }
 }
 
@@ -140,7 +141,7 @@ pub(crate) fn persistent_sets(rig: &Rig) -> Box<dyn Subject> {
         max_sets: 4,
         ..DescriptorAllocatorCreateInfo::new(&rig.device)
     };
-    Box::new(Persistent { sets: unsafe { DescriptorAllocator::new(&info) }, layout, pipeline })
+    Box::new(Persistent { sets: DescriptorAllocator::new(&info), layout, pipeline })
 }
 
 /// Room for 16 recordings: one that never came back would be found.
@@ -161,11 +162,12 @@ impl Subject for Heap {
             unsafe { self.heap.write(range, slot, &rig.descriptor(recording.number)) }.unwrap();
             rig.look(recording, self.pipeline, [self.binding, range.index(slot).unwrap()]);
         }
-        self.heap.retire(recording.ticket, range).unwrap();
+        // SAFETY: no later recording uses it.
+        unsafe { self.heap.retire(recording.ticket, range) }.unwrap();
     }
 
     fn collect(&mut self, rig: &Rig) -> usize {
-        usize::try_from(self.heap.collect(&rig.clock)).unwrap()
+        self.heap.collect(&rig.clock).unwrap()
     }
 
     fn waits(&self) -> Option<bool> {

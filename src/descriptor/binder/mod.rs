@@ -360,7 +360,8 @@ impl<A: AllocatorRef> Binder<A> {
     /// submitted. Implies [`begin`](Self::begin).
     ///
     /// # Errors
-    /// What the driver answers if the bytes of descriptors are in memory that has to be flushed. Nothing was changed: the call may be made again.
+    /// [`FlushError`]: what the driver answers if the bytes of descriptors are in memory that has to be flushed, or that the ticket is of
+    /// another clock than those that are waited for. Nothing was changed: the call may be made again.
     #[doc = example!("```" "let clock = Clock::new();\nlet lane = clock.add_lane()?;\nlet ticket = clock.open(lane);\nbinder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.flush(ticket)?;\n// vkQueueSubmit goes here, and signals 1.\nclock.submit(ticket, 1)?;")]
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.source.flush(ticket)?;
@@ -371,7 +372,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// Takes back what recordings used that are done. Returns how many pools or pages became free. To be called once for each frame.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver did not reset a pool, which is tried again at the next call.
+    /// [`CollectError`] if the driver did not reset a pool, which is tried again at the next call, or if something waits for another clock.
     #[doc = example!("```" "let clock = Clock::new();\nlet lane = clock.add_lane()?;\nlet ticket = clock.open(lane);\nbinder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.flush(ticket)?;\nclock.submit(ticket, 1)?;\nassert_eq!(binder.collect(&clock)?, 0);\n# unsafe { vulkan.reset_command_pool(pool, vk::CommandPoolResetFlags::empty()) }?;\nclock.completed(lane, 1); // as vkGetSemaphoreCounterValue says\nassert_eq!(binder.collect(&clock)?, 1);")]
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
         self.source.collect(clock)

@@ -71,11 +71,8 @@ impl<A: AllocatorRef> Source<A> {
 
     pub(super) fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         match self {
-            Self::Sets(sets) => {
-                sets.flush(ticket);
-                Ok(())
-            }
-            Self::Pages(pages) => pages.flush(ticket),
+            Self::Sets(sets) => sets.flush(ticket).map_err(FlushError::MixedClocks),
+            Self::Pages(pages) => pages.flush(ticket).map_err(FlushError::Driver),
         }
     }
 

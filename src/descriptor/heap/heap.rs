@@ -13,7 +13,7 @@ use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
 use crate::base::cast::narrow;
 use crate::base::sync::{CoreMutex, Shared, Threading};
-use crate::retire::{Clock, ReserveError, Ticket};
+use crate::retire::{Clock, OtherClock, ReserveError, Ticket};
 
 /// The number of the next heap.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
@@ -69,10 +69,11 @@ pub(super) fn next_id() -> u32 {
 /// let clock = Clock::new();
 /// let lane = clock.add_lane()?;
 /// let frame = clock.open(lane);
-/// heap.retire(frame, material)?;
+/// // SAFETY: no later recording uses it.
+/// unsafe { heap.retire(frame, material) }?;
 /// clock.submit(frame, 1)?;
 /// clock.completed(lane, 1);
-/// assert_eq!(heap.collect(&clock), 2);
+/// assert_eq!(heap.collect(&clock)?, 2);
 /// // SAFETY: the device uses nothing of it.
 /// unsafe { heap.into_store().destroy() };
 /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
@@ -267,11 +268,15 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// # Errors
     /// [`RangeError`]: nothing was changed.
     ///
+    /// # Safety
+    /// Once `ticket` is done, as the clock says that [`collect`](Self::collect) is given, no shader looks at the range: else it sees what
+    /// somebody else writes there.
+    ///
     /// # Complexity
     /// O(1) where tickets come in order: see [`Retire`](crate::retire::Retire).
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\n# let clock = Clock::new(); let ticket = clock.open(clock.add_lane()?);\nlet range = samplers.allocate(16)?;\nsamplers.retire(ticket, range)?;\nassert_eq!(samplers.retire(ticket, range), Err(RangeError::StaleHandle { range }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\n# let clock = Clock::new(); let ticket = clock.open(clock.add_lane()?);\nlet range = samplers.allocate(16)?;\n// SAFETY: what is recorded for the ticket is the last that uses the range.\nunsafe { samplers.retire(ticket, range) }?;\n// SAFETY: it is refused.\nlet again = unsafe { samplers.retire(ticket, range) };\nassert_eq!(again, Err(RangeError::StaleHandle { range }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
-    pub fn retire(&self, ticket: Ticket, range: DescriptorRange) -> Result<(), RangeError> {
+    pub unsafe fn retire(&self, ticket: Ticket, range: DescriptorRange) -> Result<(), RangeError> {
         // The store is told before the slots can be somebody else's, who may write them at once.
         let mut slots = self.slots.lock();
         slots.retire(ticket, range)?;
@@ -286,8 +291,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Safety
     /// No shader that is running, or was submitted, looks at the range: else it sees what somebody else writes there.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\n// SAFETY: nothing was submitted.\nunsafe { samplers.free_now(range) }?;\nassert_eq!(samplers.largest_free(), 1_024);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
-    pub unsafe fn free_now(&self, range: DescriptorRange) -> Result<(), RangeError> {
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\n// SAFETY: nothing was submitted.\nunsafe { samplers.free(range) }?;\nassert_eq!(samplers.largest_free(), 1_024);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub unsafe fn free(&self, range: DescriptorRange) -> Result<(), RangeError> {
         // As in `retire`.
         let mut slots = self.slots.lock();
         slots.free(range)?;
@@ -296,8 +301,11 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     }
 
     /// Frees the slots of ranges whose tickets are done, and says how many those are. Once a frame, say.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.collect(&Clock::new()), 0);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
-    pub fn collect(&self, clock: &Clock) -> u32 {
+    ///
+    /// # Errors
+    /// [`OtherClock`] if ranges wait for tickets of another clock. All that this clock says is done is free nonetheless.
+    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.collect(&Clock::new()), Ok(0));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
+    pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // As in `retire`: the ranges of frames end here.
         self.slots.lock().collect(clock, |ended| self.store.retired(ended))
     }

@@ -17,7 +17,7 @@ use crate::base::cast::index;
 use crate::base::sync::{Local, Mutex, Shared, Threading};
 use crate::descriptor::pool::DescriptorPool;
 use crate::descriptor::{DescriptorDevice, SetLayout};
-use crate::retire::{Clock, Retire, Ticket};
+use crate::retire::{Clock, OtherClock, Retire, Ticket};
 
 /// Sets that live for as long as the program wants: those of materials, of meshes, of bindless tables.
 ///
@@ -50,9 +50,9 @@ use crate::retire::{Clock, Retire, Ticket};
 /// // SAFETY: no other recording uses the set.
 /// unsafe { sets.retire(frame, set) }?;
 /// clock.end_frame(frame)?;
-/// assert_eq!(sets.collect(&clock), 0, "the frame is not done");
+/// assert_eq!(sets.collect(&clock), Ok(0), "the frame is not done");
 /// clock.idle();
-/// assert_eq!(sets.collect(&clock), 1);
+/// assert_eq!(sets.collect(&clock), Ok(1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct DescriptorAllocator<T: Threading = Shared> {
@@ -83,8 +83,7 @@ struct Waiting {
 ///
 /// ```
 #[doc = example_setup!()]
-/// // SAFETY: the device outlives the allocator.
-/// let local = unsafe { LocalDescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&device)) };
+/// let local = LocalDescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&device));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -97,20 +96,14 @@ pub type LocalDescriptorAllocator = DescriptorAllocator<Local>;
 impl DescriptorAllocator<Shared> {
     /// Makes an allocator that any number of threads use at once. No pool is made yet.
     ///
-    /// # Safety
-    /// 1. The device outlives the allocator.
-    /// 2. When the allocator is destroyed or dropped, the device is done with all its sets
-    ///    (VUID-vkDestroyDescriptorPool-descriptorPool-00303).
-    ///
     /// ```
     #[doc = example_setup!()]
-    /// // SAFETY: the device outlives the allocator, and uses none of its sets when that is dropped.
-    /// let sets = unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+    /// let sets = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
     /// assert_eq!(sets.statistics().pools, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub unsafe fn new(info: &DescriptorAllocatorCreateInfo) -> Self {
+    pub fn new(info: &DescriptorAllocatorCreateInfo) -> Self {
         Self::with_threading(info)
     }
 }
@@ -118,18 +111,14 @@ impl DescriptorAllocator<Shared> {
 impl DescriptorAllocator<Local> {
     /// Makes an allocator without locks. No pool is made yet.
     ///
-    /// # Safety
-    /// As for [`DescriptorAllocator::new`].
-    ///
     /// ```
     #[doc = example_setup!()]
-    /// // SAFETY: the device outlives the allocator, and uses none of its sets when that is dropped.
-    /// let sets = unsafe { DescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&device)) };
+    /// let sets = DescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&device));
     /// assert_eq!(sets.statistics().pools, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub unsafe fn new_local(info: &DescriptorAllocatorCreateInfo) -> Self {
+    pub fn new_local(info: &DescriptorAllocatorCreateInfo) -> Self {
         Self::with_threading(info)
     }
 }
@@ -300,21 +289,23 @@ impl<T: Threading> DescriptorAllocator<T> {
 
     /// Takes back the retired sets whose tickets are done, and says how many those are.
     ///
+    /// # Errors
+    /// [`OtherClock`] if sets wait for tickets of another clock. All that this clock says is done is taken back nonetheless.
+    ///
     /// ```
     #[doc = example_setup!()]
     /// # let clock = sublet::retire::Clock::new();
-    /// assert_eq!(sets.collect(&clock), 0);
+    /// assert_eq!(sets.collect(&clock), Ok(0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn collect(&self, clock: &Clock) -> usize {
+    pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // Other threads may retire further sets while these are put back.
-        let mut done = {
+        let (mut done, count) = {
             let mut waiting = self.waiting.lock();
             let mut done = std::mem::take(&mut waiting.done);
-            let _ = waiting.queue.collect(clock, |place| done.push(place));
-            done
+            let count = waiting.queue.collect(clock, |place| done.push(place));
+            (done, count)
         };
-        let count = done.len();
         for (bucket, slot) in done.drain(..) {
             self.put_back(bucket, slot);
         }
@@ -382,17 +373,29 @@ impl<T: Threading> DescriptorAllocator<T> {
         &self.device
     }
 
-    /// Destroys all pools, with all their sets, and says which sets were neither freed nor retired. Dropping the allocator does
-    /// the same, and only logs them.
+    /// Destroys all pools, with all their sets, and says which sets were neither freed nor retired. Nothing needs to be collected before.
+    ///
+    /// An allocator that is dropped instead destroys the pools without sets. Those with sets that are not freed, or that are retired and
+    /// not collected, would be destroyed under the device's hands: they are left alone, and a `tracing` warning says so.
+    ///
+    /// # Safety
+    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after `vkDeviceWaitIdle`.
     ///
     /// ```
     #[doc = example_setup!()]
     /// let _lost = unsafe { sets.allocate(&layout) }?;
-    /// assert_eq!(sets.destroy().len(), 1);
+    /// // SAFETY: nothing was submitted.
+    /// assert_eq!(unsafe { sets.destroy() }.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn destroy(self) -> Vec<DescriptorSetLeak> {
-        self.shut_down()
+    pub unsafe fn destroy(self) -> Vec<DescriptorSetLeak> {
+        self.waiting.lock().queue.drain().for_each(drop);
+        let leaks = self.leaks();
+        for bucket in self.buckets.iter() {
+            let pools = bucket.books.lock().remove_all();
+            pools.into_iter().for_each(|pool| self.bury(pool));
+        }
+        leaks
     }
 
     /// Checks all books against one another. For tests and debugging: O(sets).
@@ -424,24 +427,19 @@ impl<T: Threading> DescriptorAllocator<T> {
         }
     }
 
-    /// Takes all pools out and destroys them. A second call finds nothing.
-    fn shut_down(&self) -> Vec<DescriptorSetLeak> {
-        self.waiting.lock().queue.drain().for_each(drop);
+    /// The sets that were neither freed nor retired, which are told of.
+    fn leaks(&self) -> Vec<DescriptorSetLeak> {
         let mut leaks = Vec::new();
         for bucket in self.buckets.iter() {
-            let pools = {
-                let mut books = bucket.books.lock();
-                if let Some(shape) = books.shape {
-                    let held = books.held().into_iter().filter(|&(_, live, _)| live != 0);
-                    leaks.extend(held.map(|(layout, sets, _)| DescriptorSetLeak {
-                        layout,
-                        counts: shape.counts,
-                        sets,
-                    }));
-                }
-                books.remove_all()
-            };
-            pools.into_iter().for_each(|pool| self.bury(pool));
+            let books = bucket.books.lock();
+            if let Some(shape) = books.shape {
+                let held = books.held().into_iter().filter(|&(_, live, _)| live != 0);
+                leaks.extend(held.map(|(layout, sets, _)| DescriptorSetLeak {
+                    layout,
+                    counts: shape.counts,
+                    sets,
+                }));
+            }
         }
         // Told now that no lock is held: a subscriber may ask the allocator something.
         for leak in &leaks {
@@ -456,8 +454,8 @@ impl<T: Threading> DescriptorAllocator<T> {
 
     /// Destroys a pool that nobody uses any more, with no lock held but that of who grows.
     pub(super) fn bury(&self, pool: DescriptorPool) {
-        // SAFETY: the pool is out of the books and of this device. No set of it lives: it had none, or the allocator goes, and
-        // then the device is done with all of them: the promise of `new`. Those that were freed or retired the device is done with:
+        // SAFETY: the pool is out of the books and of this device. No set of it lives: it had none, or the allocator is destroyed, and
+        // then the device is done with all of them: the promise of `destroy`. Those that were freed or retired the device is done with:
         // the promises of `free` and `retire`.
         unsafe { pool.destroy(&self.device) };
         self.pools.fetch_sub(1, Ordering::Relaxed);
@@ -466,7 +464,20 @@ impl<T: Threading> DescriptorAllocator<T> {
 
 impl<T: Threading> Drop for DescriptorAllocator<T> {
     fn drop(&mut self) {
-        self.shut_down();
+        self.trim();
+        let (mut pools, mut retired) = (0_usize, 0);
+        for bucket in self.buckets.iter() {
+            let books = bucket.books.lock();
+            pools += books.pools().count();
+            retired += books.retired();
+        }
+        if pools != 0 {
+            self.leaks();
+            tracing::warn!(
+                name: "descriptor_pools_leaked", target: "sublet::leak", pools, retired,
+                "a descriptor allocator was dropped while the device may use sets: their pools are not destroyed"
+            );
+        }
     }
 }
 

@@ -7,7 +7,7 @@ macro_rules! example_setup {
 # use sublet::{descriptor::*, sim};
 # let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());
 # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-# let sets = unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+# let sets = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
 # let bindings = [vk::DescriptorSetLayoutBinding::default()
 #     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(1).stage_flags(vk::ShaderStageFlags::ALL)];
 # let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);

@@ -125,7 +125,7 @@ impl Error for StaleDescriptorSet {}
 ///
 /// ```
 #[doc = example_setup!()]
-/// let other = unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+/// let other = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
 /// let set = unsafe { sets.allocate(&layout) }?;
 /// // SAFETY: nothing was submitted with it.
 /// let ForeignDescriptorSet { set } = unsafe { other.free(set) }.unwrap_err();
@@ -155,7 +155,8 @@ impl Error for ForeignDescriptorSet {}
 /// ```
 #[doc = example_setup!()]
 /// let _lost = unsafe { sets.allocate(&layout) }?;
-/// let leaks: Vec<DescriptorSetLeak> = sets.destroy();
+/// // SAFETY: nothing was submitted.
+/// let leaks: Vec<DescriptorSetLeak> = unsafe { sets.destroy() };
 /// assert_eq!((leaks[0].layout, leaks[0].sets), (layout.handle(), 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

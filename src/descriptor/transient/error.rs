@@ -8,6 +8,7 @@ use ash::vk;
 
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, DescriptorFeatures};
 use crate::device::DriverError;
+use crate::retire::OtherClock;
 
 /// Why a set was not allocated. Nothing that was allocated before is touched.
 ///
@@ -193,14 +194,14 @@ impl Error for CreateTransientSetsError {
     }
 }
 
-/// The driver did not reset some pools. They are kept as they are, for the next
-/// [`collect`](super::TransientSets::collect); all others that were done were reset.
+/// Some pools are not free although they might be: the driver did not reset them, and they are kept as they are for the next
+/// [`collect`](super::TransientSets::collect); or they wait for tickets of another clock. All others that were done were reset.
 ///
 /// ```
-/// # use ash::vk; use std::error::Error; use sublet::{descriptor::CollectError, device::DriverError};
+/// # use ash::vk; use sublet::{descriptor::CollectError, device::DriverError};
 /// let source = DriverError { call: "vkResetDescriptorPool", result: vk::Result::ERROR_OUT_OF_HOST_MEMORY };
-/// let error = CollectError { collected: 3, left: 1, source };
-/// assert!(error.source().is_some());
+/// let error = CollectError { collected: 3, left: 1, source: Some(source), other_clock: None };
+/// assert!(error.to_string().starts_with("3 descriptor pools were reset; the driver did not reset 1: vkResetDescriptorPool"));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CollectError {
@@ -208,18 +209,28 @@ pub struct CollectError {
     pub collected: usize,
     /// Pools that are done, and not reset.
     pub left: usize,
-    /// The first answer that was an error.
-    pub source: DriverError,
+    /// The driver's first answer that was an error.
+    pub source: Option<DriverError>,
+    /// Sets wait for tickets of another clock, which alone says that they are done.
+    pub other_clock: Option<OtherClock>,
 }
 
 impl fmt::Display for CollectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the driver did not reset {} of {} descriptor pools", self.left, self.left + self.collected)
+        let Self { collected, left, source, other_clock } = self;
+        write!(f, "{collected} descriptor pools were reset")?;
+        if let Some(source) = source {
+            write!(f, "; the driver did not reset {left}: {source}")?;
+        }
+        if let Some(OtherClock { ticket, tickets, .. }) = other_clock {
+            write!(f, "; {tickets} tickets are of another clock, the first of them {ticket:?}")?;
+        }
+        Ok(())
     }
 }
 
 impl Error for CollectError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        Some(&self.source)
+        self.source.as_ref()?.source()
     }
 }

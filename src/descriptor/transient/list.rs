@@ -21,7 +21,7 @@ use crate::base::cast::index;
 use crate::descriptor::DescriptorCounts;
 use crate::descriptor::pool::DescriptorPool;
 use crate::metadata::{Counted, CountedCapacity, RegionId};
-use crate::retire::{Clock, Retire, Ticket};
+use crate::retire::{Clock, MixedClocks, OtherClock, Retire, Ticket};
 
 /// No pool.
 pub(super) const NONE: RegionId = RegionId(u32::MAX);
@@ -263,10 +263,15 @@ impl List {
         }
     }
 
-    /// Moves what the device is done with to those that are ready to be reset.
-    pub(super) fn collect(&mut self, clock: &Clock) {
+    /// Whether what waits is of the ticket's clock.
+    pub(super) fn check(&self, ticket: Ticket) -> Result<(), MixedClocks> {
+        self.retired.check(ticket)
+    }
+
+    /// Moves what the device is done with to those that are ready to be reset. Says if something waits for another clock.
+    pub(super) fn collect(&mut self, clock: &Clock) -> Option<OtherClock> {
         let Self { engine, slots, current, second, ready, retired, .. } = self;
-        let _ = retired.collect(clock, |region| {
+        let collected = retired.collect(clock, |region| {
             let Some(slot) = slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return };
             slot.pending = slot.pending.saturating_sub(1);
             let is_open = current.region == region || second.region == region;
@@ -276,6 +281,7 @@ impl List {
                 ready.push(region);
             }
         });
+        collected.err()
     }
 
     /// The driver has reset a pool, which is in no place: it is free.

@@ -83,7 +83,7 @@ const AFTER_BIND: usize = 1;
 ///         // SAFETY: the layout is live; the set is used in this frame only.
 ///         let _set = unsafe { sets.allocate(&layout) }?;
 ///     }
-///     sets.flush(ticket);
+///     sets.flush(ticket)?;
 ///     clock.end_frame(ticket)?; // and vkQueueSubmit
 /// }
 /// assert_eq!(sets.statistics().sets_allocated, 400);

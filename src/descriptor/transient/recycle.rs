@@ -3,13 +3,16 @@
 use super::{CollectError, TransientSets};
 use crate::descriptor::DescriptorQuirks;
 use crate::metadata::RegionId;
-use crate::retire::{Clock, Ticket};
+use crate::retire::{Clock, MixedClocks, OtherClock, Ticket};
 
 impl TransientSets {
     /// All sets that were allocated since the last call are of the recording that `ticket` stands for.
     ///
     /// Call it when a recording is complete, before or after it is submitted: once for each command buffer, or once a frame. Without
     /// sets since the last call it does nothing.
+    ///
+    /// # Errors
+    /// [`MixedClocks`] if sets wait for tickets of another clock: no clock would say that all of them are done. Nothing was changed.
     ///
     /// ```
     /// # use sublet::{descriptor::*, retire::Clock, sim}; use ash::vk;
@@ -20,20 +23,28 @@ impl TransientSets {
     /// # let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
     /// let ticket = clock.open(lane);
     /// // Here sets are allocated and recorded.
-    /// sets.flush(ticket);
+    /// sets.flush(ticket)?;
     /// clock.submit(ticket, 1)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn flush(&mut self, ticket: Ticket) {
+    pub fn flush(&mut self, ticket: Ticket) -> Result<(), MixedClocks> {
+        if self.lists.iter().all(|list| list.used().grants == 0) {
+            return Ok(());
+        }
+        for list in &self.lists {
+            list.check(ticket)?;
+        }
         for list in &mut self.lists {
             list.flush(ticket, self.info.share_pools);
         }
+        Ok(())
     }
 
     /// Resets the pools whose recordings are done, and returns how many that were. Their sets are gone.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver did not reset some. They are tried again next time; all others are free.
+    /// [`CollectError`] if the driver did not reset some, which are tried again next time, or if sets wait for tickets of another clock. All
+    /// others are free.
     ///
     /// ```
     /// # use sublet::{descriptor::*, retire::Clock, sim}; use ash::vk;
@@ -48,7 +59,7 @@ impl TransientSets {
     /// let ticket = clock.open(lane);
     /// // SAFETY: the layout is live, and nothing uses the set.
     /// unsafe { sets.allocate(&layout) }?;
-    /// sets.flush(ticket);
+    /// sets.flush(ticket)?;
     /// assert_eq!(sets.collect(&clock)?, 0);
     /// clock.discard(ticket)?; // it is not submitted after all
     /// assert_eq!(sets.collect(&clock)?, 1);
@@ -59,8 +70,16 @@ impl TransientSets {
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
         let leaks = self.device.quirks().contains(DescriptorQuirks::RESET_LEAKS);
         let (mut collected, mut left, mut first) = (0, 0, None);
+        let mut other = None::<OtherClock>;
         for which in 0..self.lists.len() {
-            self.lists[which].collect(clock);
+            if let Some(new) = self.lists[which].collect(clock) {
+                let so_far = other.map_or((new.ticket, 0), |other| (other.ticket, other.tickets));
+                other = Some(OtherClock {
+                    ticket: so_far.0.min(new.ticket),
+                    tickets: so_far.1 + new.tickets,
+                    collected: 0,
+                });
+            }
             let mut kept = 0;
             for at in 0..self.lists[which].ready.len() {
                 let region = self.lists[which].ready[at];
@@ -88,9 +107,12 @@ impl TransientSets {
             self.lists[which].ready.truncate(kept);
             left += kept;
         }
-        match first {
-            Some(source) => Err(CollectError { collected, left, source }),
-            None => Ok(collected),
+        match (first, other) {
+            (None, None) => Ok(collected),
+            (source, other) => {
+                let other_clock = other.map(|other| OtherClock { collected, ..other });
+                Err(CollectError { collected, left, source, other_clock })
+            }
         }
     }
 

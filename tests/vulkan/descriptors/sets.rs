@@ -82,7 +82,7 @@ fn transient_sets_are_what_was_written_into_them_frame_after_frame() {
                 write(bench.context, set, &add_descriptors(&data, task, source, task));
                 sets.push(set);
             }
-            transient.flush(ticket);
+            transient.flush(ticket).unwrap();
             clock.end_frame(ticket).unwrap();
             run(bench, &compute, &sets);
             for task in 0..TASKS {
@@ -104,7 +104,7 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
         let (mut data, layout, compute) = prepare(bench);
         let device = bench.descriptor_device();
         // SAFETY: what is retired is used by no later recording, and the clock is told the truth.
-        let allocator = unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+        let allocator = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
         let clock = Clock::new();
         let lane = clock.add_lane().unwrap();
         let mut live = Vec::new();
@@ -138,14 +138,15 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
                 data.expect(task, *source, task + 7);
             }
             clock.completed(lane, u64::from(round));
-            allocator.collect(&clock);
+            allocator.collect(&clock).unwrap();
             allocator.validate();
         }
         for (set, _) in live {
             // SAFETY: every submission was waited for.
             unsafe { allocator.free(set) }.unwrap();
         }
-        assert!(allocator.destroy().is_empty());
+        // SAFETY: the device is idle.
+        assert!(unsafe { allocator.destroy() }.is_empty());
         drop(compute);
         destroy_layout(bench.context, &layout);
         data.destroy();

@@ -25,7 +25,7 @@ use crate::base::cast::index;
 use crate::metadata::{
     Algorithm, Buddy, Engine, Key, Linear, Metadata, RegionError, RegionId, Regions, Request, Tag,
 };
-use crate::retire::{Clock, ReserveError, Retire, Ticket};
+use crate::retire::{Clock, OtherClock, ReserveError, Retire, Ticket};
 
 /// What is known of a slot. It means something while a chunk starts there; the generation always.
 #[derive(Clone, Copy, Debug, Default)]
@@ -317,13 +317,20 @@ impl Slots {
 
     /// Frees what the clock says is done, and says how many slots those are. `ended` is told of the ranges of frames, which end only
     /// here.
-    pub(super) fn collect(&mut self, clock: &Clock, mut ended: impl FnMut(Range<u32>)) -> u32 {
+    ///
+    /// # Errors
+    /// [`OtherClock`], of which `collected` is in slots.
+    pub(super) fn collect(
+        &mut self,
+        clock: &Clock,
+        mut ended: impl FnMut(Range<u32>),
+    ) -> Result<usize, OtherClock> {
         if self.queue.is_empty() {
-            return 0;
+            return Ok(0);
         }
         let (mut books, queue, retiring) = self.split();
         let mut freed = 0;
-        let _ = queue.collect(clock, |first| {
+        let collected = queue.collect(clock, |first| {
             let slots = books.release(first);
             // All is in order whatever `ended` does.
             *retiring -= slots;
@@ -332,7 +339,11 @@ impl Slots {
                 ended(first..first + slots);
             }
         });
-        freed
+        let freed = index(freed);
+        match collected {
+            Ok(_) => Ok(freed),
+            Err(other) => Err(OtherClock { collected: freed, ..other }),
+        }
     }
 
     fn split(&mut self) -> (Books<'_>, &mut Retire<u32>, &mut u32) {

@@ -47,7 +47,7 @@ impl<'a> Persistent<'a, Shared> {
     pub(crate) fn new(layouts: &'a Layouts<'a>) -> Result<Self, String> {
         let info = DescriptorAllocatorCreateInfo::new(&device(layouts)?);
         // SAFETY: the device outlives the value, and nothing is ever submitted.
-        let sets = unsafe { DescriptorAllocator::new(&info) };
+        let sets = DescriptorAllocator::new(&info);
         Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
     }
 }
@@ -56,7 +56,7 @@ impl<'a> Persistent<'a, Local> {
     pub(crate) fn new_local(layouts: &'a Layouts<'a>) -> Result<Self, String> {
         let info = DescriptorAllocatorCreateInfo::new(&device(layouts)?);
         // SAFETY: the device outlives the value, and nothing is ever submitted.
-        let sets = unsafe { DescriptorAllocator::new_local(&info) };
+        let sets = DescriptorAllocator::new_local(&info);
         Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
     }
 }
@@ -79,7 +79,8 @@ impl<T: Threading> SetPeer for Persistent<'_, T> {
     }
 
     fn finish(self) -> Result<(), String> {
-        let leaks = self.sets.destroy();
+        // SAFETY: nothing runs on the null device.
+        let leaks = unsafe { self.sets.destroy() };
         leaks.first().map_or(Ok(()), |leak| Err(format!("left: {leak}")))
     }
 }
@@ -108,7 +109,7 @@ impl<'a> Transient<'a> {
 
     fn end(&mut self) {
         if let Some(ticket) = self.now.take() {
-            self.sets.flush(ticket);
+            self.sets.flush(ticket).unwrap();
             self.clock.end_frame(ticket).unwrap();
         }
     }
