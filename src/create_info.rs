@@ -309,12 +309,17 @@ pub struct PoolCreateInfo<'a> {
     pub flags: PoolCreateFlags,
     /// See [`Algorithm`].
     pub algorithm: Algorithm,
-    /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the pool.
+    /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the pool. A linear
+    /// pool then takes full-sized blocks, and so is the last one that [`Self::max_block_count`] allows.
     pub block_size: u64,
     /// Blocks that exist from the start and are never given back.
     pub min_block_count: u32,
-    /// The most blocks; 0 means no limit. Only with 1 is an [`Algorithm::Linear`] pool a ring buffer or a double stack too: with several
-    /// blocks it does not wrap, and refuses [`AllocationCreateFlags::UPPER_ADDRESS`].
+    /// The most blocks; 0 means no limit. What is dedicated because no block holds it is one of them. Only what asks for dedicated
+    /// memory by name comes on top: by [`DEDICATED_MEMORY`](AllocationCreateFlags::DEDICATED_MEMORY), a resource that requires
+    /// it, or the debug settings.
+    ///
+    /// Only with 1 is an [`Algorithm::Linear`] pool a ring buffer or a double stack too: with several blocks it does not wrap, and
+    /// refuses [`AllocationCreateFlags::UPPER_ADDRESS`].
     pub max_block_count: u32,
     /// Empty blocks that there may be, where [`Self::min_block_count`] does not keep more of them: as in
     /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept).

@@ -300,8 +300,7 @@ impl<T: Threading> Allocator<T> {
                 // The resource goes before the memory that it might be bound to.
                 drop(unfinished);
                 // SAFETY: the allocation was made a moment ago and nobody uses it.
-                let freed = unsafe { self.free_memory(allocation) };
-                debug_assert!(freed.is_ok());
+                unsafe { self.undo_memory(&allocation) };
                 return Err(CreateError::Bind(error));
             }
         }

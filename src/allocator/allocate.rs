@@ -111,8 +111,7 @@ impl<T: Threading> Allocator<T> {
                 Err(error) => {
                     for page in pages.into_iter().rev() {
                         // SAFETY: nobody else has seen the allocation.
-                        let freed = unsafe { self.free_memory(page) };
-                        debug_assert!(freed.is_ok());
+                        unsafe { self.undo_memory(&page) };
                     }
                     return Err(AllocatePagesError::Element { index, error });
                 }

@@ -31,7 +31,8 @@ pub struct AllocatorCreateInfo<'a> {
     pub device: vk::Device,
     /// The Vulkan version that the program uses, as in `VkApplicationInfo::apiVersion`; the patch number is ignored.
     pub api_version: u32,
-    /// Bytes of a block in heaps above 1 GiB; 0 means 256 MiB.
+    /// Bytes of a block in heaps above 1 GiB, at most what one `VkDeviceMemory` may have
+    /// ([`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size)); 0 means 256 MiB.
     pub preferred_large_heap_block_size: u64,
     /// Bytes that may be taken from each heap, [`vk::WHOLE_SIZE`] for no limit; may be shorter than the list of heaps.
     pub heap_size_limits: &'a [u64],

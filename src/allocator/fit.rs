@@ -46,7 +46,8 @@ impl<T: Threading> Way<T> for Look {
         Ok(Self::fit(spot, place))
     }
 
-    fn own(&self, spot: &Spot<'_, T>) -> Result<Fit, AllocationError> {
+    // Whether it may count as a block was looked at before.
+    fn own(&self, spot: &Spot<'_, T>, _by_name: bool) -> Result<Fit, AllocationError> {
         let context = &spot.allocator.inner.context;
         let size = spot.own_size();
         context.budgets.check(context.heap_of(spot.facts.memory_type), size, spot.request.within_budget)?;

@@ -288,6 +288,23 @@ impl<T: Threading> Allocator<T> {
         vector.free(&self.inner.context, allocation.live(), allocation.has(allocation_flags::MAPPED))
     }
 
+    /// Frees an allocation that was made for something that has failed, and a block that was made for it.
+    ///
+    /// # Safety
+    /// As for [`Self::free_memory`].
+    #[cold]
+    pub(crate) unsafe fn undo_memory(&self, allocation: &Allocation) {
+        self.note_free(allocation);
+        if allocation.has(allocation_flags::WATCHED) {
+            self.unwatch(allocation);
+        }
+        let mapped = allocation.has(allocation_flags::MAPPED);
+        let undone = self
+            .vector_of(allocation)
+            .and_then(|vector| vector.undo(&self.inner.context, allocation.live(), mapped));
+        debug_assert!(undone.is_ok());
+    }
+
     /// Everything there is to know of an allocation.
     ///
     /// # Errors

@@ -201,8 +201,8 @@ impl<T: Threading> Inner<T> {
         if !(0.0..=1.0).contains(&info.priority) {
             return Err(CreatePoolError::Priority { priority: info.priority });
         }
-        let heap_size = self.context.budgets.heap_size(self.context.heap_of(memory_type));
-        let max = heap_size.min(MAX_BLOCK_SIZE);
+        let heap = self.context.heap_of(memory_type);
+        let max = self.context.budgets.max_block_size(heap).min(MAX_BLOCK_SIZE);
         if info.block_size > max {
             return Err(CreatePoolError::BlockSize { block_size: info.block_size, max });
         }
@@ -232,7 +232,10 @@ impl<T: Threading> Inner<T> {
             vector: 0,
             memory_type,
             block_size,
-            largest_shared: match (self.debug.settings.is_special(), fixed_block_size) {
+            largest_shared: match (
+                self.debug.settings.is_special(),
+                fixed_block_size || info.max_block_count != 0,
+            ) {
                 (true, _) => 0,
                 (false, true) => block_size,
                 (false, false) => block_size / 2,

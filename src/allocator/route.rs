@@ -45,8 +45,8 @@ pub(super) trait Way<T: Threading> {
     /// A part of a block.
     fn shared(&self, spot: &Spot<'_, T>) -> Result<Self::Answer, AllocationError>;
 
-    /// Memory of its own.
-    fn own(&self, spot: &Spot<'_, T>) -> Result<Self::Answer, AllocationError>;
+    /// Memory of its own. What was not asked for `by_name` counts as a block of a pool that has a limit.
+    fn own(&self, spot: &Spot<'_, T>, by_name: bool) -> Result<Self::Answer, AllocationError>;
 }
 
 /// Allocates.
@@ -62,9 +62,9 @@ impl<T: Threading> Way<T> for Take {
         Ok(allocator.finish(wanted, facts, vector, grant, request, 0))
     }
 
-    fn own(&self, spot: &Spot<'_, T>) -> Result<Allocation, AllocationError> {
+    fn own(&self, spot: &Spot<'_, T>, by_name: bool) -> Result<Allocation, AllocationError> {
         let Spot { allocator, wanted, facts, vector, ref request } = *spot;
-        allocator.allocate_dedicated(wanted, facts, vector, request)
+        allocator.allocate_dedicated(wanted, facts, vector, request, by_name)
     }
 }
 
@@ -438,7 +438,7 @@ impl<T: Threading> Allocator<T> {
             if W::TAKES {
                 tell::dedicated(spot, tell::why_it_must(spot));
             }
-            return way.own(spot);
+            return way.own(spot, true);
         }
         let may_be_dedicated = !never_allocate && !facts.fixed_block_size && !upper;
         let mut refused = None;
@@ -446,10 +446,13 @@ impl<T: Threading> Allocator<T> {
             if W::TAKES {
                 tell::dedicated(spot, "always_dedicated");
             }
-            return way.own(spot);
+            // The debug settings ask for it.
+            return way.own(spot, true);
         }
-        // Memory of its own is better than a part of a block.
-        let is_better_alone = requirements.prefers_dedicated || requirements.size > facts.block_size / 2;
+        // Memory of its own is better than a part of a block, but where blocks are counted: it would be one that nothing else is
+        // in.
+        let is_better_alone = facts.max_block_count == 0
+            && (requirements.prefers_dedicated || requirements.size > facts.block_size / 2);
         if may_be_dedicated && is_better_alone {
             if self.inner.context.budgets.is_near_max_live_memory() {
                 if W::TAKES {
@@ -459,7 +462,7 @@ impl<T: Threading> Allocator<T> {
                 if W::TAKES {
                     tell::dedicated(spot, tell::why_it_should(spot));
                 }
-                match way.own(spot) {
+                match way.own(spot, false) {
                     Err(error) if error.is_shortage() => {
                         if W::TAKES {
                             tell::dedicated_declined(spot, "refused", Some(&error));
@@ -475,10 +478,11 @@ impl<T: Threading> Allocator<T> {
                 // What stood in the way of the better place says more.
                 Some(error) => Err(error),
                 None if may_be_dedicated => {
+                    vector.check_alone(&spot.request)?;
                     if W::TAKES {
                         tell::dedicated(spot, "no_block");
                     }
-                    way.own(spot)
+                    way.own(spot, false)
                 }
                 None => Err(error),
             },
@@ -493,6 +497,7 @@ impl<T: Threading> Allocator<T> {
         facts: &VectorFacts,
         vector: &BlockVector<T>,
         request: &VectorRequest,
+        by_name: bool,
     ) -> Result<Allocation, AllocationError> {
         let Wanted { resource, info, .. } = *wanted;
         let can_alias = info.flags.contains(Flags::CAN_ALIAS);
@@ -507,7 +512,7 @@ impl<T: Threading> Allocator<T> {
             dedicated_to: resource.handle.filter(|_| !can_alias || resource.requirements.requires_dedicated),
             next: wanted.next.get(),
         };
-        let grant = vector.allocate_dedicated(&self.inner.context, &what, request)?;
+        let grant = vector.allocate_dedicated(&self.inner.context, &what, request, by_name)?;
         Ok(self.finish(wanted, facts, vector, grant, request, allocation_flags::DEDICATED))
     }
 

@@ -37,7 +37,7 @@ impl<T: Threading> Allocator<T> {
         }
         // In a heap that is too small for such a block, the scope will have none.
         let heaps = (0..).take(inner.context.device.memory_heaps().len());
-        let max = heaps.map(|heap| inner.context.budgets.heap_size(heap)).max().unwrap_or(0);
+        let max = heaps.map(|heap| inner.context.budgets.max_block_size(heap)).max().unwrap_or(0);
         if block_size > max {
             return Err(CreatePoolError::BlockSize { block_size, max });
         }
@@ -161,9 +161,11 @@ impl<T: Threading> Allocator<T> {
         scope: &Scope,
         memory_type: u32,
     ) -> Result<W::Answer, AllocationError> {
-        if W::TAKES || scope.pool(memory_type).is_some() {
-            let facts = &self.scope_pool(scope, memory_type)?.facts;
+        if let Some(Pool { facts, .. }) = scope.pool(memory_type) {
             return self.place_in(way, wanted, facts, self.vector_at(facts)?);
+        }
+        if W::TAKES {
+            return self.place_in_new_pool(way, wanted, scope, memory_type);
         }
         // The pool is not there yet, and shall not be for a look: one that nobody else sees does as well.
         let inner = &*self.inner;
@@ -175,25 +177,41 @@ impl<T: Threading> Allocator<T> {
         self.place_in(way, wanted, &facts, &vector)
     }
 
-    /// The pool of a scope in a memory type, made if it is not there.
-    fn scope_pool<'s>(&self, scope: &'s Scope, memory_type: u32) -> Result<&'s Pool, AllocationError> {
-        let place = &scope.pools[index(memory_type)];
-        if let Some(pool) = place.get() {
-            return Ok(pool);
-        }
+    /// The first allocation of a scope in a memory type: the scope has the pool if there is something in it.
+    fn place_in_new_pool<W: Way<T>>(
+        &self,
+        way: &W,
+        wanted: &Wanted<'_>,
+        scope: &Scope,
+        memory_type: u32,
+    ) -> Result<W::Answer, AllocationError> {
         // A pool without first blocks is refused only if there are too many pools.
         let pool = self
             .make_pool(&self.scope_pool_info(scope, memory_type), Some(scope.number))
             .map_err(|_| AllocationError::Memory(MemoryError::TooManyAllocations { limit: u32::MAX }))?;
-        if let Err(second) = place.set(pool) {
-            // Another thread was faster.
-            self.retire(&second);
+        let placed =
+            self.vector_at(&pool.facts).and_then(|vector| self.place_in(way, wanted, &pool.facts, vector));
+        let place = &scope.pools[index(memory_type)];
+        match placed {
+            Ok(answer) => match place.set(pool) {
+                Ok(()) => Ok(answer),
+                Err(second) => {
+                    // Another thread was faster. What is in the second pool goes with it.
+                    drop(answer);
+                    self.retire(&second);
+                    let Pool { facts, .. } = place.get().ok_or(AllocationError::ForeignPool)?;
+                    self.place_in(way, wanted, facts, self.vector_at(facts)?)
+                }
+            },
+            Err(error) => {
+                self.retire(&pool);
+                Err(error)
+            }
         }
-        place.get().ok_or(AllocationError::ForeignPool)
     }
 
     fn scope_pool_info<'s>(&self, scope: &'s Scope, memory_type: u32) -> PoolCreateInfo<'s> {
-        let heap_size = self.inner.context.budgets.heap_size(self.inner.context.heap_of(memory_type));
+        let heap_size = self.inner.context.budgets.max_block_size(self.inner.context.heap_of(memory_type));
         PoolCreateInfo {
             // A heap that no such block fits in shall not make the whole scope useless.
             block_size: if scope.block_size > heap_size { 0 } else { scope.block_size },

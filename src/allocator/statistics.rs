@@ -118,6 +118,22 @@ impl<T: Threading> Allocator<T> {
         self.inner.context.device.max_buffer_size
     }
 
+    /// The most bytes that one `VkDeviceMemory` may have, and so the most that one allocation may: `maxMemoryAllocationSize` of
+    /// Vulkan 1.1, `u64::MAX` where the device does not say. Blocks are no larger.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let max = allocator.max_memory_allocation_size();
+    /// let requirements = vk::MemoryRequirements { size: max + 1, alignment: 1, memory_type_bits: !0 };
+    /// assert!(allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn max_memory_allocation_size(&self) -> u64 {
+        self.inner.context.device.max_memory_size
+    }
+
     /// Usage and budget of every heap, cheap enough for every frame: a short lock for each memory type, pool and shard.
     ///
     /// The driver is asked again only if this allocator took or gave back enough memory since; see

@@ -49,7 +49,7 @@ impl<T: Threading> Inner<T> {
         };
         let default = |memory_type| {
             let heap_size = self.context.budgets.heap_size(self.context.heap_of(memory_type));
-            let block_size = default_block_size(heap_size, large);
+            let block_size = default_block_size(heap_size, large, self.context.device.max_memory_size);
             let config = VectorConfig {
                 memory_type,
                 algorithm: Algorithm::Tlsf,
@@ -126,14 +126,17 @@ impl<T: Threading> Inner<T> {
     }
 }
 
-/// A heap's preferred block size: an eighth of a small heap, else `large`; a multiple of [`BLOCK_SIZE_STEP`].
-fn default_block_size(heap_size: u64, large: u64) -> u64 {
+/// A heap's preferred block size: an eighth of a small heap, else `large`, and no more than there may be in one piece; a multiple
+/// of [`BLOCK_SIZE_STEP`].
+fn default_block_size(heap_size: u64, large: u64, max_memory_size: u64) -> u64 {
     let size = if heap_size <= SMALL_HEAP_MAX_SIZE {
         heap_size / 8
     } else {
         // A block that the heap, or an engine, cannot hold would make every allocation a dedicated one.
         large.min(heap_size - heap_size % BLOCK_SIZE_STEP).min(MAX_BLOCK_SIZE)
     };
+    // Nor is there one of more bytes than the device allows in one piece, which Vulkan says are 2^30 at least.
+    let size = size.min((max_memory_size - max_memory_size % BLOCK_SIZE_STEP).max(BLOCK_SIZE_STEP));
     // Cannot overflow: the sizes above are below 2^63, or multiples already.
     size.max(1).next_multiple_of(BLOCK_SIZE_STEP)
 }

@@ -42,6 +42,8 @@ pub(crate) struct Budgets {
     from_driver: bool,
     live_memory: AtomicU32,
     max_live_memory: u32,
+    /// The most bytes of one `VkDeviceMemory`.
+    max_memory_size: u64,
     /// Whether the driver may be asked for more than `max_live_memory`.
     exceeds_max: bool,
     calls_since_query: AtomicU32,
@@ -145,6 +147,7 @@ impl Budgets {
             from_driver: device.settings.memory_budget,
             live_memory: AtomicU32::new(0),
             max_live_memory: device.properties.limits.max_memory_allocation_count,
+            max_memory_size: device.max_memory_size,
             exceeds_max: false,
             calls_since_query: AtomicU32::new(0),
             is_near_told: AtomicBool::new(false),
@@ -262,6 +265,20 @@ impl Budgets {
         }
     }
 
+    /// Whether one `VkDeviceMemory` in the heap may have so many bytes at all.
+    fn check_size(&self, heap: u32, size: u64) -> Result<(), MemoryError> {
+        let (heap_size, max) = (self.heap_size(heap), self.max_memory_size);
+        if size > heap_size {
+            return Err(MemoryError::HeapTooSmall { size, heap, heap_size });
+        }
+        if size > max { Err(MemoryError::AllocationTooLarge { size, max }) } else { Ok(()) }
+    }
+
+    /// The most bytes that a block in the heap may have.
+    pub(crate) fn max_block_size(&self, heap: u32) -> u64 {
+        self.heap_size(heap).min(self.max_memory_size)
+    }
+
     /// Enters `size` bytes into the books before the driver is asked for them.
     ///
     /// # Errors
@@ -275,9 +292,7 @@ impl Budgets {
         within_budget: bool,
     ) -> Result<(), MemoryError> {
         let heap = &self.heaps[index(heap_index)];
-        if size > heap.size {
-            return Err(MemoryError::HeapTooSmall { size, heap: heap_index, heap_size: heap.size });
-        }
+        self.check_size(heap_index, size)?;
         if within_budget {
             self.refresh_if_stale(device);
         }
@@ -316,9 +331,7 @@ impl Budgets {
     /// What [`Self::reserve`] would answer now. Nothing is entered.
     pub(crate) fn check(&self, heap_index: u32, size: u64, within_budget: bool) -> Result<(), MemoryError> {
         let heap = &self.heaps[index(heap_index)];
-        if size > heap.size {
-            return Err(MemoryError::HeapTooSmall { size, heap: heap_index, heap_size: heap.size });
-        }
+        self.check_size(heap_index, size)?;
         let used = heap.memory_bytes.load(Ordering::Relaxed);
         if heap.limited && used.saturating_add(size) > heap.size {
             return Err(MemoryError::HeapLimit { size, heap: heap_index, used, limit: heap.size });

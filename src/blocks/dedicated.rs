@@ -18,6 +18,8 @@ pub(crate) struct Dedicated {
     /// Users of the mapping: guards, and the allocation itself if it is persistently mapped. 64 bits, as for
     /// blocks.
     pub(crate) map_count: u64,
+    /// It was [reserved](DedicatedList::reserve): nobody asked for it by name, so that it counts as a block of its pool.
+    pub(crate) counts: bool,
     pub(crate) tag: Tag,
     pub(crate) record: Record,
 }
@@ -30,6 +32,8 @@ pub(crate) struct DedicatedList {
     last_generation: u32,
     count: u64,
     bytes: u64,
+    /// Those that count as blocks of a pool with a limit, and those that are to come.
+    counted: u32,
 }
 
 fn split(key: Key) -> Option<(usize, u32)> {
@@ -44,6 +48,21 @@ fn join(at: u32, generation: u32) -> Key {
 }
 
 impl DedicatedList {
+    /// How many count as blocks.
+    pub(crate) fn counted(&self) -> u32 {
+        self.counted
+    }
+
+    /// Counts one before the driver is asked for it.
+    pub(crate) fn reserve(&mut self) {
+        self.counted += 1;
+    }
+
+    /// What was reserved does not come, or is gone.
+    pub(crate) fn unreserve(&mut self) {
+        self.counted = self.counted.saturating_sub(1);
+    }
+
     /// Takes `dedicated` in.
     pub(crate) fn insert(&mut self, dedicated: Dedicated) -> Key {
         self.last_generation = self.last_generation.wrapping_add(1);
@@ -71,6 +90,9 @@ impl DedicatedList {
         self.free.push(narrow(at));
         self.count -= 1;
         self.bytes -= dedicated.block.size;
+        if dedicated.counts {
+            self.unreserve();
+        }
         Ok(dedicated)
     }
 
@@ -111,6 +133,7 @@ impl DedicatedList {
         self.free.clear();
         self.count = 0;
         self.bytes = 0;
+        self.counted = 0;
         self.slots.drain(..).filter_map(|(_, dedicated)| dedicated).collect()
     }
 }

@@ -67,14 +67,17 @@ pub(crate) struct Growth {
     pub(crate) needed: u64,
     /// Bytes of the largest block that there is.
     pub(crate) largest_block: u64,
+    /// The first block is as large as any: one that is divided in order is not searched, and what does not fit its end needs
+    /// another; and where none may follow, none that is larger can.
+    pub(crate) full_sized: bool,
     pub(crate) within_budget: bool,
 }
 
 impl Growth {
     /// Asks the driver for a block, for a smaller one if it refuses, and so on.
     ///
-    /// Managed sizes start small: while no block is as large, the preferred size is halved up to three times. So a fresh
-    /// vector on a large heap gets 32, 64, 128 and then 256 MiB.
+    /// Managed sizes start small, unless the block is to be full-sized: while no block is as large, the preferred size is halved
+    /// up to three times. So a fresh vector on a large heap gets 32, 64, 128 and then 256 MiB.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
@@ -100,7 +103,8 @@ impl Growth {
         }
         let mut size = config.block_size;
         let mut halvings = 0;
-        while halvings < MAX_HALVINGS
+        while !self.full_sized
+            && halvings < MAX_HALVINGS
             && size / 2 > self.largest_block
             && size / 2 >= self.needed.saturating_mul(2)
         {

@@ -97,6 +97,7 @@ impl Attempt {
             Err(ref error) => {
                 let (reason, result) = match error {
                     MemoryError::HeapTooSmall { .. } => ("heap_too_small", None),
+                    MemoryError::AllocationTooLarge { .. } => ("allocation_too_large", None),
                     MemoryError::HeapLimit { .. } => ("heap_limit", None),
                     MemoryError::OverBudget { .. } => ("over_budget", None),
                     MemoryError::TooManyAllocations { .. } => ("too_many_allocations", None),

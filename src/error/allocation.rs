@@ -138,7 +138,7 @@ pub enum AllocationError {
         free: u64,
         /// The largest free range in bytes; where hundreds are about as large, too little by less than 1/64 at most.
         largest_free: u64,
-        /// Blocks that there are.
+        /// Blocks that there are, and dedicated allocations that count as such.
         block_count: u32,
         /// The most blocks there may be; 0 if it is `NEVER_ALLOCATE` that forbids another.
         max_block_count: u32,

@@ -26,6 +26,13 @@ pub enum MemoryError {
         /// Its size in bytes.
         heap_size: u64,
     },
+    /// More bytes than one `VkDeviceMemory` can have on the device. The driver was not asked.
+    AllocationTooLarge {
+        /// Bytes asked for.
+        size: u64,
+        /// `maxMemoryAllocationSize` in bytes.
+        max: u64,
+    },
     /// The program's limit on the heap would be passed. The driver was not asked.
     HeapLimit {
         /// Bytes asked for.
@@ -93,6 +100,9 @@ impl fmt::Display for MemoryError {
         match self {
             Self::HeapTooSmall { size, heap, heap_size } => {
                 write!(f, "{size} bytes are more than heap {heap} has: {heap_size}")
+            }
+            Self::AllocationTooLarge { size, max } => {
+                write!(f, "{size} bytes are above maxMemoryAllocationSize, which is {max} on this device")
             }
             Self::HeapLimit { size, heap, used, limit } => {
                 write!(

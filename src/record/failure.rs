@@ -23,5 +23,6 @@ pub(crate) fn failure_number(error: &AllocationError) -> u8 {
         AllocationError::Memory(MemoryError::OverBudget { .. }) => 15,
         AllocationError::Memory(MemoryError::TooManyAllocations { .. }) => 16,
         AllocationError::Memory(MemoryError::Driver { .. }) => 17,
+        AllocationError::Memory(MemoryError::AllocationTooLarge { .. }) => 18,
     }
 }

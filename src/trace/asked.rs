@@ -203,6 +203,8 @@ pub enum Failure {
     TooManyAllocations,
     /// [`MemoryError::Driver`](crate::MemoryError::Driver).
     Driver,
+    /// [`MemoryError::AllocationTooLarge`](crate::MemoryError::AllocationTooLarge).
+    AllocationTooLarge,
     /// One that this version does not know.
     Other,
 }

@@ -7,7 +7,7 @@ use crate::record::failure::failure_number;
 
 impl Failure {
     /// In the order of the file. New ones come at the end.
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 19] = [
         Self::Other,
         Self::ZeroSize,
         Self::Alignment,
@@ -26,6 +26,7 @@ impl Failure {
         Self::OverBudget,
         Self::TooManyAllocations,
         Self::Driver,
+        Self::AllocationTooLarge,
     ];
 
     pub(super) fn number(self) -> u8 {

@@ -167,7 +167,7 @@ fn pools_that_cannot_be() {
                 let info = PoolCreateInfo { min_allocation_alignment: alignment, ..PoolCreateInfo::new(0) };
                 assert_eq!(pool(info), CreatePoolError::Alignment { alignment });
             }
-            let max = rig.heap_size(0);
+            let max = rig.heap_size(0).min(rig.allocator.max_memory_allocation_size());
             for block_size in [max + 1, 1 << 63, u64::MAX] {
                 let info = PoolCreateInfo { block_size, ..PoolCreateInfo::new(0) };
                 assert_eq!(pool(info), CreatePoolError::BlockSize { block_size, max });

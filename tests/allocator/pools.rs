@@ -1,9 +1,10 @@
 //! Custom pools: the linear modes, Buddy, leaks, slots that are used again, names.
 
 use ash::vk;
+use sublet::sim::profiles::Profile;
 use sublet::{
     Algorithm, Allocation, AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError,
-    ForeignHandle, MapError, Pool, PoolCreateInfo, ResourceKind,
+    ForeignHandle, MapError, MemoryUsage, Pool, PoolCreateInfo, ResourceKind,
 };
 
 use crate::common::*;
@@ -573,6 +574,153 @@ fn slots_are_used_again() {
         }
         assert_eq!(rig.allocator.pool_name(&kept).unwrap().as_deref(), Some("kept"));
         rig.destroy_pool(kept);
+        rig.finish();
+    });
+}
+
+/// The allocator chooses the sizes in a pool with this many blocks.
+fn limited(max_block_count: u32, algorithm: Algorithm) -> PoolCreateInfo<'static> {
+    PoolCreateInfo { max_block_count, algorithm, ..PoolCreateInfo::new(0) }
+}
+
+/// What a pool has of the driver: its limit counts that.
+fn memories(rig: &Rig, pool: &Pool) -> u64 {
+    rig.allocator.pool_statistics(pool).unwrap().block_count
+}
+
+#[test]
+fn a_limit_counts_all_memory_of_a_pool() {
+    on_every_profile(|profile| {
+        for max in [1, 3] {
+            let rig = Rig::new(profile);
+            let pool = rig.pool(&limited(max, Algorithm::Tlsf)).unwrap();
+            let info = AllocationCreateInfo::in_pool(&pool);
+            let size = rig.block_size(0) / 64;
+            let mut held = Vec::new();
+            let error = loop {
+                match rig.memory(size, 1, &info) {
+                    Ok(allocation) => held.push(allocation),
+                    Err(error) => break error,
+                }
+                assert!(memories(&rig, &pool) <= u64::from(max));
+            };
+            let AllocationError::Full { block_count, max_block_count, .. } = error else {
+                panic!("{error:?}");
+            };
+            assert_eq!((block_count, max_block_count), (max, max));
+            assert!(held.iter().all(|allocation| !allocation.is_dedicated()), "nobody asked for it");
+            assert!(held.len() >= 60, "the last block is as large as they get: {}", held.len());
+            assert_eq!(rig.gpu.calls("vkAllocateMemory"), u64::from(max));
+            // `would_fit` agrees.
+            let requirements = vk::MemoryRequirements { size, alignment: 1, memory_type_bits: !0 };
+            let fit = rig.allocator.would_fit(&requirements, &info);
+            assert!(matches!(fit, Err(AllocationError::Full { .. })), "{fit:?}");
+            // By name there may be more; it does not count, and takes nobody's place.
+            let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..info };
+            let named = rig.memory(size, 1, &own).unwrap();
+            assert!(named.is_dedicated());
+            assert_eq!(memories(&rig, &pool), u64::from(max) + 1);
+            rig.free(held.pop().unwrap());
+            held.push(rig.memory(size, 1, &info).unwrap());
+            rig.free(named);
+            rig.free_all(held);
+            rig.destroy_pool(pool);
+            rig.finish();
+        }
+    });
+}
+
+#[test]
+fn what_nobody_asked_to_be_dedicated_counts_as_a_block() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let block = rig.block_size(0);
+        let pool = rig.pool(&limited(2, Algorithm::Tlsf)).unwrap();
+        let info = AllocationCreateInfo::in_pool(&pool);
+        let small = rig.memory(KIB, 1, &info).unwrap();
+        // More than a block holds.
+        let large = rig.memory(block + 1, 1, &info).unwrap();
+        assert!(large.is_dedicated());
+        assert_eq!(memories(&rig, &pool), 2);
+        let before = rig.snapshot();
+        let error = rig.memory(block + 1, 1, &info).unwrap_err();
+        let AllocationError::Full { block_count: 2, max_block_count: 2, .. } = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(rig.snapshot(), before);
+        // It is a place that comes free again.
+        rig.free(large);
+        let again = rig.memory(block + 1, 1, &info).unwrap();
+        assert!(again.is_dedicated());
+        rig.free(again);
+        // A failure leaves the place free, too.
+        let call = "vkAllocateMemory";
+        let lost = vk::Result::ERROR_DEVICE_LOST;
+        rig.gpu.faults().fail_nth(call, 0, lost);
+        let error = rig.memory(block + 1, 1, &info).unwrap_err();
+        assert_eq!(driver_result(&error), Some(lost), "{error:?}");
+        let again = rig.memory(block + 1, 1, &info).unwrap();
+        rig.free_all([again, small]);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_driver_that_prefers_dedicated_memory_leaves_the_places_of_a_limit() {
+    let prefers = |profile: &Profile| profile.images.prefers_dedicated_target_from.is_some();
+    on_profiles(prefers, |profile| {
+        let rig = Rig::new(profile);
+        let target = square(1024, vk::ImageUsageFlags::COLOR_ATTACHMENT);
+        let gpu_only = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
+        // SAFETY: the create-info is valid.
+        let memory_type =
+            unsafe { rig.allocator.find_memory_type_index_for_image_info(&target, &gpu_only) }.unwrap();
+        let free = rig.image(&target, &gpu_only).unwrap();
+        assert!(free.1.is_dedicated(), "it is preferred");
+        let info = PoolCreateInfo { memory_type_index: memory_type, ..limited(1, Algorithm::Tlsf) };
+        let pool = rig.pool(&info).unwrap();
+        let info = AllocationCreateInfo::in_pool(&pool);
+        let mut images: Vec<_> = (0..3).map(|_| rig.image(&target, &info).unwrap()).collect();
+        assert!(images.iter().all(|(_, allocation)| !allocation.is_dedicated()));
+        assert_eq!(memories(&rig, &pool), 1);
+        images.push(free);
+        images.into_iter().for_each(|image| rig.destroy_image(image));
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
+}
+
+#[test]
+fn a_ring_without_a_block_size_calls_the_driver_once() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = rig.pool(&limited(1, Algorithm::Linear)).unwrap();
+        let info = AllocationCreateInfo::in_pool(&pool);
+        let block = rig.block_size(0);
+        let size = block / 8;
+        let mut frames = std::collections::VecDeque::new();
+        for _ in 0..40 {
+            if frames.len() == 3 {
+                rig.free(frames.pop_front().unwrap());
+            }
+            frames.push_back(rig.memory(size, 1, &info).unwrap());
+        }
+        assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
+        assert!(frames.iter().all(|frame| !frame.is_dedicated() && rig.memory_size(frame) == block));
+        // More than half of the block is a part of it as well.
+        rig.free_all(frames);
+        let half = rig.memory(block / 2 + 1, 1, &info).unwrap();
+        assert!(!half.is_dedicated());
+        rig.free(half);
+        rig.destroy_pool(pool);
+
+        // So it is without a limit.
+        let pool = rig.pool(&limited(0, Algorithm::Linear)).unwrap();
+        let allocation = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        assert_eq!(rig.memory_size(&allocation), block);
+        rig.free(allocation);
+        rig.destroy_pool(pool);
         rig.finish();
     });
 }

@@ -1,11 +1,12 @@
-//! The limits of a device on the size of one thing: `maxBufferSize`.
+//! The limits of a device on the size of one thing: `maxBufferSize`, `maxMemoryAllocationSize`.
 
 use ash::vk;
 use sublet::sim::Gpu;
 use sublet::sim::profiles::Profile;
 use sublet::{
-    AllocationCreateInfo, AllocatorCreateFlags, CreateError, DefragmentationInfo, FindMemoryTypeError,
-    MemoryUsage,
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocationError, AllocatorCreateFlags, CreateError,
+    CreatePoolError, DefragmentationInfo, FindMemoryTypeError, MemoryError, MemoryUsage, PoolCreateInfo,
+    ScopeCreateInfo,
 };
 
 use crate::common::*;
@@ -115,4 +116,68 @@ fn a_device_that_tells_no_limit_is_asked() {
         assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
         rig.finish();
     });
+}
+
+/// A memory type of a heap that is larger than what there may be in one piece.
+fn larger_than_one_piece(profile: &Profile) -> Option<u32> {
+    let max = profile.limits.max_memory_allocation_size;
+    let fits = |kind: &sublet::sim::profiles::TypeProfile| {
+        profile.heaps[kind.heap as usize].size > max + GIB && !kind.flags.intersects(AMD_COHERENT | PROTECTED)
+    };
+    (0..).zip(profile.types).find(|(_, kind)| fits(kind)).map(|(index, _)| index)
+}
+
+#[test]
+fn blocks_are_no_larger_than_one_piece_may_be() {
+    on_profiles(
+        |profile| larger_than_one_piece(profile).is_some(),
+        |profile| {
+            let memory_type = larger_than_one_piece(profile).unwrap();
+            let max = profile.limits.max_memory_allocation_size;
+            let rig = Rig::with(Gpu::new(profile), &Options { large_block: max + GIB, ..Options::default() });
+            assert_eq!(rig.allocator.max_memory_allocation_size(), max);
+            let held: Vec<_> = (0..4).map(|_| rig.memory(MIB, 256, &in_type(memory_type)).unwrap()).collect();
+            assert!(held.iter().all(|it| !it.is_dedicated() && rig.memory_size(it) <= max));
+            rig.free_all(held);
+
+            let too_large = AllocationError::Memory(MemoryError::AllocationTooLarge { size: max + 1, max });
+            let calls = rig.gpu.calls("vkAllocateMemory");
+            for flags in [Flags::empty(), Flags::DEDICATED_MEMORY, Flags::WITHIN_BUDGET] {
+                let info = in_type_with(memory_type, flags);
+                assert_eq!(rig.memory(max + 1, 1, &info).unwrap_err(), too_large);
+                let requirements =
+                    vk::MemoryRequirements { size: max + 1, alignment: 1, memory_type_bits: !0 };
+                assert_eq!(rig.allocator.would_fit(&requirements, &info).unwrap_err(), too_large);
+            }
+            assert_eq!(too_large.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+            let text = too_large.to_string();
+            assert!(text.contains(&(max + 1).to_string()) && text.contains(&max.to_string()), "{text}");
+            let info = PoolCreateInfo { block_size: max + 1, ..PoolCreateInfo::new(memory_type) };
+            let error = rig.pool(&info).unwrap_err();
+            assert_eq!(error, CreatePoolError::BlockSize { block_size: max + 1, max });
+            let scope = ScopeCreateInfo { block_size: max + 1, ..ScopeCreateInfo::default() };
+            let error = rig.allocator.create_scope(&scope).unwrap_err();
+            assert!(matches!(error, CreatePoolError::BlockSize { .. }), "{error:?}");
+            assert_eq!(rig.gpu.calls("vkAllocateMemory"), calls, "the driver is not asked");
+            rig.finish();
+        },
+    );
+}
+
+/// Vulkan 1.0 has no such limit to tell.
+#[test]
+fn a_device_that_tells_no_size_of_a_piece_is_asked() {
+    on_profiles(
+        |profile| larger_than_one_piece(profile).is_some(),
+        |profile| {
+            let memory_type = larger_than_one_piece(profile).unwrap();
+            let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_0).build();
+            let rig = Rig::with(gpu, &Options::default());
+            assert_eq!(rig.allocator.max_memory_allocation_size(), u64::MAX);
+            let size = profile.limits.max_memory_allocation_size + 1;
+            let error = rig.memory(size, 1, &in_type(memory_type)).unwrap_err();
+            assert!(matches!(error, AllocationError::Memory(MemoryError::Driver(_))), "{error:?}");
+            rig.finish();
+        },
+    );
 }

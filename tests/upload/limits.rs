@@ -36,6 +36,23 @@ fn the_limit_is_never_passed_and_what_is_refused_changes_nothing() {
     });
 }
 
+/// Some of the pages were had, and went again: the figures do not know of them.
+#[test]
+fn a_reserve_that_is_refused_leaves_no_peak() {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let mut arena = arena(&rig, &limited(3));
+        arena.reserve(4096).unwrap();
+        let before = arena.statistics();
+        assert!(matches!(arena.reserve(5 * 4096), Err(UploadError::MemoryLimit { .. })));
+        assert_eq!(arena.statistics(), before);
+        arena.validate();
+        // SAFETY: nothing was submitted.
+        unsafe { arena.destroy() };
+        rig.finish();
+    });
+}
+
 #[test]
 fn free_pages_give_way_to_what_needs_the_memory() {
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);

@@ -147,7 +147,8 @@ impl<T: Threading> BlockVector<T> {
             return self.finish(context, grant, request);
         }
         // Who may not grow the vector learns it here, and does not wait for one who does.
-        self.core.lock().check_growth(request)?;
+        let alone = self.counted_alone();
+        self.core.lock().check_growth(request, alone)?;
         self.grow(context, request)
     }
 
@@ -178,13 +179,15 @@ impl<T: Threading> BlockVector<T> {
         news: &mut Option<(u32, News)>,
     ) -> Result<(Result<Grant, AllocationError>, Option<DeviceBlock>), AllocationError> {
         let _growth_lock = self.growth.lock();
+        // Until this thread lets go of the lock it can only become less.
+        let alone = self.counted_alone();
         let growth = {
             let mut core = self.core.lock();
             // Another thread may have grown the vector, or freed something, since.
             if let Some(grant) = core.try_allocate(request)? {
                 return Ok((Ok(grant), None));
             }
-            core.plan_growth(request)?
+            core.plan_growth(request, alone)?
         };
         let (_, news) = news.insert((growth.config.memory_type, News::default()));
         let block = growth.allocate(context, news)?;
@@ -254,7 +257,7 @@ impl<T: Threading> BlockVector<T> {
             Ok(mapped) => Ok(Grant { mapped: mapped.at(grant.offset), ..grant }),
             Err(error) => {
                 // The key was granted a moment ago and nobody else has it.
-                let freed = self.free(context, live, true);
+                let freed = self.undo(context, live, true);
                 debug_assert!(freed.is_ok());
                 match error {
                     MapError::Driver(error) => Err(AllocationError::Map(error)),
@@ -264,12 +267,35 @@ impl<T: Threading> BlockVector<T> {
         }
     }
 
-    /// Makes a dedicated allocation. `None` in `priority` is the vector's own.
+    /// Dedicated allocations that count as blocks.
+    pub(super) fn counted_alone(&self) -> u32 {
+        self.dedicated.lock().counted()
+    }
+
+    /// Whether there may be a dedicated allocation that nobody asked for by name: it counts as a block.
+    pub(crate) fn check_alone(&self, request: &VectorRequest) -> Result<(), AllocationError> {
+        let alone = self.counted_alone();
+        let checked = self.core.lock().check_count(request, alone);
+        checked.map_err(|error| self.with_shards(error))
+    }
+
+    /// [`Self::check_alone`], and counts it.
+    fn reserve_alone(&self, request: &VectorRequest) -> Result<(), AllocationError> {
+        // Who makes a block has counted what there is.
+        let _growth_lock = self.growth.lock();
+        self.check_alone(request)?;
+        self.dedicated.lock().reserve();
+        Ok(())
+    }
+
+    /// Makes a dedicated allocation. `None` in `priority` is the vector's own. What was not asked for `by_name` counts as a
+    /// block where their number is limited.
     pub(crate) fn allocate_dedicated(
         &self,
         context: &DeviceContext,
         what: &DriverAllocation,
         request: &VectorRequest,
+        by_name: bool,
     ) -> Result<Grant, AllocationError> {
         let (generation, config) = {
             let core = self.core.lock();
@@ -281,11 +307,40 @@ impl<T: Threading> BlockVector<T> {
             _ => return Err(Contradiction::TwoMemoryAllocateChains.into()),
         };
         let what = DriverAllocation { next, priority: what.priority.or(Some(config.priority)), ..*what };
+        let counts = !by_name && config.max_blocks != u32::MAX;
+        if counts {
+            self.reserve_alone(request)?;
+        }
+        let made = self.make_dedicated(context, &what, request).inspect_err(|_| {
+            if counts {
+                self.dedicated.lock().unreserve();
+            }
+        });
+        let block = made?;
+        let (memory, mapped) = (block.memory, block.mapped());
+        let map_count = u64::from(request.mapped);
+        let key = self.dedicated.lock().insert(Dedicated {
+            block,
+            map_count,
+            counts,
+            tag: request.tag,
+            record: Record::default(),
+        });
+        Ok(Grant { memory, offset: 0, mapped, key, generation, shard: 0 })
+    }
+
+    /// The memory of a dedicated allocation, mapped if it is to be.
+    fn make_dedicated(
+        &self,
+        context: &DeviceContext,
+        what: &DriverAllocation,
+        request: &VectorRequest,
+    ) -> Result<DeviceBlock, AllocationError> {
         let mut news = News::default();
         let allocated = {
             let span = tracing::debug_span!(target: "sublet::block", "dedicate", size = what.size);
             let _entered = span.enter();
-            DeviceBlock::allocate(context, &what, true, request.within_budget, &mut news)
+            DeviceBlock::allocate(context, what, true, request.within_budget, &mut news)
         };
         news.tell(context, what.memory_type, || self.pool_name());
         let mut block = allocated?;
@@ -295,14 +350,6 @@ impl<T: Threading> BlockVector<T> {
                 return Err(AllocationError::Map(error));
             }
         }
-        let (memory, mapped) = (block.memory, block.mapped());
-        let map_count = u64::from(request.mapped);
-        let key = self.dedicated.lock().insert(Dedicated {
-            block,
-            map_count,
-            tag: request.tag,
-            record: Record::default(),
-        });
-        Ok(Grant { memory, offset: 0, mapped, key, generation, shard: 0 })
+        Ok(block)
     }
 }

@@ -45,6 +45,7 @@ mod state;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
+mod undo;
 
 pub(crate) use self::defragment::{BeginError, Compaction, Effort, Emptied, Extent, PassBudget, Planned};
 
@@ -226,7 +227,7 @@ impl<T: Threading> BlockVector<T> {
         name: Option<&str>,
     ) -> Result<u32, MemoryError> {
         let mut active = Active::new(config, name);
-        let growth = Growth { config, needed: 0, largest_block: 0, within_budget: false };
+        let growth = Growth { config, needed: 0, largest_block: 0, full_sized: true, within_budget: false };
         let named = || name.map(Box::from);
         for _ in 0..config.min_blocks {
             let mut news = News::default();

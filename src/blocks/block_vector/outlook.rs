@@ -18,13 +18,14 @@ impl<T: Threading> BlockVector<T> {
         if self.shards.get(self.shards.home()).is_some_and(|shard| shard.lock().fits(request, false)) {
             return Ok(0);
         }
+        let alone = self.counted_alone();
         let planned = {
             let core = self.core.lock();
             let active = core.active.as_ref().ok_or(AllocationError::ForeignPool)?;
             if active.fits(request)? {
                 return Ok(0);
             }
-            active.plan_growth(request)
+            active.plan_growth(request, alone)
         };
         let foreseen = planned.and_then(|growth| Ok(growth.foresee(context)?));
         match foreseen {

@@ -11,7 +11,7 @@ use super::shard::{Lending, Loan};
 use super::{Emptied, FOREIGN, Grant, PlainRequest, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
-use crate::metadata::{AllocateError, Engine, Key, Metadata, RegionId, Request, Tag};
+use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId, Request, Tag};
 
 /// What the core's chunk of a loan is marked with: no resource has such a tag.
 const LOAN: Tag = Tag(Tag::MASK);
@@ -33,6 +33,8 @@ pub(super) struct Block {
     /// are forgotten; at zero `trim` would unmap under those that live.
     pub(super) map_count: u64,
     pub(super) empty: bool,
+    /// The allocation that it was made for, which takes it along if it is [undone](super::BlockVector::undo).
+    pub(super) made_for: Option<Key>,
     /// Nothing is to be moved out of it by the context that is at work.
     pub(super) stays: bool,
 }
@@ -189,15 +191,21 @@ impl Core {
         Ok(Some(active.granted(key, span.region, span.offset, request.mapped, generation)))
     }
 
-    /// Whether there may be another block for the request.
-    pub(super) fn check_growth(&self, request: &VectorRequest) -> Result<(), AllocationError> {
-        self.active.as_ref().ok_or(AllocationError::ForeignPool)?.check_growth(request).map(|_| ())
+    /// Whether there may be another block for the request, besides `alone` allocations that count as blocks.
+    pub(super) fn check_growth(&self, request: &VectorRequest, alone: u32) -> Result<(), AllocationError> {
+        self.active.as_ref().ok_or(AllocationError::ForeignPool)?.check_growth(request, alone).map(|_| ())
+    }
+
+    /// Whether there may be another allocation that counts as a block.
+    pub(super) fn check_count(&self, request: &VectorRequest, alone: u32) -> Result<(), AllocationError> {
+        let active = self.active.as_ref().ok_or(AllocationError::ForeignPool)?;
+        if active.is_at_limit(alone) { Err(active.full(request, alone)) } else { Ok(()) }
     }
 
     /// The block that would make room, if there may be one.
     #[cold]
-    pub(super) fn plan_growth(&self, request: &VectorRequest) -> Result<Growth, AllocationError> {
-        self.active.as_ref().ok_or(AllocationError::ForeignPool)?.plan_growth(request)
+    pub(super) fn plan_growth(&self, request: &VectorRequest, alone: u32) -> Result<Growth, AllocationError> {
+        self.active.as_ref().ok_or(AllocationError::ForeignPool)?.plan_growth(request, alone)
     }
 
     /// Takes a new block in and allocates. The block comes back where it did not help, or was not needed any more and
@@ -222,11 +230,12 @@ impl Core {
             return (Err(AllocationError::ForeignPool), None);
         };
         let helped = matches!(granted, Ok(Some(_)));
+        active.block_mut(region).made_for = granted.as_ref().ok().and_then(|grant| Some(grant.as_ref()?.key));
         let kept = if helped { active.config.empty_blocks_kept } else { 0 };
         // If the block was used it is not empty, and stays.
         let surplus = active.block_mut(region).empty && active.empty_blocks > kept;
         let unwanted = if surplus { active.take_empty_block(region) } else { None };
-        (granted.and_then(|grant| grant.ok_or_else(|| active.full(request))), unwanted)
+        (granted.and_then(|grant| grant.ok_or_else(|| active.full(request, 0))), unwanted)
     }
 }
 
@@ -273,7 +282,12 @@ impl Active {
         }
     }
 
-    fn full(&self, request: &VectorRequest) -> AllocationError {
+    /// Whether blocks and `alone` allocations that count as blocks are as many as there may be.
+    fn is_at_limit(&self, alone: u32) -> bool {
+        self.block_count.saturating_add(alone) >= self.config.max_blocks
+    }
+
+    fn full(&self, request: &VectorRequest, alone: u32) -> AllocationError {
         let wanted = self.wanted(request);
         let usage = self.engine.usage();
         AllocationError::Full {
@@ -281,32 +295,34 @@ impl Active {
             alignment: wanted.alignment,
             free: usage.capacity - usage.used,
             largest_free: self.engine.largest_free(),
-            block_count: self.block_count,
+            block_count: self.block_count.saturating_add(alone),
             max_block_count: if request.never_allocate { 0 } else { self.config.max_blocks },
         }
     }
 
     /// See [`Core::check_growth`]. Gives the bytes that a new block has to have.
-    fn check_growth(&self, request: &VectorRequest) -> Result<u64, AllocationError> {
+    fn check_growth(&self, request: &VectorRequest, alone: u32) -> Result<u64, AllocationError> {
         // Else a block would be taken from the driver that does not help.
         let needed = self.engine.least_capacity(&self.wanted(request));
         if needed > self.config.block_size {
             return Err(AllocationError::BlockTooSmall { size: needed, block_size: self.config.block_size });
         }
-        if request.never_allocate || self.block_count >= self.config.max_blocks {
-            return Err(self.full(request));
+        if request.never_allocate || self.is_at_limit(alone) {
+            return Err(self.full(request, alone));
         }
         Ok(needed)
     }
 
     /// See [`Core::plan_growth`].
-    pub(super) fn plan_growth(&self, request: &VectorRequest) -> Result<Growth, AllocationError> {
-        let needed = self.check_growth(request)?;
+    pub(super) fn plan_growth(&self, request: &VectorRequest, alone: u32) -> Result<Growth, AllocationError> {
+        let needed = self.check_growth(request, alone)?;
+        let is_last = self.block_count.saturating_add(alone).saturating_add(1) >= self.config.max_blocks;
         let sizes = self.blocks.iter().flatten().map(|block| block.memory.size);
         Ok(Growth {
             config: self.config,
             needed,
             largest_block: sizes.max().unwrap_or(0),
+            full_sized: is_last || self.config.algorithm == Algorithm::Linear,
             within_budget: request.within_budget,
         })
     }
@@ -359,7 +375,7 @@ impl Active {
         self.heeds_frees = true;
         let id = self.next_block_id;
         self.next_block_id = id.wrapping_add(1);
-        self.blocks[at] = Some(Block { id, memory, map_count: 0, empty: true, stays: false });
+        self.blocks[at] = Some(Block { id, memory, map_count: 0, empty: true, made_for: None, stays: false });
         Ok(region)
     }
 

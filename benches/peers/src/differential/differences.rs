@@ -45,7 +45,11 @@ differences! {
     PoolBlockSize "pool-block-size"
         "a pool whose blocks are larger than the heap is refused; VMA makes a pool in which nothing can be allocated";
     LargeBlocks "large-blocks"
-        "the preferred block size is at most the heap's; VMA asks for blocks that no heap can hold";
+        "the preferred block size is at most the heap's and maxMemoryAllocationSize; VMA asks for blocks that cannot be had";
+    PoolLimit "pool-limit"
+        "a pool's limit counts dedicated memory that nobody asked for; in VMA what finds no room in its blocks becomes dedicated";
+    FullSized "full-sized"
+        "a linear pool without a block size takes full-sized blocks; in VMA the first ones are small";
     EmptyBlock "empty-block"
         "an empty block goes back with one of the next frees in other blocks; in VMA it has to come to the end of a list before";
     GivesBack "gives-back"

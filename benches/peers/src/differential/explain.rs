@@ -214,9 +214,17 @@ pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
     if case.heaps().any(|heap| {
         let types = case.setup.profile.types.iter().enumerate();
         let mut own = types.filter(|(_, kind)| kind.heap == heap);
-        own.any(|(kind, _)| case.setup.block_size(kind as u32) > case.setup.heap_size(heap))
-    }) {
+        own.any(|(kind, _)| case.setup.has_large_blocks(kind as u32))
+    }) || case.size() > case.setup.profile.limits.max_memory_allocation_size
+    {
         return Some(Difference::LargeBlocks);
+    }
+    let managed = case.pool.filter(|pool| pool.block_size == 0);
+    if managed.is_some_and(|pool| pool.max_blocks != 0) {
+        return Some(Difference::PoolLimit);
+    }
+    if managed.is_some_and(|pool| pool.linear) {
+        return Some(Difference::FullSized);
     }
     let fixed = case.pool.is_some_and(|pool| pool.block_size != 0);
     if !fixed && case.is_over_budget() {

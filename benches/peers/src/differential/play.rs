@@ -250,8 +250,8 @@ impl Player<'_> {
 
     /// Whether the preferred block size is one that the pool's heap does not have.
     fn has_large_blocks(&self, spec: &PoolSpec) -> bool {
-        let kind = self.setup.profile.types.get(spec.memory_type as usize);
-        kind.is_some_and(|kind| self.setup.block_size(spec.memory_type) > self.setup.heap_size(kind.heap))
+        let is_there = (spec.memory_type as usize) < self.setup.profile.types.len();
+        is_there && self.setup.has_large_blocks(spec.memory_type)
     }
 
     fn destroy_pool(&mut self, at: u64) -> Result<(), String> {

@@ -40,6 +40,12 @@ impl Setup {
         let large = if self.large_block == 0 { 256 << 20 } else { self.large_block };
         (if heap <= 1 << 30 { heap / 8 } else { large }).next_multiple_of(32)
     }
+
+    /// Whether that is more than the heap has, or than there may be in one piece.
+    pub(super) fn has_large_blocks(&self, memory_type: u32) -> bool {
+        let heap = self.heap_size(self.profile.types[memory_type as usize].heap);
+        self.block_size(memory_type) > heap.min(self.profile.limits.max_memory_allocation_size)
+    }
 }
 
 /// What VMA calls a `VmaAllocationCreateInfo`.
