@@ -105,7 +105,7 @@ impl<T: Threading> Inner<T> {
         let heap = self.context.heap_of(need.memory_type);
         let bytes = empty.iter().filter(|it| it.heap == heap).map(|it| it.empty.bytes).sum();
         let count = empty.iter().map(|it| it.empty.blocks).sum();
-        let is_full = matches!(error, MemoryError::Driver(_));
+        let is_full = matches!(error, MemoryError::Driver { .. });
         let Need { bytes: needed, count: needed_count, within_budget, .. } = need;
         let needed = (needed, needed_count);
         count > 0 && self.context.budgets.would_allow(heap, needed, (bytes, count), within_budget, is_full)

@@ -72,14 +72,19 @@ impl<A: AllocatorRef> Source<A> {
     pub(super) fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         match self {
             Self::Sets(sets) => sets.flush(ticket).map_err(FlushError::MixedClocks),
-            Self::Pages(pages) => pages.flush(ticket).map_err(FlushError::Driver),
+            Self::Pages(pages) => pages.flush(ticket),
         }
     }
 
     pub(super) fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
         match self {
             Self::Sets(sets) => sets.collect(clock),
-            Self::Pages(pages) => Ok(pages.collect(clock).unwrap_or_else(|other| other.collected)),
+            Self::Pages(pages) => pages.collect(clock).map_err(|other| CollectError {
+                collected: other.collected,
+                left: 0,
+                source: None,
+                other_clock: Some(other),
+            }),
         }
     }
 
