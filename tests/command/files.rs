@@ -4,9 +4,12 @@ use ash::vk;
 use sublet::report::Snapshot;
 use sublet::sim::{Gpu, Profile};
 use sublet::trace::{
-    Allocate, AllocationNumber, Buffer, Event, Granted, Header, Heap, MemoryType, Needs, Record, Trace, Wanted,
+    Allocate, AllocationNumber, Buffer, Event, Granted, Header, Heap, MemoryType, Needs, Record, Trace,
+    Wanted,
 };
-use sublet::{Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking};
+use sublet::{
+    Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking,
+};
 
 use super::Folder;
 

@@ -73,7 +73,11 @@ fn a_trace_takes_no_more_of_the_machine_than_it_may() {
     assert!(trace.len() < 1000, "{}", trace.len());
     folder.write("greedy.trace", trace);
     let found = folder.run("replay greedy.trace --memory-limit 16 --json").expect(0);
-    assert!(found.err.contains("SUBLET-memory-limit") && found.err.contains("16777216 bytes"), "{}", found.err);
+    assert!(
+        found.err.contains("SUBLET-memory-limit") && found.err.contains("16777216 bytes"),
+        "{}",
+        found.err
+    );
     let result = &found.json()["result"];
     assert_eq!(result["calls"]["map"]["failed"], 4, "{result}");
     assert_eq!(result["calls"]["map"]["made"], 5, "{result}");

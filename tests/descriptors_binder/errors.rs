@@ -209,7 +209,8 @@ fn samplers_of_a_layout_are_not_staged() {
     // The set that has nothing else is bound as well: shaders may use its samplers.
     for set in [0, 1] {
         let (seen, _) =
-            unsafe { kit.gpu.bound_descriptor(commands, POINT.to_vk(), layout.handle(), (set, 0, 0)) }.unwrap();
+            unsafe { kit.gpu.bound_descriptor(commands, POINT.to_vk(), layout.handle(), (set, 0, 0)) }
+                .unwrap();
         assert_eq!(seen.kind(), vk::DescriptorType::SAMPLER);
     }
     assert_eq!(kit.gpu.calls("vkCmdBindDescriptorSets"), 1);

@@ -88,7 +88,10 @@ fn end(gpu: &Gpu, allocator: Arc<Allocator>, pool: AllocatorPool, held: Held) {
     for (number, buffer, mut allocation) in held {
         let known = allocator.get_allocation_info(&allocation);
         let size = usize::try_from(SIZE).unwrap();
-        assert_eq!(unsafe { gpu.read_memory(known.device_memory, known.offset, size) }.unwrap(), contents(number));
+        assert_eq!(
+            unsafe { gpu.read_memory(known.device_memory, known.offset, size) }.unwrap(),
+            contents(number)
+        );
         unsafe { allocator.destroy_buffer(buffer, &mut allocation) };
     }
     drop(pool);

@@ -77,9 +77,8 @@ mod system {
         let mut length = size_of::<u64>();
         let to = std::ptr::from_mut(&mut bytes).cast();
         // SAFETY: the name ends with a null, and `to` has `length` bytes; nothing is set.
-        let failed = unsafe {
-            sysctlbyname(c"hw.memsize".as_ptr(), to, &mut length, std::ptr::null_mut(), 0)
-        };
+        let failed =
+            unsafe { sysctlbyname(c"hw.memsize".as_ptr(), to, &mut length, std::ptr::null_mut(), 0) };
         (failed == 0 && length == size_of::<u64>()).then_some(bytes)
     }
 }
@@ -98,7 +97,8 @@ mod tests {
     #[test]
     fn the_line_of_the_total_is_found() {
         assert_eq!(of_machine("MemFree: 1 kB\nMemTotal:       24624812 kB\n"), Some(24_624_812 * 1024));
-        for text in ["", "MemTotal:", "MemTotal: many kB", "MemTotal: 1", "MemTotal: 18446744073709551615 kB"] {
+        for text in ["", "MemTotal:", "MemTotal: many kB", "MemTotal: 1", "MemTotal: 18446744073709551615 kB"]
+        {
             assert_eq!(of_machine(text), None, "{text}");
         }
     }

@@ -275,7 +275,10 @@ fn environment_hub(minor: u32) -> state::Hub {
     let limit = environment_memory_limit();
     hub.room = std::sync::Arc::new(store::Room::new(*limit.as_ref().unwrap_or_else(|(_, usual)| usual)));
     if let Err((wrong, usual)) = limit {
-        hub.report("SUBLET-memory-limit", format!("{MEMORY_LIMIT_VARIABLE}: {wrong:?} is no number of MiB. It is {usual} bytes"));
+        hub.report(
+            "SUBLET-memory-limit",
+            format!("{MEMORY_LIMIT_VARIABLE}: {wrong:?} is no number of MiB. It is {usual} bytes"),
+        );
     }
     if let Err(wrong) = named {
         hub.report("SUBLET-profile", format!("{PROFILE_VARIABLE}: {wrong}. It is {}", profile.name));
@@ -288,7 +291,9 @@ fn environment_memory_limit() -> Result<u64, (String, u64)> {
     let usual = || host_memory().map_or(u64::MAX, |bytes| bytes / 2);
     match std::env::var(MEMORY_LIMIT_VARIABLE).ok().filter(|asked| !asked.is_empty()) {
         None => Ok(usual()),
-        Some(asked) => asked.parse::<u64>().map(|mib| mib.saturating_mul(1 << 20)).map_err(|_| (asked, usual())),
+        Some(asked) => {
+            asked.parse::<u64>().map(|mib| mib.saturating_mul(1 << 20)).map_err(|_| (asked, usual()))
+        }
     }
 }
 

@@ -29,7 +29,8 @@ fn a_limit_on_host_memory() {
     let (profile, kind) = non_coherent();
     let gpu = Gpu::builder(profile).memory_limit(3 << 20).build();
     let [first, second, third] = [(); 3].map(|()| allocate(&gpu, 1 << 20, kind));
-    let flush = |memory| unsafe { gpu.device().flush_mapped_memory_ranges(&[range(memory, 0, vk::WHOLE_SIZE)]) };
+    let flush =
+        |memory| unsafe { gpu.device().flush_mapped_memory_ranges(&[range(memory, 0, vk::WHOLE_SIZE)]) };
     let none = vk::Result::ERROR_OUT_OF_HOST_MEMORY;
     map(&gpu, first, 0, vk::WHOLE_SIZE).unwrap();
     flush(first).unwrap();

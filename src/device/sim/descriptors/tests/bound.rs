@@ -165,7 +165,8 @@ fn dynamic_offsets_go_to_their_buffers_in_order() {
     kit.bind_at(pipeline, 0, &sets, &[16, 32, 64, 48, 0, 128]);
     kit.expect_silence();
     let offset = |set, binding, element| {
-        let found = unsafe { kit.gpu.bound_descriptor(kit.commands, COMPUTE, pipeline, (set, binding, element)) };
+        let found =
+            unsafe { kit.gpu.bound_descriptor(kit.commands, COMPUTE, pipeline, (set, binding, element)) };
         found.map(|(_, offset)| offset)
     };
     assert_eq!(
