@@ -1,6 +1,6 @@
 //! What the library has to say, for programs that cannot hear `tracing`: a function of the program's, or standard error.
 
-use std::ffi::{CString, OsString, c_char, c_void};
+use std::ffi::{CString, OsStr, c_char, c_void};
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
 use std::sync::Once;
@@ -60,7 +60,7 @@ fn number(level: Level) -> u32 {
 }
 
 /// The level of a name or a number. Of anything else that is set: warnings.
-fn level_of(named: &OsString) -> u32 {
+fn level_of(named: &OsStr) -> u32 {
     match named.to_string_lossy().to_ascii_lowercase().as_str() {
         "" | "0" | "off" => 0,
         "1" | "error" => ERROR,
