@@ -388,19 +388,25 @@ impl Active {
         region: RegionId,
         is_empty: bool,
     ) -> Option<Aftermath> {
-        if is_empty {
-            self.on_empty(context, key, region)
-        } else if self.heeds_frees {
-            self.on_free(key)
-        } else {
-            None
-        }
+        // One branch, not two.
+        if is_empty | self.heeds_frees { self.look_after(context, key, region, is_empty) } else { None }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_after(
+        &mut self,
+        context: &DeviceContext,
+        key: Key,
+        region: RegionId,
+        is_empty: bool,
+    ) -> Option<Aftermath> {
+        self.records.remove(&key);
+        if is_empty { self.on_empty(context, region) } else { self.on_free() }
     }
 
     /// Decides whether a block that has just been emptied stays.
-    #[cold]
-    fn on_empty(&mut self, context: &DeviceContext, key: Key, region: RegionId) -> Option<Aftermath> {
-        self.records.remove(&key);
+    fn on_empty(&mut self, context: &DeviceContext, region: RegionId) -> Option<Aftermath> {
         self.mark_empty(region);
         self.take_surplus(context).map(Aftermath::Block).or_else(|| self.idle())
     }
@@ -408,9 +414,7 @@ impl Active {
     /// Something was freed, and no block is empty for it. So whoever emptied the last one has turned to something else, and it
     /// goes back: with the next free, or in a vector of many blocks one of the next, as with VMA, where it has to come to the end
     /// of a list first. Who frees a whole level gets to the next empty block soon, and that may be kept as well.
-    #[cold]
-    fn on_free(&mut self, key: Key) -> Option<Aftermath> {
-        self.records.remove(&key);
+    fn on_free(&mut self) -> Option<Aftermath> {
         self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
         let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
         let block = if is_time && self.has_spare() { self.take_largest_empty_block() } else { None };

@@ -5,7 +5,7 @@ use ash::vk;
 use sublet::{AllocationCreateFlags as Flags, AllocationError, MemoryUsage, PoolCreateFlags};
 
 use super::differences::Difference;
-use super::play::{Needs, refusals};
+use super::play::{Needs, gives_back, refusals};
 use super::program::{PoolSpec, Resource, Setup, Spec};
 use super::side::{Failed, HeapFigures, Place, Why};
 use super::tap::{Fault, FaultyCall, Log};
@@ -174,7 +174,7 @@ pub(super) fn explain(case: &Case<'_>) -> Option<Difference> {
     if error.is_some_and(|error| matches!(error, AllocationError::Contradiction(_))) {
         return Some(Difference::Contradiction);
     }
-    if !case.sublet_log.freed.is_empty() && refusals(case.sublet_log) != 0 {
+    if gives_back(case.sublet_log) {
         return Some(Difference::GivesBack);
     }
     if case.spec.flags.contains(Flags::UPPER_ADDRESS)

@@ -202,9 +202,14 @@ impl Player<'_> {
         let what = || format!("{spec:?}: VMA {vma:?} {vma_log:?}; Sublet {sublet:?} {sublet_log:?}");
         self.vma_books.enter(&vma_log, self.vma.tap(), Some(slot));
         self.sublet_books.enter(&sublet_log, self.sublet.tap(), Some(slot));
+        let gives_back = gives_back(&sublet_log);
+        if gives_back {
+            self.tally.differ(Difference::GivesBack);
+            self.cause = Some(Difference::GivesBack);
+        }
         match (vma, sublet) {
             (Ok(()), Ok(())) => {
-                if vma_log.asked != sublet_log.asked {
+                if !gives_back && vma_log.asked != sublet_log.asked {
                     return Err(format!("other blocks for a new pool: {}", what()));
                 }
                 self.pools.push(Some(*spec));
@@ -221,14 +226,12 @@ impl Player<'_> {
                 }
                 self.tally.differ(Difference::PoolBlockSize);
             }
-            (vma, sublet) if aligned && !self.has_large_blocks(spec) && sublet_log.freed.is_empty() => {
+            (vma, sublet) if aligned && !self.has_large_blocks(spec) && !gives_back => {
                 return Err(format!("another result for a pool, {vma:?} and {sublet:?}: {}", what()));
             }
             (vma, sublet) => {
                 if self.has_large_blocks(spec) {
                     self.tally.differ(Difference::LargeBlocks);
-                } else if !sublet_log.freed.is_empty() {
-                    self.tally.differ(Difference::GivesBack);
                 }
                 if vma.is_ok() {
                     self.vma.destroy_pool(slot);
@@ -765,6 +768,11 @@ pub(super) struct Needs {
     pub(super) size: u64,
     pub(super) alignment: u64,
     pub(super) bits: u32,
+}
+
+/// Whether memory that was there before went back.
+pub(super) fn gives_back(log: &Log) -> bool {
+    log.freed.iter().any(|memory| !log.got.contains(memory))
 }
 
 /// The calls of a log that were refused.
