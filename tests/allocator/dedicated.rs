@@ -2,6 +2,7 @@
 
 use ash::vk;
 use ash::vk::StructureType as Chained;
+use sublet::sim::profiles::Profile;
 use sublet::sim::{Gpu, MemoryInfo};
 use sublet::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryAllocateNext,
@@ -385,4 +386,25 @@ fn lazily_allocated_memory_is_dedicated() {
             rig.finish();
         },
     );
+}
+
+/// What the driver prefers counts where a block with room is at hand as well.
+#[test]
+fn a_preference_counts_where_a_block_has_room() {
+    let prefers = |profile: &Profile| profile.images.prefers_dedicated_target_from.is_some();
+    on_profiles(prefers, |profile| {
+        let rig = Rig::new(profile);
+        let info = AllocationCreateInfo::new(MemoryUsage::Auto);
+        let target = square(1024, vk::ImageUsageFlags::COLOR_ATTACHMENT);
+        // SAFETY: the create-info is valid.
+        let memory_type = unsafe { rig.allocator.find_memory_type_index_for_image_info(&target, &info) };
+        let kept = rig.memory(KIB, 1, &in_type(memory_type.unwrap())).unwrap();
+        let target = rig.image(&target, &info).unwrap();
+        assert_eq!(target.1.memory_type_index(), kept.memory_type_index());
+        assert!(rig.memory_size(&kept) >= target.1.size() * 2, "there is room");
+        assert!(target.1.is_dedicated());
+        rig.destroy_image(target);
+        rig.free(kept);
+        rig.finish();
+    });
 }

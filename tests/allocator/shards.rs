@@ -479,3 +479,31 @@ fn a_pool_is_destroyed_with_shards_in_use() {
         rig.finish();
     });
 }
+
+/// A loan that nothing has mapped yet is mapped for the first that wants it so.
+#[test]
+fn a_mapped_allocation_of_a_shard_has_a_pointer() {
+    on_profiles(fast_profiles, |profile| {
+        let rig = Rig::new(profile);
+        let memory_type = host_visible(&rig);
+        let info = in_type(memory_type);
+        let mapped = in_type_with(memory_type, Flags::MAPPED);
+        settled(&rig, &info, 1, |_| {
+            // Now and then a shard looks at its door, and takes the slow way: not with the next one.
+            let plain: Vec<_> = (0..3).map(|_| rig.memory(256, 64, &info).unwrap()).collect();
+            assert_eq!(rig.gpu.calls("vkMapMemory"), 0);
+            let first = rig.memory(256, 64, &mapped).unwrap();
+            let second = rig.memory(256, 64, &mapped).unwrap();
+            assert!(format!("{first:?}{second:?}").matches("shard: 0").next().is_none());
+            let pointers = [&first, &second].map(|it| it.mapped_pointer().expect("it is mapped").as_ptr());
+            assert_eq!(
+                pointers[1].addr().wrapping_sub(pointers[0].addr()) as u64,
+                second.offset().wrapping_sub(first.offset())
+            );
+            assert_eq!(rig.gpu.calls("vkMapMemory"), 1);
+            rig.free_all(plain);
+            rig.free_all([first, second]);
+        });
+        rig.finish();
+    });
+}
