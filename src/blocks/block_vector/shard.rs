@@ -361,6 +361,12 @@ impl ShardState {
         }
     }
 
+    /// No further loan is taken in.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn refuse_loans(&mut self) {
+        self.open.as_deref_mut().expect("a shard in use").engine.set_max_slots(0);
+    }
+
     /// Checks the books of this shard.
     ///
     /// # Panics

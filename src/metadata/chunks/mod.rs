@@ -570,6 +570,12 @@ impl Chunks {
         self.used -= units;
     }
 
+    /// Nodes that there is room for without another growth.
+    #[cfg(test)]
+    fn node_capacity(&self) -> usize {
+        self.slots.nodes.capacity()
+    }
+
     /// Brings the limit of slots within reach of a test.
     #[cfg(test)]
     pub(super) fn set_max_slots(&mut self, max: u32) {

@@ -333,3 +333,22 @@ fn lists_are_linked_both_ways() {
         assert_eq!(list(&chunks, head), left);
     }
 }
+
+/// The array grows by an eighth: seldom enough to be cheap, and hardly more than is used.
+#[test]
+fn nodes_grow_by_an_eighth() {
+    let mut chunks = Chunks::new(1 << 40);
+    let (_, whole) = chunks.add_region(1 << 40).unwrap();
+    let (mut growths, mut before) = (0, chunks.node_capacity());
+    for _ in 0..100_000 {
+        chunks.cut_front(whole, 1);
+        let (used, capacity) = (chunks.slot_count(), chunks.node_capacity());
+        if capacity != before {
+            growths += 1;
+            before = capacity;
+            assert!(capacity <= used + used / 8 + 64, "{capacity} for {used}");
+        }
+    }
+    // Eight of 64 each, and then a factor of 9/8 from 512 to 100,000.
+    assert!((50..60).contains(&growths), "{growths}");
+}

@@ -156,6 +156,12 @@ pub struct Tlsf {
 }
 
 impl Tlsf {
+    /// Brings the limit of nodes within reach of a test.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn set_max_slots(&mut self, max: u32) {
+        self.chunks.set_max_slots(max);
+    }
+
     /// An engine without regions, each of which is to have at most `max_region_capacity` units.
     ///
     /// # Panics

@@ -125,3 +125,72 @@ fn figures_know_what_was_left() {
     assert_eq!(leaks, held.len());
     assert!(rig.gpu.live().is_empty());
 }
+
+/// A shard serves its own thread on the fast way, but for one look at its door in sixteen allocations, and one growth of its
+/// engine's books for eight new chunks.
+#[test]
+fn the_fast_way_is_the_usual_one() {
+    let rig = Rig::new(config());
+    let first = rig.get(64, 1);
+    let home = rig.settle(1);
+    let mut held = vec![rig.get(64, 1)];
+    let wanted = request(64, 1);
+    let slow = (0..160).filter(|_| match rig.vector.allocate_in_shard(home, wanted.plain()) {
+        Some(grant) => {
+            held.push(Held { grant, request: wanted });
+            false
+        }
+        None => {
+            held.push(rig.get(64, 1));
+            true
+        }
+    });
+    assert_eq!(slow.count(), 160 / 16 + 160 / 8);
+    assert!(held.iter().all(|it| it.grant.shard == home));
+    rig.free_all(held);
+    rig.free(first);
+    rig.finish();
+}
+
+/// A shard whose books have room for no further loan gives it back, and the core serves.
+#[test]
+fn a_loan_that_is_refused_goes_back() {
+    let rig = Rig::new(config());
+    let mut held = vec![rig.get(64, 1)];
+    let home = rig.settle(1);
+    held.push(rig.get(64, 1));
+    rig.vector.shards.get(home).unwrap().lock().refuse_loans();
+    let lent = rig.lent();
+    let in_shard = (0..20).filter(|_| {
+        // The core serves when the shard's books are full.
+        let it = rig.get(200 * KIB, 1);
+        held.push(it);
+        rig.check();
+        assert_eq!(rig.lent(), lent, "no loan is left that nobody has");
+        it.grant.shard == home
+    });
+    assert!(in_shard.count() < 10, "another loan was taken in");
+    rig.free_all(held);
+    rig.finish();
+}
+
+/// While one thread is in the driver for a block, the lock that keeps others from getting one as well is held.
+#[test]
+fn growth_is_locked_while_the_driver_is_asked() {
+    const CALL: &str = "vkAllocateMemory";
+    let rig = Rig::new(config());
+    rig.gpu.faults().hold(CALL);
+    std::thread::scope(|scope| {
+        let grower = scope.spawn(|| rig.vector.allocate(&rig.context, &request(64, 1)).unwrap());
+        while rig.gpu.calls(CALL) == 0 {
+            std::thread::yield_now();
+        }
+        let is_free = rig.vector.growth.try_lock().is_some();
+        rig.gpu.faults().release(CALL);
+        let grant = grower.join().unwrap();
+        assert!(!is_free, "another thread could have asked for a block, too");
+        assert!(rig.vector.growth.try_lock().is_some());
+        rig.free(Held { grant, request: request(64, 1) });
+    });
+    rig.finish();
+}
