@@ -68,7 +68,7 @@ fn the_books_are_right_after_every_operation() {
                 }
                 13..=14 => {
                     let ticket = clock.open(lane);
-                    sets.flush(ticket);
+                    sets.flush(ticket).unwrap();
                     open.push(ticket);
                 }
                 15..=16 if !open.is_empty() => {
