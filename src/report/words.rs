@@ -83,3 +83,61 @@ pub(super) fn flags_of(snapshot: &Snapshot, memory_type: u32) -> String {
 pub(super) fn flags(flags: &[Box<str>]) -> String {
     if flags.is_empty() { "no flags".to_owned() } else { clean(&flags.join(" ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentage_is_rounded_and_says_when_it_is_not_nothing_and_not_all() {
+        let shown = [
+            (0.0, "0 %"),
+            (1e-9, "< 1 %"),
+            (0.0099, "< 1 %"),
+            (0.01, "1 %"),
+            (0.014, "1 %"),
+            (0.016, "2 %"),
+            (0.5, "50 %"),
+            (0.754, "75 %"),
+            (0.756, "76 %"),
+            (0.99, "99 %"),
+            (0.9901, "> 99 %"),
+            (0.999_999, "> 99 %"),
+            (1.0, "100 %"),
+        ];
+        for (share, expected) in shown {
+            assert_eq!(percent(share), expected, "{share}");
+        }
+    }
+
+    #[test]
+    fn bytes_have_three_digits_at_most() {
+        let shown = [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (10_188, "9.9 KiB"),
+            (10_189, "10 KiB"),
+            (1_048_063, "1023 KiB"),
+            (1_048_064, "1.0 MiB"),
+            (3 << 29, "1.5 GiB"),
+            (u64::MAX, "16 EiB"),
+        ];
+        for (size, expected) in shown {
+            assert_eq!(bytes(size), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn counts_are_grouped_and_have_their_s() {
+        for (number, expected) in [
+            (0, "0 blocks"),
+            (1, "1 block"),
+            (999, "999 blocks"),
+            (1000, "1,000 blocks"),
+            (1_234_567, "1,234,567 blocks"),
+        ] {
+            assert_eq!(count(number, "block"), expected);
+        }
+    }
+}

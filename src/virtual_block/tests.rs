@@ -1,7 +1,6 @@
 //! The public face over all three engines: what the engines themselves do is tested with them.
 #![forbid(unsafe_code)]
 
-
 use super::*;
 
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];

@@ -117,7 +117,9 @@ fn damaged_traces_are_refused_with_the_place() {
     let cut = (16..whole.len()).find(|&at| Trace::read_prefix(&whole[..at]).is_ok()).unwrap();
     for bytes in [&whole[..cut], &whole[..cut + 100], &header[..header.len() - 1]] {
         folder.write("early.trace", bytes);
-        for call in ["replay early.trace", "replay early.trace --partial", "report --trace early.trace --partial"] {
+        for call in
+            ["replay early.trace", "replay early.trace --partial", "report --trace early.trace --partial"]
+        {
             let found = folder.run(call).expect(3);
             assert!(found.err.contains("early.trace"), "{}", found.err);
         }

@@ -9,7 +9,8 @@ const WIDTHS: [u32; 8] = [385, 400, 785, 800, 1265, 1280, 1905, 1920];
 
 /// Figures in each row of the sums.
 fn rows(browser: &mut Browser) -> Vec<usize> {
-    let tops = browser.eval("[...document.querySelectorAll('.figure')].map((e) => e.getBoundingClientRect().top)");
+    let tops =
+        browser.eval("[...document.querySelectorAll('.figure')].map((e) => e.getBoundingClientRect().top)");
     let tops: Vec<f64> = serde_json::from_value(tops).unwrap();
     tops.chunk_by(|a, b| a == b).map(<[f64]>::len).collect()
 }

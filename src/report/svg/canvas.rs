@@ -184,3 +184,53 @@ pub(super) fn fitted(text: &str, width: f64, size: f64) -> String {
     let start: String = start.collect();
     if start.is_empty() { start } else { format!("{}\u{2026}", start.trim_end()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// About what Arial, the narrower one, and DejaVu Sans have; in thousandths of the size.
+    #[test]
+    fn a_text_is_taken_to_be_about_as_wide_as_fonts_draw_it() {
+        let drawn = [
+            ("illicit", 260..=430),
+            ("mmmmmmmm", 833..=975),
+            ("WWWWWWWW", 940..=990),
+            ("ABCDEFGHIJ", 600..=720),
+            ("vertices 0123456789", 480..=620),
+            ("block 12 \u{b7} 256 MiB \u{b7} 75 % in use", 440..=590),
+            ("\u{6f22}\u{5b57}", 1000..=1000),
+        ];
+        for (text, thousandths) in drawn {
+            let (least, most) = (f64::from(*thousandths.start()), f64::from(*thousandths.end()));
+            let count = u32::try_from(text.chars().count()).unwrap();
+            let width = 1000.0 * width_of(text, 11.0) / (11.0 * f64::from(count));
+            assert!((least..=most).contains(&width), "{text}: {width} is not within {thousandths:?}");
+        }
+        assert_eq!(width_of("", 11.0), 0.0);
+    }
+
+    #[test]
+    fn as_much_of_a_text_is_shown_as_fits() {
+        let text = "vello.segments_buf";
+        let whole = width_of(text, 11.0);
+        assert_eq!(fitted(text, whole, 11.0), text);
+        for step in 0..200 {
+            let width = whole * f64::from(step) / 200.0;
+            let shown = fitted(text, width, 11.0);
+            if shown.is_empty() {
+                assert!(
+                    width < width_of("v", 11.0) + width_of("m", 11.0) + 1e-9,
+                    "{width}: nothing is shown"
+                );
+                continue;
+            }
+            let start = shown.strip_suffix('\u{2026}').unwrap();
+            assert!(text.starts_with(start), "{shown}");
+            // The ellipsis is as wide as an m.
+            assert!(width_of(start, 11.0) + width_of("m", 11.0) <= width + 1e-9, "{width}: {shown}");
+            let more: String = text.chars().take(start.chars().count() + 1).collect();
+            assert!(width_of(&more, 11.0) + width_of("m", 11.0) > width - 1e-9, "{width}: {shown}");
+        }
+    }
+}

@@ -144,3 +144,28 @@ fn name_in(canvas: &mut Canvas, x: f64, cell: &Cell<'_>, name: Option<&str>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each of the five is shown from exactly the width on that it has.
+    #[test]
+    fn the_longest_label_that_fits_is_shown() {
+        let block = Block { id: 12, size: 256 << 20, ..Block::default() };
+        let labels = [
+            "block 12 \u{b7} 256 MiB \u{b7} 0 % in use",
+            "block 12 \u{b7} 256 MiB \u{b7} 0 %",
+            "block 12 \u{b7} 256 MiB",
+            "block 12",
+            "12",
+            "",
+        ];
+        assert_eq!(label(&block, f64::MAX), labels[0]);
+        for (longer, shorter) in labels.iter().zip(&labels[1..]) {
+            let width = width_of(longer, 11.0);
+            assert_eq!(label(&block, width), *longer);
+            assert_eq!(label(&block, width - 0.01), *shorter);
+        }
+    }
+}
