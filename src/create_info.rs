@@ -105,6 +105,46 @@ bitflags::bitflags! {
     }
 }
 
+/// How large the blocks of a memory type are, in bytes: the first has the first size, and each further one twice that of the largest
+/// there is, up to the largest size. Where a request would fill more than half of a block, the next size is taken, too.
+///
+/// Sizes are rounded up to multiples of 32 bytes, and are no larger than the heap. What is larger than half the largest size gets memory
+/// of its own where there is any. Where the heap's budget, or the driver, has no room for a block, smaller ones are asked for.
+///
+/// A program that knows its devices sets them where uploads need less than textures:
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// # let memory = unsafe { gpu.instance().get_physical_device_memory_properties(gpu.physical_device()) };
+/// let sizes: Vec<BlockSizes> = memory
+///     .memory_types_as_slice()
+///     .iter()
+///     .map(|memory_type| match memory_type.property_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE) {
+///         true => BlockSizes { first: 4 << 20, largest: 32 << 20 },
+///         false => BlockSizes { first: 64 << 20, largest: 512 << 20 },
+///     })
+///     .collect();
+/// let info = AllocatorCreateInfo { block_sizes: &sizes, ..AllocatorCreateInfo::for_gpu(&gpu) };
+/// // SAFETY: instance and device are live, and outlive the allocator.
+/// let allocator = unsafe { Allocator::new(&info) }?;
+/// let requirements = vk::MemoryRequirements { size: 65_536, alignment: 256, memory_type_bits: !0 };
+/// let upload = AllocationCreateInfo { usage: MemoryUsage::CpuOnly, ..Default::default() };
+/// let memory = allocator.allocate_memory(&requirements, &upload)?;
+/// assert_eq!(allocator.statistics().block_bytes, 4 << 20);
+/// # // SAFETY: nothing was ever bound to it.
+/// # unsafe { allocator.free_memory(memory) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BlockSizes {
+    /// Bytes of the first block; 0 means an eighth of the largest. No more than the largest.
+    pub first: u64,
+    /// Bytes of the largest block; 0 means what the size of the heap and
+    /// [`preferred_large_heap_block_size`](crate::AllocatorCreateInfo::preferred_large_heap_block_size) say.
+    pub largest: u64,
+}
+
 bitflags::bitflags! {
     /// Flags of a [`PoolCreateInfo`]. The value is VMA's.
     ///

@@ -108,8 +108,8 @@ pub use allocator::{
 };
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
-    AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags,
-    PoolCreateInfo,
+    AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MemoryUsage,
+    PoolCreateFlags, PoolCreateInfo,
 };
 pub use defragment::{
     DefragmentationAlgorithm, DefragmentationExtent, DefragmentationGain, DefragmentationInfo,

@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::Tracking;
 use super::debug::DebugSettings;
-use crate::create_info::AllocatorCreateFlags;
+use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::device::{DeviceMemoryCallbacks, VulkanFunctions};
 
 /// How an allocator is to be made.
@@ -34,6 +34,8 @@ pub struct AllocatorCreateInfo<'a> {
     /// Bytes of a block in heaps above 1 GiB, at most what one `VkDeviceMemory` may have
     /// ([`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size)); 0 means 256 MiB.
     pub preferred_large_heap_block_size: u64,
+    /// By memory type: how large blocks are, where the size of the heap is not to decide; may be shorter than the list of memory types.
+    pub block_sizes: &'a [BlockSizes],
     /// Bytes that may be taken from each heap, [`vk::WHOLE_SIZE`] for no limit; may be shorter than the list of heaps.
     pub heap_size_limits: &'a [u64],
     /// Empty blocks that each memory type may have. 0: a block goes back as soon as it is empty. 1, the default: the block that was
@@ -144,6 +146,7 @@ impl<'a> AllocatorCreateInfo<'a> {
             device,
             api_version,
             preferred_large_heap_block_size: 0,
+            block_sizes: &[],
             heap_size_limits: &[],
             empty_blocks_kept: 1,
             tracking: Tracking::empty(),

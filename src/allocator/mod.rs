@@ -237,6 +237,9 @@ impl<T: Threading> Allocator<T> {
             let handle_types = info.external_memory_handle_types.len();
             return Err(CreateAllocatorError::ExternalMemoryHandleTypes { handle_types, types });
         }
+        if info.block_sizes.len() > types {
+            return Err(CreateAllocatorError::BlockSizes { sizes: info.block_sizes.len(), types });
+        }
         // SAFETY: the caller's own promise; nothing was made yet.
         unsafe { device.set_host_callbacks(info.allocation_callbacks) };
         device.set_memory_callbacks(info.device_memory_callbacks.clone());

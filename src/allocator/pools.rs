@@ -217,6 +217,7 @@ impl<T: Threading> Inner<T> {
             memory_type,
             algorithm: info.algorithm,
             block_size,
+            first_block_size: 0,
             fixed_block_size,
             min_blocks: info.min_block_count,
             max_blocks: if info.max_block_count == 0 { u32::MAX } else { info.max_block_count },

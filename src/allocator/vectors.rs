@@ -7,7 +7,7 @@ use crate::allocation::allocation_flags;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, ChainPointer, VectorConfig};
-use crate::create_info::AllocatorCreateFlags;
+use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::metadata::Algorithm;
 
 /// Heaps up to this size have blocks of an eighth of it.
@@ -49,11 +49,14 @@ impl<T: Threading> Inner<T> {
         };
         let default = |memory_type| {
             let heap_size = self.context.budgets.heap_size(self.context.heap_of(memory_type));
-            let block_size = default_block_size(heap_size, large, self.context.device.max_memory_size);
+            let asked = info.block_sizes.get(index(memory_type)).copied().unwrap_or_default();
+            let most = self.context.device.max_memory_size;
+            let BlockSizes { first, largest: block_size } = managed_sizes(heap_size, large, asked, most);
             let config = VectorConfig {
                 memory_type,
                 algorithm: Algorithm::Tlsf,
                 block_size,
+                first_block_size: first,
                 fixed_block_size: false,
                 min_blocks: 0,
                 max_blocks: u32::MAX,
@@ -124,6 +127,19 @@ impl<T: Threading> Inner<T> {
         let flushed = self.host_flags(memory_type) & allocation_flags::NON_COHERENT != 0;
         if flushed { self.context.device.atom } else { 1 }
     }
+}
+
+/// The sizes that were asked for, where there are any, as far as the heap has room for them, and no more than there may be in one piece.
+fn managed_sizes(heap_size: u64, large: u64, asked: BlockSizes, max_memory_size: u64) -> BlockSizes {
+    let down = |size: u64| size - size % BLOCK_SIZE_STEP;
+    let most = down(heap_size).min(MAX_BLOCK_SIZE).min(down(max_memory_size));
+    // Cannot overflow: the bounds are multiples of the step.
+    let step = |size: u64, most: u64| size.min(most).next_multiple_of(BLOCK_SIZE_STEP);
+    let largest = match asked.largest {
+        0 => default_block_size(heap_size, large, max_memory_size),
+        size => step(size, most).max(BLOCK_SIZE_STEP),
+    };
+    BlockSizes { first: step(asked.first, largest), largest }
 }
 
 /// A heap's preferred block size: an eighth of a small heap, else `large`, and no more than there may be in one piece; a multiple

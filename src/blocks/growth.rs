@@ -40,6 +40,8 @@ pub(crate) struct VectorConfig {
     pub(crate) algorithm: Algorithm,
     /// Bytes of a block; the most of them if sizes are managed.
     pub(crate) block_size: u64,
+    /// Bytes of the first block if sizes are managed; 0: [`MAX_HALVINGS`] halvings of the largest size.
+    pub(crate) first_block_size: u64,
     /// The program chose the size: every block has it, and nothing is dedicated.
     pub(crate) fixed_block_size: bool,
     pub(crate) min_blocks: u32,
@@ -76,8 +78,8 @@ pub(crate) struct Growth {
 impl Growth {
     /// Asks the driver for a block, for a smaller one if it refuses, and so on.
     ///
-    /// Managed sizes start small, unless the block is to be full-sized: while no block is as large, the preferred size is halved
-    /// up to three times. So a fresh vector on a large heap gets 32, 64, 128 and then 256 MiB.
+    /// Managed sizes start small, unless the block is to be full-sized, and double while there is a block as large, or the request
+    /// would fill more than half. So a fresh vector on a large heap gets 32, 64, 128 and then 256 MiB.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
@@ -101,29 +103,23 @@ impl Growth {
         if config.fixed_block_size {
             return attempt(config.block_size);
         }
-        let mut size = config.block_size;
-        let mut halvings = 0;
-        while !self.full_sized
-            && halvings < MAX_HALVINGS
-            && size / 2 > self.largest_block
-            && size / 2 >= self.needed.saturating_mul(2)
+        let smallest = (config.block_size >> MAX_HALVINGS).max(1);
+        let first = if config.first_block_size == 0 { smallest } else { config.first_block_size };
+        let mut size = if self.full_sized { config.block_size } else { first };
+        while size < config.block_size
+            && (size <= self.largest_block || size < self.needed.saturating_mul(2))
         {
-            size /= 2;
-            halvings += 1;
+            size = size.saturating_mul(2).min(config.block_size);
         }
         context.budgets.refresh_if_stale(&context.device);
         let free = context.budgets.level(context.heap_of(config.memory_type)).free();
         let least = self.needed.max(config.block_size / LEAST_PART);
         while size > free && size / 2 >= least {
             size /= 2;
-            halvings += 1;
         }
         loop {
             match attempt(size) {
-                Err(error) if error.is_shortage() && halvings < MAX_HALVINGS && size / 2 >= self.needed => {
-                    size /= 2;
-                    halvings += 1;
-                }
+                Err(error) if error.is_shortage() && size / 2 >= smallest.max(self.needed) => size /= 2,
                 answer => return answer,
             }
         }

@@ -45,6 +45,13 @@ pub enum CreateAllocatorError {
         /// Memory types that there are.
         types: usize,
     },
+    /// The list of block sizes is longer than the list of memory types.
+    BlockSizes {
+        /// Block sizes that were given.
+        sizes: usize,
+        /// Memory types that there are.
+        types: usize,
+    },
 }
 
 impl fmt::Display for CreateAllocatorError {
@@ -66,6 +73,9 @@ impl fmt::Display for CreateAllocatorError {
             Self::NoMargin => f.write_str("corruption is detected in margins, and the margin has no bytes"),
             Self::ExternalMemoryHandleTypes { handle_types, types } => {
                 write!(f, "{handle_types} external handle types were given for {types} memory types")
+            }
+            Self::BlockSizes { sizes, types } => {
+                write!(f, "{sizes} block sizes were given for {types} memory types")
             }
         }
     }

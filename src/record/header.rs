@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::bytes::{Put, Take, Wrong};
 use crate::base::cast::widen;
-use crate::create_info::AllocatorCreateFlags;
+use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 
 /// A memory heap of the device, as a trace has it.
 ///
@@ -104,6 +104,8 @@ pub struct Header {
     pub min_buffer_image_granularity: u64,
     /// [`DebugSettings::exceed_max_allocation_count`](crate::DebugSettings::exceed_max_allocation_count).
     pub exceed_max_allocation_count: bool,
+    /// By memory type: [`AllocatorCreateInfo::block_sizes`](crate::AllocatorCreateInfo::block_sizes).
+    pub block_sizes: Vec<BlockSizes>,
 }
 
 impl Header {
@@ -146,6 +148,11 @@ impl Header {
         put.byte(self.always_dedicated.into());
         put.number(self.min_buffer_image_granularity);
         put.byte(self.exceed_max_allocation_count.into());
+        put.number(widen(self.block_sizes.len()));
+        for sizes in &self.block_sizes {
+            put.number(sizes.first);
+            put.number(sizes.largest);
+        }
     }
 
     /// From the payload of the first chunk. What a later writer has put behind is let be.
@@ -185,6 +192,12 @@ impl Header {
             always_dedicated: take.flag()?,
             min_buffer_image_granularity: take.number()?,
             exceed_max_allocation_count: take.flag()?,
+            // Where a trace was written before there were such settings, nothing is left.
+            block_sizes: match take.rest() {
+                0 => Vec::new(),
+                _ => take
+                    .list(|take| Ok(BlockSizes { first: take.number()?, largest: take.number()? }))?,
+            },
         })
     }
 }

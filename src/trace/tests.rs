@@ -5,7 +5,7 @@ use ash::vk;
 
 use super::*;
 use crate::allocation::ResourceKind;
-use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, MemoryUsage, PoolCreateFlags};
+use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, BlockSizes, MemoryUsage, PoolCreateFlags};
 use crate::defragment::DefragmentationAlgorithm;
 use crate::metadata::Algorithm;
 use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
@@ -40,6 +40,7 @@ fn header() -> Header {
         always_dedicated: true,
         min_buffer_image_granularity: 4096,
         exceed_max_allocation_count: true,
+        block_sizes: vec![BlockSizes { first: 4 << 20, largest: 64 << 20 }],
     }
 }
 

@@ -12,6 +12,7 @@ mod common;
 
 mod alias;
 mod bad_input;
+mod block_sizes;
 mod breakages;
 mod callbacks;
 mod content;

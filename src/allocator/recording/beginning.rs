@@ -23,6 +23,7 @@ impl<T: Threading> Inner<T> {
             api_version,
             flags,
             preferred_large_heap_block_size,
+            ref block_sizes,
             ref heap_size_limits,
             empty_blocks_kept,
         } = &self.recording.created;
@@ -67,6 +68,7 @@ impl<T: Threading> Inner<T> {
             always_dedicated: settings.always_dedicated,
             min_buffer_image_granularity: settings.min_buffer_image_granularity,
             exceed_max_allocation_count: settings.exceed_max_allocation_count,
+            block_sizes: block_sizes.to_vec(),
         }
     }
 

@@ -19,7 +19,7 @@ use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
 use crate::base::cast::{nanoseconds, narrow};
 use crate::base::sync::Threading;
-use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, PoolCreateInfo};
+use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, PoolCreateInfo};
 use crate::defragment::DefragmentationInfo;
 use crate::error::AllocationError;
 use crate::pool::{Pool, Scope};
@@ -68,6 +68,7 @@ struct Created {
     api_version: u32,
     flags: AllocatorCreateFlags,
     preferred_large_heap_block_size: u64,
+    block_sizes: Box<[BlockSizes]>,
     heap_size_limits: Box<[u64]>,
     empty_blocks_kept: u32,
 }
@@ -98,6 +99,7 @@ impl Recording {
                 api_version: info.api_version,
                 flags: info.flags,
                 preferred_large_heap_block_size: info.preferred_large_heap_block_size,
+                block_sizes: info.block_sizes.into(),
                 heap_size_limits: info.heap_size_limits.into(),
                 empty_blocks_kept: info.empty_blocks_kept,
             },

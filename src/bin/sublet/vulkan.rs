@@ -293,12 +293,15 @@ impl Opened<'_> {
         task: impl FnOnce(&Allocator) -> R,
     ) -> Result<R, Failure> {
         let Physical { instance, handle, version, gpu } = self.physical;
-        let heaps = self.physical.memory().memory_heaps_as_slice().len().min(header.heap_size_limits.len());
+        let memory = self.physical.memory();
+        let heaps = memory.memory_heaps_as_slice().len().min(header.heap_size_limits.len());
+        let types = memory.memory_types_as_slice().len().min(header.block_sizes.len());
         let mut info = match gpu {
             Some(gpu) => header.create_info(gpu),
             None => AllocatorCreateInfo {
                 flags: self.flags & header.flags,
                 preferred_large_heap_block_size: header.preferred_large_heap_block_size,
+                block_sizes: &header.block_sizes[..types],
                 heap_size_limits: &header.heap_size_limits[..heaps],
                 empty_blocks_kept: header.empty_blocks_kept,
                 ..AllocatorCreateInfo::new(instance, &self.device, handle, version)

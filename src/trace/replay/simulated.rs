@@ -77,12 +77,14 @@ impl Header {
     pub fn create_info(&self, gpu: &Gpu) -> AllocatorCreateInfo<'_> {
         let info = AllocatorCreateInfo::for_gpu(gpu);
         let heaps = gpu.profile().heaps.len().min(self.heap_size_limits.len());
+        let types = gpu.profile().types.len().min(self.block_sizes.len());
         // A version that no allocator takes would be no recording of one.
         let asked = if self.api_version == 0 { info.api_version } else { self.api_version };
         AllocatorCreateInfo {
             flags: info.flags & self.flags,
             api_version: asked.min(info.api_version),
             preferred_large_heap_block_size: self.preferred_large_heap_block_size,
+            block_sizes: &self.block_sizes[..types],
             heap_size_limits: &self.heap_size_limits[..heaps],
             empty_blocks_kept: self.empty_blocks_kept,
             tracking: Tracking::from_bits_truncate(self.tracking),

@@ -25,6 +25,7 @@ fn config() -> VectorConfig {
         memory_type: 0,
         algorithm: Algorithm::Tlsf,
         block_size: 32 * MIB,
+        first_block_size: 0,
         fixed_block_size: true,
         min_blocks: 1,
         max_blocks: 1,

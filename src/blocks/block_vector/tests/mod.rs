@@ -31,6 +31,7 @@ fn config() -> VectorConfig {
         memory_type: 0,
         algorithm: Algorithm::Tlsf,
         block_size: 32 * MIB,
+        first_block_size: 0,
         fixed_block_size: true,
         min_blocks: 0,
         max_blocks: u32::MAX,

@@ -1,0 +1,132 @@
+//! How large the blocks of each memory type are, where the program says it, and which of them stay.
+
+use sublet::sim::{Gpu, Profile};
+use sublet::{Allocation, Allocator, AllocatorCreateInfo, BlockSizes, CreateAllocatorError, Shared};
+
+use crate::common::*;
+
+/// An allocator that is made so, on a device with 4 memory types and large heaps.
+fn made<'a>(change: impl FnOnce(&mut AllocatorCreateInfo<'a>)) -> (Gpu, Allocator) {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    let mut info = AllocatorCreateInfo::for_gpu(&gpu);
+    change(&mut info);
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator = unsafe { Allocator::<Shared>::new(&info) }.unwrap();
+    (gpu, allocator)
+}
+
+/// Memory of one type.
+fn memory(allocator: &Allocator, memory_type: u32, size: u64) -> Allocation {
+    let requirements =
+        ash::vk::MemoryRequirements { size, alignment: 1, memory_type_bits: 1 << memory_type };
+    allocator.allocate_memory(&requirements, &in_type(memory_type)).unwrap()
+}
+
+fn free(allocator: &Allocator, memory: impl IntoIterator<Item = Allocation>) {
+    for one in memory {
+        // SAFETY: nothing is bound to it.
+        unsafe { allocator.free_memory(one) }.unwrap();
+    }
+}
+
+/// Bytes of the driver's memory after each of so many allocations.
+fn reserved(allocator: &Allocator, memory_type: u32, size: u64, count: usize) -> (Vec<Allocation>, Vec<u64>) {
+    let before = allocator.statistics().block_bytes;
+    (0..count)
+        .map(|_| (memory(allocator, memory_type, size), allocator.statistics().block_bytes - before))
+        .unzip()
+}
+
+#[test]
+fn each_memory_type_has_its_own_sizes() {
+    let sizes = [
+        BlockSizes { first: 4 * MIB, largest: 16 * MIB },
+        BlockSizes { first: 12 * MIB, largest: 32 * MIB },
+        BlockSizes { largest: 16 * MIB, ..BlockSizes::default() },
+    ];
+    let (gpu, allocator) = made(|info| info.block_sizes = &sizes);
+    let (first, grown) = reserved(&allocator, 0, 2 * MIB, 15);
+    let distinct = |mut grown: Vec<u64>| {
+        grown.dedup();
+        grown.iter().map(|bytes| bytes / MIB).collect::<Vec<_>>()
+    };
+    assert_eq!(distinct(grown), [4, 12, 28, 44], "blocks of 4, 8, 16 and 16 MiB");
+    let (second, grown) = reserved(&allocator, 1, 6 * MIB, 8);
+    assert_eq!(distinct(grown), [12, 36, 68], "blocks of 12, 24 and 32 MiB");
+    let (third, grown) = reserved(&allocator, 2, MIB, 3);
+    assert_eq!(distinct(grown), [2, 6], "blocks of 2 and 4 MiB: it begins with an eighth");
+    // More than half of the largest.
+    let large = memory(&allocator, 0, 9 * MIB);
+    assert!(large.is_dedicated());
+    free(&allocator, first.into_iter().chain(second).chain(third).chain([large]));
+    assert!(allocator.destroy().is_empty());
+    gpu.assert_silent();
+}
+
+#[test]
+fn a_type_without_sizes_has_those_of_its_heap() {
+    let (gpu, allocator) = made(|info| info.block_sizes = &[]);
+    let (plain, expected) = reserved(&allocator, 0, 10 * MIB, 12);
+    free(&allocator, plain);
+    drop(allocator);
+    let (other, allocator) = made(|info| info.block_sizes = &[BlockSizes { first: 0, largest: 0 }]);
+    let (plain, found) = reserved(&allocator, 0, 10 * MIB, 12);
+    free(&allocator, plain);
+    drop(allocator);
+    assert_eq!(found, expected);
+    gpu.assert_silent();
+    other.assert_silent();
+}
+
+#[test]
+fn sizes_that_are_too_large_or_odd_are_put_right() {
+    let sizes = [BlockSizes { first: u64::MAX, largest: 1001 }];
+    let (gpu, allocator) = made(|info| info.block_sizes = &sizes);
+    let held = [memory(&allocator, 0, 100)];
+    assert_eq!(allocator.statistics().block_bytes, 1024);
+    free(&allocator, held);
+    assert!(allocator.destroy().is_empty());
+    gpu.assert_silent();
+    let sizes = [BlockSizes { first: 64 * KIB, largest: u64::MAX }];
+    let (gpu, allocator) = made(|info| info.block_sizes = &sizes);
+    let held = memory(&allocator, 0, MIB);
+    assert_eq!(allocator.statistics().block_bytes, 2 * MIB);
+    free(&allocator, [held]);
+    assert!(allocator.destroy().is_empty());
+    gpu.assert_silent();
+}
+
+#[test]
+fn more_sizes_than_memory_types_are_refused() {
+    let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    let types = gpu.profile().types.len();
+    let sizes = vec![BlockSizes::default(); types + 1];
+    let info = AllocatorCreateInfo { block_sizes: &sizes, ..AllocatorCreateInfo::for_gpu(&gpu) };
+    // SAFETY: instance and device are live.
+    let error = unsafe { Allocator::<Shared>::new(&info) }.err();
+    assert_eq!(error, Some(CreateAllocatorError::BlockSizes { sizes: types + 1, types }));
+    assert_eq!(error.unwrap().to_string(), format!("{} block sizes were given for {types} memory types", types + 1));
+}
+
+#[test]
+fn the_last_block_stays_and_no_empty_one_beside_others() {
+    let sizes = [BlockSizes { first: 4 * MIB, largest: 4 * MIB }];
+    let (gpu, allocator) = made(|info| {
+        info.block_sizes = &sizes;
+        info.flags |= AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK;
+    });
+    let mut held: Vec<_> = (0..6).map(|_| memory(&allocator, 0, 2 * MIB)).collect();
+    assert_eq!(gpu.live().memories, 3);
+    let last = held.split_off(4);
+    let memory_of_last = last[0].memory();
+    free(&allocator, held);
+    assert_eq!(gpu.live().memories, 1, "those that became empty went at once");
+    free(&allocator, last);
+    assert_eq!(gpu.live().memories, 1, "the last one stays");
+    let again = memory(&allocator, 0, 1000);
+    assert_eq!(again.memory(), memory_of_last);
+    free(&allocator, [again]);
+    assert_eq!(allocator.trim(), 4 * MIB, "and goes where that is asked for");
+    drop(allocator);
+    gpu.assert_silent();
+}
