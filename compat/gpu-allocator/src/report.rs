@@ -65,12 +65,18 @@ struct Bytes(u64);
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
-        let mut unit = 0;
-        let mut hundredths = u128::from(self.0) * 100;
-        while hundredths >= 102_400 && unit + 1 < UNITS.len() {
-            hundredths /= 1024;
+        let (mut before, mut amount, mut unit) = (None, self.0, 0);
+        while amount >= 1024 && unit + 1 < UNITS.len() {
+            before = Some(amount);
+            amount /= 1024;
             unit += 1;
         }
+        // In parts of 1,024. What is less than one of the unit before is cut off, as in the original.
+        let parts = before.map_or(u128::from(amount) * 1024, u128::from);
+        let (hundredths, rest) = (parts * 100 / 1024, parts * 100 % 1024);
+        // The nearest; of two that are as near the even one, which is how a `f64` is printed.
+        let up = rest > 512 || rest == 512 && hundredths % 2 == 1;
+        let hundredths = hundredths + u128::from(up);
         write!(f, "{}.{:02} {}", hundredths / 100, hundredths % 100, UNITS[unit])
     }
 }
@@ -84,8 +90,7 @@ mod tests {
         assert_eq!(Bytes(0).to_string(), "0.00 B");
         assert_eq!(Bytes(1023).to_string(), "1023.00 B");
         assert_eq!(Bytes(1536).to_string(), "1.50 KB");
-        // The last digits are cut, not rounded.
-        assert_eq!(Bytes(u64::MAX).to_string(), "16777215.99 TB");
+        assert_eq!(Bytes(u64::MAX).to_string(), "16777216.00 TB");
     }
 
     #[test]

@@ -52,46 +52,58 @@ const MIB: u64 = 1024 * 1024;
 const STEP: u64 = 4 * MIB;
 const LARGEST: u64 = 256 * MIB;
 
-/// How large blocks are, in bytes: between 4 and 256 MiB, in steps of 4 MiB.
-///
-/// Here only the largest size counts: see the list of differences at the [top](crate).
+/// How large blocks are, in bytes: between 4 and 256 MiB, in steps of 4 MiB. The first block of a memory type has the smallest size,
+/// and each further one twice as much, up to the largest. Those for the host are of memory types that the host sees.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationSizes {
-    device: u64,
-    host: u64,
+    min_device_memblock_size: u64,
+    max_device_memblock_size: u64,
+    min_host_memblock_size: u64,
+    max_host_memblock_size: u64,
 }
 
 impl AllocationSizes {
     /// Sizes of blocks for the device and for the host.
     #[must_use]
     pub fn new(device_memblock_size: u64, host_memblock_size: u64) -> Self {
-        Self { device: adjusted(device_memblock_size, "Device"), host: adjusted(host_memblock_size, "Host") }
+        let device = adjusted(device_memblock_size, "Device");
+        let host = adjusted(host_memblock_size, "Host");
+        Self {
+            min_device_memblock_size: device,
+            max_device_memblock_size: device,
+            min_host_memblock_size: host,
+            max_host_memblock_size: host,
+        }
     }
 
     /// Blocks for the device may grow to this size.
     #[must_use]
     pub fn with_max_device_memblock_size(mut self, size: u64) -> Self {
-        self.device = self.device.max(adjusted(size, "Device"));
+        self.max_device_memblock_size = adjusted(size, "Device").max(self.min_device_memblock_size);
         self
     }
 
     /// Blocks for the host may grow to this size.
     #[must_use]
     pub fn with_max_host_memblock_size(mut self, size: u64) -> Self {
-        self.host = self.host.max(adjusted(size, "Host"));
+        self.max_host_memblock_size = adjusted(size, "Host").max(self.min_host_memblock_size);
         self
     }
 
-    /// The largest block that may be made.
+    /// The smallest and the largest size of blocks that the host sees, or does not see.
     #[cfg(feature = "vulkan")]
-    pub(crate) fn largest(&self) -> u64 {
-        self.device.max(self.host)
+    pub(crate) fn range(&self, is_host: bool) -> (u64, u64) {
+        if is_host {
+            (self.min_host_memblock_size, self.max_host_memblock_size)
+        } else {
+            (self.min_device_memblock_size, self.max_device_memblock_size)
+        }
     }
 }
 
 impl Default for AllocationSizes {
     fn default() -> Self {
-        Self { device: LARGEST, host: 64 * MIB }
+        Self::new(LARGEST, 64 * MIB)
     }
 }
 
@@ -100,7 +112,11 @@ fn adjusted(size: u64, kind: &str) -> u64 {
     let clamped = size.clamp(STEP, LARGEST);
     let rounded = clamped.next_multiple_of(STEP);
     if rounded != clamped {
-        log::warn!("{kind} memory block size must be a multiple of 4MB, taking {}MB", rounded / MIB);
+        log::warn!(
+            target: "gpu_allocator",
+            "{kind} memory block size must be a multiple of 4MB, clamping to {}MB",
+            rounded / MIB
+        );
     }
     rounded
 }
@@ -115,7 +131,7 @@ mod tests {
         assert_eq!(adjusted(5 * MIB, ""), 8 * MIB);
         assert_eq!(adjusted(u64::MAX, ""), LARGEST);
         let sizes = AllocationSizes::new(8 * MIB, 8 * MIB).with_max_device_memblock_size(4 * MIB);
-        assert_eq!(sizes.device, 8 * MIB);
-        assert_eq!(sizes.with_max_host_memblock_size(64 * MIB).host, 64 * MIB);
+        assert_eq!(sizes.range(false), (8 * MIB, 8 * MIB));
+        assert_eq!(sizes.with_max_host_memblock_size(64 * MIB).range(true), (8 * MIB, 64 * MIB));
     }
 }

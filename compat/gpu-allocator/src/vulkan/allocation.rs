@@ -1,6 +1,7 @@
 //! What a program holds of its memory.
 
 use std::ffi::c_void;
+use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::ptr::NonNull;
@@ -10,19 +11,47 @@ use ash::vk;
 /// A piece of memory, or nothing: see [`is_null`](Self::is_null).
 ///
 /// It implements [`presser::Slab`]; one that is not mapped panics when it is used as that.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Allocation {
     pub(super) inner: Option<Inner>,
     pub(super) name: Option<Box<str>>,
 }
 
 /// What an allocation is.
-#[derive(Debug)]
 pub(super) struct Inner {
     pub(super) memory: sublet::Allocation,
     pub(super) id: NonZeroU64,
     pub(super) properties: vk::MemoryPropertyFlags,
+    /// The scheme asked for memory of its own.
+    pub(super) dedicated: bool,
 }
+
+/// As the original prints it, without `memory_block_index`: blocks have no numbers here.
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let inner = self.inner.as_ref();
+        let memory_type = inner.map(|inner| usize::try_from(inner.memory.memory_type_index()));
+        f.debug_struct("Allocation")
+            .field("chunk_id", &self.chunk_id())
+            .field("offset", &self.offset())
+            .field("size", &self.size())
+            .field("memory_type_index", &memory_type.and_then(Result::ok).unwrap_or(usize::MAX))
+            .field(
+                "device_memory",
+                &inner.map_or(vk::DeviceMemory::null(), |inner| inner.memory.memory()),
+            )
+            .field("mapped_ptr", &self.mapped_ptr().map(SendSyncPtr))
+            .field("dedicated_allocation", &self.is_dedicated())
+            .field("memory_properties", &self.memory_properties())
+            .field("name", &self.name)
+            .finish()
+    }
+}
+
+/// For the name that the original's pointer is printed with.
+#[derive(Debug)]
+#[allow(dead_code, reason = "the field is printed")]
+struct SendSyncPtr(NonNull<c_void>);
 
 impl Allocation {
     /// The mapped memory as a slab that needs no check; `None` if it is not mapped, or larger than `isize::MAX` bytes.
@@ -55,9 +84,10 @@ impl Allocation {
         self.inner.as_ref().map_or(vk::DeviceMemory::null(), |inner| inner.memory.memory())
     }
 
-    /// The memory is its own.
+    /// Memory of its own was asked for by an [`AllocationScheme`](super::AllocationScheme). Whether it has some nevertheless,
+    /// [`as_sublet`](Self::as_sublet) says.
     pub fn is_dedicated(&self) -> bool {
-        self.inner.as_ref().is_some_and(|inner| inner.memory.is_dedicated())
+        self.inner.as_ref().is_some_and(|inner| inner.dedicated)
     }
 
     /// Bytes from the start of the memory.
@@ -127,14 +157,14 @@ unsafe impl presser::Slab for MappedAllocationSlab<'_> {
 // SAFETY: as above; an allocation that is not mapped, or too large, panics before it is used.
 unsafe impl presser::Slab for Allocation {
     fn base_ptr(&self) -> *const u8 {
-        self.mapped_ptr().expect("a slab is mapped").cast().as_ptr()
+        self.mapped_ptr().expect("tried to use a non-mapped Allocation as a Slab").cast().as_ptr()
     }
 
     fn base_ptr_mut(&mut self) -> *mut u8 {
-        self.mapped_ptr().expect("a slab is mapped").cast().as_ptr()
+        self.mapped_ptr().expect("tried to use a non-mapped Allocation as a Slab").cast().as_ptr()
     }
 
     fn size(&self) -> usize {
-        slab_size(Allocation::size(self)).expect("a slab has no more than isize::MAX bytes")
+        slab_size(Allocation::size(self)).expect("tried to use an Allocation with size > isize::MAX as a Slab")
     }
 }

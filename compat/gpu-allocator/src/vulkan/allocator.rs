@@ -10,16 +10,21 @@ use std::num::NonZeroU64;
 use ash::vk;
 use log::{Level, debug, log};
 use sublet::{
-    AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, AllocatorCreateInfo, MemoryError,
+    AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, AllocatorCreateInfo, BlockSizes,
     ResourceKind, Tracking,
 };
 
 use super::allocation::Inner;
 use super::{Allocation, AllocationCreateDesc, AllocationScheme, AllocatorCreateDesc};
 use crate::{
-    AllocationError, AllocationReport, AllocatorDebugSettings, AllocatorReport, MemoryBlockReport,
+    AllocationError, AllocationReport, AllocationSizes, AllocatorDebugSettings, AllocatorReport, MemoryBlockReport,
     MemoryLocation, Result,
 };
+
+/// What lines of the log are filtered by: the modules of the original.
+const VULKAN: &str = "gpu_allocator::vulkan";
+const FREE_LIST: &str = "gpu_allocator::allocator::free_list_allocator";
+const DEDICATED: &str = "gpu_allocator::allocator::dedicated_block_allocator";
 
 /// Allocates memory of one device.
 pub struct Allocator {
@@ -42,13 +47,18 @@ impl Allocator {
         if desc.physical_device == vk::PhysicalDevice::null() {
             return Err(invalid("AllocatorCreateDesc field `physical_device` is null.".to_owned()));
         }
+        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the handles belong together and
+        // that the device outlives the allocator.
+        let memory = unsafe { desc.instance.get_physical_device_memory_properties(desc.physical_device) };
+        let block_sizes = block_sizes(&memory, &desc.allocation_sizes);
         let mut info = AllocatorCreateInfo {
             // Memory that is coherent for the device is not ruled out: it is taken where a resource allows no other, as the
             // original does. Such a resource is there only if the program has enabled the feature.
             flags: AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION
                 | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY
+                // As the original: a block that becomes empty goes, unless it is the last of its memory type.
                 | AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK,
-            preferred_large_heap_block_size: desc.allocation_sizes.largest(),
+            block_sizes: &block_sizes,
             tracking: Tracking::USER_DATA,
             // The program's version is not known; what version 1.0 has is enough for all that is done here.
             ..AllocatorCreateInfo::new(
@@ -59,8 +69,7 @@ impl Allocator {
             )
         };
         info.flags.set(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS, desc.buffer_device_address);
-        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the handles belong together and
-        // that the device outlives the allocator.
+        // SAFETY: as above.
         let inner = unsafe { sublet::Allocator::new(&info) }
             .or_else(|_| {
                 // A device of Vulkan 1.0 without the extension.
@@ -72,14 +81,15 @@ impl Allocator {
         // What goes wrong there is told as an event, and is no reason not to have an allocator.
         #[cfg(feature = "trace")]
         let _ = sublet::trace::start_from_environment(&inner);
-        let memory = inner.memory_properties();
         if desc.debug_settings.log_memory_information {
+            debug!(target: VULKAN, "memory type count: {}", memory.memory_type_count);
+            debug!(target: VULKAN, "memory heap count: {}", memory.memory_heap_count);
             for (index, memory_type) in memory.memory_types_as_slice().iter().enumerate() {
                 let (flags, heap) = (memory_type.property_flags, memory_type.heap_index);
-                debug!("memory type[{index}]: prop flags: 0x{:x}, heap[{heap}]", flags.as_raw());
+                debug!(target: VULKAN, "memory type[{index}]: prop flags: 0x{:x}, heap[{heap}]", flags.as_raw());
             }
             for (index, heap) in memory.memory_heaps_as_slice().iter().enumerate() {
-                debug!("heap[{index}] flags: 0x{:x}, size: {} MiB", heap.flags.as_raw(), heap.size >> 20);
+                debug!(target: VULKAN, "heap[{index}] flags: 0x{:x}, size: {} MiB", heap.flags.as_raw(), heap.size >> 20);
             }
         }
         Ok(Self {
@@ -127,7 +137,7 @@ impl Allocator {
     pub fn allocate(&mut self, desc: &AllocationCreateDesc<'_>) -> Result<Allocation> {
         let vk::MemoryRequirements { size, alignment, .. } = desc.requirements;
         if self.debug_settings.log_allocations {
-            debug!("Allocating `{}` of {size} bytes with an alignment of {alignment}.", desc.name);
+            debug!(target: VULKAN, "Allocating `{}` of {size} bytes with an alignment of {alignment}.", desc.name);
             self.log_backtrace("Allocation");
         }
         if size == 0 || !alignment.is_power_of_two() {
@@ -155,7 +165,8 @@ impl Allocator {
             self.backtraces.insert(id.get(), Backtrace::force_capture());
         }
         let properties = self.properties(memory.memory_type_index());
-        Ok(Allocation { inner: Some(Inner { memory, id, properties }), name: Some(desc.name.into()) })
+        let dedicated = desc.allocation_scheme != AllocationScheme::GpuAllocatorManaged;
+        Ok(Allocation { inner: Some(Inner { memory, id, properties, dedicated }), name: Some(desc.name.into()) })
     }
 
     /// Gives memory back. Nothing is done for an allocation without any.
@@ -164,7 +175,7 @@ impl Allocator {
     /// [`AllocationError::Internal`] for an allocation of another allocator.
     pub fn free(&mut self, allocation: Allocation) -> Result<()> {
         if self.debug_settings.log_frees {
-            debug!("Freeing `{}`.", allocation.name.as_deref().unwrap_or("<null>"));
+            debug!(target: VULKAN, "Freeing `{}`.", allocation.name.as_deref().unwrap_or("<null>"));
             self.log_backtrace("Free");
         }
         let Some(inner) = allocation.inner else { return Ok(()) };
@@ -199,13 +210,14 @@ impl Allocator {
             for (block, block_map) in vector.blocks.iter().enumerate() {
                 for chunk in &block_map.chunks {
                     if let Some(entry) = &chunk.allocation {
-                        self.log_leak(log_level, (memory_type, block), (chunk.offset, chunk.size), entry);
+                        let place = (Some(chunk.offset), chunk.size);
+                        self.log_leak(log_level, (memory_type, block), place, entry);
                     }
                 }
             }
             for (block, dedicated) in vector.dedicated.iter().enumerate() {
                 let block = vector.blocks.len() + block;
-                self.log_leak(log_level, (memory_type, block), (0, dedicated.size), &dedicated.allocation);
+                self.log_leak(log_level, (memory_type, block), (None, dedicated.size), &dedicated.allocation);
             }
         }
     }
@@ -290,27 +302,14 @@ impl Allocator {
                 unsafe { self.inner.allocate_memory_for_image(image, &alone) }
             }
         }
-        .map_err(|error| match &error {
-            sublet::AllocationError::Map(_) => AllocationError::FailedToMap(words(&error)),
-            sublet::AllocationError::NoMemoryType(_) => AllocationError::NoCompatibleMemoryTypeFound,
-            sublet::AllocationError::Full { .. } | sublet::AllocationError::BlockTooSmall { .. } => {
-                AllocationError::OutOfMemory
-            }
-            sublet::AllocationError::Memory(MemoryError::Driver { error: driver, .. })
-                if driver.result == vk::Result::ERROR_DEVICE_LOST =>
-            {
-                AllocationError::Internal(words(&error))
-            }
-            sublet::AllocationError::Memory(_) => AllocationError::OutOfMemory,
-            _ => AllocationError::Internal(words(&error)),
-        })
+        .map_err(|error| refused(&error))
     }
 
     #[cfg_attr(not(feature = "std"), allow(clippy::unused_self, reason = "there are no backtraces"))]
     fn log_backtrace(&self, what: &str) {
         #[cfg(feature = "std")]
         if self.debug_settings.log_stack_traces {
-            debug!("{what} stack trace: {}", Backtrace::force_capture());
+            debug!(target: VULKAN, "{what} stack trace: {}", Backtrace::force_capture());
         }
         #[cfg(not(feature = "std"))]
         let _ = what;
@@ -320,21 +319,59 @@ impl Allocator {
         &self,
         level: Level,
         (memory_type, block): (u32, usize),
-        (offset, size): (u64, u64),
+        (offset, size): (Option<u64>, u64),
         entry: &sublet::AllocationEntry,
     ) {
         let name = entry.name.as_deref().unwrap_or("");
         let id = entry.user_data.unwrap_or(0);
-        log!(
-            level,
-            "leak detected: memory type {memory_type}, memory block {block}, chunk {id}: \
-             {size} bytes at {offset}, {}, name: {name}",
-            entry.kind,
-        );
-        #[cfg(feature = "std")]
-        if let Some(backtrace) = self.backtraces.get(&id) {
-            log!(level, "chunk {id} was allocated here: {backtrace}");
+        let backtrace = self.backtrace_line(id);
+        match offset {
+            Some(offset) => {
+                let allocation_type = match entry.kind {
+                    ResourceKind::Buffer | ResourceKind::ImageLinear => "Linear",
+                    _ => "NonLinear",
+                };
+                log!(
+                    target: FREE_LIST,
+                    level,
+                    r"leak detected: {{
+    memory type: {memory_type}
+    memory block: {block}
+    chunk: {{
+        chunk_id: {id},
+        size: 0x{size:x},
+        offset: 0x{offset:x},
+        allocation_type: {allocation_type},
+        name: {name}{backtrace}
+    }}
+}}"
+                );
+            }
+            None => log!(
+                target: DEDICATED,
+                level,
+                r"leak detected: {{
+    memory type: {memory_type}
+    memory block: {block}
+    dedicated allocation: {{
+        size: 0x{size:x},
+        name: {name}{backtrace}
+    }}
+}}"
+            ),
         }
+    }
+
+    /// Where an allocation came from, as the last line of its leak.
+    #[cfg(feature = "std")]
+    fn backtrace_line(&self, id: u64) -> String {
+        let disabled = Backtrace::disabled();
+        format!(",\n        backtrace: {}", self.backtraces.get(&id).unwrap_or(&disabled))
+    }
+
+    #[cfg(not(feature = "std"))]
+    fn backtrace_line(&self, _: u64) -> &'static str {
+        ""
     }
 }
 
@@ -352,6 +389,25 @@ impl Drop for Allocator {
     }
 }
 
+/// Heaps up to this size have smaller blocks: the original's would leave room for few of them, or for none.
+const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;
+
+/// The sizes of each memory type.
+fn block_sizes(memory: &vk::PhysicalDeviceMemoryProperties, sizes: &AllocationSizes) -> Vec<BlockSizes> {
+    let heaps = memory.memory_heaps_as_slice();
+    let of_type = |memory_type: &vk::MemoryType| {
+        let is_host = memory_type.property_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
+        let (first, largest) = sizes.range(is_host);
+        let heap = usize::try_from(memory_type.heap_index).ok().and_then(|index| heaps.get(index));
+        let most = match heap {
+            Some(heap) if heap.size <= SMALL_HEAP_MAX_SIZE => heap.size / 8,
+            _ => u64::MAX,
+        };
+        BlockSizes { first: first.min(most), largest: largest.min(most) }
+    };
+    memory.memory_types_as_slice().iter().map(of_type).collect()
+}
+
 /// What a location would like its memory to have, and what it must have.
 fn properties_of(location: MemoryLocation) -> [vk::MemoryPropertyFlags; 2] {
     let device = vk::MemoryPropertyFlags::DEVICE_LOCAL;
@@ -361,6 +417,22 @@ fn properties_of(location: MemoryLocation) -> [vk::MemoryPropertyFlags; 2] {
         MemoryLocation::GpuOnly => [device; 2],
         MemoryLocation::CpuToGpu => [host | device, host],
         MemoryLocation::GpuToCpu => [host | vk::MemoryPropertyFlags::HOST_CACHED, host],
+    }
+}
+
+/// What the original says when there is no memory.
+fn refused(error: &sublet::AllocationError) -> AllocationError {
+    match error {
+        sublet::AllocationError::Map(driver) => AllocationError::FailedToMap(driver.result.to_string()),
+        sublet::AllocationError::NoMemoryType(_) => AllocationError::NoCompatibleMemoryTypeFound,
+        sublet::AllocationError::Full { .. }
+        | sublet::AllocationError::BlockTooSmall { .. }
+        | sublet::AllocationError::Memory(_) => match error.vk_result() {
+            vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => AllocationError::OutOfMemory,
+            // Also where the driver was not asked: it would have said the same.
+            result => AllocationError::Internal(format!("Unexpected error in vkAllocateMemory: {result:?}")),
+        },
+        _ => AllocationError::Internal(words(error)),
     }
 }
 

@@ -1,0 +1,163 @@
+//! What is reserved, beside the original: under the sizes that wgpu takes, for what vello asked for.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeMap;
+
+use ash::vk;
+use sublet::ResourceKind;
+use sublet::sim::Gpu;
+use sublet::trace::{Event, Trace};
+
+const MIB: u64 = 1 << 20;
+
+/// What wgpu 30 makes of its two hints: for the device and for the host, the smallest and the largest block.
+const PERFORMANCE: [(u64, u64); 2] = [(128 * MIB, 256 * MIB), (64 * MIB, 128 * MIB)];
+const MEMORY_USAGE: [(u64, u64); 2] = [(8 * MIB, 64 * MIB), (4 * MIB, 32 * MIB)];
+
+/// What was reserved, in bytes.
+#[derive(Debug, PartialEq, Eq)]
+struct Reserved {
+    most: u64,
+    /// When everything was freed.
+    last: u64,
+}
+
+/// The same code with the original and with the stand-in.
+macro_rules! player {
+    ($name:ident, $krate:ident) => {
+        mod $name {
+            use super::*;
+            use $krate::vulkan::{
+                AllocationCreateDesc, AllocationScheme, Allocator, AllocatorCreateDesc,
+            };
+            use $krate::{AllocationSizes, AllocatorDebugSettings, MemoryLocation};
+
+            pub(crate) fn allocator(gpu: &Gpu, [device, host]: [(u64, u64); 2]) -> Allocator {
+                let sizes = AllocationSizes::new(device.0, host.0)
+                    .with_max_device_memblock_size(device.1)
+                    .with_max_host_memblock_size(host.1);
+                Allocator::new(&AllocatorCreateDesc {
+                    instance: gpu.instance().clone(),
+                    device: gpu.device().clone(),
+                    physical_device: gpu.physical_device(),
+                    debug_settings: AllocatorDebugSettings::default(),
+                    buffer_device_address: false,
+                    allocation_sizes: sizes,
+                })
+                .unwrap()
+            }
+
+            /// The trace again, with the requests that the program made of this interface.
+            pub(crate) fn replay(trace: &Trace, gpu: &Gpu, sizes: [(u64, u64); 2]) -> Reserved {
+                let mut allocator = allocator(gpu, sizes);
+                let (mut live, mut most) = (BTreeMap::new(), 0);
+                for record in &trace.records {
+                    match &record.event {
+                        Event::Allocate(asked) => {
+                            let wanted = &asked.wanted;
+                            let has = |flag| wanted.preferred_flags.contains(flag);
+                            let location = match () {
+                                () if has(vk::MemoryPropertyFlags::HOST_CACHED) => MemoryLocation::GpuToCpu,
+                                () if has(vk::MemoryPropertyFlags::HOST_VISIBLE) => MemoryLocation::CpuToGpu,
+                                () if has(vk::MemoryPropertyFlags::DEVICE_LOCAL) => MemoryLocation::GpuOnly,
+                                () => MemoryLocation::Unknown,
+                            };
+                            let needs = &asked.resource;
+                            let desc = AllocationCreateDesc {
+                                name: "",
+                                requirements: vk::MemoryRequirements {
+                                    size: needs.size,
+                                    alignment: needs.alignment,
+                                    memory_type_bits: needs.memory_type_bits,
+                                },
+                                location,
+                                linear: needs.kind == ResourceKind::Buffer,
+                                allocation_scheme: AllocationScheme::GpuAllocatorManaged,
+                            };
+                            live.insert(asked.allocation, allocator.allocate(&desc).unwrap());
+                        }
+                        Event::Free { allocation } => {
+                            allocator.free(live.remove(allocation).unwrap()).unwrap();
+                        }
+                        _ => {}
+                    }
+                    most = most.max(allocator.capacity());
+                }
+                live.into_values().for_each(|one| allocator.free(one).unwrap());
+                Reserved { most, last: allocator.capacity() }
+            }
+
+            /// Fills blocks of each size, and frees what is in them, beginning at the last; what is reserved after each.
+            pub(crate) fn comes_and_goes(gpu: &Gpu, sizes: [(u64, u64); 2], step: usize) -> Vec<u64> {
+                let mut allocator = allocator(gpu, sizes);
+                let mut reserved = Vec::new();
+                for location in [MemoryLocation::GpuOnly, MemoryLocation::CpuToGpu, MemoryLocation::GpuToCpu] {
+                    // A quarter of the first block, which no two sizes of blocks have a different number of.
+                    let size = sizes[1].0.min(sizes[0].0) / 4;
+                    let desc = AllocationCreateDesc {
+                        name: "",
+                        requirements: vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 },
+                        location,
+                        linear: true,
+                        allocation_scheme: AllocationScheme::GpuAllocatorManaged,
+                    };
+                    let mut live: Vec<_> = (0..24).map(|_| Some(allocator.allocate(&desc).unwrap())).collect();
+                    reserved.push(allocator.capacity());
+                    for first in 0..step {
+                        for at in (first..live.len()).rev().filter(|at| at % step == first) {
+                            allocator.free(live[at].take().unwrap()).unwrap();
+                            reserved.push(allocator.capacity());
+                        }
+                    }
+                }
+                reserved
+            }
+        }
+    };
+}
+
+player!(theirs, original);
+player!(ours, gpu_allocator);
+
+/// Sizes that a program may give.
+const DEFAULT: [(u64, u64); 2] = [(256 * MIB, 256 * MIB), (64 * MIB, 64 * MIB)];
+
+#[test]
+fn what_programs_on_wgpu_ask_for_reserves_no_more_than_with_the_original() {
+    for (name, sizes, expected) in [
+        ("vello", PERFORMANCE, [192, 192]),
+        ("vello", MEMORY_USAGE, [180, 188]),
+        ("vello", DEFAULT, [192, 256]),
+        ("wgpu", PERFORMANCE, [64, 64]),
+        ("wgpu", MEMORY_USAGE, [4, 4]),
+        ("vk-graph", PERFORMANCE, [64, 64]),
+        ("vk-graph", MEMORY_USAGE, [60, 88]),
+    ] {
+        let path = format!("{}/../../tests/traces/{name}.trace", env!("CARGO_MANIFEST_DIR"));
+        let trace = Trace::read(&std::fs::read(path).unwrap()).unwrap();
+        let gpu = || trace.header.simulated().build();
+        let ours = ours::replay(&trace, &gpu(), sizes);
+        let theirs = theirs::replay(&trace, &gpu(), sizes);
+        assert_eq!([ours.most / MIB, theirs.most / MIB], expected, "{name} under {sizes:?}");
+        assert!(ours.last <= theirs.last, "{name} under {sizes:?}: {ours:?}, {theirs:?}");
+    }
+}
+
+/// Both device-local and host-visible memory, in the order in which things are freed that is the worst for those who keep what became
+/// empty first.
+#[test]
+fn what_stays_when_everything_is_freed_is_what_the_original_keeps() {
+    for profile in sublet::sim::profiles::ALL {
+        // The original's blocks have no room in heaps that are smaller than they are.
+        if profile.heaps.iter().any(|heap| heap.size <= 1 << 30) {
+            continue;
+        }
+        for sizes in [PERFORMANCE, MEMORY_USAGE] {
+            for step in 1..4 {
+                let ours = ours::comes_and_goes(&Gpu::new(profile), sizes, step);
+                let theirs = theirs::comes_and_goes(&Gpu::new(profile), sizes, step);
+                assert_eq!(ours, theirs, "{}: {sizes:?}, every {step}", profile.name);
+            }
+        }
+    }
+}
