@@ -195,8 +195,7 @@ impl Header {
             // Where a trace was written before there were such settings, nothing is left.
             block_sizes: match take.rest() {
                 0 => Vec::new(),
-                _ => take
-                    .list(|take| Ok(BlockSizes { first: take.number()?, largest: take.number()? }))?,
+                _ => take.list(|take| Ok(BlockSizes { first: take.number()?, largest: take.number()? }))?,
             },
         })
     }

@@ -5,7 +5,9 @@ use ash::vk;
 
 use super::*;
 use crate::allocation::ResourceKind;
-use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, BlockSizes, MemoryUsage, PoolCreateFlags};
+use crate::create_info::{
+    AllocationCreateFlags, AllocatorCreateFlags, BlockSizes, MemoryUsage, PoolCreateFlags,
+};
 use crate::defragment::DefragmentationAlgorithm;
 use crate::metadata::Algorithm;
 use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};

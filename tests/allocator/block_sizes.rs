@@ -17,8 +17,7 @@ fn made<'a>(change: impl FnOnce(&mut AllocatorCreateInfo<'a>)) -> (Gpu, Allocato
 
 /// Memory of one type.
 fn memory(allocator: &Allocator, memory_type: u32, size: u64) -> Allocation {
-    let requirements =
-        ash::vk::MemoryRequirements { size, alignment: 1, memory_type_bits: 1 << memory_type };
+    let requirements = ash::vk::MemoryRequirements { size, alignment: 1, memory_type_bits: 1 << memory_type };
     allocator.allocate_memory(&requirements, &in_type(memory_type)).unwrap()
 }
 
@@ -105,7 +104,10 @@ fn more_sizes_than_memory_types_are_refused() {
     // SAFETY: instance and device are live.
     let error = unsafe { Allocator::<Shared>::new(&info) }.err();
     assert_eq!(error, Some(CreateAllocatorError::BlockSizes { sizes: types + 1, types }));
-    assert_eq!(error.unwrap().to_string(), format!("{} block sizes were given for {types} memory types", types + 1));
+    assert_eq!(
+        error.unwrap().to_string(),
+        format!("{} block sizes were given for {types} memory types", types + 1)
+    );
 }
 
 #[test]

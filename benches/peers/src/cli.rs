@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::gpu::Driver;
 use crate::peers::PeerKind;
+use crate::peers::replay::WgpuHint;
 
 /// Sublet beside other Vulkan memory allocators.
 ///
@@ -32,6 +33,7 @@ Examples:
   sublet-peers churn --driver sim:nvidia-h200 --quick  on a simulated driver that checks every call
   sublet-peers descriptors --driver vulkan             descriptor sets, on the system's driver
   sublet-peers replay tests/traces/vello.trace         what a program asked for, asked of every peer
+  sublet-peers replay tests/traces/vello.trace --wgpu-hint performance  under the sizes that wgpu gives gpu-allocator
   sublet-peers instructions                            counted by valgrind, the same on every run
   sublet-peers targets                                 only what the targets need, and how they are met";
 
@@ -85,6 +87,9 @@ pub(crate) enum Command {
         /// Files that Sublet recorded
         #[arg(required = true)]
         files: Vec<PathBuf>,
+        /// gpu-allocator's block sizes are those that wgpu takes for this hint, and its stand-in takes part with the same
+        #[arg(long)]
+        wgpu_hint: Option<WgpuHint>,
     },
     /// The names of the workloads, peers and simulated devices
     List,

@@ -14,6 +14,7 @@ use crate::gpu::{Driver, Gpu};
 use crate::instructions;
 use crate::output::{is_busy, list, percentiles, processor, say};
 use crate::peers::PeerKind;
+use crate::peers::replay::WgpuHint;
 use crate::replay;
 use crate::results::{Results, ThreadFigures};
 use crate::set_tables;
@@ -160,7 +161,7 @@ impl Session {
                 self.growth(false)?;
                 self.targets()?;
             }
-            Command::Replay { files } => self.replay(files)?,
+            Command::Replay { files, wgpu_hint } => self.replay(files, *wgpu_hint)?,
             Command::List | Command::Counted { .. } | Command::Differential { .. } => {}
         }
         self.progress.finish_and_clear();
@@ -563,10 +564,12 @@ impl Session {
         Ok(())
     }
 
-    fn replay(&mut self, files: &[PathBuf]) -> Result<(), String> {
+    fn replay(&mut self, files: &[PathBuf], hint: Option<WgpuHint>) -> Result<(), String> {
         let progress = self.progress.clone();
         let tell = |what: &str| progress.set_message(what.to_owned());
-        for (title, note, table) in replay::tables(files, &self.driver, &self.options, self.effort, tell)? {
+        for (title, note, table) in
+            replay::tables(files, hint, &self.driver, &self.options, self.effort, tell)?
+        {
             self.print(&title, &[&note], table)?;
         }
         Ok(())

@@ -173,7 +173,10 @@ fn without_numbers(lines: &[String]) -> Vec<String> {
         ] {
             if let Some(at) = text.find(from) {
                 if let Some(end) = text[at + from.len()..].find(until) {
-                    let end = at + from.len() + end + if from.starts_with("memory_block") { until.len() } else { 0 };
+                    let end = at
+                        + from.len()
+                        + end
+                        + if from.starts_with("memory_block") { until.len() } else { 0 };
                     let kept = if from.starts_with("memory_block") { "" } else { from };
                     text.replace_range(at..end, kept);
                 }

@@ -16,15 +16,15 @@ pub(super) struct GpuAllocator {
     device: ash::Device,
 }
 
-/// An allocator for the device, with everything as it comes.
-pub(super) fn create(gpu: &Gpu) -> Result<Allocator, String> {
+/// An allocator for the device, with everything as it comes but the sizes.
+pub(super) fn create(gpu: &Gpu, allocation_sizes: AllocationSizes) -> Result<Allocator, String> {
     let allocator = Allocator::new(&AllocatorCreateDesc {
         instance: gpu.instance().clone(),
         device: gpu.device().clone(),
         physical_device: gpu.physical_device(),
         debug_settings: AllocatorDebugSettings::default(),
         buffer_device_address: false,
-        allocation_sizes: AllocationSizes::default(),
+        allocation_sizes,
     });
     allocator.map_err(|error| error.to_string())
 }
@@ -35,7 +35,7 @@ impl GpuAllocator {
         if !matches!(shape, Shape::Default | Shape::Created) {
             return Ok(None);
         }
-        let allocator = create(gpu)?;
+        let allocator = create(gpu, AllocationSizes::default())?;
         Ok(Some(Self { allocator, device: gpu.device().clone() }))
     }
 

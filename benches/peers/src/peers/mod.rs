@@ -120,6 +120,8 @@ pub(crate) enum PeerKind {
     SubletLocal,
     Vma,
     GpuAllocator,
+    /// Sublet behind gpu-allocator's interface. Only in replays with wgpu's sizes.
+    StandIn,
     GpuAlloc,
     /// Sublet's engine, called directly.
     SubletEngine,
@@ -134,11 +136,12 @@ pub(crate) enum PeerKind {
 }
 
 impl PeerKind {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Sublet,
         Self::SubletLocal,
         Self::Vma,
         Self::GpuAllocator,
+        Self::StandIn,
         Self::GpuAlloc,
         Self::SubletEngine,
         Self::SubletVirtual,
@@ -156,6 +159,7 @@ impl PeerKind {
             Self::SubletLocal => "sublet-local",
             Self::Vma => "vma",
             Self::GpuAllocator => "gpu-allocator",
+            Self::StandIn => "stand-in",
             Self::GpuAlloc => "gpu-alloc",
             Self::SubletEngine => "sublet-engine",
             Self::SubletVirtual => "sublet-virtual",
@@ -191,6 +195,7 @@ impl PeerKind {
             Self::Sublet | Self::SubletLocal => size_of::<::sublet::Allocation>(),
             Self::Vma => vma::HANDLES.0,
             Self::GpuAllocator => size_of::<::gpu_allocator::vulkan::Allocation>(),
+            Self::StandIn => size_of::<::gpu_allocator_stand_in::vulkan::Allocation>(),
             Self::GpuAlloc => size_of::<::gpu_alloc::MemoryBlock<ash::vk::DeviceMemory>>(),
             Self::SubletEngine => size_of::<::sublet::metadata::Key>(),
             Self::SubletVirtual => size_of::<::sublet::VirtualAllocation>(),
@@ -264,6 +269,7 @@ pub(crate) fn make<V: Visit>(
         PeerKind::GpuAllocator => {
             gpu_allocator::GpuAllocator::new(gpu, shape)?.map(|peer| whole(peer, shape, visit))
         }
+        PeerKind::StandIn => None,
         PeerKind::GpuAlloc => gpu_alloc::GpuAlloc::new(gpu, shape).map(|peer| whole(peer, shape, visit)),
         PeerKind::SubletEngine => match shape {
             Shape::Engine { capacity } => Some(visit.visit(sublet::tlsf(capacity)?)),

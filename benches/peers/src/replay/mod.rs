@@ -19,7 +19,7 @@ use crate::case::Effort;
 use crate::cli::Options;
 use crate::gpu::{Driver, Gpu};
 use crate::output::percentiles;
-use crate::peers::replay::{self as players, PLAYERS};
+use crate::peers::replay::{self as players, PLAYERS, WgpuHint};
 use crate::peers::{self, PeerKind};
 use crate::statistics::{Percentiles, bytes, median, number, ratio};
 use crate::table::Table;
@@ -73,9 +73,15 @@ pub(crate) fn script(trace: &Trace, stage: &Stage) -> Result<Script, String> {
 }
 
 /// Plays a script on a peer. `None` if the peer plays none.
-fn play(script: &Script, stage: &Stage, kind: PeerKind, purpose: Purpose) -> Result<Option<Run>, String> {
+fn play(
+    script: &Script,
+    stage: &Stage,
+    kind: PeerKind,
+    hint: Option<WgpuHint>,
+    purpose: Purpose,
+) -> Result<Option<Run>, String> {
     let gpu = stage.gpu()?;
-    let run = players::make(kind, &gpu, Player { script, purpose, gpu: &gpu })?.transpose()?;
+    let run = players::make(kind, &gpu, hint, Player { script, purpose, gpu: &gpu })?.transpose()?;
     gpu.finish()?;
     Ok(run)
 }
@@ -85,6 +91,7 @@ pub(crate) fn replay(
     name: &str,
     trace: &Trace,
     stage: &Stage,
+    hint: Option<WgpuHint>,
     options: &Options,
     effort: Effort,
     tell: &impl Fn(&str),
@@ -98,7 +105,7 @@ pub(crate) fn replay(
     for round in 0..effort.rounds {
         for &kind in &wanted {
             tell(&format!("{name}, round {round}: {}", kind.title()));
-            let run = |purpose| play(&script, stage, kind, purpose).map_err(|error| said(kind, error));
+            let run = |purpose| play(&script, stage, kind, hint, purpose).map_err(|error| said(kind, error));
             // The first round warms caches and the driver.
             if round == 0 {
                 run(Purpose::Whole)?;
@@ -139,6 +146,7 @@ fn name_of(path: &Path) -> String {
 /// Titles, notes and tables for these traces.
 pub(crate) fn tables(
     files: &[PathBuf],
+    hint: Option<WgpuHint>,
     driver: &Driver,
     options: &Options,
     effort: Effort,
@@ -152,13 +160,16 @@ pub(crate) fn tables(
         } else {
             Stage::Named(driver.clone())
         };
-        all.push(replay(&name_of(path), &trace, &stage, options, effort, &tell)?);
+        all.push(replay(&name_of(path), &trace, &stage, hint, options, effort, &tell)?);
     }
-    let place = if options.has_default_driver() {
+    let mut place = if options.has_default_driver() {
         "a driver that does nothing, with the recorded device's memory".to_owned()
     } else {
         format!("{driver}")
     };
+    if let Some(hint) = hint {
+        place = format!("{place}; gpu-allocator and its stand-in with wgpu's block sizes for {hint:?}");
+    }
     Ok(print(&all, &place))
 }
 
@@ -243,7 +254,7 @@ fn print(all: &[Replayed], place: &str) -> Vec<(String, String, Table)> {
     add(
         "Traces: what they are",
         "Allocations are asked for in the memory type that Sublet chose. gpu-allocator and gpu-alloc have no pools, and serve them from \
-         their only memory. What is in scopes is freed piece by piece, by every peer. Left out are defragmentation, trimming, flushes and \
+         their only memory. The stand-in is asked for no memory of its own by name. What is in scopes is freed piece by piece, by every peer. Left out are defragmentation, trimming, flushes and \
          names; refused are allocations that Sublet could not make on this device.",
         what,
     );

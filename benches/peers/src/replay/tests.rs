@@ -61,14 +61,17 @@ fn options(text: &str) -> Options {
 
 #[test]
 fn the_same_is_asked_of_every_peer_and_all_of_it_is_given_back() {
-    for driver in
-        [Driver::Null("nvidia-h200"), Driver::Simulated("amd-rx-6700-xt"), Driver::Simulated("lavapipe")]
-    {
+    for (driver, hint) in [
+        (Driver::Null("nvidia-h200"), None),
+        (Driver::Simulated("amd-rx-6700-xt"), Some(WgpuHint::MemoryUsage)),
+        (Driver::Simulated("lavapipe"), None),
+    ] {
         let stage = Stage::Named(driver);
         let effort = Effort { rounds: 2, sample_rounds: 1 };
         let found =
-            replay("short", &trace(), &stage, &options("p replay short.trace"), effort, &|_| ()).unwrap();
-        assert_eq!(found.figures.len(), PLAYERS.len());
+            replay("short", &trace(), &stage, hint, &options("p replay short.trace"), effort, &|_| ())
+                .unwrap();
+        assert_eq!(found.figures.len(), PLAYERS.len() - usize::from(hint.is_none()));
         let Script { in_pools, in_scopes, refused, left_out, slots, .. } = found.script;
         assert_eq!((in_pools, in_scopes, refused, left_out), (1, 1, 1, 1));
         assert_eq!(slots, 5, "the slot of what was freed is taken again");

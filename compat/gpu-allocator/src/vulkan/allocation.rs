@@ -36,10 +36,7 @@ impl fmt::Debug for Allocation {
             .field("offset", &self.offset())
             .field("size", &self.size())
             .field("memory_type_index", &memory_type.and_then(Result::ok).unwrap_or(usize::MAX))
-            .field(
-                "device_memory",
-                &inner.map_or(vk::DeviceMemory::null(), |inner| inner.memory.memory()),
-            )
+            .field("device_memory", &inner.map_or(vk::DeviceMemory::null(), |inner| inner.memory.memory()))
             .field("mapped_ptr", &self.mapped_ptr().map(SendSyncPtr))
             .field("dedicated_allocation", &self.is_dedicated())
             .field("memory_properties", &self.memory_properties())
@@ -165,6 +162,7 @@ unsafe impl presser::Slab for Allocation {
     }
 
     fn size(&self) -> usize {
-        slab_size(Allocation::size(self)).expect("tried to use an Allocation with size > isize::MAX as a Slab")
+        slab_size(Allocation::size(self))
+            .expect("tried to use an Allocation with size > isize::MAX as a Slab")
     }
 }

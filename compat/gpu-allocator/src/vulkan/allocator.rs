@@ -17,8 +17,8 @@ use sublet::{
 use super::allocation::Inner;
 use super::{Allocation, AllocationCreateDesc, AllocationScheme, AllocatorCreateDesc};
 use crate::{
-    AllocationError, AllocationReport, AllocationSizes, AllocatorDebugSettings, AllocatorReport, MemoryBlockReport,
-    MemoryLocation, Result,
+    AllocationError, AllocationReport, AllocationSizes, AllocatorDebugSettings, AllocatorReport,
+    MemoryBlockReport, MemoryLocation, Result,
 };
 
 /// What lines of the log are filtered by: the modules of the original.
@@ -166,7 +166,10 @@ impl Allocator {
         }
         let properties = self.properties(memory.memory_type_index());
         let dedicated = desc.allocation_scheme != AllocationScheme::GpuAllocatorManaged;
-        Ok(Allocation { inner: Some(Inner { memory, id, properties, dedicated }), name: Some(desc.name.into()) })
+        Ok(Allocation {
+            inner: Some(Inner { memory, id, properties, dedicated }),
+            name: Some(desc.name.into()),
+        })
     }
 
     /// Gives memory back. Nothing is done for an allocation without any.

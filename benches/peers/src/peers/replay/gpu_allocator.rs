@@ -2,11 +2,11 @@
 //! map an allocation.
 
 use ash::vk;
-use gpu_allocator::MemoryLocation;
 use gpu_allocator::vulkan::{Allocation, AllocationCreateDesc, AllocationScheme, Allocator};
+use gpu_allocator::{AllocationSizes, MemoryLocation};
 use sublet::ResourceKind;
 
-use super::Plays;
+use super::{Plays, WgpuHint};
 use crate::gpu::Gpu;
 use crate::peers::gpu_allocator::create;
 use crate::replay::gaps::Place;
@@ -19,9 +19,34 @@ pub(super) struct Player {
 }
 
 impl Player {
-    pub(super) fn new(gpu: &Gpu) -> Result<Self, String> {
+    pub(super) fn new(gpu: &Gpu, hint: Option<WgpuHint>) -> Result<Self, String> {
         let types = gpu.memory().memory_types_as_slice().iter().map(|kind| kind.property_flags).collect();
-        Ok(Self { allocator: create(gpu)?, types })
+        let sizes = hint.map_or_else(AllocationSizes::default, |hint| {
+            let [device, host] = hint.sizes();
+            AllocationSizes::new(device[0], host[0])
+                .with_max_device_memblock_size(device[1])
+                .with_max_host_memblock_size(host[1])
+        });
+        Ok(Self { allocator: create(gpu, sizes)?, types })
+    }
+}
+
+/// Which location is asked for.
+pub(super) enum Use {
+    Upload,
+    Readback,
+    Device,
+    Unknown,
+}
+
+/// A location that the memory type does not have would be refused.
+pub(super) fn use_of(ask: &Ask, flags: vk::MemoryPropertyFlags) -> Use {
+    let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+    match ask.host {
+        Host::Writes if flags.contains(coherent) => Use::Upload,
+        Host::Reads if flags.contains(coherent) => Use::Readback,
+        Host::Never if flags.contains(vk::MemoryPropertyFlags::DEVICE_LOCAL) => Use::Device,
+        _ => Use::Unknown,
     }
 }
 
@@ -31,14 +56,11 @@ impl Plays for Player {
     #[inline]
     fn allocate(&mut self, ask: &Ask) -> Option<Allocation> {
         let bits = 1 << ask.memory_type;
-        let flags = self.types[ask.memory_type as usize];
-        let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
-        // A location that the memory type does not have would be refused.
-        let location = match ask.host {
-            Host::Writes if flags.contains(coherent) => MemoryLocation::CpuToGpu,
-            Host::Reads if flags.contains(coherent) => MemoryLocation::GpuToCpu,
-            Host::Never if flags.contains(vk::MemoryPropertyFlags::DEVICE_LOCAL) => MemoryLocation::GpuOnly,
-            _ => MemoryLocation::Unknown,
+        let location = match use_of(ask, self.types[ask.memory_type as usize]) {
+            Use::Upload => MemoryLocation::CpuToGpu,
+            Use::Readback => MemoryLocation::GpuToCpu,
+            Use::Device => MemoryLocation::GpuOnly,
+            Use::Unknown => MemoryLocation::Unknown,
         };
         let linear = matches!(ask.kind, ResourceKind::Buffer | ResourceKind::ImageLinear);
         let allocated = self.allocator.allocate(&AllocationCreateDesc {

@@ -2,10 +2,12 @@
 
 mod gpu_alloc;
 mod gpu_allocator;
+mod stand_in;
 mod sublet;
 mod vma;
 
 use ::sublet::trace::PoolSettings;
+use clap::ValueEnum;
 
 use super::PeerKind;
 use crate::gpu::Gpu;
@@ -48,16 +50,52 @@ pub(crate) trait VisitPlayer {
 }
 
 /// The peers that scripts are played on.
-pub(crate) const PLAYERS: [PeerKind; 5] =
-    [PeerKind::Sublet, PeerKind::SubletLocal, PeerKind::Vma, PeerKind::GpuAllocator, PeerKind::GpuAlloc];
+pub(crate) const PLAYERS: [PeerKind; 6] = [
+    PeerKind::Sublet,
+    PeerKind::SubletLocal,
+    PeerKind::Vma,
+    PeerKind::GpuAllocator,
+    PeerKind::StandIn,
+    PeerKind::GpuAlloc,
+];
 
-/// Makes a peer. `None` if it plays no scripts.
-pub(crate) fn make<V: VisitPlayer>(kind: PeerKind, gpu: &Gpu, visit: V) -> Result<Option<V::Output>, String> {
+/// What a program tells wgpu 30 of its memory, as `wgpu::MemoryHints`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum WgpuHint {
+    /// Blocks of 128 to 256 MiB for the device, and of 64 to 128 for the host
+    Performance,
+    /// Blocks of 8 to 64 MiB for the device, and of 4 to 32 for the host
+    MemoryUsage,
+}
+
+impl WgpuHint {
+    /// For the device and for the host, the smallest and the largest block in bytes: `AllocationSizes::from_memory_hints` of wgpu-hal
+    /// 30.0.1.
+    const fn sizes(self) -> [[u64; 2]; 2] {
+        const MIB: u64 = 1 << 20;
+        match self {
+            Self::Performance => [[128 * MIB, 256 * MIB], [64 * MIB, 128 * MIB]],
+            Self::MemoryUsage => [[8 * MIB, 64 * MIB], [4 * MIB, 32 * MIB]],
+        }
+    }
+}
+
+/// Makes a peer. `None` if it plays no scripts; the stand-in plays them only with the sizes of a hint.
+pub(crate) fn make<V: VisitPlayer>(
+    kind: PeerKind,
+    gpu: &Gpu,
+    hint: Option<WgpuHint>,
+    visit: V,
+) -> Result<Option<V::Output>, String> {
     Ok(match kind {
         PeerKind::Sublet => Some(visit.visit(sublet::shared(gpu)?)),
         PeerKind::SubletLocal => Some(visit.visit(sublet::local(gpu)?)),
         PeerKind::Vma => Some(visit.visit(vma::Player::new(gpu)?)),
-        PeerKind::GpuAllocator => Some(visit.visit(gpu_allocator::Player::new(gpu)?)),
+        PeerKind::GpuAllocator => Some(visit.visit(gpu_allocator::Player::new(gpu, hint)?)),
+        PeerKind::StandIn => match hint {
+            Some(hint) => Some(visit.visit(stand_in::Player::new(gpu, hint)?)),
+            None => None,
+        },
         PeerKind::GpuAlloc => Some(visit.visit(gpu_alloc::Player::new(gpu))),
         _ => None,
     })
