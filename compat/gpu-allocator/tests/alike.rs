@@ -192,7 +192,8 @@ fn lines_of_the_log_and_what_is_printed_are_the_same() {
     log::set_logger(&LOG).unwrap();
     log::set_max_level(log::LevelFilter::Trace);
     let mut found = Vec::new();
-    for printed in [ours::printed as fn(&Gpu) -> Vec<String>, theirs::printed] {
+    let programs: [fn(&Gpu) -> Vec<String>; 2] = [ours::printed, theirs::printed];
+    for printed in programs {
         LOG.0.lock().unwrap().clear();
         let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
         let said = without_numbers(&printed(&gpu));
