@@ -148,10 +148,14 @@ impl Header {
         put.byte(self.always_dedicated.into());
         put.number(self.min_buffer_image_granularity);
         put.byte(self.exceed_max_allocation_count.into());
-        put.number(widen(self.block_sizes.len()));
-        for sizes in &self.block_sizes {
-            put.number(sizes.first);
-            put.number(sizes.largest);
+        // Most allocators have neither.
+        if !self.block_sizes.is_empty() || self.blocks_kept != 0 {
+            put.number(widen(self.block_sizes.len()));
+            for sizes in &self.block_sizes {
+                put.number(sizes.first);
+                put.number(sizes.largest);
+            }
+            put.number(self.blocks_kept.into());
         }
     }
 
@@ -192,7 +196,7 @@ impl Header {
             always_dedicated: take.flag()?,
             min_buffer_image_granularity: take.number()?,
             exceed_max_allocation_count: take.flag()?,
-            // Where a trace was written before there were such settings, nothing is left.
+            // Left out where there is neither.
             block_sizes: match take.rest() {
                 0 => Vec::new(),
                 _ => take.list(|take| Ok(BlockSizes { first: take.number()?, largest: take.number()? }))?,

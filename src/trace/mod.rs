@@ -62,7 +62,7 @@
 //! a 1 the number. A **float** is four bytes, a **flag** one, 0 or 1.
 //!
 //! The payload of `HEAD` has the fields of [`Header`] in the order of its declaration: texts, numbers, flags; a list is its length and its
-//! elements, whose fields are numbers.
+//! elements, whose fields are numbers. The last two are left out where the one is empty and the other 0.
 //!
 //! The payload of `CALL` is records: a byte that names the operation, a number of ticks since the record before (in a chunk's first:
 //! since the chunk before was closed; 0 for the head), and what the table says. The operation `01` is no record and has no time: a number follows, which
