@@ -34,7 +34,7 @@ pub(crate) fn draw(
     flight.wait_for_all()?;
     let picture = slot.and_then(|slot| resources.readback.picture(allocator, slot));
     // SAFETY: the device is idle.
-    unsafe { renderer.destroy(flight) };
+    unsafe { renderer.destroy() };
     picture
 }
 

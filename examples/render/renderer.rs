@@ -128,8 +128,7 @@ impl<'a> Renderer<'a> {
 
     /// # Safety
     /// The device is idle.
-    pub(crate) unsafe fn destroy(mut self, flight: &Flight<'_>) {
-        self.arena.collect(&flight.clock)?;
+    pub(crate) unsafe fn destroy(self) {
         // SAFETY: the caller's own promise.
         unsafe { self.arena.destroy() };
         // SAFETY: the caller's own promise.
