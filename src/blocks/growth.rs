@@ -106,8 +106,7 @@ impl Growth {
         let smallest = (config.block_size >> MAX_HALVINGS).max(1);
         let first = if config.first_block_size == 0 { smallest } else { config.first_block_size };
         let mut size = if self.full_sized { config.block_size } else { first };
-        while size < config.block_size
-            && (size <= self.largest_block || size < self.needed.saturating_mul(2))
+        while size < config.block_size && (size <= self.largest_block || size < self.needed.saturating_mul(2))
         {
             size = size.saturating_mul(2).min(config.block_size);
         }

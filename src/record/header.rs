@@ -149,13 +149,12 @@ impl Header {
         put.number(self.min_buffer_image_granularity);
         put.byte(self.exceed_max_allocation_count.into());
         // Most allocators have neither.
-        if !self.block_sizes.is_empty() || self.blocks_kept != 0 {
+        if !self.block_sizes.is_empty() {
             put.number(widen(self.block_sizes.len()));
             for sizes in &self.block_sizes {
                 put.number(sizes.first);
                 put.number(sizes.largest);
             }
-            put.number(self.blocks_kept.into());
         }
     }
 

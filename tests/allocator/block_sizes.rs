@@ -1,7 +1,10 @@
 //! How large the blocks of each memory type are, where the program says it, and which of them stay.
 
 use sublet::sim::{Gpu, Profile};
-use sublet::{Allocation, Allocator, AllocatorCreateFlags, AllocatorCreateInfo, BlockSizes, CreateAllocatorError, Shared};
+use sublet::{
+    Allocation, Allocator, AllocatorCreateFlags, AllocatorCreateInfo, BlockSizes, CreateAllocatorError,
+    Shared,
+};
 
 use crate::common::*;
 

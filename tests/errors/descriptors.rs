@@ -24,7 +24,7 @@ fn counts(count: u32) -> DescriptorCounts {
 }
 
 fn sets() -> Vec<Told> {
-    let refused = || CreateDescriptorPoolError::Driver { source: DRIVER };
+    let refused = || CreateDescriptorPoolError::Driver { sets: 1001, descriptors: 1002, source: DRIVER };
     let mut all: Vec<Told> = [
         refused(),
         CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
@@ -43,7 +43,8 @@ fn sets() -> Vec<Told> {
             TransientError::PoolLimit { max_pools: 1001 },
             TransientError::Pool { source: refused() },
             TransientError::Refused { need, capacity, source: DRIVER },
-            TransientError::Driver { source: DRIVER },
+            TransientError::Driver { need: Box::new(counts(1002)), source: DRIVER },
+            TransientError::TooManyPools { asked: 1002, max_pools: 1001 },
         ]
         .map(told),
     );
@@ -56,7 +57,7 @@ fn sets() -> Vec<Told> {
         ]
         .map(told),
     );
-    all.push(saying(CollectError { collected: 1001, left: 1002, source: DRIVER }, &["1002 of 2003"]));
+    all.push(told(CollectError { collected: 1001, left: 1002, source: Some(DRIVER), other_clock: None }));
     all.extend(
         [
             PoolTemplateError::NoSets,
@@ -77,7 +78,8 @@ fn sets() -> Vec<Told> {
             AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
             AllocateDescriptorSetError::NoPool { sets: 1003, counts: counts(1002), source: refused() },
             AllocateDescriptorSetError::FreshPoolRefused { counts: counts(1002), source: DRIVER },
-            AllocateDescriptorSetError::Driver { source: DRIVER },
+            AllocateDescriptorSetError::Driver { counts: counts(1002), source: DRIVER },
+            AllocateDescriptorSetError::HostMemory { sets: 1001 },
             AllocateDescriptorSetError::TooManySets,
         ]
         .map(told),
@@ -90,8 +92,7 @@ fn sets() -> Vec<Told> {
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     // SAFETY: instance and device live until the end.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
-    // SAFETY: as above.
-    let new = || unsafe { DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device)) };
+    let new = || DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
     let (one, other) = (new(), new());
     let bindings = [vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
@@ -181,6 +182,7 @@ fn binders() -> Vec<Told> {
 fn heaps() -> Vec<Told> {
     let mut all: Vec<Told> = [
         HeapError::ZeroCount,
+        HeapError::HostMemory { asked: 1001 },
         HeapError::TooMany { asked: 1002, most: 1001 },
         HeapError::Full { asked: 1001, free: 1002, largest_free: 1003, retiring: 1004 },
     ]
@@ -209,13 +211,14 @@ fn heaps() -> Vec<Told> {
             HeapWriteError::Data(DescriptorDataError::Range { kind: KIND, range: 1001 }),
             HeapWriteError::Memory(MemoryError::HeapTooSmall { size: 1002, heap: 13, heap_size: 1001 }),
             HeapWriteError::Unlike { from: 1002, to: 1001 },
-            HeapWriteError::Unwritten { index: 107 },
         ]
         .map(told),
     );
     all.extend(
         [
             CreateHeapError::Slots { slots: 1001, transient: 1002 },
+            CreateHeapError::Block { block: 1002, max_slots: 1001 },
+            CreateHeapError::HostMemory { slots: 1001, types: 107, copies: 17 },
             CreateHeapError::Kind { heap: HeapKind::Sampler, kind: KIND },
             CreateHeapError::Unsupported { missing: NEEDED },
             CreateHeapError::Limit { limit: "maxDescriptorSetSampledImages", asked: 1002, allowed: 1001 },
@@ -226,7 +229,11 @@ fn heaps() -> Vec<Told> {
             CreateHeapError::SplitArrays,
             CreateHeapError::Absurd { size: 1001, needed: 1002 },
             CreateHeapError::ForeignAllocator,
-            CreateHeapError::Pool(CreateDescriptorPoolError::Driver { source: DRIVER }),
+            CreateHeapError::Pool(CreateDescriptorPoolError::Driver {
+                sets: 1001,
+                descriptors: 1002,
+                source: DRIVER,
+            }),
             CreateHeapError::Buffer(CreateError::Allocation(AllocationError::Map(DRIVER))),
             CreateHeapError::Map(MapError::NotHostVisible { memory_type: 17 }),
             CreateHeapError::Missing(MISSING),

@@ -87,9 +87,6 @@ impl Told {
     }
 }
 
-/// Whose wrapped errors are told one after the other, each in a line of its own.
-const IN_CHAINS: [&str; 3] = ["descriptor::", "retire::", "upload::"];
-
 fn all() -> Vec<Told> {
     [memory::all(), uploads::all(), descriptors::all(), device::all(), reading::all()]
         .into_iter()
@@ -100,19 +97,15 @@ fn all() -> Vec<Told> {
 const DRIVER: DriverError =
     DriverError { call: "vkBindBufferMemory", result: vk::Result::ERROR_OUT_OF_DEVICE_MEMORY };
 
-fn is_chain(told: &Told) -> bool {
-    IN_CHAINS.iter().any(|room| told.path.starts_with(room))
-}
-
 #[test]
 fn the_first_line_says_it_all() {
     let mut faults = Vec::new();
     for told in all() {
-        let line = if is_chain(&told) { told.lines.join(": ") } else { told.lines[0].clone() };
+        let line = &told.lines[0];
         if line.len() < 12 || !line.contains(' ') {
             faults.push(format!("{} says nothing: {line:?}", told.name()));
         }
-        let missing = told.parts.iter().filter(|part| !has(&line, part));
+        let missing = told.parts.iter().filter(|part| !has(line, part));
         faults.extend(missing.map(|part| format!("{} does not say {part}: {line:?}", told.name())));
     }
     assert!(faults.is_empty(), "{faults:#?}");
@@ -139,7 +132,7 @@ fn sources_say_nothing_twice() {
             assert!(!lines[..at].iter().any(|before| before.contains(line)), "{}: {lines:?}", told.name());
         }
         let most = 1 + usize::from(told.ends_in_result);
-        assert!(is_chain(&told) || lines.len() == most, "{}: {lines:?}", told.name());
+        assert!(lines.len() == most, "{}: {lines:?}", told.name());
     }
 }
 

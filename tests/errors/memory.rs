@@ -45,6 +45,7 @@ fn plain() -> Vec<Told> {
     all.extend(
         [
             MemoryError::HeapTooSmall { size: 1001, heap: 13, heap_size: 1002 },
+            MemoryError::AllocationTooLarge { size: 1002, max: 1001 },
             MemoryError::HeapLimit { size: 1001, heap: 13, used: 1002, limit: 1003 },
             MemoryError::OverBudget { size: 1001, heap: 13, usage: 1002, budget: 1003 },
             MemoryError::TooManyAllocations { limit: 4097 },
@@ -174,6 +175,7 @@ fn wrapping() -> Vec<Told> {
     all.extend(
         [
             CreateError::ZeroExtent,
+            CreateError::BufferTooLarge { size: 1002, max: 1001 },
             CreateError::DeviceAddress,
             CreateError::Sparse,
             CreateError::Disjoint,
@@ -203,6 +205,7 @@ fn wrapping() -> Vec<Told> {
             CreateAllocatorError::ExtensionNotPresent { function: "vkGetMemoryFdKHR" },
             CreateAllocatorError::HeapLimits { limits: 103, heaps: 102 },
             CreateAllocatorError::NoMargin,
+            CreateAllocatorError::BlockSizes { sizes: 103, types: 102 },
             CreateAllocatorError::ExternalMemoryHandleTypes { handle_types: 103, types: 102 },
         ]
         .map(told),

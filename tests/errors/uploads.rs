@@ -1,7 +1,7 @@
 //! What clocks and uploads refuse.
 
-use sublet::retire::{Clock, DiscardError, SubmitError, TooManyLanes};
-use sublet::upload::{CreateUploadError, RingError, UploadError, WaitError};
+use sublet::retire::*;
+use sublet::upload::*;
 use sublet::*;
 
 use super::{DRIVER, Told, saying, told};
@@ -22,10 +22,20 @@ pub(crate) fn all() -> Vec<Told> {
         [DiscardError::NotOpen { ticket }, DiscardError::OtherClock { ticket }]
             .map(|error| saying(error, &[])),
     );
+    let waiting = clock.open(ticket.lane());
+    all.push(saying(MixedClocks { ticket, waiting }, &[&format!("{ticket:?}"), &format!("{waiting:?}")]));
+    let other = OtherClock { ticket, tickets: 1001, collected: 1002 };
+    all.push(saying(other, &["1001", "1002"]));
+    all.push(saying(ReserveError::TooMany { additional: 1002, waiting: 1001 }, &["1002", "1001"]));
+    let source = Vec::<u64>::new().try_reserve(usize::MAX).unwrap_err();
+    all.push(saying(ReserveError::HostMemory { additional: 1001, source }, &["1001"]));
+    all.push(told(FlushError::Driver(DRIVER)));
+    all.push(saying(FlushError::MixedClocks(MixedClocks { ticket, waiting }), &[&format!("{waiting:?}")]));
     let full = CreateError::Allocation(AllocationError::BlockTooSmall { size: 1002, block_size: 1001 });
     all.extend(
         [
             CreateUploadError::Size { size: 1001 },
+            CreateUploadError::BufferTooLarge { size: 1002, max: 1001 },
             CreateUploadError::NoUsage,
             CreateUploadError::Limit { memory_limit: 1001, page_size: 1002 },
             CreateUploadError::DeviceAddress,
@@ -42,6 +52,8 @@ pub(crate) fn all() -> Vec<Told> {
         [
             UploadError::ZeroSize,
             UploadError::Alignment { alignment: 1003 },
+            UploadError::AlignmentTooLarge { alignment: 1002, max: 1001 },
+            UploadError::Reserve { bytes: 1003, reserved: 1002, heaps: 1001 },
             UploadError::Oversize { size: 1002, page_size: 1001 },
             UploadError::MemoryLimit { memory_limit: 1001, in_use: 1002, needed: 1003 },
             UploadError::Page(full),
@@ -53,14 +65,20 @@ pub(crate) fn all() -> Vec<Told> {
         [
             RingError::ZeroSize,
             RingError::Alignment { alignment: 1003 },
+            RingError::AlignmentTooLarge { alignment: 1002, max: 1001 },
             RingError::TooLarge { size: 1002, capacity: 1001 },
             no_room,
         ]
         .map(told),
     );
     all.extend(
-        [WaitError::NoRoom(no_room), WaitError::Wait(DRIVER), WaitError::NoProgress { ticket }]
-            .map(|error| saying(error, &[])),
+        [
+            WaitError::NoRoom(no_room),
+            WaitError::Wait(DRIVER),
+            WaitError::NoProgress { ticket },
+            WaitError::OtherClock(other),
+        ]
+        .map(|error| saying(error, &[])),
     );
     all
 }

@@ -55,20 +55,20 @@ fn an_upload_that_just_fits_before_the_oldest_goes_there() {
         let mut ring = ring(&rig, &of(4096));
         let mut time = Time::new();
         ring.allocate(1024, 1).unwrap();
-        ring.finish(time.submitted()).unwrap();
+        ring.flush(time.submitted()).unwrap();
         ring.allocate(3072, 1).unwrap();
-        ring.finish(time.submitted()).unwrap();
+        ring.flush(time.submitted()).unwrap();
         time.finish(1);
-        assert_eq!(ring.collect(&time.clock), 1);
+        assert_eq!(ring.collect(&time.clock).unwrap(), 1);
         let full = |size, free| RingError::Full { size, alignment: 1, free, largest_free: free };
         assert_eq!(ring.allocate(1025, 1), Err(full(1025, 1024)));
         assert_eq!(ring.allocate(1024, 1).unwrap().offset, 0);
         ring.validate();
         assert_eq!(ring.allocate(1, 1), Err(full(1, 0)));
-        ring.finish(time.submitted()).unwrap();
+        ring.flush(time.submitted()).unwrap();
         // Wrapped as well: all that lies between head and tail.
         time.finish(2);
-        assert_eq!(ring.collect(&time.clock), 1);
+        assert_eq!(ring.collect(&time.clock).unwrap(), 1);
         assert_eq!(ring.allocate(3072, 1).unwrap().offset, 1024);
         ring.validate();
         // SAFETY: nothing was submitted.
