@@ -85,6 +85,8 @@ struct Inner<T: Threading> {
     pools: Mutex<T, PoolNumbers>,
     /// That one thread gives back what is empty, for want of memory. Also across calls of the driver.
     relief: Mutex<T, ()>,
+    /// How often that was done.
+    reliefs: AtomicU32,
     debug: DebugState<T>,
     recording: Recording,
 }
@@ -269,6 +271,7 @@ impl<T: Threading> Allocator<T> {
             pool_vectors: AppendTable::new(),
             pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
             relief: Mutex::<T, _>::new(()),
+            reliefs: AtomicU32::new(0),
             debug: DebugState::new(info.debug),
             recording: Recording::new(info),
             context,

@@ -5,6 +5,8 @@
 //! once more.
 #![forbid(unsafe_code)]
 
+use std::sync::atomic::Ordering;
+
 use super::Inner;
 use crate::base::sync::Threading;
 use crate::blocks::{Emptied, ReturnedBlock};
@@ -38,7 +40,7 @@ impl<T: Threading> Inner<T> {
         attempt: impl Fn() -> Result<R, E>,
         why: impl Fn(&E) -> Option<MemoryError>,
     ) -> Result<R, E> {
-        let seen = self.context.budgets.taken_back();
+        let seen = self.reliefs.load(Ordering::Acquire);
         let answer = attempt();
         match answer.as_ref().err().and_then(why) {
             Some(error) if self.relieve(need, error, seen) => attempt(),
@@ -46,9 +48,9 @@ impl<T: Threading> Inner<T> {
         }
     }
 
-    /// Gives back what is empty, if that may help. Whether there is more room than when as much had been given back as `seen`.
+    /// Gives back what is empty, if that may help. Whether anybody has, since there were `seen` reliefs.
     #[cold]
-    fn relieve(&self, need: Need, error: MemoryError, seen: u64) -> bool {
+    fn relieve(&self, need: Need, error: MemoryError, seen: u32) -> bool {
         if matches!(error, MemoryError::HeapTooSmall { .. }) || !error.is_shortage() {
             return false;
         }
@@ -59,7 +61,11 @@ impl<T: Threading> Inner<T> {
             // Of several threads that run out of memory one gives back, and the others wait until that has come to something:
             // what has left the books is not yet with the driver. Nobody else waits for them.
             let _turn = self.relief.lock();
-            self.give_empty_back(need, error)
+            let returned = self.give_empty_back(need, error);
+            if !returned.is_empty() {
+                self.reliefs.fetch_add(1, Ordering::Release);
+            }
+            returned
         };
         let bytes: u64 = returned.iter().map(|(_, block)| block.size()).sum();
         for (vector, block) in returned {
@@ -71,7 +77,7 @@ impl<T: Threading> Inner<T> {
                 "empty blocks given back: there was no memory"
             );
         }
-        self.context.budgets.taken_back() != seen
+        self.reliefs.load(Ordering::Acquire) != seen
     }
 
     /// Gives back what is empty in the heap; if the number of allocations is exhausted and that is not enough, what is empty

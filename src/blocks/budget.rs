@@ -364,13 +364,6 @@ impl Budgets {
         fits_heap && fits_budget && (self.exceeds_max || count <= u64::from(most))
     }
 
-    /// Bytes that the driver was ever asked to take back, of all heaps: a sum that wraps. If it has not changed, nothing was
-    /// given back.
-    pub(crate) fn taken_back(&self) -> u64 {
-        let sums = self.heaps.iter().map(|heap| heap.taken_back.load(Ordering::Acquire));
-        sums.fold(0, u64::wrapping_add)
-    }
-
     /// The driver gave the `size` bytes that were reserved.
     pub(crate) fn note_given(&self, heap: u32, size: u64) {
         self.heaps[index(heap)].given.fetch_add(size, Ordering::Release);
