@@ -108,7 +108,7 @@ fn sets() -> Vec<Told> {
     all.push(saying(StaleDescriptorSet { id: set.id() }, &["descriptor set 0", "freed or retired"]));
     // SAFETY: nothing was submitted with it.
     let refused = unsafe { other.free(set) }.unwrap_err();
-    all.push(saying(&refused, &["another allocator"]));
+    all.push(saying(&refused, &["descriptor set 0", "given to another one"]));
     // SAFETY: as above.
     unsafe { one.free(refused.set) }.unwrap();
     drop((one, other));
@@ -136,6 +136,7 @@ fn binders() -> Vec<Told> {
     let no_address = DescriptorDataError::NoAddress { kind: KIND };
     all.extend(
         [
+            StageError::NoLayout { point: BindPoint::Compute, set },
             StageError::NoSuchSet { set, sets: 102 },
             StageError::NoSuchBinding { set, binding },
             StageError::OutOfRange { binding, first: 1001, asked: 1002, count: 1003 },

@@ -192,6 +192,7 @@ fn wrapping() -> Vec<Told> {
             FindMemoryTypeError::Contradiction(Contradiction::TwoHostAccesses),
             FindMemoryTypeError::NoMemoryType(none_fits(0b1010)),
             FindMemoryTypeError::Disjoint,
+            FindMemoryTypeError::BufferTooLarge { size: 1002, max: 1001 },
             FindMemoryTypeError::Resource(DRIVER),
         ]
         .map(told),

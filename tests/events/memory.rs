@@ -79,6 +79,22 @@ pub(crate) fn refusals() {
     allocator.allocate_memory(&requirements(100 * MIB), &Default::default()).unwrap_err();
 }
 
+/// The driver has no memory until the empty block of a pool goes back.
+pub(crate) fn relief() {
+    let gpu = gpu();
+    let allocator = allocator(&gpu);
+    let info = PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(host_type(&gpu)) };
+    let pool = allocator.create_pool(&info).unwrap();
+    let first = allocator.allocate_memory(&requirements(MIB), &AllocationCreateInfo::in_pool(&pool)).unwrap();
+    free(&allocator, first);
+    let beside = AllocationCreateInfo { memory_type_bits: 1 << host_type(&gpu), ..own() };
+    gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    let dedicated = allocator.allocate_memory(&requirements(KIB), &beside).unwrap();
+    free(&allocator, dedicated);
+    // SAFETY: nothing is in it.
+    unsafe { allocator.destroy_pool(pool) }.unwrap();
+}
+
 pub(crate) fn dedicated() {
     let gpu = gpu();
     let allocator = allocator(&gpu);

@@ -161,6 +161,7 @@ fn what_the_guide_promises_comes() {
     let seen = heard(|| {
         memory::blocks();
         memory::refusals();
+        memory::relief();
         memory::dedicated();
         memory::budgets();
         memory::allocation_count();

@@ -65,8 +65,8 @@ fn a_pool_or_scope_that_is_gone_gives_the_allocation_back_and_the_buffer_is_dest
     rig.clock.discard(ticket).unwrap();
     let error = rig.collect().unwrap_err();
     assert_eq!((error.collected, error.kept, error.refused.len()), (1, 0, 2));
-    let source = std::error::Error::source(&error.refused[0]).unwrap();
-    assert_eq!(source.downcast_ref(), Some(&ForeignHandle::Allocation));
+    let foreign = ForeignHandle::Allocation.to_string();
+    assert!(error.refused.iter().all(|refused| refused.to_string().ends_with(&foreign)), "{error}");
     assert_eq!((rig.retired.len(), rig.buffers()), (0, 0));
     rig.finish();
 }

@@ -132,8 +132,7 @@ fn the_wrong_allocation_changes_nothing() {
             // SAFETY: nothing is bound to either.
             let error = unsafe { moved.complete(&mut held[wrong]) }.unwrap_err();
             assert_eq!(error.error(), expected);
-            let source = std::error::Error::source(&error).unwrap().to_string();
-            assert!(source.contains("the move is of"), "{source}");
+            assert!(error.to_string().contains("the move is of"), "{error}");
             error.unfinished
         };
         assert_eq!(before, (held[wrong].id(), held[wrong].memory(), held[wrong].offset()));
