@@ -371,7 +371,11 @@ fn the_header_notes_macros_that_have_no_effect() {
     }
     let include = format!("#include \"{}\"", root().join("include/vk_mem_alloc.h").display());
     for language in [Language::C11, Language::Cpp17] {
-        assert_eq!(compiled(language, &[include.clone()]), (true, String::new()), "nothing to note");
+        assert_eq!(
+            compiled(language, std::slice::from_ref(&include)),
+            (true, String::new()),
+            "nothing to note"
+        );
         for name in
             ["VMA_IMPLEMENTATION", "VMA_DEBUG_MARGIN", "VMA_ASSERT", "VMA_DEBUG_LOG", "VMA_MIN_ALIGNMENT"]
         {

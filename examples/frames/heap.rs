@@ -13,6 +13,7 @@ use crate::support::{Result, note};
 /// As many as the shader declares.
 const SLOTS: u32 = 16;
 
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 pub(crate) enum Heap {
     Bindless(DescriptorHeap<SetStore>),
     Copies(DescriptorHeap<ClassicStore>),

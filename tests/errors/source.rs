@@ -37,7 +37,7 @@ fn enter(text: &str, module: &str, names: &mut BTreeSet<String>) {
     let is_name = |c: char| c.is_ascii_alphanumeric();
     let types = text.lines().filter_map(|line| {
         let (before, name) = line.strip_prefix("impl")?.split_once("Error for ")?;
-        let is_trait = before.is_empty() || before.ends_with(|c: char| c == ' ' || c == ':');
+        let is_trait = before.is_empty() || before.ends_with([' ', ':']);
         is_trait.then(|| name.split(|c| !is_name(c)).next()).flatten()
     });
     for name in types.chain(SHOWN) {

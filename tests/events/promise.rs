@@ -116,7 +116,6 @@ fn descriptors() {
     let (device, layout) = device_and_layout(&gpu);
 
     let info = DescriptorAllocatorCreateInfo::new(&device);
-    // SAFETY: the device is live.
     let persistent: DescriptorAllocator<Shared> = DescriptorAllocator::new(&info);
     gpu.faults().fail_nth("vkCreateDescriptorPool", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     // A smaller pool is made instead.

@@ -129,7 +129,6 @@ fn a_subscriber_may_ask_for_sets_when_it_is_told_of_pools() {
         keep_idle_pools: 0,
         ..DescriptorAllocatorCreateInfo::new(&device)
     };
-    // SAFETY: the device is live.
     let sets: Sets = DescriptorAllocator::new_local(&info);
     let both = Rc::new((sets, layout));
     SETS.set(Some(Rc::clone(&both)));

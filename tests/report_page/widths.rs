@@ -48,7 +48,7 @@ fn every_width_shows_all_of_it() {
         assert_eq!(browser.eval(BROKEN), serde_json::json!(none), "{width}");
         let expected: &[usize] = match width {
             ..=640 => &[2, 2, 2, 2],
-            ..=1180 => &[4, 4],
+            641..=1180 => &[4, 4],
             _ => &[8],
         };
         assert_eq!(rows(&mut browser), expected, "{width}");

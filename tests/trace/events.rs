@@ -3,8 +3,8 @@
 use ash::vk;
 use sublet::trace::{AllocationNumber, Event, Failure, Granted, Needs, PoolNumber, ScopeNumber, Trace};
 use sublet::{
-    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, MemoryAllocateNext,
-    MemoryUsage, PoolCreateInfo, ResourceKind, ScopeCreateInfo, Tracking,
+    AllocationCreateFlags as Flags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes,
+    MemoryAllocateNext, MemoryUsage, PoolCreateInfo, ResourceKind, ScopeCreateInfo, Tracking,
 };
 
 use crate::rig::*;
@@ -21,6 +21,8 @@ fn the_header_tells_of_device_and_allocator() {
         info.empty_blocks_kept = 3;
         info.tracking = Tracking::CALLER;
         info.debug.min_buffer_image_granularity = 2048;
+        info.flags |= AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK;
+        info.block_sizes = &[BlockSizes { first: MIB, largest: 4 * MIB }];
     });
     let header = recorded(&allocator, || {}).header;
     let properties = allocator.physical_device_properties();
@@ -48,6 +50,14 @@ fn the_header_tells_of_device_and_allocator() {
     assert_eq!((header.empty_blocks_kept, header.tracking), (3, Tracking::CALLER.bits()));
     assert_eq!(header.min_buffer_image_granularity, 2048);
     assert!(header.flags.contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET));
+    assert_eq!(header.block_sizes, [BlockSizes { first: MIB, largest: 4 * MIB }]);
+    let replayed = header.simulated().build();
+    let info = header.create_info(&replayed);
+    assert!(
+        info.flags.contains(AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK),
+        "a rule needs nothing of a device"
+    );
+    assert_eq!(info.block_sizes, header.block_sizes);
     assert!(!header.local && !header.program.is_empty());
     assert_eq!(header.process, std::process::id());
     assert!(header.started > 1_700_000_000);

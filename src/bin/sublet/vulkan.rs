@@ -299,7 +299,7 @@ impl Opened<'_> {
         let mut info = match gpu {
             Some(gpu) => header.create_info(gpu),
             None => AllocatorCreateInfo {
-                flags: self.flags & header.flags,
+                flags: (self.flags | AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK) & header.flags,
                 preferred_large_heap_block_size: header.preferred_large_heap_block_size,
                 block_sizes: &header.block_sizes[..types],
                 heap_size_limits: &header.heap_size_limits[..heaps],

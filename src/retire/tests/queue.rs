@@ -143,10 +143,10 @@ fn room_for_more_than_there_can_be_is_refused_and_changes_nothing() {
     let mut queue = Retire::<[u64; 1 << 20]>::new();
     let mut small = Retire::new();
     small.push(clock.open(lane), ());
-    for additional in [usize::MAX, u32::MAX as usize] {
+    for additional in [usize::MAX, 0xffff_ffff] {
         assert_eq!(small.reserve(additional), Err(ReserveError::TooMany { additional, waiting: 1 }));
     }
-    let additional = u32::MAX as usize;
+    let additional = 0xffff_ffff;
     let error = queue.reserve(additional).unwrap_err();
     assert!(matches!(error, ReserveError::HostMemory { additional: 0xffff_ffff, .. }), "{error:?}");
     assert!(error.to_string().contains("4294967295 items"), "{error}");

@@ -81,7 +81,7 @@ impl Header {
         // A version that no allocator takes would be no recording of one.
         let asked = if self.api_version == 0 { info.api_version } else { self.api_version };
         AllocatorCreateInfo {
-            flags: info.flags & self.flags,
+            flags: (info.flags | Flags::KEEP_ONLY_LAST_BLOCK) & self.flags,
             api_version: asked.min(info.api_version),
             preferred_large_heap_block_size: self.preferred_large_heap_block_size,
             block_sizes: &self.block_sizes[..types],

@@ -103,7 +103,6 @@ fn persistent_sets_stay_what_they_are_while_others_come_and_go() {
     on_each_device(|bench| {
         let (mut data, layout, compute) = prepare(bench);
         let device = bench.descriptor_device();
-        // SAFETY: what is retired is used by no later recording, and the clock is told the truth.
         let allocator = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
         let clock = Clock::new();
         let lane = clock.add_lane().unwrap();

@@ -13,7 +13,6 @@ fn shapes_that_come_and_go_leave_their_buckets_to_others() {
     let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
     // SAFETY: instance and device are live, and outlive all that is made here.
     let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }.unwrap();
-    // SAFETY: the device outlives the allocator, and nothing is submitted.
     let sets = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
     for count in 1..50 {
         let bindings = [vk::DescriptorSetLayoutBinding::default()
