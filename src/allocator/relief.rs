@@ -1,6 +1,6 @@
 //! Memory that lies empty goes back before a failure is told.
 //!
-//! Whatever asks for device memory does it in an attempt that [`Allocator::place_in`] or [`Allocator::create_pool`] makes. If the
+//! Whatever asks for device memory does it in an attempt that `Allocator::place_in` or `Allocator::create_pool` makes. If the
 //! attempt fails for want of device memory, what is empty elsewhere in that heap goes back to the driver, and the attempt is made
 //! once more.
 #![forbid(unsafe_code)]
