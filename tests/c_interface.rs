@@ -11,6 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -357,7 +358,9 @@ fn what_is_wrong_is_said_on_standard_error_and_stops_who_wants_it() {
 
 /// What the compiler says of a file with these lines; whether it takes it, with warnings as errors.
 fn compiled(language: Language, lines: &[String]) -> (bool, String) {
-    let source = workshop().join("lines.c");
+    // Tests run side by side, and each call has a file of its own.
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let source = workshop().join(format!("lines-{}.c", CALLS.fetch_add(1, Ordering::Relaxed)));
     fs::write(&source, lines.join("\n") + "\nint main(void) { return 0; }\n").unwrap();
     let mut compiler = language.compiler();
     let output = compiler.args(["-pedantic", "-fsyntax-only"]).arg(&source).output().unwrap();

@@ -34,7 +34,7 @@ fn what_a_driver_refuses_ends_with_5_and_both_the_call_and_the_reason() {
         (
             "profile",
             "vkEnumerateDeviceExtensionProperties",
-            "the device cannot be measured: vkEnumerateDeviceExtensionProperties failed",
+            "the device cannot be measured: vkEnumerateDeviceExtensionProperties failed with ERROR_INITIALIZATION_FAILED",
         ),
         // More heaps than Vulkan has room for are no reason to fall over.
         ("devices", "vkGetPhysicalDeviceMemoryProperties, vkCreateDevice", "the device cannot be opened"),

@@ -81,6 +81,7 @@ pub(crate) fn greedy_trace() -> Vec<u8> {
     let number = AllocationNumber;
     let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
     let mut header = Header::default();
+    header.max_memory_allocation_count = 4096;
     header.heaps = vec![Heap { size: 70 << 40, flags: vk::MemoryHeapFlags::empty() }];
     header.memory_types = vec![MemoryType { heap: 0, flags: visible }];
     let mut records = Vec::new();
