@@ -260,7 +260,8 @@ impl Session {
         }
         self.times("Nanoseconds for each pair of allocate and free", &rows)?;
         self.print_details(&rows, &WHOLE, true)?;
-        let above = self.results.above_vma(&rows);
+        // With a hundredth of the allocations there are two or three blocks, whose sizes follow other rules.
+        let above = if self.scale.smaller < 100 { self.results.above_vma(&rows) } else { Vec::new() };
         if above.is_empty() { Ok(()) } else { Err(above.join("\n")) }
     }
 
