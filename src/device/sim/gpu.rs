@@ -504,7 +504,7 @@ impl Gpu {
 }
 
 /// For tests outside of the floors that may be unsafe. Their threads have no bytes in common.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 impl Gpu {
     pub(crate) fn peek(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
         // SAFETY: see above.
