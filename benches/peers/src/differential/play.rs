@@ -427,6 +427,11 @@ impl Player<'_> {
             }
             (Err(_), Err(_)) => self.tally.count("allocations refused by both"),
         }
+        // Both refuse, or both find another place; but VMA may keep the block that it had made, and Sublet gives that back.
+        let refused = vma_log.maps_refused + sublet_log.maps_refused != 0;
+        if cause.is_none() && refused && !self.aligned() {
+            cause = Some(Difference::FailedMapping);
+        }
         self.cause = cause.or(self.cause);
         Ok(())
     }
