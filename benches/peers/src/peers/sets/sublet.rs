@@ -46,7 +46,6 @@ pub(crate) struct Persistent<'a, T: Threading> {
 impl<'a> Persistent<'a, Shared> {
     pub(crate) fn new(layouts: &'a Layouts<'a>) -> Result<Self, String> {
         let info = DescriptorAllocatorCreateInfo::new(&device(layouts)?);
-        // SAFETY: the device outlives the value, and nothing is ever submitted.
         let sets = DescriptorAllocator::new(&info);
         Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
     }
@@ -55,7 +54,6 @@ impl<'a> Persistent<'a, Shared> {
 impl<'a> Persistent<'a, Local> {
     pub(crate) fn new_local(layouts: &'a Layouts<'a>) -> Result<Self, String> {
         let info = DescriptorAllocatorCreateInfo::new(&device(layouts)?);
-        // SAFETY: the device outlives the value, and nothing is ever submitted.
         let sets = DescriptorAllocator::new_local(&info);
         Ok(Self { sets, layouts: set_layouts(layouts)?, _borrowed: layouts })
     }
@@ -109,8 +107,8 @@ impl<'a> Transient<'a> {
 
     fn end(&mut self) {
         if let Some(ticket) = self.now.take() {
-            self.sets.flush(ticket).unwrap();
-            self.clock.end_frame(ticket).unwrap();
+            self.sets.flush(ticket).expect("one clock");
+            self.clock.end_frame(ticket).expect("an open frame");
         }
     }
 }
