@@ -45,24 +45,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Floors
+//! # How it is built
 //!
-//! ```text
-//! capi                                                       the C interface
-//! perfetto                                                   recordings for viewers of traces
-//! report | trace                                             maps | recordings, replays
-//! descriptor                                                 sets, heaps, binder
-//! upload                                                     arena and ring
-//! Allocator  Pool  Allocation  VirtualBlock  Statistics      the public face
-//! blocks                                                     where an offset meets a VkDeviceMemory
-//! record                                                     how a recording is written
-//! errors, create-infos, the choice of memory types           the vocabulary
-//! metadata | device | device::sim | retire                   blind to one another
-//! base                                                       alignment, conversions, locks
-//! ```
-//!
-//! A file imports from lower floors only; a test has the list and holds it to that. `unsafe` is where Vulkan is called and
-//! nowhere else: the engines of [`metadata`] forbid it.
+//! [`guide::design`] has a picture of the modules from the ground up, in which a file imports only from lower floors, and the
+//! words that the source uses. `unsafe` is where Vulkan is called and nowhere else: the engines of [`metadata`] forbid it.
 //!
 //! # What it does not do
 //!

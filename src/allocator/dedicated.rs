@@ -1,4 +1,5 @@
 //! Memory of its own with a `pNext` chain of the program's: imports, exports, and what else the allocator does not know.
+#![forbid(unsafe_code)]
 
 use std::panic::Location;
 

@@ -1,4 +1,5 @@
 //! Priorities that change while memory lives.
+#![forbid(unsafe_code)]
 
 use super::Allocator;
 use super::note::Note;
