@@ -1,6 +1,6 @@
 //! Testing a program's own Vulkan code without a GPU: its bytes, its failures, its leaks and its misuse.
 //!
-//! `cargo run --example test_your_code`
+//! `cargo run --release --example test_your_code`
 //!
 //! In a program each function below would be a `#[test]`; `sublet` is a dev-dependency with the feature `sim` then. The
 //! simulated device is an ordinary Vulkan driver to the code under test, which is not changed for it.
