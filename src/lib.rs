@@ -3,9 +3,9 @@
 //!
 //! # Where to start
 //!
-//! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all that most
-//! programs need, and [`guide::start`] is the way in. The [`guide`] is a book: choosing memory, pools, uploads, descriptors, budgets, threads,
-//! testing, debugging; and what to write instead for those who come from VMA, vk-mem or gpu-allocator.
+//! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all
+//! that most programs need, and [`guide::start`] is the way in. The [`guide`] is a book: choosing memory, pools, uploads,
+//! descriptors, budgets, threads, testing, debugging, and the calls that replace those of VMA, vk-mem and gpu-allocator.
 //!
 //! | for | there is |
 //! |---|---|
@@ -47,8 +47,9 @@
 //!
 //! # How it is built
 //!
-//! [`guide::design`] has a picture of the modules from the ground up, in which a file imports only from lower floors, and the
-//! words that the source uses. `unsafe` is where Vulkan is called and nowhere else: the engines of [`metadata`] forbid it.
+//! [`guide::design`] has [the words](guide::design#the-words) that the source uses, and a picture of
+//! [the floors](guide::design#the-floors): a file imports only from lower ones. `unsafe` is where Vulkan is called and
+//! nowhere else: the engines of [`metadata`] forbid it.
 //!
 //! # What it does not do
 //!

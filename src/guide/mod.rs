@@ -3,30 +3,30 @@
 //! | to begin with | |
 //! |---|---|
 //! | [`start`] | from a device to a mesh in its memory |
-//! | [`memory`] | which usage and flags to ask for, and what comes of it |
+//! | [`memory`] | which usage and flags to ask for, and which memory they give |
 //! | [`pools`] | memory with limits of its own; rings, stacks and scopes |
-//! | [`retirement`] | when what the GPU uses may be freed |
+//! | [`retirement`] | when resources that the GPU uses may be freed |
 //! | [`uploads`] | how bytes get to the device |
-//! | [`descriptors`] | what shaders are told of them |
+//! | [`descriptors`] | how shaders find buffers and images |
 //!
 //! | when it grows | |
 //! |---|---|
-//! | [`budgets`] | how much there is, and what to do when it is gone |
-//! | [`moving`] | defragmentation: how blocks become free of what still lives |
+//! | [`budgets`] | how much memory there is, and what to do when it is gone |
+//! | [`moving`] | defragmentation: how live resources leave a block, so that it can go back |
 //! | [`threads`] | who may call what, and who waits for whom |
 //! | [`testing`] | your code on GPUs that you do not have |
 //! | [`reports`] | maps of the memory, recordings, and the command `sublet` |
-//! | [`debugging`] | what the library tells while it works, and what to make of it |
-//! | [`performance`] | what costs what, and how it came to cost no more |
+//! | [`debugging`] | leaks, corruption, validation messages, events |
+//! | [`performance`] | what calls cost, how the fast paths work, and what was tried |
 //!
 //! | beside others | |
 //! |---|---|
 //! | [`migrating`] | coming from vk-mem, gpu-allocator or VMA: old call, new call |
 //! | [`c`] | C and C++ |
-//! | [`differences`] | what is not as in VMA |
+//! | [`differences`] | what differs from VMA |
 //! | [`limits`] | what it does not do, and what it does badly |
 //! | [`faq`] | questions that users ask |
-//! | [`design`] | why all this is as it is |
+//! | [`design`] | the words of the source, and the reason for each decision |
 #![forbid(unsafe_code)]
 
 #[doc = include_str!("start.md")]
