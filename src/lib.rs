@@ -103,8 +103,6 @@ pub use defragment::{
     DefragmentationStatistics, MoveError,
 };
 pub use device::MemoryAllocateNext;
-#[cfg(feature = "sim")]
-pub use device::sim;
 pub use error::{
     AliasError, AllocatePagesError, AllocationError, BeginDefragmentationError, BindError, Contradiction,
     CorruptionError, CreateAllocatorError, CreateError, CreatePoolError, DamagedAllocation, ExportError,
@@ -117,6 +115,9 @@ pub use statistics::{
     AllocationEntry, BlockMap, ChunkMap, DedicatedMap, DetailedStatistics, Fit, FitPlace, MemoryMap,
     Statistics, TotalStatistics, VectorMap,
 };
+#[cfg(feature = "sim")]
+#[doc(inline)]
+pub use sublet_sim as sim;
 pub use virtual_block::*;
 
 /// The README's code, compiled and run as a test.

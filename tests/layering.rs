@@ -13,7 +13,7 @@ use std::path::Path;
 /// top one, which is one room with many files.
 const FLOORS: &[&[&str]] = &[
     &["base"],
-    &["metadata", "device", "device::sim", "retire"],
+    &["metadata", "device", "retire"],
     &["error", "create_info", "memory_type"],
     &["record"],
     &["blocks"],
@@ -110,7 +110,7 @@ const UNSAFE_FILES: &[&str] = &[
 ];
 
 /// Rooms whose every door has the C ABI: there `unsafe` is the rule.
-const C_ROOMS: &[&str] = &["capi/", "device/sim/"];
+const C_ROOMS: &[&str] = &["capi/"];
 
 /// The same for `benches/peers/src`, which calls drivers, other allocators and the clock.
 const UNSAFE_FILES_OF_PEERS: &[&str] = &[
@@ -139,6 +139,98 @@ const UNSAFE_FILES_OF_PEERS: &[&str] = &[
     "peers/vma/ffi.rs",
     "peers/vma/mod.rs",
     "ring.rs",
+];
+/// The same for `crates/sim/src`: its doors have the C ABI, and its tests call them.
+const UNSAFE_FILES_OF_SIM: &[&str] = &[
+    "bind.rs",
+    "builder.rs",
+    "chain.rs",
+    "commands/barriers.rs",
+    "commands/buffers.rs",
+    "commands/clear.rs",
+    "commands/descriptors.rs",
+    "commands/dispatch.rs",
+    "commands/images/buffer.rs",
+    "commands/images/copy.rs",
+    "commands/pool.rs",
+    "commands/tests/bench.rs",
+    "commands/tests/buffers.rs",
+    "commands/tests/images.rs",
+    "commands/tests/life.rs",
+    "commands/tests/wrong_images.rs",
+    "describe.rs",
+    "descriptor_buffer/bind.rs",
+    "descriptor_buffer/get.rs",
+    "descriptor_buffer/mod.rs",
+    "descriptor_buffer/null.rs",
+    "descriptor_buffer/tests/misuse.rs",
+    "descriptor_buffer/tests/mod.rs",
+    "descriptors/features.rs",
+    "descriptors/inspect.rs",
+    "descriptors/layout.rs",
+    "descriptors/limits.rs",
+    "descriptors/null.rs",
+    "descriptors/pipeline_layout.rs",
+    "descriptors/pool.rs",
+    "descriptors/sampler.rs",
+    "descriptors/set.rs",
+    "descriptors/template.rs",
+    "descriptors/tests/bound.rs",
+    "descriptors/tests/capabilities.rs",
+    "descriptors/tests/copies.rs",
+    "descriptors/tests/kit.rs",
+    "descriptors/tests/layouts.rs",
+    "descriptors/tests/objects.rs",
+    "descriptors/tests/pending.rs",
+    "descriptors/tests/pools.rs",
+    "descriptors/tests/templates.rs",
+    "descriptors/tests/writes.rs",
+    "descriptors/update.rs",
+    "descriptors/write.rs",
+    "device.rs",
+    "entry.rs",
+    "extensions.rs",
+    "external.rs",
+    "features.rs",
+    "gpu.rs",
+    "host.rs",
+    "instance.rs",
+    "kernel/tests/bench.rs",
+    "kernel/tests/mod.rs",
+    "kernel/tests/pipelines.rs",
+    "lib.rs",
+    "machine.rs",
+    "mapping.rs",
+    "memory.rs",
+    "messenger.rs",
+    "null.rs",
+    "physical.rs",
+    "pipeline.rs",
+    "profiles/measure/facts.rs",
+    "profiles/measure/mod.rs",
+    "profiles/measure/pools.rs",
+    "profiles/measure/probe.rs",
+    "profiles/measure/tests.rs",
+    "queue/mod.rs",
+    "queue/run.rs",
+    "queue/tests.rs",
+    "registry.rs",
+    "requirements.rs",
+    "resource.rs",
+    "sparse.rs",
+    "store.rs",
+    "sync.rs",
+    "tests/allocation.rs",
+    "tests/binding.rs",
+    "tests/content.rs",
+    "tests/faults.rs",
+    "tests/mapping.rs",
+    "tests/misuse.rs",
+    "tests/mod.rs",
+    "tests/null.rs",
+    "tests/objects.rs",
+    "tests/queues.rs",
+    "tests/threads.rs",
 ];
 /// Files with more lines of code are to be split. Documentation, blank lines and tests within a file do not count.
 const MAX_LINES: usize = 750;
@@ -199,7 +291,6 @@ impl File {
 
 fn room_of(modules: &[&str]) -> String {
     match modules {
-        ["device", "sim", ..] => "device::sim".to_owned(),
         [room, ..] => (*room).to_owned(),
         [] => "lib".to_owned(),
     }
@@ -434,9 +525,6 @@ fn imports_point_downwards() {
         faults.extend(unreadable.into_iter().map(|place| format!("{place}: one path for each room, please")));
         for room in rooms {
             seen += 1;
-            if file.is_test() && room == "device::sim" {
-                continue;
-            }
             faults.extend(verdict(&file.room(), &room).map(|fault| format!("src/{}: {fault}", file.path)));
         }
     }
@@ -542,30 +630,39 @@ fn every_unsafe_file_is_still_one() {
     report(&faults);
 }
 
-/// The package that measures other allocators is not part of what is published: then there is nothing to look at.
-#[test]
-fn peers_keep_unsafe_in_its_files() {
-    if !root().join("benches/peers").is_dir() {
+/// Other packages are not part of the library's: where they are not, there is nothing to look at.
+fn keeps_unsafe_in(folder: &str, unsafe_files: &[&str]) {
+    if !root().join(folder).is_dir() {
         return;
     }
-    let files = files_in("benches/peers/src");
-    let mut faults = stale(UNSAFE_FILES_OF_PEERS, &files);
+    let files = files_in(folder);
+    let mut faults = stale(unsafe_files, &files);
     for file in &files {
         let path = file.path.as_str();
-        let may = UNSAFE_FILES_OF_PEERS.contains(&path);
+        let may = unsafe_files.contains(&path);
         let forbids = file.code.contains("#![forbid(unsafe_code)]");
         // What a door forbids would be forbidden in the files below it too.
-        if !may && !forbids && !file.is_above(UNSAFE_FILES_OF_PEERS.iter()) {
-            faults.push(format!("benches/peers/src/{path} lacks #![forbid(unsafe_code)]"));
+        if !may && !forbids && !file.is_above(unsafe_files.iter()) {
+            faults.push(format!("{folder}/{path} lacks #![forbid(unsafe_code)]"));
         }
         if has_word(&file.code, "unsafe") && !may {
-            faults.push(format!("benches/peers/src/{path} holds unsafe code"));
+            faults.push(format!("{folder}/{path} holds unsafe code"));
         }
         if file.lines_of_code() > MAX_LINES {
-            faults.push(format!("benches/peers/src/{path} has {} lines of code", file.lines_of_code()));
+            faults.push(format!("{folder}/{path} has {} lines of code", file.lines_of_code()));
         }
     }
     report(&faults);
+}
+
+#[test]
+fn peers_keep_unsafe_in_its_files() {
+    keeps_unsafe_in("benches/peers/src", UNSAFE_FILES_OF_PEERS);
+}
+
+#[test]
+fn the_simulated_driver_keeps_unsafe_in_its_files() {
+    keeps_unsafe_in("crates/sim/src", UNSAFE_FILES_OF_SIM);
 }
 
 /// The command sees the library as everybody does, calls Vulkan in one file, and prints in one.
@@ -676,7 +773,7 @@ mod of_this_test {
     #[test]
     fn imports_are_found_in_every_form() {
         assert_eq!(rooms("blocks/budget.rs", "use crate::device::Device;"), ["device"]);
-        assert_eq!(rooms("blocks/budget.rs", "fn f() { crate :: device::sim::x() }"), ["device::sim"]);
+        assert_eq!(rooms("blocks/budget.rs", "fn f() { crate :: device::driver::x() }"), ["device"]);
         assert_eq!(rooms("blocks/budget.rs", "pub(crate) use crate::{\n};"), [""; 0]);
         assert_eq!(rooms("blocks/budget.rs", "use crate::Allocator;"), ["allocator"]);
         assert_eq!(rooms("blocks/budget.rs", "use super::super::metadata::Key;"), ["metadata"]);
@@ -704,14 +801,10 @@ mod of_this_test {
 
     #[test]
     fn re_exports_are_read() {
-        let lib = File::new(
-            "lib.rs",
-            "mod a;\npub use device::sim;\npub use base::sync::{Local, Shared};\npub use pool::Pool;",
-        );
+        let lib = File::new("lib.rs", "mod a;\npub use base::sync::{Local, Shared};\npub use pool::Pool;");
         let public = re_exports(&lib);
         assert_eq!(public["Shared"], "base");
         assert_eq!(public["Pool"], "pool");
-        assert_eq!(public["sim"], "device::sim");
         assert!(!public.contains_key("base") && !public.contains_key("device"));
     }
 
@@ -724,7 +817,6 @@ mod of_this_test {
         assert!(verdict("error", "pool").is_some());
         assert!(verdict("metadata", "device").is_some());
         assert!(verdict("device", "metadata").is_some());
-        assert!(verdict("device", "device::sim").is_some());
         assert!(verdict("metadata", "blocks").is_some());
         assert!(verdict("base", "metadata").is_some());
         assert!(verdict("blocks", "allocator").is_some());
@@ -748,7 +840,7 @@ mod of_this_test {
     #[test]
     fn unsafe_files_are_told_apart() {
         let file = |path: &str| File::new(path, "");
-        assert!(file("device/sim/memory.rs").may_be_unsafe());
+        assert!(file("device/driver.rs").may_be_unsafe());
         assert!(file("blocks/mapping.rs").may_be_unsafe());
         assert!(!file("blocks/budget.rs").may_be_unsafe());
         assert!(!file("blocks/mod.rs").may_be_unsafe() && file("blocks/mod.rs").is_above_unsafe());

@@ -94,7 +94,7 @@ impl<'a> AllocatorCreateInfo<'a> {
     /// ```
     #[cfg(feature = "sim")]
     #[must_use]
-    pub fn for_gpu(gpu: &crate::device::sim::Gpu) -> Self {
+    pub fn for_gpu(gpu: &sublet_sim::Gpu) -> Self {
         let flag_of = |name: &str| match name {
             "VK_KHR_dedicated_allocation" => AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION,
             "VK_KHR_bind_memory2" => AllocatorCreateFlags::KHR_BIND_MEMORY2,

@@ -20,14 +20,6 @@ pub(crate) const fn align_down(value: u64, alignment: u64) -> u64 {
     value & !(alignment - 1)
 }
 
-/// Whether `value` is a multiple of `alignment`, a power of two.
-#[inline]
-#[cfg_attr(not(feature = "sim"), allow(dead_code, reason = "only the simulated driver checks alignments"))]
-pub(crate) const fn is_aligned(value: u64, alignment: u64) -> bool {
-    debug_assert!(alignment.is_power_of_two());
-    value & (alignment - 1) == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,7 +30,6 @@ mod tests {
         assert_eq!(align_up(1, 256), Some(256));
         assert_eq!(align_up(256, 256), Some(256));
         assert_eq!(align_down(511, 256), 256);
-        assert!(is_aligned(512, 256) && !is_aligned(513, 2));
     }
 
     #[test]

@@ -27,7 +27,7 @@ impl DeviceContext {
 #[cfg(test)]
 impl DeviceContext {
     /// For a simulated GPU, which has to live as long.
-    pub(crate) fn of(gpu: &crate::device::sim::Gpu) -> Self {
+    pub(crate) fn of(gpu: &sublet_sim::Gpu) -> Self {
         let functions = crate::device::VulkanFunctions::default().with_entry(gpu.entry());
         let settings = crate::device::DeviceSettings {
             dedicated_allocation: true,
@@ -46,6 +46,20 @@ impl DeviceContext {
         let device = device.expect("the simulated driver has every function");
         Self { budgets: Budgets::new(&device, &[]), device }
     }
+}
+
+/// The device's side of a memory. For tests that may not be unsafe; their threads have no bytes in common.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn peek(gpu: &sublet_sim::Gpu, memory: vk::DeviceMemory, at: u64, size: usize) -> Option<Vec<u8>> {
+    // SAFETY: see above.
+    unsafe { gpu.read_memory(memory, at, size) }
+}
+
+/// The same for writing.
+#[cfg(all(test, not(loom)))]
+pub(crate) fn poke(gpu: &sublet_sim::Gpu, memory: vk::DeviceMemory, at: u64, bytes: &[u8]) -> bool {
+    // SAFETY: see above.
+    unsafe { gpu.write_memory(memory, at, bytes) }
 }
 
 /// A live `VkDeviceMemory`. It has to be given to [`Self::destroy`]; dropping it leaks the memory.

@@ -242,7 +242,7 @@ mod tests {
     use crate::capi::slab::Slab;
     use crate::create_info::{AllocationCreateInfo, PoolCreateInfo};
     use crate::defragment::DefragmentationInfo;
-    use crate::device::sim::{Gpu, Profile};
+    use sublet_sim::{Gpu, Profile};
 
     /// What moves is decided by the call that begins a pass: until it returns the program does not know it. That nothing races
     /// is for the sanitizer to say.

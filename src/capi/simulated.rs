@@ -4,7 +4,7 @@ use std::ffi::c_char;
 
 use ash::vk;
 
-/// `vkGetInstanceProcAddr` of a simulated GPU: see [`get_instance_proc_addr`](crate::device::sim::get_instance_proc_addr).
+/// `vkGetInstanceProcAddr` of a simulated GPU: see [`get_instance_proc_addr`](crate::sim::get_instance_proc_addr).
 ///
 /// # Safety
 /// `name` is null or a string; the function that is returned is called with the type that Vulkan gives its name.
@@ -14,5 +14,5 @@ pub unsafe extern "system" fn sublet_sim_get_instance_proc_addr(
     name: *const c_char,
 ) -> vk::PFN_vkVoidFunction {
     // SAFETY: the caller's own promise.
-    unsafe { crate::device::sim::get_instance_proc_addr(instance, name) }
+    unsafe { sublet_sim::get_instance_proc_addr(instance, name) }
 }

@@ -86,7 +86,7 @@ impl DescriptorDeviceCreateInfo {
     #[doc = "\n```\n# use sublet::{descriptor::*, sim};\nlet gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\nassert_eq!(DescriptorDeviceCreateInfo::for_gpu(&gpu).device, gpu.device().handle());\n```"]
     #[cfg(feature = "sim")]
     #[must_use]
-    pub fn for_gpu(gpu: &crate::device::sim::Gpu) -> Self {
+    pub fn for_gpu(gpu: &sublet_sim::Gpu) -> Self {
         let info = Self::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
         let feature_of = |name: &str| match name {
             "VK_KHR_maintenance1" => DescriptorFeatures::MAINTENANCE1,

@@ -1,7 +1,7 @@
 //! The ground-floor room that talks to Vulkan. Nothing else in the crate calls `vk*`.
 //!
 //! It holds a table of the functions that the library uses, loaded through `ash` or given as raw pointers, and the facts
-//! about a device that never change. `sim` (a feature) is a driver in Rust that serves the same functions without a GPU.
+//! about a device that never change.
 
 mod address;
 mod callbacks;
@@ -11,8 +11,6 @@ mod error;
 mod external;
 mod functions;
 mod next;
-#[cfg(feature = "sim")]
-pub mod sim;
 mod timeline;
 #[cfg(windows)]
 mod win32;

@@ -70,7 +70,7 @@ fn layouts() -> Vec<Layout> {
 
 /// The layouts of the simulated device, which were read from real drivers.
 fn simulated() -> impl Iterator<Item = Layout> {
-    crate::device::sim::profiles::ALL.iter().map(|profile| Layout {
+    sublet_sim::profiles::ALL.iter().map(|profile| Layout {
         name: format!("profile {}", profile.name),
         device_type: profile.device_type,
         types: profile.types.iter().map(|memory_type| memory_type.flags.as_raw()).collect(),

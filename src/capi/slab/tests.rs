@@ -9,7 +9,7 @@ use super::*;
 use crate::allocator::{Allocator, AllocatorCreateInfo};
 use crate::base::sync::{Local, Shared};
 use crate::create_info::AllocationCreateInfo;
-use crate::device::sim::{Gpu, Profile};
+use sublet_sim::{Gpu, Profile};
 
 fn gpu() -> Gpu {
     Gpu::new(Profile::by_name("lavapipe").unwrap())

@@ -5,9 +5,9 @@ use ash::vk;
 
 use super::*;
 use crate::descriptor::{DescriptorDeviceCreateInfo, DescriptorKind, DescriptorQuirks, SetLayout};
-use crate::device::sim::profiles::Profile;
-use crate::device::sim::{DescriptorPoolPolicy, DescriptorQuirk, Gpu};
 use crate::retire::{Clock, Ticket};
+use sublet_sim::profiles::Profile;
+use sublet_sim::{DescriptorPoolPolicy, DescriptorQuirk, Gpu};
 
 fn layout(gpu: &Gpu, kind: DescriptorKind, count: u32) -> SetLayout {
     let binding = vk::DescriptorSetLayoutBinding::default()

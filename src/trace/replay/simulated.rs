@@ -3,9 +3,9 @@
 
 use crate::allocator::{AllocatorCreateInfo, DebugSettings, Tracking};
 use crate::create_info::AllocatorCreateFlags as Flags;
-use crate::device::sim::profiles::{HeapProfile, KnownDevice, KnownFeatures, TypeProfile};
-use crate::device::sim::{Gpu, GpuBuilder, Profile};
 use crate::record::header::Header;
+use sublet_sim::profiles::{HeapProfile, KnownDevice, KnownFeatures, TypeProfile};
+use sublet_sim::{Gpu, GpuBuilder, Profile};
 
 impl Header {
     /// A profile that poses as the recorded device: its heaps, memory types, granularity, atom size and count of allocations. What a

@@ -6,9 +6,9 @@ use super::*;
 use crate::allocation::ResourceKind;
 use crate::allocator::AllocatorCreateInfo;
 use crate::create_info::{AllocationCreateFlags, AllocatorCreateFlags, MemoryUsage};
-use crate::device::sim::{Gpu, Profile};
 use crate::metadata::Algorithm;
 use crate::trace::*;
+use sublet_sim::{Gpu, Profile};
 
 const KIB: u64 = 1 << 10;
 
@@ -307,7 +307,7 @@ fn a_header_of_nonsense_is_a_device_all_the_same() {
 
 #[test]
 fn the_same_device_has_the_same_profile_and_a_known_one_its_own() {
-    for profile in crate::device::sim::profiles::ALL {
+    for profile in sublet_sim::profiles::ALL {
         let gpu = Gpu::new(profile);
         // SAFETY: the physical device is of this live instance.
         let said = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };

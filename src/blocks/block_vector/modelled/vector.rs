@@ -4,7 +4,7 @@
 
 use super::super::shards::SHARDS;
 use super::*;
-use crate::device::sim::{Gpu, profiles::Profile};
+use sublet_sim::{Gpu, profiles::Profile};
 
 /// What all runs of a test share: to loom it is not there.
 struct Device {

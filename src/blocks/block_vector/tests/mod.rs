@@ -18,9 +18,9 @@ use super::*;
 use crate::base::cast::{index, widen};
 use crate::base::sync::{Local, Shared, thread_token};
 use crate::blocks::ChainPointer;
-use crate::device::sim::{Gpu, profiles::Profile};
 use crate::error::{AllocationError, MapError};
 use crate::metadata::{Algorithm, Metadata};
+use sublet_sim::{Gpu, profiles::Profile};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;

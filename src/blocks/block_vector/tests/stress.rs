@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
+use crate::blocks::device_block::{peek, poke};
 
 const THREADS: u64 = 8;
 
@@ -12,8 +13,8 @@ const THREADS: u64 = 8;
 fn stamp(rig: &Rig, it: &Held, stamp: u64) {
     let Grant { memory, offset, .. } = it.grant;
     let last = offset + it.request.size - 8;
-    assert!(rig.gpu.poke(memory, offset, &stamp.to_le_bytes()));
-    assert!(rig.gpu.poke(memory, last, &stamp.to_le_bytes()));
+    assert!(poke(&rig.gpu, memory, offset, &stamp.to_le_bytes()));
+    assert!(poke(&rig.gpu, memory, last, &stamp.to_le_bytes()));
 }
 
 /// Finds the stamp at both ends.
@@ -21,7 +22,7 @@ fn verify(rig: &Rig, it: &Held, stamp: u64) {
     let Grant { memory, offset, .. } = it.grant;
     let last = offset + it.request.size - 8;
     for at in [offset, last] {
-        assert_eq!(rig.gpu.peek(memory, at, 8).unwrap(), stamp.to_le_bytes(), "{it:?} at {at}");
+        assert_eq!(peek(&rig.gpu, memory, at, 8).unwrap(), stamp.to_le_bytes(), "{it:?} at {at}");
     }
 }
 

@@ -9,7 +9,7 @@ use crate::descriptor::{
     AccelerationStructureDescriptor, BindingModel, BufferDescriptor, Descriptor, DescriptorDevice,
     DescriptorDeviceCreateInfo, DescriptorKind as K, ImageDescriptor, SetLayout, TexelBufferDescriptor,
 };
-use crate::device::sim::{Gpu, Profile};
+use sublet_sim::{Gpu, Profile};
 
 /// A plan for sets of these bindings; a mutable one takes buffers, texel buffers and images.
 fn plan(gpu: &Gpu, shapes: &[(u32, K, u32)]) -> SetPlan {

@@ -6,7 +6,7 @@ use crate::descriptor::{
     DescriptorAllocator, DescriptorAllocatorCreateInfo, DescriptorDevice, DescriptorDeviceCreateInfo,
     SetLayout,
 };
-use crate::device::sim::{Gpu, profiles::Profile};
+use sublet_sim::{Gpu, profiles::Profile};
 
 #[test]
 fn shapes_that_come_and_go_leave_their_buckets_to_others() {

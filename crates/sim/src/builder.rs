@@ -1,0 +1,295 @@
+//! How a simulated GPU is to be like, and the making of its instance and device.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::descriptors::{DescriptorPoolPolicy, DescriptorQuirk};
+use super::extensions;
+use super::gpu::Gpu;
+use super::instance::HubInfo;
+use super::profiles::{DescriptorLimits, Profile};
+use super::state::{Features, Hub, NEWEST_MINOR};
+use super::store::Room;
+use crate::arithmetic::index;
+
+/// What a [`Gpu`] is to be like.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::{Gpu, profiles::Profile};
+/// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap())
+///     .api_version(vk::API_VERSION_1_0)
+///     .extension("VK_KHR_bind_memory2")
+///     .build();
+/// assert_eq!(gpu.api_version(), vk::API_VERSION_1_0);
+/// ```
+#[derive(Debug, Clone)]
+pub struct GpuBuilder {
+    profile: &'static Profile,
+    minor: Option<u32>,
+    only: Option<Vec<String>>,
+    without: Vec<String>,
+    queues: u32,
+    memory_limit: u64,
+    driver: Option<(vk::DriverId, u32)>,
+    descriptor_pools: Option<DescriptorPoolPolicy>,
+    descriptor_quirks: DescriptorQuirk,
+    descriptor_limits: Option<DescriptorLimits>,
+}
+
+impl GpuBuilder {
+    pub(super) fn new(profile: &'static Profile) -> Self {
+        Self {
+            profile,
+            minor: None,
+            only: None,
+            without: Vec::new(),
+            driver: None,
+            descriptor_pools: None,
+            descriptor_quirks: DescriptorQuirk::empty(),
+            descriptor_limits: None,
+            queues: 1,
+            memory_limit: u64::MAX,
+        }
+    }
+
+    /// The version of Vulkan that instance and device report, 1.0 to 1.4. Functions of later versions are not offered,
+    /// except under their extension's name where that extension is enabled. By default it is the profile's.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).api_version(vk::API_VERSION_1_1).build();
+    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
+    /// assert_eq!(properties.api_version, vk::API_VERSION_1_1);
+    /// ```
+    pub fn api_version(mut self, version: u32) -> Self {
+        self.minor = Some(vk::api_version_minor(version).min(NEWEST_MINOR));
+        self
+    }
+
+    /// Enables this device extension, and with it its feature. Without a call of this method the device has everything
+    /// that the profile has; with one, only what is named.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).extension("VK_KHR_bind_memory2").build();
+    /// assert_eq!(gpu.extensions(), ["VK_KHR_bind_memory2"]);
+    /// ```
+    pub fn extension(mut self, name: &str) -> Self {
+        self.only.get_or_insert_default().push(name.to_owned());
+        self
+    }
+
+    /// Takes a device extension from the GPU, and with it its feature, also where the feature is core.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).without_extension("VK_KHR_bind_memory2").build();
+    /// assert!(!gpu.extensions().contains(&"VK_KHR_bind_memory2".to_owned()));
+    /// ```
+    pub fn without_extension(mut self, name: &str) -> Self {
+        self.without.push(name.to_owned());
+        self
+    }
+
+    /// How many queues the GPU's one family has, and its device: each of them runs what is submitted to it in order, and
+    /// none waits for another unless a semaphore says so. By default it is one.
+    ///
+    /// # Panics
+    ///
+    /// If `count` is 0.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
+    /// assert_ne!(gpu.queue_at(0), gpu.queue_at(1));
+    /// ```
+    #[track_caller]
+    pub fn queues(mut self, count: u32) -> Self {
+        assert!(count > 0, "a GPU without queues");
+        self.queues = count;
+        self
+    }
+
+    /// How much host memory the bytes of device memory may take, at most. They take none until a memory is mapped, or a command or a test
+    /// reads or writes it; then they take all that was allocated, and twice that if the host sees it and it is not coherent. When there
+    /// is no more `vkMapMemory` and `vkFlushMappedMemoryRanges` fail with `VK_ERROR_OUT_OF_HOST_MEMORY`, what commands do to the memory is
+    /// left out, and the first time is reported as `SUBLET-memory-limit`. By default there is no limit. Units: bytes.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, host_memory, profiles::Profile};
+    /// // For what comes from elsewhere, such as a recording: half of what the machine has.
+    /// let limit = host_memory().map_or(1 << 30, |bytes| bytes / 2);
+    /// Gpu::builder(Profile::by_name("lavapipe").unwrap()).memory_limit(limit).build().assert_silent();
+    ///
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).memory_limit(100).build();
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(101);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// let mapped = unsafe { gpu.device().map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) };
+    /// assert_eq!(mapped, Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
+    /// assert_eq!(gpu.take_messages()[0].vuid, "SUBLET-memory-limit");
+    /// # unsafe { gpu.device().free_memory(memory, None) };
+    /// ```
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = bytes;
+        self
+    }
+
+    /// The driver that the GPU says it has: `VkPhysicalDeviceDriverProperties::driverID`, and
+    /// `VkPhysicalDeviceProperties::driverVersion` in the vendor's own encoding. By default the profile's.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).driver(vk::DriverId::MESA_NVK, 7).build();
+    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
+    /// assert_eq!(properties.driver_version, 7);
+    /// ```
+    pub fn driver(mut self, id: vk::DriverId, version: u32) -> Self {
+        self.driver = Some((id, version));
+        self
+    }
+
+    /// How descriptor pools refuse. By default as the profile's driver does.
+    ///
+    /// ```
+    /// use sublet_sim::{DescriptorPoolPolicy, Gpu, profiles::Profile};
+    /// let profile = Profile::by_name("lavapipe").unwrap();
+    /// Gpu::builder(profile).descriptor_pools(DescriptorPoolPolicy::Strict).build().assert_silent();
+    /// ```
+    pub fn descriptor_pools(mut self, policy: DescriptorPoolPolicy) -> Self {
+        self.descriptor_pools = Some(policy);
+        self
+    }
+
+    /// Faults of real drivers that the descriptor pools are to have. By default they have none.
+    ///
+    /// ```
+    /// use sublet_sim::{DescriptorQuirk, Gpu, profiles::Profile};
+    /// let profile = Profile::by_name("arm-mali-g52").unwrap();
+    /// Gpu::builder(profile).descriptor_quirks(DescriptorQuirk::FRAGMENTS).build().assert_silent();
+    /// ```
+    pub fn descriptor_quirks(mut self, quirks: DescriptorQuirk) -> Self {
+        self.descriptor_quirks = quirks;
+        self
+    }
+
+    /// Other limits that touch descriptors than the profile's.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let profile = Profile::by_name("nvidia-h200").unwrap();
+    /// let mut limits = profile.limits.descriptors;
+    /// limits.max_bound_descriptor_sets = 4;
+    /// let gpu = Gpu::builder(profile).descriptor_limits(limits).build();
+    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
+    /// assert_eq!(properties.limits.max_bound_descriptor_sets, 4);
+    /// ```
+    pub fn descriptor_limits(mut self, limits: DescriptorLimits) -> Self {
+        self.descriptor_limits = Some(limits);
+        self
+    }
+
+    /// Makes the GPU.
+    ///
+    /// # Panics
+    ///
+    /// If the profile has none of an extension that was named.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// Gpu::builder(Profile::by_name("lavapipe").unwrap()).build().assert_silent();
+    /// ```
+    #[track_caller]
+    pub fn build(self) -> Gpu {
+        let mut offered = extensions::device(self.profile);
+        for name in self.only.iter().flatten().chain(&self.without) {
+            assert!(offered.contains(name), "the profile {} has no extension {name}", self.profile.name);
+        }
+        offered.retain(|name| !self.without.contains(name));
+        let minor = self.minor.unwrap_or_else(|| vk::api_version_minor(self.profile.api_version));
+        let enabled = self.only.unwrap_or_else(|| offered.clone());
+        let mut hub = Hub::new(self.profile, minor, minor, offered);
+        hub.queues = self.queues;
+        hub.room = Arc::new(Room::new(self.memory_limit));
+        hub.driver = self.driver.unwrap_or(hub.driver);
+        hub.descriptors.policy = self.descriptor_pools.unwrap_or(hub.descriptors.policy);
+        hub.descriptors.quirks = self.descriptor_quirks;
+        hub.descriptors.limits = self.descriptor_limits.unwrap_or(hub.descriptors.limits);
+        Gpu::with(Arc::new(hub), &enabled)
+    }
+}
+
+pub(super) fn create_instance(entry: &ash::Entry, hub: &Arc<Hub>) -> ash::Instance {
+    let application =
+        vk::ApplicationInfo::default().api_version(vk::make_api_version(0, 1, hub.instance_minor, 0));
+    let names: Vec<_> = extensions::INSTANCE.iter().filter_map(|name| CString::new(*name).ok()).collect();
+    let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+    let mut chosen = HubInfo::new(hub);
+    let info = vk::InstanceCreateInfo::default()
+        .application_info(&application)
+        .enabled_extension_names(&names)
+        .push_next(&mut chosen);
+    // SAFETY: `info` is complete, and everything that it points to is live.
+    expect(unsafe { entry.create_instance(&info, None) }, "vkCreateInstance")
+}
+
+pub(super) fn create_device(
+    instance: &ash::Instance,
+    physical_device: vk::PhysicalDevice,
+    hub: &Hub,
+    enabled: &[String],
+) -> ash::Device {
+    let names: Vec<_> = enabled.iter().filter_map(|name| CString::new(name.as_str()).ok()).collect();
+    let names: Vec<_> = names.iter().map(|name| name.as_ptr()).collect();
+    let mut features = Features::supported(hub);
+    features.retain(|extension| enabled.iter().any(|name| name == extension));
+    let priorities = vec![1.0; index(hub.queues)];
+    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(0).queue_priorities(&priorities)];
+    let mut addresses = vk::PhysicalDeviceBufferDeviceAddressFeatures::default();
+    let mut timelines = vk::PhysicalDeviceTimelineSemaphoreFeatures::default();
+    let mut synchronization = vk::PhysicalDeviceSynchronization2Features::default();
+    let mut maintenance = vk::PhysicalDeviceMaintenance4Features::default();
+    let mut priorities = vk::PhysicalDeviceMemoryPriorityFeaturesEXT::default();
+    let mut pageable = vk::PhysicalDevicePageableDeviceLocalMemoryFeaturesEXT::default();
+    let mut coherent = vk::PhysicalDeviceCoherentMemoryFeaturesAMD::default();
+    let mut protected = vk::PhysicalDeviceProtectedMemoryFeatures::default();
+    let mut indexing = vk::PhysicalDeviceDescriptorIndexingFeatures::default();
+    let mut inline = vk::PhysicalDeviceInlineUniformBlockFeatures::default();
+    let mut mutable = vk::PhysicalDeviceMutableDescriptorTypeFeaturesEXT::default();
+    let mut descriptor_buffers = vk::PhysicalDeviceDescriptorBufferFeaturesEXT::default();
+    let mut plain = vk::PhysicalDeviceFeatures2::default();
+    let info = vk::DeviceCreateInfo::default()
+        .queue_create_infos(&queues)
+        .enabled_extension_names(&names)
+        .push_next(&mut addresses)
+        .push_next(&mut timelines)
+        .push_next(&mut synchronization)
+        .push_next(&mut maintenance)
+        .push_next(&mut priorities)
+        .push_next(&mut pageable)
+        .push_next(&mut coherent)
+        .push_next(&mut protected)
+        .push_next(&mut descriptor_buffers)
+        .push_next(&mut indexing)
+        .push_next(&mut inline)
+        .push_next(&mut mutable)
+        .push_next(&mut plain);
+    // SAFETY: the chain was made just now, of structures that are mutable here.
+    unsafe { features.write(info.p_next.cast_mut()) };
+    // SAFETY: `physical_device` is the instance's; `info` is complete, and everything that it points to is live.
+    expect(unsafe { instance.create_device(physical_device, &info, None) }, "vkCreateDevice")
+}
+
+/// What the driver made for its own use.
+#[track_caller]
+pub(super) fn expect<T>(result: Result<T, vk::Result>, call: &str) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("the simulated device refuses its own {call}: {error}"),
+    }
+}

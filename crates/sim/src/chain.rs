@@ -1,0 +1,145 @@
+//! What a C function is given: structures with chains behind them, and arrays to fill in two calls.
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use crate::arithmetic::{index, narrow};
+
+/// No chain is longer. A chain that is, bites its own tail.
+const LONGEST: usize = 256;
+
+/// The structures of a chain, from `next` on.
+///
+/// # Safety
+///
+/// `next` is NULL or points to a structure that begins as `VkBaseInStructure` does, and so on along the chain; all of
+/// them live as long as the iterator is used.
+unsafe fn links(next: *const c_void) -> impl Iterator<Item = *const vk::BaseInStructure<'static>> {
+    let mut link = next.cast::<vk::BaseInStructure<'static>>();
+    std::iter::from_fn(move || {
+        if link.is_null() {
+            return None;
+        }
+        let this = link;
+        // SAFETY: not NULL, and so a structure of the chain: the caller's promise.
+        link = unsafe { (*this).p_next };
+        Some(this)
+    })
+    .take(LONGEST)
+}
+
+/// The types of the structures of a chain, in order.
+///
+/// # Safety
+///
+/// As for [`links`].
+pub(super) unsafe fn types(next: *const c_void) -> Vec<vk::StructureType> {
+    // SAFETY: the caller's promise.
+    let links = unsafe { links(next) };
+    links
+        .map(|link| {
+            // SAFETY: a structure of the chain: `links` has just read its other field.
+            unsafe { (*link).s_type }
+        })
+        .collect()
+}
+
+/// The first structure of type `T` in a chain.
+///
+/// # Safety
+///
+/// As for [`links`]; a structure with the type tag of `T` is a `T`, and it lives as long as the result is used.
+pub(super) unsafe fn find<'a, T: vk::TaggedStructure>(next: *const c_void) -> Option<&'a T> {
+    // SAFETY: the caller's promise. Nothing is written through the pointer.
+    let found = unsafe { find_raw::<T>(next.cast_mut()) }?;
+    // SAFETY: its tag says that it is a `T`.
+    Some(unsafe { &*found })
+}
+
+/// Where the first structure of type `T` in a chain is.
+///
+/// # Safety
+///
+/// As for [`links`].
+pub(super) unsafe fn find_raw<T: vk::TaggedStructure>(next: *mut c_void) -> Option<*mut T> {
+    // SAFETY: the caller's promise.
+    let mut links = unsafe { links(next) };
+    let link = links.find(|&link| {
+        // SAFETY: a structure of the chain: `links` has just read its other field.
+        unsafe { (*link).s_type == T::STRUCTURE_TYPE }
+    })?;
+    Some(link.cast_mut().cast())
+}
+
+/// The first structure of type `T` in a chain that the driver fills.
+///
+/// # Safety
+///
+/// As for [`find`]; the chain is valid for writes, and nobody else uses the structure meanwhile.
+pub(super) unsafe fn find_mut<'a, T: vk::TaggedStructure>(next: *mut c_void) -> Option<&'a mut T> {
+    // SAFETY: the caller's promise.
+    let found = unsafe { find_raw::<T>(next) }?;
+    // SAFETY: its tag says that it is a `T`; it is not borrowed elsewhere: the caller's promise.
+    Some(unsafe { &mut *found })
+}
+
+/// The structure at `pointer`, if there is one.
+///
+/// # Safety
+///
+/// `pointer` is NULL, or valid for reads as long as the result is used.
+pub(super) unsafe fn input<'a, T>(pointer: *const T) -> Option<&'a T> {
+    // SAFETY: the caller's promise.
+    unsafe { pointer.as_ref() }
+}
+
+/// The array of `count` elements at `pointer`; empty if there is none.
+///
+/// # Safety
+///
+/// `pointer` is NULL, or valid for reads of `count` elements as long as the result is used.
+pub(super) unsafe fn array<'a, T>(pointer: *const T, count: u32) -> &'a [T] {
+    if pointer.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(pointer, index(count)) }
+}
+
+/// Writes `value` where the caller wants it, if it wants it.
+///
+/// # Safety
+///
+/// `pointer` is NULL, or valid for a write.
+pub(super) unsafe fn output<T>(pointer: *mut T, value: T) {
+    if !pointer.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe { pointer.write(value) };
+    }
+}
+
+/// Answers a query that is called twice: without `out` it writes how many items there are, and with it as many as fit.
+///
+/// # Safety
+///
+/// `count` is NULL or valid; `out` is NULL, or valid for writes of `*count` items.
+pub(super) unsafe fn list<T: Clone>(items: &[T], count: *mut u32, out: *mut T) -> vk::Result {
+    // SAFETY: the caller's promise.
+    let Some(count) = (unsafe { count.as_mut() }) else {
+        return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+    };
+    if out.is_null() {
+        *count = narrow(items.len());
+        return vk::Result::SUCCESS;
+    }
+    let fits = items.len().min(index(*count));
+    for (position, item) in items[..fits].iter().enumerate() {
+        // SAFETY: `position` < `*count`: the caller's promise.
+        let slot = unsafe { out.add(position) };
+        // SAFETY: as above.
+        unsafe { slot.write(item.clone()) };
+    }
+    *count = narrow(fits);
+    if fits < items.len() { vk::Result::INCOMPLETE } else { vk::Result::SUCCESS }
+}

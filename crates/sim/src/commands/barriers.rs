@@ -1,0 +1,175 @@
+//! Pipeline barriers, of which the simulated device keeps what they do to the layouts of images.
+//!
+//! Everything else that a barrier orders is ordered anyway: commands run one after another.
+
+use ash::vk;
+
+use super::{Command, record};
+use crate::chain;
+use crate::entry::call;
+use crate::state::{Device, DeviceState};
+
+/// What both forms of image barrier say.
+struct Change {
+    image: vk::Image,
+    old: vk::ImageLayout,
+    new: vk::ImageLayout,
+    range: vk::ImageSubresourceRange,
+    rules: &'static Rules,
+}
+
+/// The rules for an image barrier, which have a name for each of the two forms.
+struct Rules {
+    image: &'static str,
+    bound: &'static str,
+    new_layout: &'static str,
+    buffer: &'static str,
+    level: &'static str,
+    levels: &'static str,
+    layer: &'static str,
+    layers: &'static str,
+    old_layout: &'static str,
+}
+
+macro_rules! rules {
+    ($image:literal, $buffer:literal) => {
+        Rules {
+            image: concat!("VUID-", $image, "-image-parameter"),
+            bound: concat!("VUID-", $image, "-image-01932"),
+            new_layout: concat!("VUID-", $image, "-newLayout-01198"),
+            buffer: concat!("VUID-", $buffer, "-buffer-parameter"),
+            level: concat!("VUID-", $image, "-subresourceRange-01486"),
+            levels: concat!("VUID-", $image, "-subresourceRange-01724"),
+            layer: concat!("VUID-", $image, "-subresourceRange-01488"),
+            layers: concat!("VUID-", $image, "-subresourceRange-01725"),
+            old_layout: concat!("VUID-", $image, "-oldLayout-01197"),
+        }
+    };
+}
+
+static FIRST: Rules = rules!("VkImageMemoryBarrier", "VkBufferMemoryBarrier");
+static SECOND: Rules = rules!("VkImageMemoryBarrier2", "VkBufferMemoryBarrier2");
+
+pub(super) unsafe extern "system" fn barrier(
+    command_buffer: vk::CommandBuffer,
+    _: vk::PipelineStageFlags,
+    _: vk::PipelineStageFlags,
+    _: vk::DependencyFlags,
+    _: u32,
+    _: *const vk::MemoryBarrier<'_>,
+    buffer_count: u32,
+    p_buffers: *const vk::BufferMemoryBarrier<'_>,
+    image_count: u32,
+    p_images: *const vk::ImageMemoryBarrier<'_>,
+) {
+    // SAFETY: VUID-vkCmdPipelineBarrier-pBufferMemoryBarriers-parameter.
+    let buffers = unsafe { chain::array(p_buffers, buffer_count) };
+    // SAFETY: VUID-vkCmdPipelineBarrier-pImageMemoryBarriers-parameter.
+    let images = unsafe { chain::array(p_images, image_count) };
+    let recording = "VUID-vkCmdPipelineBarrier-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdPipelineBarrier"), recording, |device, state| {
+        for barrier in buffers {
+            check_buffer(device, state, barrier.buffer, &FIRST);
+        }
+        let changes = images.iter().map(|barrier| Change {
+            image: barrier.image,
+            old: barrier.old_layout,
+            new: barrier.new_layout,
+            range: barrier.subresource_range,
+            rules: &FIRST,
+        });
+        changes.filter_map(|change| transition(device, state, change)).collect()
+    });
+}
+
+pub(super) unsafe extern "system" fn barrier2(
+    command_buffer: vk::CommandBuffer,
+    p_info: *const vk::DependencyInfo<'_>,
+) {
+    // SAFETY: VUID-vkCmdPipelineBarrier2-pDependencyInfo-parameter.
+    let Some(info) = (unsafe { chain::input(p_info) }) else {
+        return;
+    };
+    // SAFETY: VUID-VkDependencyInfo-pBufferMemoryBarriers-parameter.
+    let buffers = unsafe { chain::array(info.p_buffer_memory_barriers, info.buffer_memory_barrier_count) };
+    // SAFETY: VUID-VkDependencyInfo-pImageMemoryBarriers-parameter.
+    let images = unsafe { chain::array(info.p_image_memory_barriers, info.image_memory_barrier_count) };
+    let recording = "VUID-vkCmdPipelineBarrier2-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdPipelineBarrier2"), recording, |device, state| {
+        if !device.features.synchronization2 {
+            let text = "the feature synchronization2 is not enabled".to_owned();
+            device.report("VUID-vkCmdPipelineBarrier2-synchronization2-03848", text);
+        }
+        for barrier in buffers {
+            check_buffer(device, state, barrier.buffer, &SECOND);
+        }
+        let changes = images.iter().map(|barrier| Change {
+            image: barrier.image,
+            old: barrier.old_layout,
+            new: barrier.new_layout,
+            range: barrier.subresource_range,
+            rules: &SECOND,
+        });
+        changes.filter_map(|change| transition(device, state, change)).collect()
+    });
+}
+
+fn check_buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer, rules: &Rules) {
+    if !state.buffers.contains_key(&buffer) {
+        let text = format!("{} {}", state.name(buffer), device.hub.fate(buffer));
+        device.report(rules.buffer, text);
+    }
+}
+
+/// The command that a barrier is, if it may be.
+fn transition(device: &Device, state: &DeviceState, change: Change) -> Option<Command> {
+    let rules = change.rules;
+    let name = state.name(change.image);
+    let Some(found) = state.images.get(&change.image) else {
+        device.report(rules.image, format!("{name} {}", device.hub.fate(change.image)));
+        return None;
+    };
+    let description = &found.description;
+    let range = change.range;
+    let broken = if found.bound.is_none() {
+        Some((rules.bound, "it has no memory".to_owned()))
+    } else if change.old != change.new
+        && (change.new == vk::ImageLayout::UNDEFINED || change.new == vk::ImageLayout::PREINITIALIZED)
+    {
+        Some((rules.new_layout, format!("no barrier leads to the layout {}", layout_name(change.new))))
+    } else if range.base_mip_level >= description.mip_levels {
+        Some((rules.level, format!("level {} of {}", range.base_mip_level, description.mip_levels)))
+    } else if range.level_count != vk::REMAINING_MIP_LEVELS
+        && range.base_mip_level.saturating_add(range.level_count) > description.mip_levels
+    {
+        Some((rules.levels, format!("{} levels of {}", range.level_count, description.mip_levels)))
+    } else if range.base_array_layer >= description.array_layers {
+        Some((rules.layer, format!("layer {} of {}", range.base_array_layer, description.array_layers)))
+    } else if range.layer_count != vk::REMAINING_ARRAY_LAYERS
+        && range.base_array_layer.saturating_add(range.layer_count) > description.array_layers
+    {
+        Some((rules.layers, format!("{} layers of {}", range.layer_count, description.array_layers)))
+    } else {
+        None
+    };
+    if let Some((rule, text)) = broken {
+        device.report(rule, format!("{name}: {text}"));
+        return None;
+    }
+    let (image, old, new) = (change.image, change.old, change.new);
+    Some(Command::Transition { image, old, new, range, rule: rules.old_layout })
+}
+
+/// How a message calls a layout.
+pub(super) fn layout_name(layout: vk::ImageLayout) -> String {
+    match layout {
+        vk::ImageLayout::UNDEFINED => "UNDEFINED".to_owned(),
+        vk::ImageLayout::PREINITIALIZED => "PREINITIALIZED".to_owned(),
+        vk::ImageLayout::GENERAL => "GENERAL".to_owned(),
+        vk::ImageLayout::TRANSFER_SRC_OPTIMAL => "TRANSFER_SRC_OPTIMAL".to_owned(),
+        vk::ImageLayout::TRANSFER_DST_OPTIMAL => "TRANSFER_DST_OPTIMAL".to_owned(),
+        vk::ImageLayout::SHADER_READ_ONLY_OPTIMAL => "SHADER_READ_ONLY_OPTIMAL".to_owned(),
+        vk::ImageLayout::COLOR_ATTACHMENT_OPTIMAL => "COLOR_ATTACHMENT_OPTIMAL".to_owned(),
+        other => format!("{}", other.as_raw()),
+    }
+}

@@ -1,0 +1,265 @@
+//! Commands on buffers: copy, fill, update.
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use super::{BufferRules, Command, buffer_size, record};
+use crate::arithmetic::{host_size, is_aligned};
+use crate::chain;
+use crate::entry::{Call, call};
+use crate::state::{Device, DeviceState};
+
+/// `vkCmdUpdateBuffer` takes no more than this: the data goes into the command buffer.
+const MOST_UPDATED: u64 = 65536;
+
+/// The rules of a copy between buffers, which have a name for each of the two commands.
+struct CopyRules {
+    recording: &'static str,
+    src: BufferRules,
+    dst: BufferRules,
+    src_offset: &'static str,
+    dst_offset: &'static str,
+    src_size: &'static str,
+    dst_size: &'static str,
+    overlap: &'static str,
+    empty: &'static str,
+    no_regions: &'static str,
+}
+
+macro_rules! copy_rules {
+    ($command:literal, $info:literal, $region:literal) => {
+        CopyRules {
+            recording: concat!("VUID-", $command, "-commandBuffer-recording"),
+            src: BufferRules {
+                parameter: concat!("VUID-", $info, "-srcBuffer-parameter"),
+                usage: concat!("VUID-", $info, "-srcBuffer-00118"),
+                bound: concat!("VUID-", $info, "-srcBuffer-00119"),
+            },
+            dst: BufferRules {
+                parameter: concat!("VUID-", $info, "-dstBuffer-parameter"),
+                usage: concat!("VUID-", $info, "-dstBuffer-00120"),
+                bound: concat!("VUID-", $info, "-dstBuffer-00121"),
+            },
+            src_offset: concat!("VUID-", $info, "-srcOffset-00113"),
+            dst_offset: concat!("VUID-", $info, "-dstOffset-00114"),
+            src_size: concat!("VUID-", $info, "-size-00115"),
+            dst_size: concat!("VUID-", $info, "-size-00116"),
+            overlap: concat!("VUID-", $info, "-pRegions-00117"),
+            empty: concat!("VUID-", $region, "-size-01988"),
+            no_regions: concat!("VUID-", $info, "-regionCount-arraylength"),
+        }
+    };
+}
+
+pub(super) unsafe extern "system" fn copy(
+    command_buffer: vk::CommandBuffer,
+    src: vk::Buffer,
+    dst: vk::Buffer,
+    count: u32,
+    p_regions: *const vk::BufferCopy,
+) {
+    // SAFETY: VUID-vkCmdCopyBuffer-pRegions-parameter.
+    let regions = unsafe { chain::array(p_regions, count) }.to_vec();
+    let rules = copy_rules!("vkCmdCopyBuffer", "vkCmdCopyBuffer", "VkBufferCopy");
+    record_copy(command_buffer, call!("vkCmdCopyBuffer"), &rules, (src, dst), regions);
+}
+
+pub(super) unsafe extern "system" fn copy2(
+    command_buffer: vk::CommandBuffer,
+    p_info: *const vk::CopyBufferInfo2<'_>,
+) {
+    // SAFETY: VUID-vkCmdCopyBuffer2-pCopyBufferInfo-parameter.
+    let Some(info) = (unsafe { chain::input(p_info) }) else {
+        return;
+    };
+    // SAFETY: VUID-VkCopyBufferInfo2-pRegions-parameter.
+    let regions = unsafe { chain::array(info.p_regions, info.region_count) };
+    let regions = regions
+        .iter()
+        .map(|region| vk::BufferCopy {
+            src_offset: region.src_offset,
+            dst_offset: region.dst_offset,
+            size: region.size,
+        })
+        .collect();
+    let rules = copy_rules!("vkCmdCopyBuffer2", "VkCopyBufferInfo2", "VkBufferCopy2");
+    let buffers = (info.src_buffer, info.dst_buffer);
+    record_copy(command_buffer, call!("vkCmdCopyBuffer2"), &rules, buffers, regions);
+}
+
+fn record_copy(
+    command_buffer: vk::CommandBuffer,
+    call: Call,
+    rules: &CopyRules,
+    (src, dst): (vk::Buffer, vk::Buffer),
+    regions: Vec<vk::BufferCopy>,
+) {
+    record(command_buffer, call, rules.recording, |device, state| {
+        let src_size = buffer_size(device, state, src, vk::BufferUsageFlags::TRANSFER_SRC, &rules.src);
+        let dst_size = buffer_size(device, state, dst, vk::BufferUsageFlags::TRANSFER_DST, &rules.dst);
+        let (Some(src_size), Some(dst_size)) = (src_size, dst_size) else {
+            return Vec::new();
+        };
+        if regions.is_empty() {
+            device.report(rules.no_regions, "regionCount is 0".to_owned());
+            return Vec::new();
+        }
+        for region in &regions {
+            let broken = if region.size == 0 {
+                Some((rules.empty, "size is 0".to_owned()))
+            } else if region.src_offset >= src_size {
+                let text = format!("srcOffset is {} in a buffer of {src_size} bytes", region.src_offset);
+                Some((rules.src_offset, text))
+            } else if region.dst_offset >= dst_size {
+                let text = format!("dstOffset is {} in a buffer of {dst_size} bytes", region.dst_offset);
+                Some((rules.dst_offset, text))
+            } else if region.size > src_size - region.src_offset {
+                let text = format!(
+                    "{} bytes from {} on, in a source of {src_size} bytes",
+                    region.size, region.src_offset
+                );
+                Some((rules.src_size, text))
+            } else if region.size > dst_size - region.dst_offset {
+                let text = format!(
+                    "{} bytes to {}, in a destination of {dst_size} bytes",
+                    region.size, region.dst_offset
+                );
+                Some((rules.dst_size, text))
+            } else {
+                None
+            };
+            if let Some((rule, text)) = broken {
+                device.report(rule, format!("{} to {}: {text}", state.name(src), state.name(dst)));
+                return Vec::new();
+            }
+        }
+        if overlapping(state, src, dst, &regions) {
+            let text = format!(
+                "{} to {}: the bytes that are read are also written",
+                state.name(src),
+                state.name(dst)
+            );
+            device.report(rules.overlap, text);
+            return Vec::new();
+        }
+        vec![Command::CopyBuffer { src, dst, regions }]
+    });
+}
+
+/// Whether any region's source overlaps any region's destination in memory.
+fn overlapping(state: &DeviceState, src: vk::Buffer, dst: vk::Buffer, regions: &[vk::BufferCopy]) -> bool {
+    let place = |buffer| {
+        let bound = state.buffers.get(&buffer)?.bound.as_ref()?;
+        Some((bound.memory, bound.offset))
+    };
+    let (Some((src_memory, src_start)), Some((dst_memory, dst_start))) = (place(src), place(dst)) else {
+        return false;
+    };
+    src_memory == dst_memory
+        && regions.iter().any(|from| {
+            let from = (src_start + from.src_offset, src_start + from.src_offset + from.size);
+            regions.iter().any(|to| {
+                let to = (dst_start + to.dst_offset, dst_start + to.dst_offset + to.size);
+                from.0 < to.1 && to.0 < from.1
+            })
+        })
+}
+
+pub(super) unsafe extern "system" fn fill(
+    command_buffer: vk::CommandBuffer,
+    dst: vk::Buffer,
+    offset: u64,
+    size: u64,
+    data: u32,
+) {
+    let rules = BufferRules {
+        parameter: "VUID-vkCmdFillBuffer-dstBuffer-parameter",
+        usage: "VUID-vkCmdFillBuffer-dstBuffer-00029",
+        bound: "VUID-vkCmdFillBuffer-dstBuffer-00031",
+    };
+    let recording = "VUID-vkCmdFillBuffer-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdFillBuffer"), recording, |device, state| {
+        let usage = vk::BufferUsageFlags::TRANSFER_DST;
+        let Some(whole) = buffer_size(device, state, dst, usage, &rules) else {
+            return Vec::new();
+        };
+        let broken = if offset >= whole {
+            Some(("VUID-vkCmdFillBuffer-dstOffset-00024", "the offset is behind the end"))
+        } else if !is_aligned(offset, 4) {
+            Some(("VUID-vkCmdFillBuffer-dstOffset-00025", "the offset is no multiple of 4"))
+        } else if size == vk::WHOLE_SIZE {
+            None
+        } else if size == 0 {
+            Some(("VUID-vkCmdFillBuffer-size-00026", "the size is 0"))
+        } else if size > whole - offset {
+            Some(("VUID-vkCmdFillBuffer-size-00027", "the range ends behind the end"))
+        } else if !is_aligned(size, 4) {
+            Some(("VUID-vkCmdFillBuffer-size-00028", "the size is no multiple of 4"))
+        } else {
+            None
+        };
+        if let Some((rule, text)) = broken {
+            let name = state.name(dst);
+            device.report(rule, format!("{name} of {whole} bytes, {size} bytes from {offset} on: {text}"));
+            return Vec::new();
+        }
+        // WHOLE_SIZE leaves what is behind the last multiple of 4.
+        let size = if size == vk::WHOLE_SIZE { (whole - offset) & !3 } else { size };
+        vec![Command::Fill { dst, offset, size, data }]
+    });
+}
+
+pub(super) unsafe extern "system" fn update(
+    command_buffer: vk::CommandBuffer,
+    dst: vk::Buffer,
+    offset: u64,
+    size: u64,
+    p_data: *const c_void,
+) {
+    let recording = "VUID-vkCmdUpdateBuffer-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdUpdateBuffer"), recording, |device, state| {
+        if !updatable(device, state, dst, offset, size) {
+            return Vec::new();
+        }
+        let Some(len) = host_size(size).and_then(|len| u32::try_from(len).ok()) else {
+            return Vec::new();
+        };
+        // SAFETY: VUID-vkCmdUpdateBuffer-pData-parameter: `dataSize` bytes.
+        let data = unsafe { chain::array(p_data.cast::<u8>(), len) };
+        vec![Command::Update { dst, offset, data: data.to_vec() }]
+    });
+}
+
+/// Whether `vkCmdUpdateBuffer` may write there; reports why not.
+fn updatable(device: &Device, state: &DeviceState, dst: vk::Buffer, offset: u64, size: u64) -> bool {
+    let rules = BufferRules {
+        parameter: "VUID-vkCmdUpdateBuffer-dstBuffer-parameter",
+        usage: "VUID-vkCmdUpdateBuffer-dstBuffer-00034",
+        bound: "VUID-vkCmdUpdateBuffer-dstBuffer-00035",
+    };
+    let usage = vk::BufferUsageFlags::TRANSFER_DST;
+    let Some(whole) = buffer_size(device, state, dst, usage, &rules) else {
+        return false;
+    };
+    let broken = if size == 0 {
+        Some(("VUID-vkCmdUpdateBuffer-dataSize-arraylength", "the size is 0"))
+    } else if size > MOST_UPDATED {
+        Some(("VUID-vkCmdUpdateBuffer-dataSize-00037", "the size is above 65536"))
+    } else if !is_aligned(size, 4) {
+        Some(("VUID-vkCmdUpdateBuffer-dataSize-00038", "the size is no multiple of 4"))
+    } else if !is_aligned(offset, 4) {
+        Some(("VUID-vkCmdUpdateBuffer-dstOffset-00036", "the offset is no multiple of 4"))
+    } else if offset >= whole {
+        Some(("VUID-vkCmdUpdateBuffer-dstOffset-00032", "the offset is behind the end"))
+    } else if size > whole - offset {
+        Some(("VUID-vkCmdUpdateBuffer-dataSize-00033", "the range ends behind the end"))
+    } else {
+        None
+    };
+    if let Some((rule, text)) = broken {
+        let name = state.name(dst);
+        device.report(rule, format!("{name} of {whole} bytes, {size} bytes from {offset} on: {text}"));
+    }
+    broken.is_none()
+}

@@ -1,0 +1,143 @@
+//! `vkCmdClearColorImage`.
+
+use ash::vk;
+
+use super::images::{ImageRules, RegionRules, usable_image};
+use super::{Command, Target, record};
+use crate::chain;
+use crate::entry::call;
+use crate::format::{FormatInfo, ImageDescription};
+
+/// The rules of an image that is cleared.
+const CLEAR: ImageRules = ImageRules {
+    parameter: "VUID-vkCmdClearColorImage-image-parameter",
+    usage: "VUID-vkCmdClearColorImage-image-00002",
+    bound: "VUID-vkCmdClearColorImage-image-00003",
+    samples: None,
+    layout: "VUID-vkCmdClearColorImage-imageLayout-00004",
+    layouts: "VUID-vkCmdClearColorImage-imageLayout-01394",
+    // A clear names ranges, not regions: these are never reported.
+    region: RegionRules {
+        level: "VUID-vkCmdClearColorImage-baseMipLevel-01470",
+        layers: "VUID-vkCmdClearColorImage-baseArrayLayer-01472",
+        aspect: "VUID-vkCmdClearColorImage-aspectMask-02498",
+        inside: [""; 3],
+        block_offset: [""; 2],
+        block_extent: [""; 2],
+    },
+};
+
+pub(super) unsafe extern "system" fn color(
+    command_buffer: vk::CommandBuffer,
+    image: vk::Image,
+    layout: vk::ImageLayout,
+    p_color: *const vk::ClearColorValue,
+    count: u32,
+    p_ranges: *const vk::ImageSubresourceRange,
+) {
+    // SAFETY: VUID-vkCmdClearColorImage-pColor-04961.
+    let Some(color) = (unsafe { chain::input(p_color) }) else {
+        return;
+    };
+    // SAFETY: any 16 bytes are four `u32`.
+    let bits = unsafe { color.uint32 };
+    // SAFETY: VUID-vkCmdClearColorImage-pRanges-parameter.
+    let ranges = unsafe { chain::array(p_ranges, count) };
+    let recording = "VUID-vkCmdClearColorImage-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdClearColorImage"), recording, |device, state| {
+        let usage = vk::ImageUsageFlags::TRANSFER_DST;
+        let Some(description) = usable_image(device, state, image, usage, layout, &CLEAR) else {
+            return Vec::new();
+        };
+        let name = state.name(image);
+        let broken = ranges.iter().find_map(|range| check(description, range));
+        if let Some((rule, text)) = broken {
+            device.report(rule, format!("{name}: {text}"));
+            return Vec::new();
+        }
+        if ranges.is_empty() {
+            device.report("VUID-vkCmdClearColorImage-rangeCount-arraylength", "rangeCount is 0".to_owned());
+            return Vec::new();
+        }
+        let Some(texel) = texel(description.format, bits) else {
+            let text =
+                format!("{name}: the simulated device cannot clear format {}", description.format.as_raw());
+            device.report("SUBLET-unsupported-clear", text);
+            return Vec::new();
+        };
+        let dst = Target { image, layout, layout_rule: CLEAR.layout };
+        vec![Command::Clear { dst, texel, ranges: ranges.to_vec() }]
+    });
+}
+
+fn check(image: &ImageDescription, range: &vk::ImageSubresourceRange) -> Option<(&'static str, String)> {
+    let color = FormatInfo::of(image.format).is_some_and(|info| {
+        info.aspects() == vk::ImageAspectFlags::COLOR && info.planes()[0].block == (1, 1)
+    });
+    let levels = range.base_mip_level.saturating_add(range.level_count);
+    let layers = range.base_array_layer.saturating_add(range.layer_count);
+    if !color {
+        let text = "its format is compressed, or has depth, stencil or several planes".to_owned();
+        Some(("VUID-vkCmdClearColorImage-image-00007", text))
+    } else if range.aspect_mask != vk::ImageAspectFlags::COLOR {
+        let text = format!("aspectMask is {:#x}, and not COLOR", range.aspect_mask.as_raw());
+        Some(("VUID-vkCmdClearColorImage-aspectMask-02498", text))
+    } else if range.base_mip_level >= image.mip_levels {
+        let text = format!("level {} of {}", range.base_mip_level, image.mip_levels);
+        Some(("VUID-vkCmdClearColorImage-baseMipLevel-01470", text))
+    } else if range.level_count != vk::REMAINING_MIP_LEVELS && levels > image.mip_levels {
+        let text = format!("{} levels of {}", range.level_count, image.mip_levels);
+        Some(("VUID-vkCmdClearColorImage-pRanges-01692", text))
+    } else if range.base_array_layer >= image.array_layers {
+        let text = format!("layer {} of {}", range.base_array_layer, image.array_layers);
+        Some(("VUID-vkCmdClearColorImage-baseArrayLayer-01472", text))
+    } else if range.layer_count != vk::REMAINING_ARRAY_LAYERS && layers > image.array_layers {
+        let text = format!("{} layers of {}", range.layer_count, image.array_layers);
+        Some(("VUID-vkCmdClearColorImage-pRanges-01693", text))
+    } else {
+        None
+    }
+}
+
+/// The bytes of a texel of this color; `None` for formats that are packed otherwise than in channels of whole bytes.
+fn texel(format: vk::Format, bits: [u32; 4]) -> Option<Vec<u8>> {
+    use vk::Format as F;
+    let bytes_of = |order: &[usize], channel: fn(u32) -> Vec<u8>| -> Option<Vec<u8>> {
+        Some(order.iter().flat_map(|&index| channel(bits[index])).collect())
+    };
+    let unorm8 = |value: u32| vec![unorm8(f32::from_bits(value))];
+    let low8 = |value: u32| vec![value.to_le_bytes()[0]];
+    let low16 = |value: u32| value.to_le_bytes()[..2].to_vec();
+    let raw = |value: u32| value.to_le_bytes().to_vec();
+    match format {
+        F::R8_UNORM => bytes_of(&[0], unorm8),
+        F::R8G8_UNORM => bytes_of(&[0, 1], unorm8),
+        F::R8G8B8_UNORM => bytes_of(&[0, 1, 2], unorm8),
+        F::R8G8B8A8_UNORM | F::A8B8G8R8_UNORM_PACK32 => bytes_of(&[0, 1, 2, 3], unorm8),
+        F::B8G8R8_UNORM => bytes_of(&[2, 1, 0], unorm8),
+        F::B8G8R8A8_UNORM => bytes_of(&[2, 1, 0, 3], unorm8),
+        F::R8_UINT | F::R8_SINT => bytes_of(&[0], low8),
+        F::R8G8_UINT | F::R8G8_SINT => bytes_of(&[0, 1], low8),
+        F::R8G8B8A8_UINT | F::R8G8B8A8_SINT => bytes_of(&[0, 1, 2, 3], low8),
+        F::R16_UINT | F::R16_SINT => bytes_of(&[0], low16),
+        F::R16G16_UINT | F::R16G16_SINT => bytes_of(&[0, 1], low16),
+        F::R16G16B16A16_UINT | F::R16G16B16A16_SINT => bytes_of(&[0, 1, 2, 3], low16),
+        F::R32_UINT | F::R32_SINT | F::R32_SFLOAT => bytes_of(&[0], raw),
+        F::R32G32_UINT | F::R32G32_SINT | F::R32G32_SFLOAT => bytes_of(&[0, 1], raw),
+        F::R32G32B32_UINT | F::R32G32B32_SINT | F::R32G32B32_SFLOAT => bytes_of(&[0, 1, 2], raw),
+        F::R32G32B32A32_UINT | F::R32G32B32A32_SINT | F::R32G32B32A32_SFLOAT => bytes_of(&[0, 1, 2, 3], raw),
+        _ => None,
+    }
+}
+
+/// A number from 0 to 1 as a byte, rounded to the nearest.
+#[expect(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "clamped to 0..=255"
+)]
+fn unorm8(value: f32) -> u8 {
+    // `clamp` keeps NaN, and the conversion makes it 0.
+    (value.clamp(0.0, 1.0) * 255.0).round() as u8
+}

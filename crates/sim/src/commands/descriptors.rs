@@ -1,0 +1,330 @@
+//! Binding of descriptor sets, push descriptors and push constants: recording, and its valid usage.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
+use ash::vk::DescriptorType as Type;
+
+use super::bindings::BoundSet;
+use super::{Command, record};
+use crate::arithmetic::{index, widen};
+use crate::chain;
+use crate::describe::Broken;
+use crate::descriptors::{self, Change, Contents, Descriptor, PipelineLayout, Place, SetLayout, Write};
+use crate::entry::call;
+use crate::state::{Device, DeviceState};
+
+pub(super) unsafe extern "system" fn bind_sets(
+    command_buffer: vk::CommandBuffer,
+    point: vk::PipelineBindPoint,
+    layout: vk::PipelineLayout,
+    first: u32,
+    count: u32,
+    p_sets: *const vk::DescriptorSet,
+    offset_count: u32,
+    p_offsets: *const u32,
+) {
+    // SAFETY: VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter.
+    let handles = unsafe { chain::array(p_sets, count) };
+    // SAFETY: VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter.
+    let offsets = unsafe { chain::array(p_offsets, offset_count) };
+    let recording = "VUID-vkCmdBindDescriptorSets-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdBindDescriptorSets"), recording, |device, state| {
+        let rule = "VUID-vkCmdBindDescriptorSets-layout-parameter";
+        let bound = pipeline_layout(device, state, layout, rule).and_then(|layout| {
+            let sets = bound_sets(device, state, &layout, first, handles, offsets)?;
+            Ok(Command::BindSets { point, layout, first, sets })
+        });
+        one(device, bound)
+    });
+}
+
+/// The command, or the report of why there is none.
+fn one(device: &Device, command: Result<Command, Broken>) -> Vec<Command> {
+    match command {
+        Ok(command) => vec![command],
+        Err((rule, text)) => {
+            device.report(rule, text);
+            Vec::new()
+        }
+    }
+}
+
+fn pipeline_layout(
+    device: &Device,
+    state: &DeviceState,
+    handle: vk::PipelineLayout,
+    rule: &'static str,
+) -> Result<Arc<PipelineLayout>, Broken> {
+    match state.pipeline_layout(handle) {
+        Some(layout) => Ok(Arc::clone(layout)),
+        None => Err((rule, format!("{} {}", state.name(handle), device.hub.fate(handle)))),
+    }
+}
+
+/// The sets of a command with their dynamic offsets, if they may be bound.
+fn bound_sets(
+    device: &Device,
+    state: &DeviceState,
+    layout: &PipelineLayout,
+    first: u32,
+    handles: &[vk::DescriptorSet],
+    offsets: &[u32],
+) -> Result<Vec<BoundSet>, Broken> {
+    if handles.is_empty() {
+        let text = "descriptorSetCount is 0".to_owned();
+        return Err(("VUID-vkCmdBindDescriptorSets-descriptorSetCount-arraylength", text));
+    }
+    if index(first) + handles.len() > layout.sets.len() {
+        let text =
+            format!("{} sets from {first} on, and the layout has {}", handles.len(), layout.sets.len());
+        return Err(("VUID-vkCmdBindDescriptorSets-firstSet-00360", text));
+    }
+    let mut sets = Vec::with_capacity(handles.len());
+    let mut rest = offsets;
+    let mut wanted = 0;
+    for (number, &handle) in (first..).zip(handles) {
+        let name = state.label(handle);
+        let Some(found) = state.descriptors.sets.get(&handle) else {
+            let text = format!("{name} {}", device.hub.fate(handle));
+            return Err(("VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter", text));
+        };
+        if layout.set(number).is_none_or(|own| *own != found.layout) {
+            let text = format!("{name} is of another layout than set {number} of the pipeline layout");
+            return Err(("VUID-vkCmdBindDescriptorSets-pDescriptorSets-00358", text));
+        }
+        if state.is_host_only(handle) {
+            let text = format!("{name} is of a pool that is HOST_ONLY");
+            return Err(("VUID-vkCmdBindDescriptorSets-pDescriptorSets-04616", text));
+        }
+        let count = found.layout.dynamic().count();
+        wanted += count;
+        let (own, others) = rest.split_at(count.min(rest.len()));
+        rest = others;
+        check_offsets(device, state, &found.layout, &found.contents, own)
+            .map_err(|(rule, text)| (rule, format!("{name}: {text}")))?;
+        sets.push(BoundSet { set: handle, version: found.version, offsets: own.to_vec() });
+    }
+    if wanted != offsets.len() {
+        let text = format!("{} dynamic offsets, and the sets have {wanted} dynamic buffers", offsets.len());
+        return Err(("VUID-vkCmdBindDescriptorSets-dynamicOffsetCount-00359", text));
+    }
+    Ok(sets)
+}
+
+/// Whether dynamic offsets are aligned and stay within their buffers.
+fn check_offsets(
+    device: &Device,
+    state: &DeviceState,
+    layout: &SetLayout,
+    contents: &Contents,
+    offsets: &[u32],
+) -> Result<(), Broken> {
+    let limits = &device.profile().limits;
+    for ((number, element), &dynamic) in layout.dynamic().zip(offsets) {
+        let uniform = layout.bindings.get(&number).is_some_and(|it| it.kind == Type::UNIFORM_BUFFER_DYNAMIC);
+        let (alignment, rule) = if uniform {
+            let rule = "VUID-vkCmdBindDescriptorSets-pDynamicOffsets-01971";
+            (limits.min_uniform_buffer_offset_alignment, rule)
+        } else {
+            let rule = "VUID-vkCmdBindDescriptorSets-pDynamicOffsets-01972";
+            (limits.min_storage_buffer_offset_alignment, rule)
+        };
+        let dynamic = u64::from(dynamic);
+        if dynamic % alignment.max(1) != 0 {
+            let text = format!("the dynamic offset {dynamic} is no multiple of {alignment}");
+            return Err((rule, text));
+        }
+        let Some(&Descriptor::Buffer { buffer, offset, range, .. }) = contents.descriptor(number, element)
+        else {
+            continue;
+        };
+        let Some(size) = state.buffers.get(&buffer).map(|found| found.description.size) else {
+            continue;
+        };
+        let rest = size.saturating_sub(offset);
+        let end = if range == vk::WHOLE_SIZE { rest } else { range };
+        if dynamic > rest || end > rest - dynamic {
+            let rule = "VUID-vkCmdBindDescriptorSets-pDescriptorSets-01979";
+            let text = format!(
+                "binding {number}, element {element}: offset {offset}, dynamic offset {dynamic} and range {end} end behind \
+                 the {size} bytes of {}",
+                state.name(buffer)
+            );
+            return Err((rule, text));
+        }
+    }
+    Ok(())
+}
+
+pub(super) unsafe extern "system" fn push_set(
+    command_buffer: vk::CommandBuffer,
+    point: vk::PipelineBindPoint,
+    layout: vk::PipelineLayout,
+    set: u32,
+    count: u32,
+    p_writes: *const vk::WriteDescriptorSet<'_>,
+) {
+    // SAFETY: VUID-vkCmdPushDescriptorSet-pDescriptorWrites-parameter.
+    let infos = unsafe { chain::array(p_writes, count) };
+    let writes: Vec<_> = infos
+        .iter()
+        .map(|info| {
+            // SAFETY: as above: valid structures, with what goes with their types.
+            unsafe { descriptors::read_write(info) }
+        })
+        .collect();
+    let recording = "VUID-vkCmdPushDescriptorSet-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdPushDescriptorSetKHR"), recording, |device, state| {
+        let rule = "VUID-vkCmdPushDescriptorSet-layout-parameter";
+        let rules = ["VUID-vkCmdPushDescriptorSet-set-00364", "VUID-vkCmdPushDescriptorSet-set-00365"];
+        let command = pipeline_layout(device, state, layout, rule).and_then(|layout| {
+            let changes = pushed(device, state, &layout, set, &writes, rules)?;
+            Ok(Command::PushDescriptors { point, layout, set, changes })
+        });
+        one(device, command)
+    });
+}
+
+/// What writes change in the push descriptors of a set, if they may.
+fn pushed(
+    device: &Device,
+    state: &DeviceState,
+    layout: &PipelineLayout,
+    set: u32,
+    writes: &[Write],
+    [number_rule, push_rule]: [&'static str; 2],
+) -> Result<Vec<Change>, Broken> {
+    if index(set) >= layout.sets.len() {
+        return Err((number_rule, format!("set {set}, and the layout has {}", layout.sets.len())));
+    }
+    let Some(set_layout) = layout.set(set).filter(|set| set.has(LayoutFlags::PUSH_DESCRIPTOR_KHR)) else {
+        return Err((push_rule, format!("set {set} of the layout is not for push descriptors")));
+    };
+    let mut all = Vec::new();
+    for write in writes {
+        all.extend(descriptors::changes(device, state, Place::pushed(set_layout), write)?);
+    }
+    Ok(all)
+}
+
+pub(super) unsafe extern "system" fn push_with_template(
+    command_buffer: vk::CommandBuffer,
+    template: vk::DescriptorUpdateTemplate,
+    layout: vk::PipelineLayout,
+    set: u32,
+    p_data: *const c_void,
+) {
+    let recording = "VUID-vkCmdPushDescriptorSetWithTemplate-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdPushDescriptorSetWithTemplateKHR"), recording, |device, state| {
+        // SAFETY: the caller's promise: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686.
+        one(device, unsafe { with_template(device, state, template, layout, set, p_data) })
+    });
+}
+
+/// # Safety
+///
+/// `data` is NULL, or has what the template says.
+unsafe fn with_template(
+    device: &Device,
+    state: &DeviceState,
+    template: vk::DescriptorUpdateTemplate,
+    layout: vk::PipelineLayout,
+    set: u32,
+    data: *const c_void,
+) -> Result<Command, Broken> {
+    let name = state.label(template);
+    let Some(found) = state.descriptors.templates.get(&template) else {
+        let rule = "VUID-vkCmdPushDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter";
+        return Err((rule, format!("{name} {}", device.hub.fate(template))));
+    };
+    let rule = "VUID-vkCmdPushDescriptorSetWithTemplate-layout-parameter";
+    let layout = pipeline_layout(device, state, layout, rule)?;
+    let Some(point) = found.pushes_to(&layout, set) else {
+        let text = format!("{name} was not made to push to set {set} of this layout");
+        return Err(("VUID-vkCmdPushDescriptorSetWithTemplate-layout-07993", text));
+    };
+    if data.is_null() {
+        let text = format!("{name}: pData is NULL");
+        return Err(("VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686", text));
+    }
+    // SAFETY: the caller's promise.
+    let writes = unsafe { descriptors::read_template(found, data) };
+    let rules = [
+        "VUID-vkCmdPushDescriptorSetWithTemplate-set-07304",
+        "VUID-vkCmdPushDescriptorSetWithTemplate-set-07305",
+    ];
+    let changes = pushed(device, state, &layout, set, &writes, rules)?;
+    Ok(Command::PushDescriptors { point, layout, set, changes })
+}
+
+pub(super) unsafe extern "system" fn push_constants(
+    command_buffer: vk::CommandBuffer,
+    layout: vk::PipelineLayout,
+    stages: vk::ShaderStageFlags,
+    offset: u32,
+    size: u32,
+    p_values: *const c_void,
+) {
+    // SAFETY: VUID-vkCmdPushConstants-pValues-parameter: `size` bytes.
+    let bytes = unsafe { chain::array(p_values.cast::<u8>(), size) };
+    let recording = "VUID-vkCmdPushConstants-commandBuffer-recording";
+    record(command_buffer, call!("vkCmdPushConstants"), recording, |device, state| {
+        let rule = "VUID-vkCmdPushConstants-layout-parameter";
+        let command = pipeline_layout(device, state, layout, rule).and_then(|layout| {
+            let limit = device.hub.descriptors.limits.max_push_constants_size;
+            check_constants(&layout, stages, (offset, size), limit)?;
+            if widen(bytes.len()) != u64::from(size) {
+                return Err(("VUID-vkCmdPushConstants-pValues-parameter", "pValues is NULL".to_owned()));
+            }
+            Ok(Command::PushConstants { layout, offset, bytes: bytes.to_vec() })
+        });
+        one(device, command)
+    });
+}
+
+fn check_constants(
+    layout: &PipelineLayout,
+    stages: vk::ShaderStageFlags,
+    (offset, size): (u32, u32),
+    limit: u32,
+) -> Result<(), Broken> {
+    let text = format!("{size} bytes from {offset} on, and maxPushConstantsSize is {limit}");
+    let rule = if size == 0 {
+        "VUID-vkCmdPushConstants-size-arraylength"
+    } else if offset % 4 != 0 {
+        "VUID-vkCmdPushConstants-offset-00368"
+    } else if size % 4 != 0 {
+        "VUID-vkCmdPushConstants-size-00369"
+    } else if offset >= limit {
+        "VUID-vkCmdPushConstants-offset-00370"
+    } else if size > limit - offset {
+        "VUID-vkCmdPushConstants-size-00371"
+    } else {
+        ""
+    };
+    if !rule.is_empty() {
+        return Err((rule, text));
+    }
+    let stages = stages.as_raw();
+    for byte in offset..offset + size {
+        let ranges =
+            layout.push_constants.iter().filter(|(_, start, size)| (*start..start + size).contains(&byte));
+        let (mut any, mut all) = (0, 0);
+        for (range, ..) in ranges {
+            any |= range & stages;
+            all |= range;
+        }
+        if any != stages {
+            let text = format!("byte {byte} is not in a range of each of the stages {stages:#x}");
+            return Err(("VUID-vkCmdPushConstants-offset-01795", text));
+        }
+        if all & !stages != 0 {
+            let text = format!("byte {byte} is also in a range of the stages {all:#x}");
+            return Err(("VUID-vkCmdPushConstants-offset-01796", text));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,452 @@
+//! What recorded commands do: bytes move in the device's view of memory.
+//!
+//! Two steps: [`resolve`] looks up, with the device locked, what a command touches, and follows the layouts of images;
+//! the [`Work`] that comes out of it moves the bytes without any lock.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::barriers::layout_name;
+use super::images::buffer::BufferLayout;
+use super::{Bindings, Command, CommandState, Target};
+use crate::arithmetic::host_size;
+use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
+use crate::kernel::{self, Groups};
+use crate::state::{Bytes, Device, DeviceState};
+
+/// Bytes that are to be moved. False if they could not be: memory too small, or no host memory behind it.
+pub(crate) type Work = Box<dyn FnOnce(&Device) -> bool + Send>;
+
+/// What the commands have to do, in order. Commands whose resources are gone are reported and left out.
+pub(crate) fn resolve(device: &Device, state: &mut DeviceState, commands: &[Command]) -> Vec<Work> {
+    let mut works = Vec::new();
+    let mut bindings = Bindings::default();
+    for command in commands {
+        bindings.apply(command);
+        match command {
+            Command::Dispatch { groups } => {
+                works.extend(kernel::start(device, &bindings, Groups::Given(*groups)));
+                continue;
+            }
+            Command::DispatchIndirect { buffer: from, offset } => {
+                let from = buffer(device, state, *from).map(|bytes| Groups::At(bytes, *offset));
+                works.extend(from.and_then(|groups| kernel::start(device, &bindings, groups)));
+                continue;
+            }
+            _ => {}
+        }
+        works.extend(resolve_one(device, state, command));
+    }
+    works
+}
+
+fn resolve_one(device: &Device, state: &mut DeviceState, command: &Command) -> Vec<Work> {
+    match command {
+        Command::CopyBuffer { src, dst, regions } => {
+            let (Some(src), Some(dst)) = (buffer(device, state, *src), buffer(device, state, *dst)) else {
+                return Vec::new();
+            };
+            let each = regions.iter().map(|region| {
+                let (src, dst, region) = (src.clone(), dst.clone(), *region);
+                work(move || {
+                    let to = dst.offset + region.dst_offset;
+                    dst.store.copy_from(to, &src.store, src.offset + region.src_offset, region.size)
+                })
+            });
+            each.collect()
+        }
+        Command::Fill { dst, offset, size, data } => {
+            let Some(dst) = buffer(device, state, *dst) else {
+                return Vec::new();
+            };
+            let (start, size, data) = (dst.offset + offset, *size, *data);
+            vec![work(move || fill(&dst, start, size, &data.to_le_bytes()))]
+        }
+        Command::Update { dst, offset, data } => {
+            let Some(dst) = buffer(device, state, *dst) else {
+                return Vec::new();
+            };
+            let (start, data) = (dst.offset + offset, data.clone());
+            vec![work(move || dst.store.write(start, &data))]
+        }
+        Command::BufferToImage { src, dst, regions } => {
+            let to = image(device, state, *dst, regions.iter().map(|region| &region.image_subresource));
+            let (Some(from), Some(to)) = (buffer(device, state, *src), to) else {
+                return Vec::new();
+            };
+            let each = regions.iter().map(|region| buffer_image(device, &from, &to, region, true));
+            each.collect()
+        }
+        Command::ImageToBuffer { src, dst, regions } => {
+            let from = image(device, state, *src, regions.iter().map(|region| &region.image_subresource));
+            let (Some(from), Some(to)) = (from, buffer(device, state, *dst)) else {
+                return Vec::new();
+            };
+            let each = regions.iter().map(|region| buffer_image(device, &to, &from, region, false));
+            each.collect()
+        }
+        Command::CopyImage { src, dst, regions } => {
+            let from = image(device, state, *src, regions.iter().map(|region| &region.src_subresource));
+            let to = image(device, state, *dst, regions.iter().map(|region| &region.dst_subresource));
+            let (Some(from), Some(to)) = (from, to) else {
+                return Vec::new();
+            };
+            let each = regions.iter().flat_map(|region| image_image(device, &from, &to, region));
+            each.collect()
+        }
+        Command::Clear { dst, texel, ranges } => clear(device, state, *dst, texel, ranges),
+        Command::Transition { image, old, new, range, rule } => {
+            transition(device, state, *image, (*old, *new), range, rule);
+            Vec::new()
+        }
+        // `Bindings` follows them.
+        Command::BindSets { .. }
+        | Command::PushDescriptors { .. }
+        | Command::PushConstants { .. }
+        | Command::BindDescriptorBuffers { .. }
+        | Command::SetOffsets { .. }
+        | Command::BindPipeline { .. }
+        // They are run with what is bound, see `resolve`.
+        | Command::Dispatch { .. }
+        | Command::DispatchIndirect { .. }
+        | Command::ForgetBindings => Vec::new(),
+    }
+}
+
+fn work(body: impl FnOnce() -> bool + Send + 'static) -> Work {
+    Box::new(|_| body())
+}
+
+/// A buffer's bytes. Submission has checked that it has some; a submission that waited may find it gone.
+fn buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer) -> Option<Bytes> {
+    match state.buffer_bytes(buffer) {
+        Ok(bytes) => Some(bytes),
+        Err(reason) => {
+            let text = format!("{} is used by a running command, and it is {reason:?}", state.name(buffer));
+            device.report("VUID-vkDestroyBuffer-buffer-00922", text);
+            None
+        }
+    }
+}
+
+/// An image that a command touches.
+#[derive(Clone)]
+struct Pixels {
+    bytes: Bytes,
+    description: ImageDescription,
+}
+
+/// An image's bytes, if its layouts are what the command says.
+fn image<'a>(
+    device: &Device,
+    state: &DeviceState,
+    target: Target,
+    layers: impl Iterator<Item = &'a vk::ImageSubresourceLayers>,
+) -> Option<Pixels> {
+    let bytes = match state.image_bytes(target.image) {
+        Ok(bytes) => bytes,
+        Err(reason) => {
+            let text =
+                format!("{} is used by a running command, and it is {reason:?}", state.name(target.image));
+            device.report("VUID-vkDestroyImage-image-01000", text);
+            return None;
+        }
+    };
+    for layers in layers {
+        for layer in layers.base_array_layer..layers.base_array_layer.saturating_add(layers.layer_count) {
+            check_layout(device, state, target, layers.mip_level, layer);
+        }
+    }
+    let description = state.images.get(&target.image)?.description;
+    Some(Pixels { bytes, description })
+}
+
+/// Reports a layout that is not what the command says it is. The bytes are the same in all of them.
+fn check_layout(device: &Device, state: &DeviceState, target: Target, level: u32, layer: u32) {
+    let real = state.commands.layout(target.image, level, layer);
+    if real != Some(target.layout) {
+        let text = format!(
+            "{}, level {level}, layer {layer}: the command says {}, and the layout is {}",
+            state.name(target.image),
+            layout_name(target.layout),
+            layout_name(real.unwrap_or(vk::ImageLayout::UNDEFINED)),
+        );
+        device.report(target.layout_rule, text);
+    }
+}
+
+impl CommandState {
+    /// The layout of a subresource; `None` as long as no barrier has named it: UNDEFINED or PREINITIALIZED.
+    fn layout(&self, image: vk::Image, level: u32, layer: u32) -> Option<vk::ImageLayout> {
+        self.layouts.get(&image)?.get(&(level, layer)).copied()
+    }
+}
+
+fn transition(
+    device: &Device,
+    state: &mut DeviceState,
+    image: vk::Image,
+    (old, new): (vk::ImageLayout, vk::ImageLayout),
+    range: &vk::ImageSubresourceRange,
+    rule: &'static str,
+) {
+    let Some(description) = state.images.get(&image).map(|image| image.description) else {
+        return;
+    };
+    let name = state.name(image);
+    let DeviceState { images, commands, .. } = state;
+    // Handles are never used again, so what is known of images that are gone is of no more use.
+    commands.layouts.retain(|image, _| images.contains_key(image));
+    let layouts: &mut BTreeMap<_, _> = commands.layouts.entry(image).or_default();
+    for (level, layer) in subresources(&description, range) {
+        let real = layouts.get(&(level, layer)).copied();
+        let fits = match real {
+            // Nothing is known of the image yet: whatever it was created with.
+            None => old == vk::ImageLayout::UNDEFINED || old == vk::ImageLayout::PREINITIALIZED,
+            Some(real) => old == vk::ImageLayout::UNDEFINED || old == real,
+        };
+        if !fits {
+            let real = layout_name(real.unwrap_or(vk::ImageLayout::UNDEFINED));
+            let old = layout_name(old);
+            let text =
+                format!("{name}, level {level}, layer {layer}: oldLayout is {old}, and the layout is {real}");
+            device.report(rule, text);
+        }
+        // A barrier from UNDEFINED to UNDEFINED, or of no change at all, leaves a fresh image as it is.
+        if new != vk::ImageLayout::UNDEFINED && new != vk::ImageLayout::PREINITIALIZED {
+            layouts.insert((level, layer), new);
+        }
+    }
+}
+
+/// The levels and layers of a range, as far as the image has them.
+fn subresources(
+    image: &ImageDescription,
+    range: &vk::ImageSubresourceRange,
+) -> impl Iterator<Item = (u32, u32)> + use<> {
+    let levels =
+        range.base_mip_level..range.base_mip_level.saturating_add(range.level_count).min(image.mip_levels);
+    let end = range.base_array_layer.saturating_add(range.layer_count).min(image.array_layers);
+    let layers = range.base_array_layer..end;
+    levels.flat_map(move |level| layers.clone().map(move |layer| (level, layer)))
+}
+
+/// Repeats `pattern` over a range.
+fn fill(dst: &Bytes, start: u64, size: u64, pattern: &[u8]) -> bool {
+    const CHUNK: usize = 1 << 16;
+    let most = host_size(size).unwrap_or(CHUNK).min(CHUNK);
+    let chunk = pattern.repeat(most.div_ceil(pattern.len()));
+    let mut at = start;
+    let mut left = size;
+    while left > 0 {
+        let len = host_size(left).unwrap_or(usize::MAX).min(chunk.len());
+        if !dst.store.write(at, &chunk[..len]) {
+            return false;
+        }
+        at += crate::arithmetic::widen(len);
+        left -= crate::arithmetic::widen(len);
+    }
+    true
+}
+
+/// A row of texel blocks: in a buffer, or in an image, where an aspect is a part of each block.
+#[derive(Clone, Copy)]
+struct Row {
+    at: u64,
+    /// From a block to the next.
+    stride: u64,
+    /// The part of a block, from its first byte on.
+    first: u64,
+    bytes: u64,
+}
+
+/// Copies `count` blocks. Where the source has fewer bytes to a block than the destination, the rest becomes 0.
+fn copy_row(dst: &Bytes, to: Row, src: &Bytes, from: Row, count: u64) -> bool {
+    let whole = from.stride == from.bytes && to.stride == to.bytes && from.bytes == to.bytes;
+    if whole {
+        return dst.store.copy_from(dst.offset + to.at, &src.store, src.offset + from.at, count * from.bytes);
+    }
+    let mut block = [0; 32];
+    let Some(taken) = host_size(from.bytes.min(to.bytes)) else {
+        return false;
+    };
+    let Some(given) = host_size(to.bytes).filter(|&given| given <= block.len()) else {
+        return false;
+    };
+    (0..count).all(|index| {
+        block = [0; 32];
+        let read = src.offset + from.at + index * from.stride + from.first;
+        let write = dst.offset + to.at + index * to.stride + to.first;
+        src.store.read(read, &mut block[..taken]) && dst.store.write(write, &block[..given])
+    })
+}
+
+/// Where a block of an image is. Units: blocks, slices and layers.
+fn block_at(level: &Level, x: u64, y: u64, z: u64) -> u64 {
+    level.offset + z * level.depth_pitch + y * level.row_pitch + x * level.plane.bytes
+}
+
+/// Texels of an offset, which is not negative in a recorded command, as blocks.
+fn blocks_of(texels: i32, block: u32) -> u64 {
+    u64::from(texels.unsigned_abs() / block)
+}
+
+fn buffer_image(
+    device: &Device,
+    buffer: &Bytes,
+    image: &Pixels,
+    region: &vk::BufferImageCopy,
+    to_image: bool,
+) -> Work {
+    let (buffer, image, region) = (buffer.clone(), image.clone(), *region);
+    let profile = device.profile();
+    work(move || {
+        let Some(layout) = ImageLayout::new(profile, &image.description) else {
+            return false;
+        };
+        let layers = region.image_subresource;
+        (0..layers.layer_count).all(|layer| {
+            let place = layout.level(layers.aspect_mask, layers.mip_level, layers.base_array_layer + layer);
+            let Some((level, aspect)) = place else {
+                return false;
+            };
+            let in_buffer = BufferLayout::new(&region, &level, &aspect);
+            let depth = region.image_extent.depth;
+            (0..depth).all(|slice| {
+                let slices = u64::from(layer) * u64::from(depth) + u64::from(slice);
+                let start = region.buffer_offset + slices * in_buffer.slice_pitch;
+                (0..in_buffer.down).all(|row| {
+                    let buffer_row = Row {
+                        at: start + row * in_buffer.row_pitch,
+                        stride: aspect.buffer_bytes,
+                        first: 0,
+                        bytes: aspect.buffer_bytes,
+                    };
+                    let x = blocks_of(region.image_offset.x, level.plane.block.0);
+                    let y = blocks_of(region.image_offset.y, level.plane.block.1) + row;
+                    let z = blocks_of(region.image_offset.z, 1) + u64::from(slice);
+                    let image_row = aspect_row(&level, &aspect, block_at(&level, x, y, z));
+                    if to_image {
+                        copy_row(&image.bytes, image_row, &buffer, buffer_row, in_buffer.across)
+                    } else {
+                        copy_row(&buffer, buffer_row, &image.bytes, image_row, in_buffer.across)
+                    }
+                })
+            })
+        })
+    })
+}
+
+fn aspect_row(level: &Level, aspect: &Aspect, at: u64) -> Row {
+    Row { at, stride: level.plane.bytes, first: aspect.first, bytes: aspect.bytes }
+}
+
+fn image_image(device: &Device, src: &Pixels, dst: &Pixels, region: &vk::ImageCopy) -> Vec<Work> {
+    let aspects = |mask: vk::ImageAspectFlags| {
+        let bits = mask.as_raw();
+        (0..u32::BITS)
+            .map(|bit| 1 << bit)
+            .filter(move |bit| bits & bit != 0)
+            .map(vk::ImageAspectFlags::from_raw)
+    };
+    let pairs = aspects(region.src_subresource.aspect_mask).zip(aspects(region.dst_subresource.aspect_mask));
+    let each = pairs.map(|pair| {
+        let (src, dst, region, profile) = (src.clone(), dst.clone(), *region, device.profile());
+        work(move || {
+            let from = ImageLayout::new(profile, &src.description);
+            let to = ImageLayout::new(profile, &dst.description);
+            let (Some(from), Some(to)) = (from, to) else {
+                return false;
+            };
+            // A slice of a 3D image, or a layer: whichever the image has.
+            let slices = region.src_subresource.layer_count.max(region.extent.depth);
+            (0..slices).all(|slice| {
+                let from =
+                    place(&from, &src.description, pair.0, &region.src_subresource, region.src_offset, slice);
+                let to =
+                    place(&to, &dst.description, pair.1, &region.dst_subresource, region.dst_offset, slice);
+                let (Some(from), Some(to)) = (from, to) else {
+                    return false;
+                };
+                let samples = from.level.samples;
+                let width = region.extent.width.div_ceil(from.level.plane.block.0);
+                let height = region.extent.height.div_ceil(from.level.plane.block.1);
+                let across = u64::from(width) * u64::from(samples.0);
+                (0..u64::from(height) * u64::from(samples.1))
+                    .all(|row| copy_row(&dst.bytes, to.row(row), &src.bytes, from.row(row), across))
+            })
+        })
+    });
+    each.collect()
+}
+
+/// A place in one slice or layer of an image.
+struct Place {
+    level: Level,
+    aspect: Aspect,
+    x: u64,
+    y: u64,
+    z: u64,
+}
+
+impl Place {
+    fn row(&self, row: u64) -> Row {
+        aspect_row(&self.level, &self.aspect, block_at(&self.level, self.x, self.y + row, self.z))
+    }
+}
+
+fn place(
+    layout: &ImageLayout<'_>,
+    image: &ImageDescription,
+    aspect: vk::ImageAspectFlags,
+    layers: &vk::ImageSubresourceLayers,
+    offset: vk::Offset3D,
+    slice: u32,
+) -> Option<Place> {
+    let deep = image.image_type == vk::ImageType::TYPE_3D;
+    let layer = if deep { layers.base_array_layer } else { layers.base_array_layer + slice };
+    let (level, aspect) = layout.level(aspect, layers.mip_level, layer)?;
+    let (across, down) = (u64::from(level.samples.0), u64::from(level.samples.1));
+    let x = blocks_of(offset.x, level.plane.block.0) * across;
+    let y = blocks_of(offset.y, level.plane.block.1) * down;
+    let z = if deep { blocks_of(offset.z, 1) + u64::from(slice) } else { 0 };
+    Some(Place { level, aspect, x, y, z })
+}
+
+fn clear(
+    device: &Device,
+    state: &DeviceState,
+    target: Target,
+    texel: &[u8],
+    ranges: &[vk::ImageSubresourceRange],
+) -> Vec<Work> {
+    let Some(pixels) = image(device, state, target, std::iter::empty()) else {
+        return Vec::new();
+    };
+    let mut works = Vec::new();
+    let texel: Arc<[u8]> = texel.into();
+    for (level, layer) in ranges.iter().flat_map(|range| subresources(&pixels.description, range)) {
+        check_layout(device, state, target, level, layer);
+        let (pixels, texel, profile) = (pixels.clone(), Arc::clone(&texel), device.profile());
+        works.push(work(move || {
+            let Some(layout) = ImageLayout::new(profile, &pixels.description) else {
+                return false;
+            };
+            let aspects = FormatInfo::of(pixels.description.format).map(|info| info.aspects());
+            let place = layout.level(aspects.unwrap_or_default(), level, layer);
+            let Some((level, _)) = place else { return false };
+            let across = u64::from(level.extent[0]) * u64::from(level.samples.0);
+            let down = u64::from(level.extent[1]) * u64::from(level.samples.1);
+            (0..u64::from(level.extent[2])).all(|z| {
+                (0..down).all(|y| {
+                    let start = pixels.bytes.offset + block_at(&level, 0, y, z);
+                    fill(&pixels.bytes, start, across * level.plane.bytes, &texel)
+                })
+            })
+        }));
+    }
+    works
+}

@@ -1,0 +1,142 @@
+//! Copies from and to images: what both kinds have in common.
+
+pub(super) mod buffer;
+pub(super) mod copy;
+
+use ash::vk;
+
+use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
+use crate::state::{Device, DeviceState};
+
+/// A rule that a command breaks, and how.
+type Broken = (&'static str, String);
+
+/// The rules for an image in a copy, which have names for each command.
+pub(super) struct ImageRules {
+    pub(super) parameter: &'static str,
+    pub(super) usage: &'static str,
+    pub(super) bound: &'static str,
+    pub(super) samples: Option<&'static str>,
+    pub(super) layout: &'static str,
+    pub(super) layouts: &'static str,
+    pub(super) region: RegionRules,
+}
+
+/// The rules for the part of an image that is copied.
+pub(super) struct RegionRules {
+    pub(super) level: &'static str,
+    pub(super) layers: &'static str,
+    pub(super) aspect: &'static str,
+    /// Across, down, deep.
+    pub(super) inside: [&'static str; 3],
+    /// Across, down.
+    pub(super) block_offset: [&'static str; 2],
+    pub(super) block_extent: [&'static str; 2],
+}
+
+/// How many layers a command means.
+fn layer_count(image: &ImageDescription, layers: &vk::ImageSubresourceLayers) -> u32 {
+    if layers.layer_count == vk::REMAINING_ARRAY_LAYERS {
+        image.array_layers.saturating_sub(layers.base_array_layer)
+    } else {
+        layers.layer_count
+    }
+}
+
+/// The description of an image that a command may use in this layout; reports why, if it may not.
+pub(super) fn usable_image<'a>(
+    device: &Device,
+    state: &'a DeviceState,
+    image: vk::Image,
+    usage: vk::ImageUsageFlags,
+    layout: vk::ImageLayout,
+    rules: &ImageRules,
+) -> Option<&'a ImageDescription> {
+    let name = state.name(image);
+    let Some(found) = state.images.get(&image) else {
+        device.report(rules.parameter, format!("{name} {}", device.hub.fate(image)));
+        return None;
+    };
+    let (missing, optimal) = if usage == vk::ImageUsageFlags::TRANSFER_SRC {
+        ("TRANSFER_SRC", vk::ImageLayout::TRANSFER_SRC_OPTIMAL)
+    } else {
+        ("TRANSFER_DST", vk::ImageLayout::TRANSFER_DST_OPTIMAL)
+    };
+    let broken = if !found.description.usage.contains(usage) {
+        Some((rules.usage, format!("{name} was created without the usage {missing}")))
+    } else if found.bound.is_none() {
+        Some((rules.bound, format!("{name} has no memory")))
+    } else if layout != optimal
+        && layout != vk::ImageLayout::GENERAL
+        && layout != vk::ImageLayout::SHARED_PRESENT_KHR
+    {
+        let text = format!("{name}: no copy takes the layout {}", super::barriers::layout_name(layout));
+        Some((rules.layouts, text))
+    } else {
+        let multisampled = found.description.samples != vk::SampleCountFlags::TYPE_1;
+        rules.samples.filter(|_| multisampled).map(|rule| (rule, format!("{name} has several samples")))
+    };
+    if let Some((rule, text)) = broken {
+        device.report(rule, text);
+        return None;
+    }
+    Some(&found.description)
+}
+
+/// Whether a region lies within an image, in whole blocks, and where.
+fn check_region(
+    layout: Option<&ImageLayout<'_>>,
+    image: &ImageDescription,
+    layers: &vk::ImageSubresourceLayers,
+    offset: vk::Offset3D,
+    extent: vk::Extent3D,
+    rules: &RegionRules,
+) -> Result<(Level, Aspect), Broken> {
+    if layers.mip_level >= image.mip_levels {
+        let text = format!("mipLevel is {} of {}", layers.mip_level, image.mip_levels);
+        return Err((rules.level, text));
+    }
+    if layers.layer_count == 0 {
+        let text = "layerCount is 0".to_owned();
+        return Err(("VUID-VkImageSubresourceLayers-layerCount-01700", text));
+    }
+    let end = layers.base_array_layer.saturating_add(layers.layer_count);
+    if end > image.array_layers {
+        let text = format!("layers {} to {end} of {}", layers.base_array_layer, image.array_layers);
+        return Err((rules.layers, text));
+    }
+    let missing =
+        || (rules.aspect, format!("the image has not the aspects {:#x}", layers.aspect_mask.as_raw()));
+    let all = FormatInfo::of(image.format).map(|info| info.aspects()).unwrap_or_default();
+    if layers.aspect_mask.is_empty() || !all.contains(layers.aspect_mask) {
+        return Err(missing());
+    }
+    // Depth and stencil have the same extents: either stands for both.
+    let one = layers.aspect_mask.as_raw() & layers.aspect_mask.as_raw().wrapping_neg();
+    let one = vk::ImageAspectFlags::from_raw(one);
+    let found = layout.and_then(|layout| layout.level(one, layers.mip_level, layers.base_array_layer));
+    let Some((level, aspect)) = found else {
+        return Err(missing());
+    };
+    let offsets = [offset.x, offset.y, offset.z].map(i64::from);
+    let extents = [extent.width, extent.height, extent.depth].map(i64::from);
+    let whole = level.extent.map(i64::from);
+    for axis in 0..3 {
+        if offsets[axis] < 0 || offsets[axis] + extents[axis] > whole[axis] {
+            let text = format!("{} texels from {} on, of {}", extents[axis], offsets[axis], whole[axis]);
+            return Err((rules.inside[axis], text));
+        }
+    }
+    let blocks = [level.plane.block.0, level.plane.block.1].map(i64::from);
+    for axis in 0..2 {
+        if offsets[axis] % blocks[axis] != 0 {
+            let text = format!("offset {} is not at a block of {}", offsets[axis], blocks[axis]);
+            return Err((rules.block_offset[axis], text));
+        }
+        if extents[axis] % blocks[axis] != 0 && offsets[axis] + extents[axis] != whole[axis] {
+            let text = format!("{} texels are not in whole blocks of {}", extents[axis], blocks[axis]);
+            return Err((rules.block_extent[axis], text));
+        }
+    }
+    Ok((level, aspect))
+}

@@ -1,0 +1,12 @@
+//! Commands: what they do to bytes, and what is reported when they are wrong.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "every block calls the simulated device, whose rules are what is tested"
+)]
+
+pub(crate) mod bench;
+mod buffers;
+mod images;
+mod life;
+mod wrong_images;

@@ -1,0 +1,309 @@
+//! `vkGetDescriptorEXT`: the bytes of a descriptor.
+
+use std::ffi::c_void;
+
+use ash::vk;
+use ash::vk::DescriptorType as Type;
+use ash::vk::Handle as _;
+
+use super::table::Meaning;
+use crate::arithmetic::is_aligned;
+use crate::chain;
+use crate::describe::Broken;
+use crate::entry::{call, on_device};
+use crate::profiles::DescriptorBufferLimits;
+use crate::state::{Device, DeviceState};
+
+/// No descriptor of any driver has more bytes (section "Required Limits").
+const MOST_BYTES: usize = 256;
+
+/// What a program wants the descriptor of, copied out of the union that it passes.
+enum Asked {
+    Sampler(Option<vk::Sampler>),
+    Image(Option<vk::DescriptorImageInfo>),
+    Buffer(Option<(u64, u64, vk::Format)>),
+    AccelerationStructure(u64),
+}
+
+pub(super) unsafe extern "system" fn get(
+    device: vk::Device,
+    p_info: *const vk::DescriptorGetInfoEXT<'_>,
+    size: usize,
+    p_descriptor: *mut c_void,
+) {
+    on_device(device, call!("vkGetDescriptorEXT"), |device| {
+        // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            let text = "pDescriptorInfo is NULL".to_owned();
+            device.report("VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter", text);
+            return;
+        };
+        let mut bytes = [0; MOST_BYTES];
+        let Some(bytes) = bytes.get_mut(..size) else {
+            let text = format!("dataSize is {size}, and no descriptor has more than {MOST_BYTES} bytes");
+            device.report("VUID-vkGetDescriptorEXT-dataSize-08125", text);
+            return;
+        };
+        // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter: what the type says is in the union.
+        let asked = unsafe { asked(info) };
+        let mut state = device.state.lock();
+        if let Err((rule, text)) = write(device, &mut state, info.ty, &asked, bytes) {
+            device.report(rule, text);
+            return;
+        }
+        drop(state);
+        if p_descriptor.is_null() {
+            let text = "pDescriptor is NULL".to_owned();
+            device.report("VUID-vkGetDescriptorEXT-pDescriptor-parameter", text);
+            return;
+        }
+        // SAFETY: `dataSize` bytes may be written there: VUID-vkGetDescriptorEXT-pDescriptor-parameter. `bytes` is our own.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), p_descriptor.cast(), size) };
+    });
+}
+
+/// # Safety
+///
+/// The field of `info.data` that goes with `info.ty` is set, and what it points to is valid.
+unsafe fn asked(info: &vk::DescriptorGetInfoEXT<'_>) -> Asked {
+    match info.ty {
+        Type::SAMPLER => {
+            // SAFETY: the caller's promise.
+            let sampler = unsafe { info.data.p_sampler };
+            // SAFETY: the caller's promise.
+            Asked::Sampler(unsafe { chain::input(sampler) }.copied())
+        }
+        Type::COMBINED_IMAGE_SAMPLER | Type::SAMPLED_IMAGE | Type::STORAGE_IMAGE | Type::INPUT_ATTACHMENT => {
+            // SAFETY: the caller's promise: all four are a pointer to the same structure.
+            let image = unsafe { info.data.p_sampled_image };
+            // SAFETY: the caller's promise.
+            Asked::Image(unsafe { chain::input(image) }.copied())
+        }
+        Type::ACCELERATION_STRUCTURE_KHR => {
+            // SAFETY: the caller's promise.
+            Asked::AccelerationStructure(unsafe { info.data.acceleration_structure })
+        }
+        Type::UNIFORM_TEXEL_BUFFER
+        | Type::STORAGE_TEXEL_BUFFER
+        | Type::UNIFORM_BUFFER
+        | Type::STORAGE_BUFFER => {
+            // SAFETY: the caller's promise: all four are a pointer to the same structure.
+            let buffer = unsafe { info.data.p_storage_buffer };
+            // SAFETY: the caller's promise.
+            let buffer = unsafe { chain::input(buffer) };
+            Asked::Buffer(buffer.map(|buffer| (buffer.address, buffer.range, buffer.format)))
+        }
+        // Refused before anybody looks.
+        _ => Asked::Sampler(None),
+    }
+}
+
+/// Writes the bytes of a descriptor, all of `to`.
+fn write(
+    device: &Device,
+    state: &mut DeviceState,
+    kind: Type,
+    asked: &Asked,
+    to: &mut [u8],
+) -> Result<(), Broken> {
+    if !device.features.descriptor_buffer {
+        return Err(super::not_enabled("VUID-vkGetDescriptorEXT-None-08015"));
+    }
+    let limits = super::limits(device);
+    let Some(size) = limits.size(kind) else {
+        return Err(("VUID-VkDescriptorGetInfoEXT-type-08018", format!("type is {kind:?}")));
+    };
+    if to.len() != size {
+        let text = format!("dataSize is {}, and a descriptor of type {kind:?} has {size} bytes", to.len());
+        return Err(("VUID-vkGetDescriptorEXT-dataSize-08125", text));
+    }
+    let encoded = match asked {
+        Asked::Sampler(sampler) => {
+            let sampler = sampler.unwrap_or_default();
+            check_sampler(device, state, sampler, "VUID-VkDescriptorGetInfoEXT-pSampler-parameter")?;
+            state.descriptor_bytes.encode(Meaning::Sampler(sampler), to)
+        }
+        Asked::Image(image) => {
+            let image = image.unwrap_or_default();
+            check_image(device, state, kind, &image)?;
+            write_image(state, &limits, kind, &image, to)
+        }
+        Asked::Buffer(buffer) => {
+            let (address, range, format) = buffer.unwrap_or_default();
+            check_buffer(device, state, kind, (address, range, format))?;
+            state.descriptor_bytes.encode(Meaning::Buffer { kind, address, range }, to)
+        }
+        Asked::AccelerationStructure(address) => {
+            state.descriptor_bytes.encode(Meaning::AccelerationStructure(*address), to)
+        }
+    };
+    if encoded {
+        Ok(())
+    } else {
+        Err((
+            "SUBLET-descriptor-too-many",
+            "the simulated device knows no more descriptors than 2^24".to_owned(),
+        ))
+    }
+}
+
+fn write_image(
+    state: &mut DeviceState,
+    limits: &DescriptorBufferLimits,
+    kind: Type,
+    image: &vk::DescriptorImageInfo,
+    to: &mut [u8],
+) -> bool {
+    let (view, layout) = (image.image_view, image.image_layout);
+    if kind != Type::COMBINED_IMAGE_SAMPLER {
+        return state
+            .descriptor_bytes
+            .encode(Meaning::Image { kind, view, sampler: vk::Sampler::null(), layout }, to);
+    }
+    if limits.single_array {
+        return state
+            .descriptor_bytes
+            .encode(Meaning::Image { kind, view, sampler: image.sampler, layout }, to);
+    }
+    // The program moves the two parts into two arrays: each is a descriptor of its own.
+    let Some((first, second)) = to.split_at_mut_checked(limits.sampled_image) else { return false };
+    state.descriptor_bytes.encode(Meaning::Image { kind, view, sampler: vk::Sampler::null(), layout }, first)
+        && state.descriptor_bytes.encode(Meaning::Sampler(image.sampler), second)
+}
+
+fn check_sampler(
+    device: &Device,
+    state: &DeviceState,
+    sampler: vk::Sampler,
+    rule: &'static str,
+) -> Result<(), Broken> {
+    if state.descriptors.samplers.contains_key(&sampler) {
+        return Ok(());
+    }
+    Err((rule, format!("{} {}", state.name(sampler), device.hub.fate(sampler))))
+}
+
+fn check_image(
+    device: &Device,
+    state: &DeviceState,
+    kind: Type,
+    image: &vk::DescriptorImageInfo,
+) -> Result<(), Broken> {
+    let (null, unknown, unusable, usage) = match kind {
+        Type::COMBINED_IMAGE_SAMPLER => (
+            "VUID-VkDescriptorDataEXT-type-08034",
+            "VUID-VkDescriptorGetInfoEXT-type-08020",
+            "VUID-VkDescriptorGetInfoEXT-type-12216",
+            vk::ImageUsageFlags::SAMPLED,
+        ),
+        Type::SAMPLED_IMAGE => (
+            "VUID-VkDescriptorDataEXT-type-08035",
+            "VUID-VkDescriptorGetInfoEXT-type-08022",
+            "VUID-VkDescriptorGetInfoEXT-type-12217",
+            vk::ImageUsageFlags::SAMPLED,
+        ),
+        Type::STORAGE_IMAGE => (
+            "VUID-VkDescriptorDataEXT-type-08036",
+            "VUID-VkDescriptorGetInfoEXT-type-08023",
+            "VUID-VkDescriptorGetInfoEXT-type-12218",
+            vk::ImageUsageFlags::STORAGE,
+        ),
+        _ => (
+            "VUID-VkDescriptorGetInfoEXT-type-08021",
+            "VUID-VkDescriptorGetInfoEXT-type-08021",
+            "VUID-VkDescriptorGetInfoEXT-type-12219",
+            vk::ImageUsageFlags::INPUT_ATTACHMENT,
+        ),
+    };
+    if kind == Type::COMBINED_IMAGE_SAMPLER {
+        check_sampler(device, state, image.sampler, "VUID-VkDescriptorGetInfoEXT-type-08019")?;
+    }
+    let view = image.image_view;
+    if view.is_null() {
+        return Err((null, "imageView is NULL, and the feature nullDescriptor is not enabled".to_owned()));
+    }
+    let Some(found) = state.image_views.get(&view) else {
+        return Err((unknown, format!("{} {}", state.name(view), device.hub.fate(view))));
+    };
+    let of = vk::Image::from_raw(found.of);
+    let usages = state.images.get(&of).map(|image| image.description.usage);
+    match usages {
+        Some(usages) if !usages.contains(usage) => {
+            let text = format!("{} of {} has not the usage {usage:?}", state.name(view), state.name(of));
+            Err((unusable, text))
+        }
+        Some(_) => Ok(()),
+        None => Err((unknown, format!("{} shows {}, which is destroyed", state.name(view), state.name(of)))),
+    }
+}
+
+fn check_buffer(
+    device: &Device,
+    state: &DeviceState,
+    kind: Type,
+    (address, range, format): (u64, u64, vk::Format),
+) -> Result<(), Broken> {
+    let limits = &device.profile().limits;
+    let texels = kind == Type::UNIFORM_TEXEL_BUFFER || kind == Type::STORAGE_TEXEL_BUFFER;
+    let (unusable, usage, misaligned, alignment) = match kind {
+        Type::UNIFORM_BUFFER => (
+            "VUID-VkDescriptorGetInfoEXT-type-12220",
+            vk::BufferUsageFlags::UNIFORM_BUFFER,
+            "VUID-VkDescriptorGetInfoEXT-type-12265",
+            limits.min_uniform_buffer_offset_alignment,
+        ),
+        Type::STORAGE_BUFFER => (
+            "VUID-VkDescriptorGetInfoEXT-type-12221",
+            vk::BufferUsageFlags::STORAGE_BUFFER,
+            "VUID-VkDescriptorGetInfoEXT-type-12266",
+            limits.min_storage_buffer_offset_alignment,
+        ),
+        Type::UNIFORM_TEXEL_BUFFER => (
+            "VUID-VkDescriptorGetInfoEXT-type-12222",
+            vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER,
+            "VUID-VkDescriptorGetInfoEXT-type-12269",
+            limits.min_texel_buffer_offset_alignment,
+        ),
+        _ => (
+            "VUID-VkDescriptorGetInfoEXT-type-12223",
+            vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER,
+            "VUID-VkDescriptorGetInfoEXT-type-12270",
+            limits.min_texel_buffer_offset_alignment,
+        ),
+    };
+    if address == 0 {
+        let text = "address is 0, and the feature nullDescriptor is not enabled".to_owned();
+        return Err(("VUID-VkDescriptorAddressInfoEXT-address-08043", text));
+    }
+    let Some(found) = state.locate(address, usage) else {
+        let text = format!("no buffer with SHADER_DEVICE_ADDRESS lies at the address {address:#x}");
+        return Err(("VUID-VkDescriptorAddressInfoEXT-None-08044", text));
+    };
+    let name = state.name(found.buffer);
+    if range == vk::WHOLE_SIZE {
+        let text = format!("range is WHOLE_SIZE, at {address:#x} in {name}");
+        return Err(("VUID-VkDescriptorAddressInfoEXT-nullDescriptor-08939", text));
+    }
+    if range == 0 {
+        return Err((
+            "VUID-VkDescriptorAddressInfoEXT-range-08940",
+            format!("range is 0, at {address:#x} in {name}"),
+        ));
+    }
+    if range > found.left {
+        let text = format!("range is {range}, and {name} has {} bytes from {address:#x} on", found.left);
+        return Err(("VUID-VkDescriptorAddressInfoEXT-range-08045", text));
+    }
+    let usages = state.buffers.get(&found.buffer).map(|buffer| buffer.description.usage).unwrap_or_default();
+    if !usages.contains(usage) {
+        return Err((unusable, format!("{name} has not the usage {usage:?}")));
+    }
+    if !is_aligned(address, alignment.max(1)) {
+        return Err((misaligned, format!("{address:#x} in {name} is no multiple of {alignment}")));
+    }
+    if texels && format == vk::Format::UNDEFINED {
+        let text = format!("format is UNDEFINED, for {name}");
+        return Err(("VUID-VkDescriptorAddressInfoEXT-None-09508", text));
+    }
+    Ok(())
+}

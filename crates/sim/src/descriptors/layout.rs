@@ -1,0 +1,472 @@
+//! Descriptor set layouts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::DescriptorBindingFlags as Flags;
+use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
+use ash::vk::DescriptorType as Type;
+use ash::vk::Handle as _;
+
+use super::features::DescriptorFeatures;
+use super::limits::Totals;
+use super::names::{is_dynamic, type_name};
+use crate::chain;
+use crate::describe::Broken;
+use crate::entry::{call, on_device};
+use crate::host::{self, HostBytes};
+use crate::resource::check_callbacks;
+use crate::state::{Device, DeviceState};
+
+/// A `VkDescriptorSetLayout`. Others share what it says, and go on when it is destroyed.
+pub(crate) struct Layout {
+    pub(crate) layout: Arc<SetLayout>,
+    host: HostBytes,
+}
+
+/// What a descriptor set layout says. Two that say the same are "identically defined".
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SetLayout {
+    pub(crate) flags: LayoutFlags,
+    pub(crate) bindings: BTreeMap<u32, Binding>,
+}
+
+/// One binding of a set layout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Binding {
+    pub(crate) kind: Type,
+    /// Array elements; bytes of an inline uniform block; the most there may be of a variable count.
+    pub(crate) count: u32,
+    pub(crate) stages: vk::ShaderStageFlags,
+    pub(crate) flags: Flags,
+    /// One for each element, or none at all.
+    pub(crate) immutable: Vec<vk::Sampler>,
+    /// What a mutable binding may become, sorted.
+    pub(crate) mutable: Vec<Type>,
+}
+
+impl SetLayout {
+    pub(crate) fn has(&self, flags: LayoutFlags) -> bool {
+        self.flags.contains(flags)
+    }
+
+    /// The binding of a variable count: the last one, if it has the flag.
+    pub(super) fn variable(&self) -> Option<(u32, &Binding)> {
+        let (&number, binding) = self.bindings.last_key_value()?;
+        binding.flags.contains(Flags::VARIABLE_DESCRIPTOR_COUNT).then_some((number, binding))
+    }
+
+    /// Its dynamic buffers: how many offsets a command that binds it takes. Units: binding and element, in that order.
+    pub(crate) fn dynamic(&self) -> impl Iterator<Item = (u32, u32)> {
+        let dynamic = self.bindings.iter().filter(|(_, binding)| is_dynamic(binding.kind));
+        dynamic.flat_map(|(&number, binding)| (0..binding.count).map(move |element| (number, element)))
+    }
+}
+
+/// What the bindings of a create-info say, chain included.
+///
+/// # Safety
+///
+/// `info` is valid, and so are its chain and what it points to.
+unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout, Broken> {
+    // SAFETY: the caller's promise (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
+    let given = unsafe { chain::array(info.p_bindings, info.binding_count) };
+    // SAFETY: the caller's promise (VUID-VkDescriptorSetLayoutCreateInfo-pNext-pNext).
+    let flags = unsafe { chain::find::<vk::DescriptorSetLayoutBindingFlagsCreateInfo<'_>>(info.p_next) };
+    let flags: &[Flags] = match flags {
+        // SAFETY: VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-parameter.
+        Some(flags) => unsafe { chain::array(flags.p_binding_flags, flags.binding_count) },
+        None => &[],
+    };
+    if !flags.is_empty() && flags.len() != given.len() {
+        let text = format!("{} binding flags, {} bindings", flags.len(), given.len());
+        return Err(("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-bindingCount-03002", text));
+    }
+    // SAFETY: the caller's promise.
+    let lists = unsafe { mutable_lists(info.p_next) };
+    let mut layout = SetLayout { flags: info.flags, bindings: BTreeMap::new() };
+    for (position, given) in given.iter().enumerate() {
+        let sampled =
+            given.descriptor_type == Type::SAMPLER || given.descriptor_type == Type::COMBINED_IMAGE_SAMPLER;
+        // SAFETY: VUID-VkDescriptorSetLayoutBinding-descriptorType-00282: as many samplers as descriptors.
+        let immutable = unsafe { chain::array(given.p_immutable_samplers, given.descriptor_count) };
+        let binding = Binding {
+            kind: given.descriptor_type,
+            count: given.descriptor_count,
+            stages: given.stage_flags,
+            flags: flags.get(position).copied().unwrap_or_default(),
+            // They mean nothing for other types.
+            immutable: if sampled { immutable.to_vec() } else { Vec::new() },
+            mutable: if given.descriptor_type == Type::MUTABLE_EXT {
+                lists.get(position).cloned().unwrap_or_default()
+            } else {
+                Vec::new()
+            },
+        };
+        if layout.bindings.insert(given.binding, binding).is_some() {
+            let text = format!("binding {} is there twice", given.binding);
+            return Err(("VUID-VkDescriptorSetLayoutCreateInfo-binding-00279", text));
+        }
+    }
+    Ok(layout)
+}
+
+/// The lists of a `VkMutableDescriptorTypeCreateInfoEXT` in a chain, each sorted.
+///
+/// # Safety
+///
+/// The chain is valid, and so is what it points to.
+pub(super) unsafe fn mutable_lists(next: *const std::ffi::c_void) -> Vec<Vec<Type>> {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::find::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>(next) }) else {
+        return Vec::new();
+    };
+    // SAFETY: VUID-VkMutableDescriptorTypeCreateInfoEXT-pMutableDescriptorTypeLists-parameter.
+    let lists = unsafe {
+        chain::array(info.p_mutable_descriptor_type_lists, info.mutable_descriptor_type_list_count)
+    };
+    let list = |list: &vk::MutableDescriptorTypeListEXT<'_>| {
+        // SAFETY: VUID-VkMutableDescriptorTypeListEXT-descriptorTypeCount-04597.
+        let types = unsafe { chain::array(list.p_descriptor_types, list.descriptor_type_count) };
+        let mut types = types.to_vec();
+        types.sort_unstable();
+        types.dedup();
+        types
+    };
+    lists.iter().map(list).collect()
+}
+
+/// The rules that a layout breaks, first one first.
+fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(), Broken> {
+    let push = layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR);
+    let last = layout.bindings.last_key_value().map(|(&number, _)| number);
+    for (&number, binding) in &layout.bindings {
+        let broken = |rule, text: &str| Err((rule, format!("binding {number}: {text}")));
+        for sampler in &binding.immutable {
+            if !state.descriptors.samplers.contains_key(sampler) {
+                let text = format!("{} {}", state.name(*sampler), device.hub.fate(*sampler));
+                return broken("VUID-VkDescriptorSetLayoutBinding-descriptorType-00282", &text);
+            }
+        }
+        if push && is_dynamic(binding.kind) {
+            let text = "a dynamic buffer in a push descriptor set";
+            return broken("VUID-VkDescriptorSetLayoutCreateInfo-flags-00280", text);
+        }
+        if push && binding.kind == Type::INLINE_UNIFORM_BLOCK {
+            let text = "an inline uniform block in a push descriptor set";
+            return broken("VUID-VkDescriptorSetLayoutCreateInfo-flags-02208", text);
+        }
+        if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) && is_dynamic(binding.kind) {
+            let text = "a dynamic buffer in a layout for descriptor buffers";
+            return broken("VUID-VkDescriptorSetLayoutCreateInfo-flags-08000", text);
+        }
+        if binding.kind == Type::INLINE_UNIFORM_BLOCK {
+            check_inline(device, number, binding)?;
+        }
+        if binding.kind == Type::MUTABLE_EXT {
+            check_mutable(device, push, number, binding)?;
+        }
+        check_flags(device, layout, number, binding, last)?;
+    }
+    let after = |binding: &Binding| binding.flags.contains(Flags::UPDATE_AFTER_BIND);
+    let dynamic = |binding: &Binding| is_dynamic(binding.kind);
+    if layout.bindings.values().any(after) && layout.bindings.values().any(dynamic) {
+        let text = "a binding with UPDATE_AFTER_BIND and a dynamic buffer in one layout".to_owned();
+        return Err(("VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-03001", text));
+    }
+    if push {
+        let (total, limit) = (count(layout), device.hub.descriptors.limits.max_push_descriptors);
+        if total > u64::from(limit) {
+            let text = format!("{total} push descriptors, and maxPushDescriptors is {limit}");
+            return Err(("VUID-VkDescriptorSetLayoutCreateInfo-flags-00281", text));
+        }
+        if !device.has("VK_KHR_push_descriptor") && device.minor < 4 {
+            let text = "PUSH_DESCRIPTOR is set, and VK_KHR_push_descriptor is not enabled".to_owned();
+            return Err(("VUID-VkDescriptorSetLayoutCreateInfo-flags-parameter", text));
+        }
+    }
+    let buffer = layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT);
+    if buffer && layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL) {
+        let text = "DESCRIPTOR_BUFFER and UPDATE_AFTER_BIND_POOL do not go together".to_owned();
+        return Err(("VUID-VkDescriptorSetLayoutCreateInfo-flags-08003", text));
+    }
+    Ok(())
+}
+
+fn check_inline(device: &Device, number: u32, binding: &Binding) -> Result<(), Broken> {
+    let limit = device.hub.descriptors.limits.max_inline_uniform_block_size;
+    let (rule, text) = if !device.features.descriptors.inline_uniform_block {
+        let text = "the feature inlineUniformBlock is not enabled".to_owned();
+        ("VUID-VkDescriptorSetLayoutBinding-descriptorType-04604", text)
+    } else if binding.count % 4 != 0 {
+        let text = format!("{} bytes are no multiple of 4", binding.count);
+        ("VUID-VkDescriptorSetLayoutBinding-descriptorType-02209", text)
+    } else if binding.count > limit {
+        let text = format!("{} bytes, and maxInlineUniformBlockSize is {limit}", binding.count);
+        ("VUID-VkDescriptorSetLayoutBinding-descriptorType-08004", text)
+    } else {
+        return Ok(());
+    };
+    Err((rule, format!("binding {number}: {text}")))
+}
+
+fn check_mutable(device: &Device, push: bool, number: u32, binding: &Binding) -> Result<(), Broken> {
+    let never = [
+        (Type::MUTABLE_EXT, "VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-04600"),
+        (Type::UNIFORM_BUFFER_DYNAMIC, "VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-04601"),
+        (Type::STORAGE_BUFFER_DYNAMIC, "VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-04602"),
+        (Type::INLINE_UNIFORM_BLOCK, "VUID-VkMutableDescriptorTypeListEXT-pDescriptorTypes-04603"),
+    ];
+    let listed = never.iter().find(|(kind, _)| binding.mutable.contains(kind));
+    let (rule, text) = if !device.features.descriptors.mutable_descriptor_type {
+        let text = "the feature mutableDescriptorType is not enabled".to_owned();
+        ("VUID-VkDescriptorSetLayoutCreateInfo-descriptorType-04595", text)
+    } else if push {
+        let text = "a mutable descriptor in a push descriptor set".to_owned();
+        ("VUID-VkDescriptorSetLayoutCreateInfo-flags-04591", text)
+    } else if binding.mutable.is_empty() {
+        let text = "a mutable descriptor without a list of types".to_owned();
+        ("VUID-VkDescriptorSetLayoutCreateInfo-pBindings-07303", text)
+    } else if let Some((kind, rule)) = listed {
+        (*rule, format!("{} cannot be what a mutable descriptor becomes", type_name(*kind)))
+    } else {
+        return Ok(());
+    };
+    Err((rule, format!("binding {number}: {text}")))
+}
+
+fn check_flags(
+    device: &Device,
+    layout: &SetLayout,
+    number: u32,
+    binding: &Binding,
+    last: Option<u32>,
+) -> Result<(), Broken> {
+    let flags = binding.flags;
+    let enabled = &device.features.descriptors;
+    let after = flags.contains(Flags::UPDATE_AFTER_BIND);
+    let variable = flags.contains(Flags::VARIABLE_DESCRIPTOR_COUNT);
+    let push = layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR);
+    let beyond =
+        Flags::UPDATE_AFTER_BIND | Flags::UPDATE_UNUSED_WHILE_PENDING | Flags::VARIABLE_DESCRIPTOR_COUNT;
+    let broken = if after && !layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL) {
+        Some((
+            "VUID-VkDescriptorSetLayoutCreateInfo-flags-03000",
+            "UPDATE_AFTER_BIND in a layout without UPDATE_AFTER_BIND_POOL",
+        ))
+    } else if push && flags.intersects(beyond) {
+        let text = "a push descriptor can have PARTIALLY_BOUND alone";
+        Some(("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-flags-03003", text))
+    } else if variable && last != Some(number) {
+        let text = "VARIABLE_DESCRIPTOR_COUNT, and it is not the last binding";
+        Some(("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03004", text))
+    } else if after && !enabled.update_after_bind(binding.kind) {
+        after_rule(binding.kind)
+    } else if flags.contains(Flags::UPDATE_UNUSED_WHILE_PENDING)
+        && !enabled.descriptor_binding_update_unused_while_pending
+    {
+        let rule = "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUpdateUnusedWhilePending-03012";
+        Some((rule, "the feature descriptorBindingUpdateUnusedWhilePending is not enabled"))
+    } else if flags.contains(Flags::PARTIALLY_BOUND) && !enabled.descriptor_binding_partially_bound {
+        let rule = "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingPartiallyBound-03013";
+        Some((rule, "the feature descriptorBindingPartiallyBound is not enabled"))
+    } else if variable && !enabled.descriptor_binding_variable_descriptor_count {
+        let rule =
+            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingVariableDescriptorCount-03014";
+        Some((rule, "the feature descriptorBindingVariableDescriptorCount is not enabled"))
+    } else if variable && is_dynamic(binding.kind) {
+        let rule = "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03015";
+        Some((rule, "a dynamic buffer has no variable count"))
+    } else {
+        None
+    };
+    match broken {
+        Some((rule, text)) => Err((rule, format!("binding {number}: {text}"))),
+        None => Ok(()),
+    }
+}
+
+/// The rule that UPDATE_AFTER_BIND for a type breaks whose feature is not enabled.
+fn after_rule(kind: Type) -> Option<(&'static str, &'static str)> {
+    let rule = match kind {
+        Type::UNIFORM_BUFFER => {
+            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005"
+        }
+        Type::SAMPLER | Type::COMBINED_IMAGE_SAMPLER | Type::SAMPLED_IMAGE => {
+            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingSampledImageUpdateAfterBind-03006"
+        }
+        Type::STORAGE_IMAGE => {
+            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingStorageImageUpdateAfterBind-03007"
+        }
+        Type::STORAGE_BUFFER => {
+            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingStorageBufferUpdateAfterBind-03008"
+        }
+        Type::UNIFORM_TEXEL_BUFFER => {
+            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformTexelBufferUpdateAfterBind-03009"
+        }
+        Type::STORAGE_TEXEL_BUFFER => {
+            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingStorageTexelBufferUpdateAfterBind-03010"
+        }
+        Type::INLINE_UNIFORM_BLOCK => {
+            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingInlineUniformBlockUpdateAfterBind-02211"
+        }
+        _ => "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-None-03011",
+    };
+    Some((rule, "the device cannot update this type after it is bound, or was not asked to"))
+}
+
+/// The descriptors of a layout; an inline uniform block is one.
+fn count(layout: &SetLayout) -> u64 {
+    let each = |binding: &Binding| match binding.kind {
+        Type::INLINE_UNIFORM_BLOCK => 1,
+        _ => u64::from(binding.count),
+    };
+    layout.bindings.values().map(each).sum()
+}
+
+/// What a create-info says, if it may be said.
+///
+/// # Safety
+///
+/// `info` is NULL or valid, and so are its chain and what it points to.
+unsafe fn describe(
+    device: &Device,
+    info: *const vk::DescriptorSetLayoutCreateInfo<'_>,
+    null: &'static str,
+) -> Result<SetLayout, Broken> {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::input(info) }) else {
+        return Err((null, "pCreateInfo is NULL".to_owned()));
+    };
+    // SAFETY: the caller's promise.
+    let layout = unsafe { read(info) }?;
+    check(device, &device.state.lock(), &layout)?;
+    Ok(layout)
+}
+
+pub(super) unsafe extern "system" fn create(
+    device: vk::Device,
+    p_info: *const vk::DescriptorSetLayoutCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_layout: *mut vk::DescriptorSetLayout,
+) -> vk::Result {
+    on_device(device, call!("vkCreateDescriptorSetLayout"), |device| {
+        let null = "VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter";
+        // SAFETY: VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter.
+        let layout = match unsafe { describe(device, p_info, null) } {
+            Ok(layout) => Arc::new(layout),
+            Err((rule, text)) => {
+                device.report(rule, text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        };
+        if !supported(device, &layout).0 {
+            let text = format!("{} descriptors are more than the device supports in a set", count(&layout));
+            device.report("VUID-vkCreateDescriptorSetLayout-support-09582", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        // SAFETY: VUID-vkCreateDescriptorSetLayout-pAllocator-parameter; no lock is held.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
+        let handle = device.hub.handle();
+        device.state.lock().descriptors.layouts.insert(handle, Layout { layout, host });
+        // SAFETY: VUID-vkCreateDescriptorSetLayout-pSetLayout-parameter.
+        unsafe { chain::output(p_layout, handle) };
+        vk::Result::SUCCESS
+    })
+}
+
+pub(super) unsafe extern "system" fn destroy(
+    device: vk::Device,
+    layout: vk::DescriptorSetLayout,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyDescriptorSetLayout"), |device| {
+        if layout.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.label(layout);
+        state.names.remove(&layout.as_raw());
+        let Some(found) = state.descriptors.layouts.remove(&layout) else {
+            let text = format!("{name} {}", device.hub.fate(layout));
+            device.report("VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter", text);
+            return;
+        };
+        let rules = [
+            "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00284",
+            "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00285",
+        ];
+        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
+        drop(state);
+        // SAFETY: VUID-vkDestroyDescriptorSetLayout-pAllocator-parameter; no lock is held, and the object is out of the
+        // books.
+        unsafe { host::give_back(callbacks, found.host) };
+    });
+}
+
+pub(super) unsafe extern "system" fn support(
+    device: vk::Device,
+    p_info: *const vk::DescriptorSetLayoutCreateInfo<'_>,
+    p_support: *mut vk::DescriptorSetLayoutSupport<'_>,
+) {
+    on_device(device, call!("vkGetDescriptorSetLayoutSupport"), |device| {
+        let null = "VUID-vkGetDescriptorSetLayoutSupport-pCreateInfo-parameter";
+        // SAFETY: VUID-vkGetDescriptorSetLayoutSupport-pCreateInfo-parameter.
+        let described = unsafe { describe(device, p_info, null) };
+        // SAFETY: VUID-vkGetDescriptorSetLayoutSupport-pSupport-parameter.
+        let Some(support) = (unsafe { p_support.as_mut() }) else {
+            return;
+        };
+        // SAFETY: VUID-VkDescriptorSetLayoutSupport-pNext-pNext.
+        let variable = unsafe {
+            chain::find_mut::<vk::DescriptorSetVariableDescriptorCountLayoutSupport<'_>>(support.p_next)
+        };
+        let (supported, most) = match described {
+            Ok(layout) => supported(device, &layout),
+            Err((rule, text)) => {
+                device.report(rule, text);
+                (false, 0)
+            }
+        };
+        support.supported = vk::Bool32::from(supported);
+        if let Some(variable) = variable {
+            variable.max_variable_descriptor_count = if supported { most } else { 0 };
+        }
+    });
+}
+
+/// Whether a set of a layout can be made, and how many descriptors a variable binding of it may have at most.
+fn supported(device: &Device, layout: &SetLayout) -> (bool, u32) {
+    // The limits are about sets.
+    if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) {
+        return (true, layout.variable().map_or(0, |_| u32::MAX));
+    }
+    let limits = &device.hub.descriptors.limits;
+    let indexing = DescriptorFeatures::supported(&device.hub).descriptor_indexing;
+    let mut fixed = layout.clone();
+    let variable = layout.variable().map(|(number, binding)| (number, binding.kind));
+    if let Some((number, _)) = variable {
+        fixed.bindings.remove(&number);
+    }
+    let totals = Totals::of(std::iter::once(&fixed));
+    let left = u64::from(limits.max_per_set_descriptors).checked_sub(count(&fixed));
+    let Some(left) = left.filter(|_| totals.first_over(limits, indexing).is_none()) else {
+        return (false, 0);
+    };
+    let Some((_, kind)) = variable else {
+        return (true, 0);
+    };
+    let most = if kind == Type::INLINE_UNIFORM_BLOCK {
+        limits.max_inline_uniform_block_size
+    } else {
+        let after = layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL);
+        limits.most_in_a_set(kind, after).min(u32::try_from(left).unwrap_or(u32::MAX))
+    };
+    // A layout that asks for more than there can be is one that cannot be made.
+    let asked = layout.variable().map_or(0, |(_, binding)| binding.count);
+    (asked <= most, most)
+}

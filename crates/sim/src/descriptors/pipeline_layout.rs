@@ -1,0 +1,215 @@
+//! Pipeline layouts, and when two of them are compatible.
+
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
+use ash::vk::Handle as _;
+
+use super::features::DescriptorFeatures;
+use super::layout::SetLayout;
+use super::limits::Totals;
+use crate::arithmetic::{index, widen};
+use crate::chain;
+use crate::describe::Broken;
+use crate::entry::{call, on_device};
+use crate::host::{self, HostBytes};
+use crate::resource::check_callbacks;
+use crate::state::{Device, DeviceState};
+
+/// A `VkPipelineLayout`. Pipelines and recorded commands share what it says, and go on when it is destroyed.
+pub(crate) struct Object {
+    pub(crate) layout: Arc<PipelineLayout>,
+    host: HostBytes,
+}
+
+/// What a pipeline layout says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct PipelineLayout {
+    flags: u32,
+    /// The layout of each set; `None` where the create-info has NULL.
+    pub(crate) sets: Vec<Option<Arc<SetLayout>>>,
+    /// The ranges of push constants: stages, offset and size, sorted.
+    pub(crate) push_constants: Vec<(u32, u32, u32)>,
+}
+
+impl PipelineLayout {
+    /// The layout of a set.
+    pub(crate) fn set(&self, number: u32) -> Option<&Arc<SetLayout>> {
+        self.sets.get(index(number))?.as_ref()
+    }
+
+    /// Whether the two are "compatible for push constants".
+    pub(crate) fn same_constants(&self, other: &Self) -> bool {
+        self.push_constants == other.push_constants
+    }
+
+    /// Whether the two are "compatible for set `number`" (section "Pipeline Layout Compatibility"): identically defined
+    /// layouts for the sets up to it, and the same push constants.
+    pub(crate) fn compatible(&self, other: &Self, number: u32) -> bool {
+        let sets = index(number) + 1;
+        self.flags == other.flags
+            && self.same_constants(other)
+            && self.sets.len() >= sets
+            && other.sets.len() >= sets
+            && self.sets[..sets] == other.sets[..sets]
+    }
+}
+
+/// # Safety
+///
+/// `info` is NULL or valid with what it points to.
+unsafe fn describe(
+    device: &Device,
+    info: *const vk::PipelineLayoutCreateInfo<'_>,
+) -> Result<PipelineLayout, Broken> {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::input(info) }) else {
+        return Err(("VUID-vkCreatePipelineLayout-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
+    };
+    // SAFETY: VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter.
+    let sets = unsafe { chain::array(info.p_set_layouts, info.set_layout_count) };
+    // SAFETY: VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-parameter.
+    let ranges = unsafe { chain::array(info.p_push_constant_ranges, info.push_constant_range_count) };
+    let limits = &device.hub.descriptors.limits;
+    if widen(sets.len()) > u64::from(limits.max_bound_descriptor_sets) {
+        let text = format!(
+            "{} sets, and maxBoundDescriptorSets is {}",
+            sets.len(),
+            limits.max_bound_descriptor_sets
+        );
+        return Err(("VUID-VkPipelineLayoutCreateInfo-setLayoutCount-00286", text));
+    }
+    let sets = set_layouts(device, &device.state.lock(), sets)?;
+    let pushed = sets.iter().flatten().filter(|set| set.has(LayoutFlags::PUSH_DESCRIPTOR_KHR)).count();
+    if pushed > 1 {
+        let text = format!("{pushed} of the sets are push descriptor sets");
+        return Err(("VUID-VkPipelineLayoutCreateInfo-pSetLayouts-00293", text));
+    }
+    let buffers = sets.iter().flatten().filter(|set| set.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT)).count();
+    if buffers != 0 && buffers != sets.iter().flatten().count() {
+        let text = "some of the sets are for descriptor buffers, and some are not".to_owned();
+        return Err(("VUID-VkPipelineLayoutCreateInfo-pSetLayouts-08008", text));
+    }
+    let indexing = DescriptorFeatures::supported(&device.hub).descriptor_indexing;
+    let totals = Totals::of(sets.iter().flatten().map(Arc::as_ref));
+    if let Some(broken) = totals.first_over(limits, indexing) {
+        return Err(broken);
+    }
+    let mut stages = vk::ShaderStageFlags::empty();
+    for range in ranges {
+        check_range(range, limits.max_push_constants_size)?;
+        if range.stage_flags.intersects(stages) {
+            let text =
+                format!("two ranges of push constants have the stage {:?}", range.stage_flags & stages);
+            return Err(("VUID-VkPipelineLayoutCreateInfo-pPushConstantRanges-00292", text));
+        }
+        stages |= range.stage_flags;
+    }
+    let mut push_constants: Vec<_> =
+        ranges.iter().map(|range| (range.stage_flags.as_raw(), range.offset, range.size)).collect();
+    push_constants.sort_unstable();
+    Ok(PipelineLayout { flags: info.flags.as_raw(), sets, push_constants })
+}
+
+fn set_layouts(
+    device: &Device,
+    state: &DeviceState,
+    handles: &[vk::DescriptorSetLayout],
+) -> Result<Vec<Option<Arc<SetLayout>>>, Broken> {
+    let mut layouts = Vec::with_capacity(handles.len());
+    for &handle in handles {
+        let found = state.descriptors.layouts.get(&handle).map(|found| Arc::clone(&found.layout));
+        // NULL is a set that nothing is bound to, where graphics pipeline libraries are known; here it is a mistake.
+        if found.is_none() {
+            let text = format!("{} {}", state.name(handle), device.hub.fate(handle));
+            return Err(("VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter", text));
+        }
+        layouts.push(found);
+    }
+    Ok(layouts)
+}
+
+fn check_range(range: &vk::PushConstantRange, limit: u32) -> Result<(), Broken> {
+    let vk::PushConstantRange { offset, size, .. } = *range;
+    let rule = if offset >= limit {
+        "VUID-VkPushConstantRange-offset-00294"
+    } else if offset % 4 != 0 {
+        "VUID-VkPushConstantRange-offset-00295"
+    } else if size == 0 {
+        "VUID-VkPushConstantRange-size-00296"
+    } else if size % 4 != 0 {
+        "VUID-VkPushConstantRange-size-00297"
+    } else if size > limit - offset {
+        "VUID-VkPushConstantRange-size-00298"
+    } else if range.stage_flags.is_empty() {
+        "VUID-VkPushConstantRange-stageFlags-requiredbitmask"
+    } else {
+        return Ok(());
+    };
+    let text = format!("{size} bytes from {offset} on, and maxPushConstantsSize is {limit}");
+    Err((rule, text))
+}
+
+pub(super) unsafe extern "system" fn create(
+    device: vk::Device,
+    p_info: *const vk::PipelineLayoutCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_layout: *mut vk::PipelineLayout,
+) -> vk::Result {
+    on_device(device, call!("vkCreatePipelineLayout"), |device| {
+        // SAFETY: VUID-vkCreatePipelineLayout-pCreateInfo-parameter.
+        let layout = match unsafe { describe(device, p_info) } {
+            Ok(layout) => Arc::new(layout),
+            Err((rule, text)) => {
+                device.report(rule, text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        };
+        // SAFETY: VUID-vkCreatePipelineLayout-pAllocator-parameter; no lock is held.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
+        let handle = device.hub.handle();
+        device.state.lock().descriptors.pipeline_layouts.insert(handle, Object { layout, host });
+        // SAFETY: VUID-vkCreatePipelineLayout-pPipelineLayout-parameter.
+        unsafe { chain::output(p_layout, handle) };
+        vk::Result::SUCCESS
+    })
+}
+
+pub(super) unsafe extern "system" fn destroy(
+    device: vk::Device,
+    layout: vk::PipelineLayout,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyPipelineLayout"), |device| {
+        if layout.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.label(layout);
+        state.names.remove(&layout.as_raw());
+        let Some(found) = state.descriptors.pipeline_layouts.remove(&layout) else {
+            let text = format!("{name} {}", device.hub.fate(layout));
+            device.report("VUID-vkDestroyPipelineLayout-pipelineLayout-parameter", text);
+            return;
+        };
+        let rules = [
+            "VUID-vkDestroyPipelineLayout-pipelineLayout-00299",
+            "VUID-vkDestroyPipelineLayout-pipelineLayout-00300",
+        ];
+        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
+        drop(state);
+        // SAFETY: VUID-vkDestroyPipelineLayout-pAllocator-parameter; no lock is held, and the object is out of the books.
+        unsafe { host::give_back(callbacks, found.host) };
+    });
+}
+
+impl DeviceState {
+    /// What a pipeline layout says.
+    pub(crate) fn pipeline_layout(&self, handle: vk::PipelineLayout) -> Option<&Arc<PipelineLayout>> {
+        self.descriptors.pipeline_layouts.get(&handle).map(|object| &object.layout)
+    }
+}

@@ -1,0 +1,141 @@
+//! How a driver's descriptor pools behave when they are full, and what is wrong with some of them.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::gpu::Gpu;
+use super::super::profiles::{DescriptorLimits, Profile};
+
+/// What a driver looks at before it allocates from a descriptor pool.
+///
+/// Vulkan lets a driver go past what a pool was made for (section "Allocation of Descriptor Sets"), and so a program that
+/// waits for `VK_ERROR_OUT_OF_POOL_MEMORY` may wait for ever while the driver's memory grows. What a driver lets through
+/// is counted: [`Gpu::descriptor_pool_overruns`].
+///
+/// ```
+/// use sublet_sim::{DescriptorPoolPolicy, profiles::Profile};
+/// let policy = |name| Profile::by_name(name).unwrap().descriptor_pools;
+/// assert_eq!(policy("lavapipe"), DescriptorPoolPolicy::NeverRefuses);
+/// assert_eq!(policy("nvidia-h200"), DescriptorPoolPolicy::CountsSets);
+/// assert_eq!(policy("intel-arc-a770"), DescriptorPoolPolicy::Strict);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DescriptorPoolPolicy {
+    /// `maxSets`, the descriptors of each type and the inline uniform bytes and bindings: each of them is an end.
+    Strict,
+    /// Only `maxSets` is an end; types are not looked at. NVIDIA's driver 580 was measured to do so.
+    CountsSets,
+    /// Nothing is an end. Mesa's lavapipe 22.3 was measured to do so.
+    NeverRefuses,
+}
+
+bitflags::bitflags! {
+    /// Faults that descriptor pools of real drivers have or had. A simulated GPU has none of them unless it is asked to.
+    ///
+    /// ```
+    /// use sublet_sim::{DescriptorQuirk, Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("intel-arc-a770").unwrap())
+    ///     .descriptor_quirks(DescriptorQuirk::SET_COUNT_SURVIVES_RESET | DescriptorQuirk::FRAGMENTS)
+    ///     .build();
+    /// gpu.assert_silent();
+    /// ```
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+    pub struct DescriptorQuirk: u32 {
+        /// `vkResetDescriptorPool` gives the descriptors back, but not the sets, unless the pool was created with
+        /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`: a pool ends when `maxSets` sets were ever allocated from it.
+        /// Intel's driver 31.0.101.4502 for Windows does so. It shows where sets are counted at all.
+        const SET_COUNT_SURVIVES_RESET = 1;
+        /// A pool from which sets were freed answers `VK_ERROR_FRAGMENTED_POOL` from the 129th allocation since its creation
+        /// or its last reset on, however much room it has. Drivers for Mali GPUs do so.
+        const FRAGMENTS = 2;
+        /// `vkResetDescriptorPool` drops the memory of the sets that it frees, and only the pool's destruction gives it back;
+        /// sets that are freed one by one lose nothing. Drivers 512.597 to 512.671 for Adreno 730 do so. It shows in
+        /// [`Gpu::leaked_descriptor_sets`](crate::Gpu::leaked_descriptor_sets).
+        const RESET_LEAKS = 4;
+    }
+}
+
+/// How the pools of one GPU behave.
+#[derive(Debug)]
+pub(crate) struct Behaviour {
+    pub(crate) policy: DescriptorPoolPolicy,
+    pub(crate) quirks: DescriptorQuirk,
+    pub(crate) limits: DescriptorLimits,
+    /// Sets and descriptors that were allocated past what their pool was made for.
+    overruns: AtomicU64,
+    /// Sets whose memory a reset lost, in pools that are alive.
+    leaked: AtomicU64,
+}
+
+impl Behaviour {
+    pub(crate) fn new(profile: &Profile) -> Self {
+        Self {
+            policy: profile.descriptor_pools,
+            quirks: DescriptorQuirk::empty(),
+            limits: profile.limits.descriptors,
+            overruns: AtomicU64::new(0),
+            leaked: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn overrun(&self, count: u64) {
+        self.overruns.fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(super) fn leak(&self, sets: u64) {
+        self.leaked.fetch_add(sets, Ordering::Relaxed);
+    }
+
+    pub(super) fn end_leak(&self, sets: u64) {
+        self.leaked.fetch_sub(sets, Ordering::Relaxed);
+    }
+}
+
+impl Gpu {
+    /// How many sets and descriptors were allocated past what their pools were made for, because the driver refuses less
+    /// than Vulkan allows it to ([`DescriptorPoolPolicy`]): over all pools since the GPU was made. Bytes of inline uniform
+    /// blocks count as descriptors.
+    ///
+    /// A program that keeps count of its own pools leaves it at 0, whatever the driver.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let device = gpu.device();
+    /// let bindings = [vk::DescriptorSetLayoutBinding::default()
+    ///     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
+    ///     .descriptor_count(1)
+    ///     .stage_flags(vk::ShaderStageFlags::COMPUTE)];
+    /// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+    /// let layout = unsafe { device.create_descriptor_set_layout(&info, None) }.unwrap();
+    /// let sizes = [vk::DescriptorPoolSize { ty: vk::DescriptorType::UNIFORM_BUFFER, descriptor_count: 2 }];
+    /// let info = vk::DescriptorPoolCreateInfo::default().max_sets(2).pool_sizes(&sizes);
+    /// let pool = unsafe { device.create_descriptor_pool(&info, None) }.unwrap();
+    /// // Three sets of a pool of two: lavapipe does not mind.
+    /// let layouts = [layout; 3];
+    /// let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+    /// unsafe { device.allocate_descriptor_sets(&info) }.unwrap();
+    /// // One set too many, and its descriptor.
+    /// assert_eq!(gpu.descriptor_pool_overruns(), 2);
+    /// # unsafe { device.destroy_descriptor_pool(pool, None) };
+    /// # unsafe { device.destroy_descriptor_set_layout(layout, None) };
+    /// gpu.assert_silent();
+    /// ```
+    pub fn descriptor_pool_overruns(&self) -> u64 {
+        self.hub().descriptors.overruns.load(Ordering::Relaxed)
+    }
+
+    /// How many sets a faulty driver has lost the memory of, see [`DescriptorQuirk::RESET_LEAKS`]: those of pools that are
+    /// not destroyed yet. Always 0 without that quirk.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(gpu.leaked_descriptor_sets(), 0);
+    /// ```
+    pub fn leaked_descriptor_sets(&self) -> u64 {
+        self.hub().descriptors.leaked.load(Ordering::Relaxed)
+    }
+}

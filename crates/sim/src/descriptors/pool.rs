@@ -1,0 +1,256 @@
+//! Descriptor pools: creation, reset and destruction.
+
+use std::collections::BTreeSet;
+
+use ash::vk;
+use ash::vk::DescriptorPoolCreateFlags as Flags;
+use ash::vk::DescriptorType as Type;
+use ash::vk::Handle as _;
+
+use super::layout::mutable_lists;
+use super::policy::{DescriptorPoolPolicy, DescriptorQuirk};
+use super::room::Room;
+use crate::arithmetic::widen;
+use crate::chain;
+use crate::describe::Broken;
+use crate::entry::{call, on_device};
+use crate::host::{self, HostBytes};
+use crate::resource::check_callbacks;
+use crate::state::{Device, DeviceState};
+
+/// A `VkDescriptorPool`.
+pub(crate) struct Pool {
+    pub(super) flags: Flags,
+    pub(super) room: Room,
+    pub(super) sets: BTreeSet<vk::DescriptorSet>,
+    /// Sets that were allocated, and sets that were freed, since the pool was created or reset.
+    pub(super) allocated: u64,
+    pub(super) freed: u64,
+    /// Sets whose memory resets lost.
+    leaked: u64,
+    host: HostBytes,
+}
+
+/// # Safety
+///
+/// `info` is NULL, or valid with its chain and what it points to.
+unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_>) -> Result<Pool, Broken> {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::input(info) }) else {
+        return Err(("VUID-vkCreateDescriptorPool-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
+    };
+    if info.max_sets == 0 {
+        let text = "maxSets is 0".to_owned();
+        return Err(("VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227", text));
+    }
+    // SAFETY: VUID-VkDescriptorPoolCreateInfo-pPoolSizes-parameter.
+    let sizes = unsafe { chain::array(info.p_pool_sizes, info.pool_size_count) };
+    for size in sizes {
+        if size.descriptor_count == 0 {
+            let text = format!("descriptorCount of {:?} is 0", size.ty);
+            return Err(("VUID-VkDescriptorPoolSize-descriptorCount-00302", text));
+        }
+        if size.ty == Type::INLINE_UNIFORM_BLOCK && size.descriptor_count % 4 != 0 {
+            let text =
+                format!("{} bytes of inline uniform blocks are no multiple of 4", size.descriptor_count);
+            return Err(("VUID-VkDescriptorPoolSize-type-02218", text));
+        }
+        if size.ty == Type::MUTABLE_EXT && !device.features.descriptors.mutable_descriptor_type {
+            let text = "a mutable type, and the feature mutableDescriptorType is not enabled".to_owned();
+            return Err(("VUID-VkDescriptorPoolCreateInfo-mutableDescriptorType-04608", text));
+        }
+    }
+    let over = Flags::ALLOW_OVERALLOCATION_SETS_NV | Flags::ALLOW_OVERALLOCATION_POOLS_NV;
+    if info.flags.intersects(over) {
+        let text = "the feature descriptorPoolOverallocation is not there".to_owned();
+        return Err(("VUID-VkDescriptorPoolCreateInfo-flags-09228", text));
+    }
+    if info.flags.contains(Flags::HOST_ONLY_EXT) {
+        let enabled = device.features.descriptors.mutable_descriptor_type;
+        if !enabled {
+            let text = "HOST_ONLY is set, and the feature mutableDescriptorType is not enabled".to_owned();
+            return Err(("VUID-VkDescriptorPoolCreateInfo-flags-04609", text));
+        }
+        if info.flags.contains(Flags::UPDATE_AFTER_BIND) {
+            let text = "HOST_ONLY and UPDATE_AFTER_BIND do not go together".to_owned();
+            return Err(("VUID-VkDescriptorPoolCreateInfo-flags-04607", text));
+        }
+    }
+    // SAFETY: VUID-VkDescriptorPoolCreateInfo-pNext-pNext.
+    let lists = unsafe { mutable_lists(info.p_next) };
+    check_lists(&lists, sizes)?;
+    // SAFETY: as above.
+    let inline = unsafe { chain::find::<vk::DescriptorPoolInlineUniformBlockCreateInfo<'_>>(info.p_next) };
+    let inline = inline.map_or(0, |inline| inline.max_inline_uniform_block_bindings);
+    Ok(Pool {
+        flags: info.flags,
+        room: Room::new(info.max_sets, sizes, &lists, inline),
+        sets: BTreeSet::new(),
+        allocated: 0,
+        freed: 0,
+        leaked: 0,
+        host: HostBytes::default(),
+    })
+}
+
+/// Lists of mutable types in one pool are the same, or have nothing in common.
+fn check_lists(lists: &[Vec<Type>], sizes: &[vk::DescriptorPoolSize]) -> Result<(), Broken> {
+    let mutable = || lists.iter().zip(sizes).filter(|(_, size)| size.ty == Type::MUTABLE_EXT);
+    for (one, _) in mutable() {
+        for (other, _) in mutable() {
+            if one != other && one.iter().any(|kind| other.contains(kind)) {
+                let text = format!("the lists of mutable types {one:?} and {other:?} have some in common");
+                return Err(("VUID-VkDescriptorPoolCreateInfo-pPoolSizes-04787", text));
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Pool {
+    fn updates_after_bind(&self) -> bool {
+        self.flags.contains(Flags::UPDATE_AFTER_BIND)
+    }
+}
+
+pub(super) unsafe extern "system" fn create(
+    device: vk::Device,
+    p_info: *const vk::DescriptorPoolCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_pool: *mut vk::DescriptorPool,
+) -> vk::Result {
+    on_device(device, call!("vkCreateDescriptorPool"), |device| {
+        // SAFETY: VUID-vkCreateDescriptorPool-pCreateInfo-parameter.
+        let mut pool = match unsafe { describe(device, p_info) } {
+            Ok(pool) => pool,
+            Err((rule, text)) => {
+                device.report(rule, text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        };
+        // SAFETY: VUID-vkCreateDescriptorPool-pAllocator-parameter; no lock is held.
+        pool.host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
+        let mut state = device.state.lock();
+        if pool.updates_after_bind() && !state.take_after_bind(device, pool.room.capacity()) {
+            drop(state);
+            // SAFETY: as above; the object was never in the books.
+            unsafe { host::give_back(callbacks, pool.host) };
+            return vk::Result::ERROR_FRAGMENTATION;
+        }
+        let handle = device.hub.handle();
+        state.descriptors.pools.insert(handle, pool);
+        // SAFETY: VUID-vkCreateDescriptorPool-pDescriptorPool-parameter.
+        unsafe { chain::output(p_pool, handle) };
+        vk::Result::SUCCESS
+    })
+}
+
+impl DeviceState {
+    /// Takes descriptors from those that all pools together may have with UPDATE_AFTER_BIND. Past the limit, a driver may
+    /// refuse the pool (section "Limits", `maxUpdateAfterBindDescriptorsInAllPools`); one that never refuses does not.
+    fn take_after_bind(&mut self, device: &Device, count: u64) -> bool {
+        let behaviour = &device.hub.descriptors;
+        let limit = u64::from(behaviour.limits.max_update_after_bind_descriptors_in_all_pools);
+        let used = self.descriptors.update_after_bind;
+        let past = (used + count).saturating_sub(limit.max(used));
+        if past > 0 {
+            if behaviour.policy != DescriptorPoolPolicy::NeverRefuses {
+                return false;
+            }
+            behaviour.overrun(past);
+        }
+        self.descriptors.update_after_bind += count;
+        true
+    }
+
+    /// Whether a submission that is not done uses a set of a pool.
+    fn pool_in_use(&self, pool: &Pool) -> bool {
+        let mut sets = pool.sets.iter().filter_map(|set| self.descriptors.sets.get(set));
+        sets.any(|set| set.in_use > 0)
+    }
+
+    /// Takes sets out of the books, their names included.
+    fn forget_sets(&mut self, sets: &BTreeSet<vk::DescriptorSet>) {
+        for set in sets {
+            self.names.remove(&set.as_raw());
+            self.descriptors.sets.remove(set);
+        }
+    }
+}
+
+pub(super) unsafe extern "system" fn destroy(
+    device: vk::Device,
+    pool: vk::DescriptorPool,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyDescriptorPool"), |device| {
+        if pool.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.label(pool);
+        state.names.remove(&pool.as_raw());
+        let Some(found) = state.descriptors.pools.remove(&pool) else {
+            let text = format!("{name} {}", device.hub.fate(pool));
+            device.report("VUID-vkDestroyDescriptorPool-descriptorPool-parameter", text);
+            return;
+        };
+        if state.pool_in_use(&found) {
+            let text = format!("{name} is destroyed, and a submission still uses one of its sets");
+            device.report("VUID-vkDestroyDescriptorPool-descriptorPool-00303", text);
+        }
+        let rules = [
+            "VUID-vkDestroyDescriptorPool-descriptorPool-00304",
+            "VUID-vkDestroyDescriptorPool-descriptorPool-00305",
+        ];
+        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
+        state.forget_sets(&found.sets);
+        if found.updates_after_bind() {
+            state.descriptors.update_after_bind -= found.room.capacity();
+        }
+        device.hub.descriptors.end_leak(found.leaked);
+        drop(state);
+        // SAFETY: VUID-vkDestroyDescriptorPool-pAllocator-parameter; no lock is held, and the object is out of the books.
+        unsafe { host::give_back(callbacks, found.host) };
+    });
+}
+
+pub(super) unsafe extern "system" fn reset(
+    device: vk::Device,
+    pool: vk::DescriptorPool,
+    _: vk::DescriptorPoolResetFlags,
+) -> vk::Result {
+    on_device(device, call!("vkResetDescriptorPool"), |device| {
+        let mut state = device.state.lock();
+        let name = state.label(pool);
+        let Some(found) = state.descriptors.pools.get(&pool) else {
+            let text = format!("{name} {}", device.hub.fate(pool));
+            device.report("VUID-vkResetDescriptorPool-descriptorPool-parameter", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        if state.pool_in_use(found) {
+            let text = format!("{name} is reset, and a submission still uses one of its sets");
+            device.report("VUID-vkResetDescriptorPool-descriptorPool-00313", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        let quirks = device.hub.descriptors.quirks;
+        let mut sets = BTreeSet::new();
+        if let Some(found) = state.descriptors.pools.get_mut(&pool) {
+            let keeps_count = quirks.contains(DescriptorQuirk::SET_COUNT_SURVIVES_RESET)
+                && !found.flags.contains(Flags::FREE_DESCRIPTOR_SET);
+            found.room.reset(!keeps_count);
+            found.allocated = 0;
+            found.freed = 0;
+            sets = std::mem::take(&mut found.sets);
+            if quirks.contains(DescriptorQuirk::RESET_LEAKS) {
+                found.leaked += widen(sets.len());
+                device.hub.descriptors.leak(widen(sets.len()));
+            }
+        }
+        state.forget_sets(&sets);
+        vk::Result::SUCCESS
+    })
+}

@@ -1,0 +1,343 @@
+//! Descriptor sets: allocation from a pool, and freeing.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::DescriptorPoolCreateFlags as PoolFlags;
+use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
+use ash::vk::Handle as _;
+
+use super::contents::Contents;
+use super::layout::SetLayout;
+use super::policy::DescriptorQuirk;
+use super::pool::Pool;
+use super::room::{Need, Taken};
+use crate::arithmetic::{index, narrow, widen};
+use crate::chain;
+use crate::describe::Broken;
+use crate::entry::{call, on_device};
+use crate::state::{Device, DeviceState};
+
+/// Allocations from a pool after which a driver with [`DescriptorQuirk::FRAGMENTS`] gives up.
+const FRAGMENTED_AFTER: u64 = 128;
+
+/// A `VkDescriptorSet`.
+pub(crate) struct Set {
+    pub(super) pool: vk::DescriptorPool,
+    pub(crate) layout: Arc<SetLayout>,
+    /// The handle that the layout had: it must be alive when the set is updated.
+    pub(super) layout_handle: vk::DescriptorSetLayout,
+    /// The descriptors of the variable binding.
+    variable: u32,
+    pub(crate) contents: Contents,
+    /// Another one after every update that command buffers with this set do not survive.
+    pub(crate) version: u64,
+    taken: Taken,
+    /// Submissions that are not done and name this set.
+    pub(crate) in_use: u32,
+}
+
+impl Set {
+    /// The array elements of a binding, bytes for an inline uniform block; 0 for a binding that it has not.
+    pub(super) fn count(&self, binding: u32) -> u32 {
+        match self.layout.variable() {
+            Some((number, _)) if number == binding => self.variable,
+            _ => self.layout.bindings.get(&binding).map_or(0, |binding| binding.count),
+        }
+    }
+}
+
+/// A set that is asked for.
+struct Wanted {
+    layout: Arc<SetLayout>,
+    handle: vk::DescriptorSetLayout,
+    variable: u32,
+}
+
+/// # Safety
+///
+/// `info` is valid with its chain and what it points to.
+unsafe fn read(
+    device: &Device,
+    state: &DeviceState,
+    info: &vk::DescriptorSetAllocateInfo<'_>,
+) -> Result<Vec<Wanted>, Broken> {
+    // SAFETY: VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter.
+    let layouts = unsafe { chain::array(info.p_set_layouts, info.descriptor_set_count) };
+    // SAFETY: VUID-VkDescriptorSetAllocateInfo-pNext-pNext.
+    let counts =
+        unsafe { chain::find::<vk::DescriptorSetVariableDescriptorCountAllocateInfo<'_>>(info.p_next) };
+    let counts: &[u32] = match counts {
+        // SAFETY: VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pDescriptorCounts-parameter.
+        Some(counts) => unsafe { chain::array(counts.p_descriptor_counts, counts.descriptor_set_count) },
+        None => &[],
+    };
+    let Some(pool) = state.descriptors.pools.get(&info.descriptor_pool) else {
+        let text = format!("{} {}", state.name(info.descriptor_pool), device.hub.fate(info.descriptor_pool));
+        return Err(("VUID-VkDescriptorSetAllocateInfo-descriptorPool-parameter", text));
+    };
+    if layouts.is_empty() {
+        let text = "descriptorSetCount is 0".to_owned();
+        return Err(("VUID-VkDescriptorSetAllocateInfo-descriptorSetCount-arraylength", text));
+    }
+    if !counts.is_empty() && counts.len() != layouts.len() {
+        let text = format!("{} variable counts, {} sets", counts.len(), layouts.len());
+        let rule = "VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-descriptorSetCount-03045";
+        return Err((rule, text));
+    }
+    let mut wanted = Vec::with_capacity(layouts.len());
+    for (position, &handle) in layouts.iter().enumerate() {
+        let name = state.label(handle);
+        let Some(found) = state.descriptors.layouts.get(&handle) else {
+            let text = format!("{name} {}", device.hub.fate(handle));
+            return Err(("VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter", text));
+        };
+        let layout = Arc::clone(&found.layout);
+        check_layout(pool, &layout).map_err(|(rule, text)| (rule, format!("{name} {text}")))?;
+        // Without a count, a variable binding has no descriptors.
+        let variable = counts.get(position).copied().filter(|_| layout.variable().is_some()).unwrap_or(0);
+        let most = layout.variable().map_or(0, |(_, binding)| binding.count);
+        if variable > most {
+            let text = format!("{variable} descriptors in the variable binding of {name}, which has {most}");
+            let rule = "VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046";
+            return Err((rule, text));
+        }
+        wanted.push(Wanted { layout, handle, variable });
+    }
+    Ok(wanted)
+}
+
+/// Whether sets of a layout may come from a pool; the end of a sentence that begins with the layout's name, if not.
+fn check_layout(pool: &Pool, layout: &SetLayout) -> Result<(), Broken> {
+    let after = pool.flags.contains(PoolFlags::UPDATE_AFTER_BIND);
+    let host_only = pool.flags.contains(PoolFlags::HOST_ONLY_EXT);
+    let (rule, text) = if layout.has(LayoutFlags::PUSH_DESCRIPTOR_KHR) {
+        ("VUID-VkDescriptorSetAllocateInfo-pSetLayouts-00308", "is for push descriptors")
+    } else if layout.has(LayoutFlags::UPDATE_AFTER_BIND_POOL) && !after {
+        let text = "has UPDATE_AFTER_BIND_POOL, and the pool was created without UPDATE_AFTER_BIND";
+        ("VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044", text)
+    } else if layout.has(LayoutFlags::HOST_ONLY_POOL_EXT) && !host_only {
+        let text = "has HOST_ONLY_POOL, and the pool was created without HOST_ONLY";
+        ("VUID-VkDescriptorSetAllocateInfo-pSetLayouts-04610", text)
+    } else if layout.has(LayoutFlags::DESCRIPTOR_BUFFER_EXT) {
+        ("VUID-VkDescriptorSetAllocateInfo-pSetLayouts-08009", "is for descriptor buffers")
+    } else {
+        return Ok(());
+    };
+    Err((rule, text.to_owned()))
+}
+
+/// Why a driver allocates nothing.
+enum Refusal {
+    Result(vk::Result),
+    /// Vulkan 1.0 has no result for it: to ask for too much is an error of the program.
+    Broken(Broken),
+}
+
+/// Takes the room for all sets, or for none.
+fn take_room(device: &Device, pool: &mut Pool, wanted: &[Wanted]) -> Result<Vec<Taken>, Refusal> {
+    let behaviour = &device.hub.descriptors;
+    let fragments = behaviour.quirks.contains(DescriptorQuirk::FRAGMENTS);
+    if fragments && pool.freed > 0 && pool.allocated >= FRAGMENTED_AFTER {
+        return Err(Refusal::Result(vk::Result::ERROR_FRAGMENTED_POOL));
+    }
+    let mut all = Vec::with_capacity(wanted.len());
+    let mut past = 0;
+    for set in wanted {
+        let has_set = pool.room.has_set();
+        match pool.room.take(&Need::of(&set.layout, set.variable), behaviour.policy) {
+            Some((taken, over)) => {
+                past += over;
+                all.push(taken);
+            }
+            None => {
+                for taken in &all {
+                    pool.room.give_back(taken);
+                }
+                return Err(refusal(device, has_set));
+            }
+        }
+    }
+    behaviour.overrun(past);
+    pool.allocated += widen(all.len());
+    Ok(all)
+}
+
+fn refusal(device: &Device, has_set: bool) -> Refusal {
+    if device.minor > 0 || device.has("VK_KHR_maintenance1") {
+        return Refusal::Result(vk::Result::ERROR_OUT_OF_POOL_MEMORY);
+    }
+    // It was VK_KHR_maintenance1 that gave drivers a result to refuse with.
+    let (rule, what) = if has_set {
+        ("VUID-VkDescriptorSetAllocateInfo-apiVersion-07896", "descriptors")
+    } else {
+        ("VUID-VkDescriptorSetAllocateInfo-apiVersion-07895", "sets")
+    };
+    Refusal::Broken((rule, format!("the pool has not so many {what} left")))
+}
+
+pub(super) unsafe extern "system" fn allocate(
+    device: vk::Device,
+    p_info: *const vk::DescriptorSetAllocateInfo<'_>,
+    p_sets: *mut vk::DescriptorSet,
+) -> vk::Result {
+    let result = on_device(device, call!("vkAllocateDescriptorSets"), |device| {
+        // SAFETY: VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            let text = "pAllocateInfo is NULL".to_owned();
+            device.report("VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        let mut state = device.state.lock();
+        // SAFETY: as above, with the chain and the arrays.
+        let wanted = match unsafe { read(device, &state, info) } {
+            Ok(wanted) => wanted,
+            Err((rule, text)) => {
+                device.report(rule, text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        };
+        let handles = match state.allocate_sets(device, info.descriptor_pool, wanted) {
+            Ok(handles) => handles,
+            Err(Refusal::Result(result)) => return result,
+            Err(Refusal::Broken((rule, text))) => {
+                let text = format!("{}: {text}", state.name(info.descriptor_pool));
+                device.report(rule, text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        };
+        // SAFETY: `pDescriptorSets` has `descriptorSetCount` elements: VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter.
+        unsafe { write_handles(&handles, p_sets) };
+        vk::Result::SUCCESS
+    });
+    if result != vk::Result::SUCCESS {
+        // SAFETY: VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter.
+        let count = unsafe { chain::input(p_info) }.map_or(0, |info| info.descriptor_set_count);
+        let nothing = vec![vk::DescriptorSet::null(); index(count)];
+        // A call that fails leaves NULL in all of them.
+        // SAFETY: as above.
+        unsafe { write_handles(&nothing, p_sets) };
+    }
+    result
+}
+
+/// # Safety
+///
+/// `out` is NULL, or valid for writes of as many handles as there are.
+unsafe fn write_handles(handles: &[vk::DescriptorSet], out: *mut vk::DescriptorSet) {
+    let mut count = narrow(handles.len());
+    if !out.is_null() {
+        // SAFETY: the caller's promise.
+        let _ = unsafe { chain::list(handles, &raw mut count, out) };
+    }
+}
+
+impl DeviceState {
+    fn allocate_sets(
+        &mut self,
+        device: &Device,
+        pool: vk::DescriptorPool,
+        wanted: Vec<Wanted>,
+    ) -> Result<Vec<vk::DescriptorSet>, Refusal> {
+        let Some(found) = self.descriptors.pools.get_mut(&pool) else {
+            return Err(Refusal::Result(vk::Result::ERROR_UNKNOWN));
+        };
+        let taken = take_room(device, found, &wanted)?;
+        let mut handles = Vec::with_capacity(taken.len());
+        for (wanted, taken) in wanted.into_iter().zip(taken) {
+            let handle = device.hub.handle::<vk::DescriptorSet>();
+            found.sets.insert(handle);
+            let contents = Contents::new(&wanted.layout);
+            let set = Set {
+                pool,
+                layout: wanted.layout,
+                layout_handle: wanted.handle,
+                variable: wanted.variable,
+                contents,
+                version: 0,
+                taken,
+                in_use: 0,
+            };
+            self.descriptors.sets.insert(handle, set);
+            handles.push(handle);
+        }
+        Ok(handles)
+    }
+
+    /// Whether a set may be freed to a pool; why not.
+    fn may_free(
+        &self,
+        device: &Device,
+        pool: vk::DescriptorPool,
+        handle: vk::DescriptorSet,
+    ) -> Result<(), Broken> {
+        let name = self.label(handle);
+        let Some(set) = self.descriptors.sets.get(&handle) else {
+            let text = format!("{name} {}", device.hub.fate(handle));
+            return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00310", text));
+        };
+        if set.pool != pool {
+            let text = format!("{name} is of {}, and not of {}", self.name(set.pool), self.name(pool));
+            return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-parent", text));
+        }
+        if set.in_use > 0 {
+            let text = format!("{name} is freed, and a submission still uses it");
+            return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00309", text));
+        }
+        Ok(())
+    }
+}
+
+pub(super) unsafe extern "system" fn free(
+    device: vk::Device,
+    pool: vk::DescriptorPool,
+    count: u32,
+    p_sets: *const vk::DescriptorSet,
+) -> vk::Result {
+    on_device(device, call!("vkFreeDescriptorSets"), |device| {
+        // SAFETY: VUID-vkFreeDescriptorSets-pDescriptorSets-00310.
+        let handles = unsafe { chain::array(p_sets, count) };
+        let mut state = device.state.lock();
+        let name = state.label(pool);
+        let Some(found) = state.descriptors.pools.get(&pool) else {
+            let text = format!("{name} {}", device.hub.fate(pool));
+            device.report("VUID-vkFreeDescriptorSets-descriptorPool-parameter", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        if !found.flags.contains(PoolFlags::FREE_DESCRIPTOR_SET) {
+            let text = format!("{name} was created without FREE_DESCRIPTOR_SET");
+            device.report("VUID-vkFreeDescriptorSets-descriptorPool-00312", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        let handles = || handles.iter().copied().filter(|handle| !handle.is_null());
+        let mut seen = BTreeSet::new();
+        let mut right = true;
+        for handle in handles() {
+            let once = if seen.insert(handle) {
+                state.may_free(device, pool, handle)
+            } else {
+                let text = format!("{} is there twice", state.name(handle));
+                Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00310", text))
+            };
+            if let Err((rule, text)) = once {
+                device.report(rule, text);
+                right = false;
+            }
+        }
+        if !right {
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        for handle in handles() {
+            state.names.remove(&handle.as_raw());
+            let descriptors = &mut state.descriptors;
+            let set = descriptors.sets.remove(&handle);
+            if let (Some(set), Some(pool)) = (set, descriptors.pools.get_mut(&pool)) {
+                pool.sets.remove(&handle);
+                pool.freed += 1;
+                pool.room.give_back(&set.taken);
+            }
+        }
+        vk::Result::SUCCESS
+    })
+}

@@ -1,0 +1,221 @@
+//! Descriptor update templates: where in the program's data the descriptors of a set are.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use super::layout::SetLayout;
+use super::names::{Family, family};
+use super::pipeline_layout::PipelineLayout;
+use super::write::{Values, Write};
+use crate::arithmetic::index;
+use crate::chain;
+use crate::describe::Broken;
+use crate::entry::{call, on_device};
+use crate::host::{self, HostBytes};
+use crate::resource::check_callbacks;
+use crate::state::{Device, DeviceState};
+
+/// A `VkDescriptorUpdateTemplate`.
+pub(crate) struct Template {
+    entries: Vec<vk::DescriptorUpdateTemplateEntry>,
+    target: Target,
+    host: HostBytes,
+}
+
+/// What a template updates.
+enum Target {
+    Set(Arc<SetLayout>),
+    Push { point: vk::PipelineBindPoint, layout: Arc<PipelineLayout>, set: u32 },
+}
+
+impl Template {
+    pub(super) fn is_for_set(&self, layout: &SetLayout) -> bool {
+        matches!(&self.target, Target::Set(own) if **own == *layout)
+    }
+
+    /// The point that it pushes descriptors to, if it was made to push them to this set of a compatible layout.
+    pub(crate) fn pushes_to(&self, layout: &PipelineLayout, set: u32) -> Option<vk::PipelineBindPoint> {
+        match &self.target {
+            Target::Push { point, layout: own, set: number }
+                if *number == set && own.compatible(layout, set) =>
+            {
+                Some(*point)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The writes that a template finds in the program's data.
+///
+/// # Safety
+///
+/// `data` is not NULL, and has at the offsets of the template's entries what their types say.
+pub(crate) unsafe fn read(template: &Template, data: *const c_void) -> Vec<Write> {
+    let data = data.cast::<u8>();
+    let entry = |entry: &vk::DescriptorUpdateTemplateEntry| {
+        let count = index(entry.descriptor_count);
+        let at = |position: usize| data.wrapping_add(entry.offset).wrapping_add(position * entry.stride);
+        let values = match family(entry.descriptor_type) {
+            Family::Buffer => {
+                let one = |position| {
+                    // SAFETY: the caller's promise (VUID-vkUpdateDescriptorSetWithTemplate-pData-01685).
+                    unsafe { at(position).cast::<vk::DescriptorBufferInfo>().read_unaligned() }
+                };
+                Values::Buffers((0..count).map(one).collect())
+            }
+            Family::Texels => {
+                let one = |position| {
+                    // SAFETY: as above.
+                    unsafe { at(position).cast::<vk::BufferView>().read_unaligned() }
+                };
+                Values::Texels((0..count).map(one).collect())
+            }
+            Family::Image => {
+                let one = |position| {
+                    // SAFETY: as above.
+                    unsafe { at(position).cast::<vk::DescriptorImageInfo>().read_unaligned() }
+                };
+                Values::Images((0..count).map(one).collect())
+            }
+            Family::Inline => {
+                // SAFETY: as above; the bytes of a block lie together, whatever the stride.
+                Values::Bytes(unsafe { chain::array(at(0), entry.descriptor_count) }.to_vec())
+            }
+            Family::Other => Values::Missing,
+        };
+        Write {
+            binding: entry.dst_binding,
+            element: entry.dst_array_element,
+            kind: entry.descriptor_type,
+            count: entry.descriptor_count,
+            values,
+        }
+    };
+    template.entries.iter().map(entry).collect()
+}
+
+/// # Safety
+///
+/// `info` is NULL or valid with what it points to.
+unsafe fn describe(
+    device: &Device,
+    state: &DeviceState,
+    info: *const vk::DescriptorUpdateTemplateCreateInfo<'_>,
+) -> Result<Template, Broken> {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::input(info) }) else {
+        let text = "pCreateInfo is NULL".to_owned();
+        return Err(("VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter", text));
+    };
+    // SAFETY: VUID-VkDescriptorUpdateTemplateCreateInfo-pDescriptorUpdateEntries-parameter.
+    let entries =
+        unsafe { chain::array(info.p_descriptor_update_entries, info.descriptor_update_entry_count) };
+    if entries.is_empty() {
+        let text = "there are no entries".to_owned();
+        let rule = "VUID-VkDescriptorUpdateTemplateCreateInfo-descriptorUpdateEntryCount-arraylength";
+        return Err((rule, text));
+    }
+    let (target, layout) = if info.template_type == vk::DescriptorUpdateTemplateType::DESCRIPTOR_SET {
+        let handle = info.descriptor_set_layout;
+        let Some(found) = state.descriptors.layouts.get(&handle) else {
+            let text = format!("{} {}", state.name(handle), device.hub.fate(handle));
+            return Err(("VUID-VkDescriptorUpdateTemplateCreateInfo-templateType-00350", text));
+        };
+        (Target::Set(Arc::clone(&found.layout)), Arc::clone(&found.layout))
+    } else {
+        push_target(device, state, info)?
+    };
+    for entry in entries {
+        if !layout.bindings.contains_key(&entry.dst_binding) {
+            let text = format!("the layout has no binding {}", entry.dst_binding);
+            return Err(("VUID-VkDescriptorUpdateTemplateEntry-dstBinding-00354", text));
+        }
+    }
+    Ok(Template { entries: entries.to_vec(), target, host: HostBytes::default() })
+}
+
+fn push_target(
+    device: &Device,
+    state: &DeviceState,
+    info: &vk::DescriptorUpdateTemplateCreateInfo<'_>,
+) -> Result<(Target, Arc<SetLayout>), Broken> {
+    let handle = info.pipeline_layout;
+    let Some(layout) = state.pipeline_layout(handle) else {
+        let text = format!("{} {}", state.name(handle), device.hub.fate(handle));
+        return Err(("VUID-VkDescriptorUpdateTemplateCreateInfo-templateType-00352", text));
+    };
+    let push = vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
+    match layout.set(info.set).filter(|set| set.has(push)) {
+        Some(set) => {
+            let target =
+                Target::Push { point: info.pipeline_bind_point, layout: Arc::clone(layout), set: info.set };
+            Ok((target, Arc::clone(set)))
+        }
+        None => {
+            let text = format!("set {} of {} is not for push descriptors", info.set, state.name(handle));
+            Err(("VUID-VkDescriptorUpdateTemplateCreateInfo-templateType-00353", text))
+        }
+    }
+}
+
+pub(super) unsafe extern "system" fn create(
+    device: vk::Device,
+    p_info: *const vk::DescriptorUpdateTemplateCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_template: *mut vk::DescriptorUpdateTemplate,
+) -> vk::Result {
+    on_device(device, call!("vkCreateDescriptorUpdateTemplate"), |device| {
+        // SAFETY: VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter.
+        let described = unsafe { describe(device, &device.state.lock(), p_info) };
+        let mut template = match described {
+            Ok(template) => template,
+            Err((rule, text)) => {
+                device.report(rule, text);
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        };
+        // SAFETY: VUID-vkCreateDescriptorUpdateTemplate-pAllocator-parameter; no lock is held.
+        template.host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
+        let handle = device.hub.handle();
+        device.state.lock().descriptors.templates.insert(handle, template);
+        // SAFETY: VUID-vkCreateDescriptorUpdateTemplate-pDescriptorUpdateTemplate-parameter.
+        unsafe { chain::output(p_template, handle) };
+        vk::Result::SUCCESS
+    })
+}
+
+pub(super) unsafe extern "system" fn destroy(
+    device: vk::Device,
+    template: vk::DescriptorUpdateTemplate,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyDescriptorUpdateTemplate"), |device| {
+        if template.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.label(template);
+        state.names.remove(&template.as_raw());
+        let Some(found) = state.descriptors.templates.remove(&template) else {
+            let text = format!("{name} {}", device.hub.fate(template));
+            device.report("VUID-vkDestroyDescriptorUpdateTemplate-descriptorUpdateTemplate-parameter", text);
+            return;
+        };
+        let rules = [
+            "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00356",
+            "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00357",
+        ];
+        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
+        drop(state);
+        // SAFETY: VUID-vkDestroyDescriptorUpdateTemplate-pAllocator-parameter; no lock is held, and the object is out of the
+        // books.
+        unsafe { host::give_back(callbacks, found.host) };
+    });
+}

@@ -1,0 +1,404 @@
+//! A GPU with short names for what tests of descriptors do over and over. What it makes it destroys.
+
+use ash::vk;
+use ash::vk::DescriptorType as Type;
+use ash::vk::Handle as _;
+
+use crate::{Gpu, GpuBuilder};
+
+pub(super) struct Kit {
+    pub(super) gpu: Gpu,
+    pub(super) commands: vk::CommandBuffer,
+    command_pool: vk::CommandPool,
+    made: Vec<Made>,
+}
+
+enum Made {
+    Layout(vk::DescriptorSetLayout),
+    PipelineLayout(vk::PipelineLayout),
+    Pool(vk::DescriptorPool),
+    Sampler(vk::Sampler),
+    Template(vk::DescriptorUpdateTemplate),
+    Buffer(vk::Buffer, vk::DeviceMemory),
+    BufferView(vk::BufferView),
+    Image(vk::Image, vk::DeviceMemory, vk::ImageView),
+}
+
+/// One descriptor at a binding.
+pub(super) fn at(binding: u32, kind: Type) -> vk::DescriptorSetLayoutBinding<'static> {
+    many(binding, kind, 1)
+}
+
+pub(super) fn many(binding: u32, kind: Type, count: u32) -> vk::DescriptorSetLayoutBinding<'static> {
+    vk::DescriptorSetLayoutBinding::default()
+        .binding(binding)
+        .descriptor_type(kind)
+        .descriptor_count(count)
+        .stage_flags(vk::ShaderStageFlags::COMPUTE)
+}
+
+impl Kit {
+    pub(super) fn new(builder: GpuBuilder) -> Self {
+        let gpu = builder.build();
+        let flags = vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER;
+        let info = vk::CommandPoolCreateInfo::default().flags(flags);
+        let command_pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
+        let info =
+            vk::CommandBufferAllocateInfo::default().command_pool(command_pool).command_buffer_count(1);
+        let commands = unsafe { gpu.device().allocate_command_buffers(&info) }.unwrap()[0];
+        Self { gpu, commands, command_pool, made: Vec::new() }
+    }
+
+    pub(super) fn device(&self) -> &ash::Device {
+        self.gpu.device()
+    }
+
+    pub(super) fn try_layout(
+        &mut self,
+        info: &vk::DescriptorSetLayoutCreateInfo<'_>,
+    ) -> Result<vk::DescriptorSetLayout, vk::Result> {
+        let layout = unsafe { self.device().create_descriptor_set_layout(info, None) }?;
+        self.made.push(Made::Layout(layout));
+        Ok(layout)
+    }
+
+    pub(super) fn layout(
+        &mut self,
+        bindings: &[vk::DescriptorSetLayoutBinding<'_>],
+    ) -> vk::DescriptorSetLayout {
+        self.try_layout(&vk::DescriptorSetLayoutCreateInfo::default().bindings(bindings)).unwrap()
+    }
+
+    /// A layout with binding flags, and the flags that they need.
+    pub(super) fn flagged(
+        &mut self,
+        bindings: &[vk::DescriptorSetLayoutBinding<'_>],
+        flags: &[vk::DescriptorBindingFlags],
+    ) -> vk::DescriptorSetLayout {
+        let after = flags.iter().any(|flags| flags.contains(vk::DescriptorBindingFlags::UPDATE_AFTER_BIND));
+        let pool = vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL;
+        let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(flags);
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(bindings).push_next(&mut flags);
+        self.try_layout(&if after { info.flags(pool) } else { info }).unwrap()
+    }
+
+    pub(super) fn push_layout(
+        &mut self,
+        bindings: &[vk::DescriptorSetLayoutBinding<'_>],
+    ) -> vk::DescriptorSetLayout {
+        let flags = vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
+        self.try_layout(&vk::DescriptorSetLayoutCreateInfo::default().bindings(bindings).flags(flags))
+            .unwrap()
+    }
+
+    pub(super) fn destroy_layout(&mut self, layout: vk::DescriptorSetLayout) {
+        self.made.retain(|made| !matches!(made, Made::Layout(other) if *other == layout));
+        unsafe { self.device().destroy_descriptor_set_layout(layout, None) };
+    }
+
+    pub(super) fn pipeline_layout(&mut self, sets: &[vk::DescriptorSetLayout]) -> vk::PipelineLayout {
+        self.pipeline_layout_with(sets, &[])
+    }
+
+    pub(super) fn pipeline_layout_with(
+        &mut self,
+        sets: &[vk::DescriptorSetLayout],
+        ranges: &[vk::PushConstantRange],
+    ) -> vk::PipelineLayout {
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(sets).push_constant_ranges(ranges);
+        let layout = unsafe { self.device().create_pipeline_layout(&info, None) }.unwrap();
+        self.made.push(Made::PipelineLayout(layout));
+        layout
+    }
+
+    pub(super) fn try_pool(
+        &mut self,
+        info: &vk::DescriptorPoolCreateInfo<'_>,
+    ) -> Result<vk::DescriptorPool, vk::Result> {
+        let pool = unsafe { self.device().create_descriptor_pool(info, None) }?;
+        self.made.push(Made::Pool(pool));
+        Ok(pool)
+    }
+
+    pub(super) fn pool(&mut self, max_sets: u32, sizes: &[(Type, u32)]) -> vk::DescriptorPool {
+        self.pool_with(max_sets, sizes, vk::DescriptorPoolCreateFlags::empty())
+    }
+
+    pub(super) fn pool_with(
+        &mut self,
+        max_sets: u32,
+        sizes: &[(Type, u32)],
+        flags: vk::DescriptorPoolCreateFlags,
+    ) -> vk::DescriptorPool {
+        let sizes = pool_sizes(sizes);
+        let info = vk::DescriptorPoolCreateInfo::default().max_sets(max_sets).pool_sizes(&sizes).flags(flags);
+        self.try_pool(&info).unwrap()
+    }
+
+    pub(super) fn destroy_pool(&mut self, pool: vk::DescriptorPool) {
+        self.made.retain(|made| !matches!(made, Made::Pool(other) if *other == pool));
+        unsafe { self.device().destroy_descriptor_pool(pool, None) };
+    }
+
+    pub(super) fn reset(&self, pool: vk::DescriptorPool) -> Result<(), vk::Result> {
+        unsafe { self.device().reset_descriptor_pool(pool, vk::DescriptorPoolResetFlags::empty()) }
+    }
+
+    pub(super) fn sets(
+        &self,
+        pool: vk::DescriptorPool,
+        layouts: &[vk::DescriptorSetLayout],
+    ) -> Result<Vec<vk::DescriptorSet>, vk::Result> {
+        let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(layouts);
+        unsafe { self.device().allocate_descriptor_sets(&info) }
+    }
+
+    pub(super) fn set(
+        &self,
+        pool: vk::DescriptorPool,
+        layout: vk::DescriptorSetLayout,
+    ) -> Result<vk::DescriptorSet, vk::Result> {
+        Ok(self.sets(pool, &[layout])?[0])
+    }
+
+    /// A set with so many descriptors in its variable binding.
+    pub(super) fn variable(
+        &self,
+        pool: vk::DescriptorPool,
+        layout: vk::DescriptorSetLayout,
+        count: u32,
+    ) -> Result<vk::DescriptorSet, vk::Result> {
+        let (layouts, counts) = ([layout], [count]);
+        let mut counts =
+            vk::DescriptorSetVariableDescriptorCountAllocateInfo::default().descriptor_counts(&counts);
+        let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
+        Ok(unsafe { self.device().allocate_descriptor_sets(&info.push_next(&mut counts)) }?[0])
+    }
+
+    pub(super) fn free(&self, pool: vk::DescriptorPool, set: vk::DescriptorSet) -> Result<(), vk::Result> {
+        unsafe { self.device().free_descriptor_sets(pool, &[set]) }
+    }
+
+    pub(super) fn sampler(&mut self) -> vk::Sampler {
+        let sampler =
+            unsafe { self.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap();
+        self.made.push(Made::Sampler(sampler));
+        sampler
+    }
+
+    pub(super) fn template(
+        &mut self,
+        info: &vk::DescriptorUpdateTemplateCreateInfo<'_>,
+    ) -> Result<vk::DescriptorUpdateTemplate, vk::Result> {
+        let template = unsafe { self.device().create_descriptor_update_template(info, None) }?;
+        self.made.push(Made::Template(template));
+        Ok(template)
+    }
+
+    /// A uniform, storage and texel buffer of 1024 bytes.
+    pub(super) fn buffer(&mut self) -> vk::Buffer {
+        let usage = vk::BufferUsageFlags::UNIFORM_BUFFER
+            | vk::BufferUsageFlags::STORAGE_BUFFER
+            | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER
+            | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER;
+        self.buffer_of(1024, usage)
+    }
+
+    pub(super) fn buffer_of(&mut self, size: u64, usage: vk::BufferUsageFlags) -> vk::Buffer {
+        let info = vk::BufferCreateInfo::default().size(size).usage(usage);
+        let buffer = unsafe { self.device().create_buffer(&info, None) }.unwrap();
+        let needs = unsafe { self.device().get_buffer_memory_requirements(buffer) };
+        let memory = self.memory(needs);
+        unsafe { self.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
+        self.made.push(Made::Buffer(buffer, memory));
+        buffer
+    }
+
+    pub(super) fn buffer_view(&mut self, buffer: vk::Buffer) -> vk::BufferView {
+        let info = vk::BufferViewCreateInfo::default()
+            .buffer(buffer)
+            .format(vk::Format::R8G8B8A8_UNORM)
+            .range(vk::WHOLE_SIZE);
+        let view = unsafe { self.device().create_buffer_view(&info, None) }.unwrap();
+        self.made.push(Made::BufferView(view));
+        view
+    }
+
+    fn memory(&self, needs: vk::MemoryRequirements) -> vk::DeviceMemory {
+        let info = vk::MemoryAllocateInfo::default()
+            .allocation_size(needs.size)
+            .memory_type_index(needs.memory_type_bits.trailing_zeros());
+        unsafe { self.device().allocate_memory(&info, None) }.unwrap()
+    }
+
+    pub(super) fn image_view(&mut self, usage: vk::ImageUsageFlags) -> vk::ImageView {
+        let info = vk::ImageCreateInfo::default()
+            .image_type(vk::ImageType::TYPE_2D)
+            .format(vk::Format::R8G8B8A8_UNORM)
+            .extent(vk::Extent3D { width: 4, height: 4, depth: 1 })
+            .mip_levels(1)
+            .array_layers(1)
+            .samples(vk::SampleCountFlags::TYPE_1)
+            .usage(usage);
+        let image = unsafe { self.device().create_image(&info, None) }.unwrap();
+        let memory = self.memory(unsafe { self.device().get_image_memory_requirements(image) });
+        unsafe { self.device().bind_image_memory(image, memory, 0) }.unwrap();
+        let info = vk::ImageViewCreateInfo::default().image(image);
+        let view = unsafe { self.device().create_image_view(&info, None) }.unwrap();
+        self.made.push(Made::Image(image, memory, view));
+        view
+    }
+
+    /// Writes one buffer to one descriptor.
+    pub(super) fn write_buffer(
+        &self,
+        set: vk::DescriptorSet,
+        (binding, element): (u32, u32),
+        kind: Type,
+        buffer: vk::Buffer,
+    ) {
+        let info = vk::DescriptorBufferInfo { buffer, offset: 0, range: 256 };
+        self.write_buffers(set, (binding, element), kind, &[info]);
+    }
+
+    pub(super) fn write_buffers(
+        &self,
+        set: vk::DescriptorSet,
+        (binding, element): (u32, u32),
+        kind: Type,
+        infos: &[vk::DescriptorBufferInfo],
+    ) {
+        let write = vk::WriteDescriptorSet::default()
+            .dst_set(set)
+            .dst_binding(binding)
+            .dst_array_element(element)
+            .descriptor_type(kind)
+            .buffer_info(infos);
+        unsafe { self.device().update_descriptor_sets(&[write], &[]) };
+    }
+
+    pub(super) fn write_image(
+        &self,
+        set: vk::DescriptorSet,
+        (binding, element): (u32, u32),
+        kind: Type,
+        info: vk::DescriptorImageInfo,
+    ) {
+        let infos = [info];
+        let write = vk::WriteDescriptorSet::default()
+            .dst_set(set)
+            .dst_binding(binding)
+            .dst_array_element(element)
+            .descriptor_type(kind)
+            .image_info(&infos);
+        unsafe { self.device().update_descriptor_sets(&[write], &[]) };
+    }
+
+    pub(super) fn begin(&self) {
+        let info = vk::CommandBufferBeginInfo::default();
+        unsafe { self.device().begin_command_buffer(self.commands, &info) }.unwrap();
+    }
+
+    pub(super) fn end(&self) {
+        unsafe { self.device().end_command_buffer(self.commands) }.unwrap();
+    }
+
+    pub(super) fn bind(&self, layout: vk::PipelineLayout, first: u32, sets: &[vk::DescriptorSet]) {
+        self.bind_at(layout, first, sets, &[]);
+    }
+
+    pub(super) fn bind_at(
+        &self,
+        layout: vk::PipelineLayout,
+        first: u32,
+        sets: &[vk::DescriptorSet],
+        offsets: &[u32],
+    ) {
+        let point = vk::PipelineBindPoint::COMPUTE;
+        let commands = self.commands;
+        unsafe { self.device().cmd_bind_descriptor_sets(commands, point, layout, first, sets, offsets) };
+    }
+
+    /// The set that is bound at a number, as a pipeline with a layout sees it.
+    pub(super) fn bound(&self, layout: vk::PipelineLayout, number: u32) -> Option<vk::DescriptorSet> {
+        let point = vk::PipelineBindPoint::COMPUTE;
+        Some(self.gpu.bound_set(self.commands, point, layout, number)?.0)
+    }
+
+    pub(super) fn submit(&self) -> Result<(), vk::Result> {
+        let buffers = [self.commands];
+        let info = vk::SubmitInfo::default().command_buffers(&buffers);
+        unsafe { self.device().queue_submit(self.gpu.queue(), &[info], vk::Fence::null()) }
+    }
+
+    /// Records a command buffer that binds a set, and submits it; it does not run yet.
+    pub(super) fn pend(&self, layout: vk::PipelineLayout, set: vk::DescriptorSet) {
+        self.gpu.hold_submissions(true);
+        self.begin();
+        self.bind(layout, 0, &[set]);
+        self.end();
+        self.submit().unwrap();
+    }
+
+    /// What is reported since the last call, by name.
+    pub(super) fn reports(&self) -> Vec<&'static str> {
+        self.gpu.take_messages().into_iter().map(|message| message.vuid).collect()
+    }
+
+    /// Asserts that exactly this is reported since the last call.
+    #[track_caller]
+    pub(super) fn expect(&self, vuid: &str) {
+        assert_eq!(self.reports(), [vuid]);
+    }
+
+    #[track_caller]
+    pub(super) fn expect_silence(&self) {
+        assert_eq!(self.gpu.take_messages(), []);
+    }
+}
+
+pub(super) fn pool_sizes(sizes: &[(Type, u32)]) -> Vec<vk::DescriptorPoolSize> {
+    sizes.iter().map(|&(ty, descriptor_count)| vk::DescriptorPoolSize { ty, descriptor_count }).collect()
+}
+
+impl Drop for Kit {
+    fn drop(&mut self) {
+        let device = self.gpu.device();
+        unsafe { device.device_wait_idle() }.unwrap();
+        unsafe { device.destroy_command_pool(self.command_pool, None) };
+        for made in self.made.drain(..).rev() {
+            match made {
+                Made::Layout(layout) => unsafe { device.destroy_descriptor_set_layout(layout, None) },
+                Made::PipelineLayout(layout) => unsafe { device.destroy_pipeline_layout(layout, None) },
+                Made::Pool(pool) => unsafe { device.destroy_descriptor_pool(pool, None) },
+                Made::Sampler(sampler) => unsafe { device.destroy_sampler(sampler, None) },
+                Made::Template(template) => unsafe {
+                    device.destroy_descriptor_update_template(template, None);
+                },
+                Made::Buffer(buffer, memory) => unsafe {
+                    device.destroy_buffer(buffer, None);
+                    device.free_memory(memory, None);
+                },
+                Made::BufferView(view) => unsafe { device.destroy_buffer_view(view, None) },
+                Made::Image(image, memory, view) => unsafe {
+                    device.destroy_image_view(view, None);
+                    device.destroy_image(image, None);
+                    device.free_memory(memory, None);
+                },
+            }
+        }
+        if !std::thread::panicking() {
+            assert!(self.gpu.live().is_empty(), "{:?}", self.gpu.live());
+            assert_eq!(self.gpu.take_messages(), []);
+        }
+    }
+}
+
+/// A handle that no object of the GPU has.
+pub(super) fn foreign<H: vk::Handle>() -> H {
+    H::from_raw(0x1234)
+}
+
+pub(super) fn null_set() -> vk::DescriptorSet {
+    vk::DescriptorSet::from_raw(0)
+}

@@ -1,0 +1,179 @@
+//! `vkUpdateDescriptorSets`, and the same through a template.
+
+use std::ffi::c_void;
+
+use ash::vk;
+use ash::vk::DescriptorBindingFlags as Flags;
+
+use super::contents::Change;
+use super::write::{self, Place};
+use super::{copy, template};
+use crate::chain;
+use crate::describe::Broken;
+use crate::entry::{call, on_device};
+use crate::state::{Device, DeviceState};
+
+pub(super) unsafe extern "system" fn update(
+    device: vk::Device,
+    write_count: u32,
+    p_writes: *const vk::WriteDescriptorSet<'_>,
+    copy_count: u32,
+    p_copies: *const vk::CopyDescriptorSet<'_>,
+) {
+    on_device(device, call!("vkUpdateDescriptorSets"), |device| {
+        // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorWrites-parameter.
+        let writes = unsafe { chain::array(p_writes, write_count) };
+        // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorCopies-parameter.
+        let copies = unsafe { chain::array(p_copies, copy_count) };
+        let mut state = device.state.lock();
+        // Whether a write is right does not depend on the others, and so nothing is written if one of them is not.
+        let mut all = Vec::with_capacity(writes.len());
+        for info in writes {
+            // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorWrites-parameter: valid structures, with what goes with their
+            // types.
+            let write = unsafe { write::read(info) };
+            match set_changes(device, &state, info.dst_set, &write) {
+                Ok(changes) => all.push((info.dst_set, changes)),
+                Err((rule, text)) => device.report(rule, text),
+            }
+        }
+        if all.len() < writes.len() {
+            return;
+        }
+        for (set, changes) in all {
+            state.apply(set, &changes);
+        }
+        for info in copies {
+            let changes = copy::changes(device, &state, info).and_then(|changes| {
+                let rule = "VUID-VkCopyDescriptorSet-dstSet-parameter";
+                updatable(device, &state, info.dst_set, &changes, rule)?;
+                Ok(changes)
+            });
+            match changes {
+                Ok(changes) => state.apply(info.dst_set, &changes),
+                Err((rule, text)) => device.report(rule, text),
+            }
+        }
+    });
+}
+
+/// What a write does to a set, if it may.
+fn set_changes(
+    device: &Device,
+    state: &DeviceState,
+    handle: vk::DescriptorSet,
+    write: &write::Write,
+) -> Result<Vec<Change>, Broken> {
+    let Some(set) = state.descriptors.sets.get(&handle) else {
+        let text = format!("{} {}", state.name(handle), device.hub.fate(handle));
+        return Err(("VUID-VkWriteDescriptorSet-dstSet-00320", text));
+    };
+    let changes = write::changes(device, state, Place::set(set), write)
+        .map_err(|(rule, text)| (rule, format!("{}: {text}", state.name(handle))))?;
+    updatable(device, state, handle, &changes, "VUID-VkWriteDescriptorSet-dstSet-00320")?;
+    Ok(changes)
+}
+
+/// Whether a set may change now: its layout is alive, and no submission reads what changes.
+fn updatable(
+    device: &Device,
+    state: &DeviceState,
+    handle: vk::DescriptorSet,
+    changes: &[Change],
+    layout_rule: &'static str,
+) -> Result<(), Broken> {
+    let Some(set) = state.descriptors.sets.get(&handle) else {
+        return Ok(());
+    };
+    if !state.descriptors.layouts.contains_key(&set.layout_handle) {
+        let layout = state.name(set.layout_handle);
+        let text = format!("{} is updated, and its layout {layout} is destroyed", state.name(handle));
+        return Err((layout_rule, text));
+    }
+    if set.in_use == 0 {
+        return Ok(());
+    }
+    for change in changes {
+        let Some(binding) = set.layout.bindings.get(&change.binding()) else {
+            continue;
+        };
+        let number = change.binding();
+        let name = state.label(handle);
+        if !binding.flags.intersects(Flags::UPDATE_AFTER_BIND | Flags::UPDATE_UNUSED_WHILE_PENDING) {
+            let text = format!("{name}, binding {number}, is updated, and a submission still uses it");
+            return Err(("VUID-vkUpdateDescriptorSets-None-03047", text));
+        }
+        if !binding.flags.contains(Flags::UPDATE_UNUSED_WHILE_PENDING) {
+            let text = format!(
+                "{name}, binding {number}, is updated after a submission that still uses it: \
+                 UPDATE_AFTER_BIND ends there, without UPDATE_UNUSED_WHILE_PENDING"
+            );
+            device.report("SUBLET-update-while-pending", text);
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+impl DeviceState {
+    fn apply(&mut self, handle: vk::DescriptorSet, changes: &[Change]) {
+        self.descriptors.versions += 1;
+        let version = self.descriptors.versions;
+        let Some(set) = self.descriptors.sets.get_mut(&handle) else {
+            return;
+        };
+        let tolerant = Flags::UPDATE_AFTER_BIND | Flags::UPDATE_UNUSED_WHILE_PENDING;
+        let harmless = changes.iter().all(|change| {
+            let binding = set.layout.bindings.get(&change.binding());
+            binding.is_some_and(|binding| binding.flags.intersects(tolerant))
+        });
+        if !harmless {
+            set.version = version;
+        }
+        set.contents.apply(changes);
+    }
+}
+
+pub(super) unsafe extern "system" fn with_template(
+    device: vk::Device,
+    set: vk::DescriptorSet,
+    template: vk::DescriptorUpdateTemplate,
+    p_data: *const c_void,
+) {
+    on_device(device, call!("vkUpdateDescriptorSetWithTemplate"), |device| {
+        let mut state = device.state.lock();
+        let Some(found) = state.descriptors.templates.get(&template) else {
+            let text = format!("{} {}", state.name(template), device.hub.fate(template));
+            device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter", text);
+            return;
+        };
+        if p_data.is_null() {
+            let text = format!("{}: pData is NULL", state.name(template));
+            device.report("VUID-vkUpdateDescriptorSetWithTemplate-pData-01685", text);
+            return;
+        }
+        let Some(target) = state.descriptors.sets.get(&set) else {
+            let text = format!("{} {}", state.name(set), device.hub.fate(set));
+            device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-parameter", text);
+            return;
+        };
+        if !found.is_for_set(&target.layout) {
+            let text = format!("{} is not for the layout of {}", state.name(template), state.name(set));
+            device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-00358", text);
+            return;
+        }
+        // SAFETY: VUID-vkUpdateDescriptorSetWithTemplate-pData-01685.
+        let writes = unsafe { template::read(found, p_data) };
+        let mut all = Vec::new();
+        for write in &writes {
+            match set_changes(device, &state, set, write) {
+                Ok(changes) => all.extend(changes),
+                Err((rule, text)) => {
+                    device.report(rule, text);
+                    return;
+                }
+            }
+        }
+        state.apply(set, &all);
+    });
+}

@@ -1,0 +1,511 @@
+//! A simulated GPU as a test holds it: the ash objects, and what goes on behind them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ash::vk;
+
+use super::builder::{GpuBuilder, create_device, create_instance, expect};
+use super::entry::get_instance_proc_addr;
+use super::faults::{self, Faults};
+use super::log::AllocateCall;
+use super::memory::MemoryInfo;
+use super::messages::Message;
+use super::print;
+use super::profiles::Profile;
+use super::state::{Device, Hub, NEWEST_MINOR, registry};
+
+/// A simulated GPU with an instance, a device and a queue.
+///
+/// The objects are ash's own, loaded through function pointers as from any driver, and all of them belong to this GPU:
+/// several at once are independent, on however many threads. Dropping it destroys device and instance; what the program
+/// left on the device is reported as a leak. Messages that nobody read are then printed to standard error.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::{Gpu, profiles::Profile};
+/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+/// let info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_SRC);
+/// let buffer = unsafe { gpu.device().create_buffer(&info, None) }.unwrap();
+/// let needs = unsafe { gpu.device().get_buffer_memory_requirements(buffer) };
+/// assert!(needs.size >= 1000 && needs.memory_type_bits != 0);
+/// unsafe { gpu.device().destroy_buffer(buffer, None) };
+/// gpu.assert_silent();
+/// ```
+pub struct Gpu {
+    hub: Arc<Hub>,
+    entry: ash::Entry,
+    instance: ash::Instance,
+    physical_device: vk::PhysicalDevice,
+    device: ash::Device,
+    queue: vk::Queue,
+    alive: bool,
+}
+
+impl std::fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gpu").field("profile", &self.hub.profile.name).finish_non_exhaustive()
+    }
+}
+
+impl Gpu {
+    /// A GPU with everything that the profile has.
+    ///
+    /// # Panics
+    ///
+    /// Never: its own driver does not refuse it.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.assert_silent();
+    /// ```
+    pub fn new(profile: &'static Profile) -> Self {
+        Self::builder(profile).build()
+    }
+
+    /// A GPU with choices.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let builder = Gpu::builder(Profile::by_name("lavapipe").unwrap());
+    /// let (one, other) = (builder.clone().build(), builder.build());
+    /// assert_ne!(one.device().handle(), other.device().handle());
+    /// ```
+    pub fn builder(profile: &'static Profile) -> GpuBuilder {
+        GpuBuilder::new(profile)
+    }
+
+    pub(super) fn with(hub: Arc<Hub>, enabled: &[String]) -> Self {
+        let get_instance_proc_addr = match hub.instance_minor {
+            0 => get_instance_proc_addr::<0>,
+            1 => get_instance_proc_addr::<1>,
+            2 => get_instance_proc_addr::<2>,
+            3 => get_instance_proc_addr::<3>,
+            _ => get_instance_proc_addr::<NEWEST_MINOR>,
+        };
+        // SAFETY: it answers as `vkGetInstanceProcAddr` must, and code is there for ever.
+        let entry = unsafe { ash::Entry::from_static_fn(ash::StaticFn { get_instance_proc_addr }) };
+        let instance = create_instance(&entry, &hub);
+        // SAFETY: `instance` is live.
+        let devices = unsafe { instance.enumerate_physical_devices() };
+        let physical_device = expect(devices, "vkEnumeratePhysicalDevices")[0];
+        let device = create_device(&instance, physical_device, &hub, enabled);
+        // SAFETY: `device` was created with the queue 0 of family 0.
+        let queue = unsafe { device.get_device_queue(0, 0) };
+        // What the program does is what counts.
+        hub.faults.reset_counts();
+        Self { hub, entry, instance, physical_device, device, queue, alive: true }
+    }
+
+    /// Vulkan without an instance. An instance that the program makes of it is of another GPU, see
+    /// [`get_instance_proc_addr`](super::get_instance_proc_addr).
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert!(unsafe { gpu.entry().try_enumerate_instance_version() }.is_ok());
+    /// ```
+    pub fn entry(&self) -> &ash::Entry {
+        &self.entry
+    }
+
+    /// The instance.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let devices = unsafe { gpu.instance().enumerate_physical_devices() }.unwrap();
+    /// assert_eq!(devices, [gpu.physical_device()]);
+    /// ```
+    pub fn instance(&self) -> &ash::Instance {
+        &self.instance
+    }
+
+    /// The physical device.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let memory = unsafe { gpu.instance().get_physical_device_memory_properties(gpu.physical_device()) };
+    /// assert_eq!(memory.memory_types_as_slice().len(), gpu.profile().types.len());
+    /// ```
+    pub fn physical_device(&self) -> vk::PhysicalDevice {
+        self.physical_device
+    }
+
+    /// The device.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// unsafe { gpu.device().free_memory(ash::vk::DeviceMemory::null(), None) };
+    /// gpu.assert_silent();
+    /// ```
+    pub fn device(&self) -> &ash::Device {
+        &self.device
+    }
+
+    /// The one queue, which takes every kind of work.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(gpu.queue(), unsafe { gpu.device().get_device_queue(gpu.queue_family_index(), 0) });
+    /// ```
+    pub fn queue(&self) -> vk::Queue {
+        self.queue
+    }
+
+    /// The family of [`queue`](Self::queue).
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(gpu.queue_family_index(), 0);
+    /// ```
+    pub fn queue_family_index(&self) -> u32 {
+        0
+    }
+
+    /// A queue of the device, from 0 on: [`queue`](Self::queue) is the first.
+    ///
+    /// # Panics
+    ///
+    /// If the device has no such queue, see [`GpuBuilder::queues`].
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
+    /// assert_eq!(gpu.queue_at(0), gpu.queue());
+    /// assert_eq!(gpu.queue_at(1), unsafe { gpu.device().get_device_queue(gpu.queue_family_index(), 1) });
+    /// ```
+    #[track_caller]
+    pub fn queue_at(&self, index: usize) -> vk::Queue {
+        let queue = self.state().and_then(|device| device.queues.get(index).copied());
+        match queue {
+            Some(queue) => queue,
+            None => panic!("the simulated device has no queue {index}"),
+        }
+    }
+
+    /// The version of Vulkan that instance and device report.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert!(gpu.api_version() >= ash::vk::API_VERSION_1_3);
+    /// ```
+    pub fn api_version(&self) -> u32 {
+        vk::make_api_version(0, 1, self.hub.instance_minor, 0)
+    }
+
+    /// The GPU that this one poses as.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(gpu.profile().name, "lavapipe");
+    /// ```
+    pub fn profile(&self) -> &'static Profile {
+        self.hub.profile
+    }
+
+    /// The device extensions that are enabled, sorted.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert!(gpu.extensions().contains(&"VK_KHR_bind_memory2".to_owned()));
+    /// ```
+    pub fn extensions(&self) -> Vec<String> {
+        self.state().map(|device| device.extensions.clone()).unwrap_or_default()
+    }
+
+    /// Every report so far.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// unsafe { gpu.device().unmap_memory(ash::vk::DeviceMemory::null()) };
+    /// assert_eq!(gpu.messages()[0].vuid, "VUID-vkUnmapMemory-memory-parameter");
+    /// ```
+    pub fn messages(&self) -> Vec<Message> {
+        self.hub.messages.all()
+    }
+
+    /// Every report so far; the list is empty afterwards.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// unsafe { gpu.device().unmap_memory(ash::vk::DeviceMemory::null()) };
+    /// assert_eq!(gpu.take_messages().len(), 1);
+    /// assert_eq!(gpu.take_messages().len(), 0);
+    /// ```
+    pub fn take_messages(&self) -> Vec<Message> {
+        self.hub.messages.take()
+    }
+
+    /// Fails the test if there was a report.
+    ///
+    /// # Panics
+    ///
+    /// If there is a report that [`take_messages`](Self::take_messages) has not taken.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.assert_silent();
+    /// ```
+    #[track_caller]
+    pub fn assert_silent(&self) {
+        let messages = self.messages();
+        if !messages.is_empty() {
+            let lines: Vec<_> = messages.iter().map(Message::to_string).collect();
+            panic!("the simulated device reports wrong use:\n{}", lines.join("\n"));
+        }
+    }
+
+    /// Destroys device and instance, and answers every report that is left, leaks included.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
+    /// let _leaked = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// assert_eq!(gpu.finish()[0].vuid, "VUID-vkDestroyDevice-device-05137");
+    /// ```
+    pub fn finish(mut self) -> Vec<Message> {
+        self.destroy();
+        self.hub.messages.take()
+    }
+
+    /// Orders faults.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.faults().fail_nth("vkCreateBuffer", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+    /// let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    /// assert!(unsafe { gpu.device().create_buffer(&info, None) }.is_err());
+    /// ```
+    pub fn faults(&self) -> Faults<'_> {
+        Faults { state: &self.hub.faults, device: self.device.handle() }
+    }
+
+    /// How often a function was called since the GPU was made or [`reset_calls`](Self::reset_calls).
+    ///
+    /// # Panics
+    ///
+    /// If the driver has no such function.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let _ = unsafe { gpu.instance().get_physical_device_memory_properties(gpu.physical_device()) };
+    /// assert_eq!(gpu.calls("vkGetPhysicalDeviceMemoryProperties"), 1);
+    /// assert_eq!(gpu.call_counts(), [("vkGetPhysicalDeviceMemoryProperties", 1)]);
+    /// gpu.reset_calls();
+    /// assert!(gpu.call_counts().is_empty());
+    /// ```
+    #[track_caller]
+    pub fn calls(&self, call: &str) -> u64 {
+        self.hub.faults.count(faults::known(call))
+    }
+
+    /// The functions that were called and how often, sorted by name.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(gpu.call_counts(), []);
+    /// ```
+    pub fn call_counts(&self) -> Vec<(&'static str, u64)> {
+        self.hub.faults.counts()
+    }
+
+    /// Counts from zero again.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// unsafe { gpu.device().free_memory(ash::vk::DeviceMemory::null(), None) };
+    /// gpu.reset_calls();
+    /// assert_eq!(gpu.calls("vkFreeMemory"), 0);
+    /// ```
+    pub fn reset_calls(&self) {
+        self.hub.faults.reset_counts();
+    }
+
+    /// Whether every call of `vkAllocateMemory` is written down from now on. It is not at first: a long run makes a long list.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.log_allocations(true);
+    /// # let _ = gpu.take_log();
+    /// ```
+    pub fn log_allocations(&self, on: bool) {
+        self.hub.log.switch(on);
+    }
+
+    /// The calls of `vkAllocateMemory` in their order, since [`log_allocations`](Self::log_allocations) or since the last call
+    /// of this; the list is empty afterwards.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.log_allocations(true);
+    /// let info = ash::vk::MemoryAllocateInfo::default().allocation_size(1);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// unsafe { gpu.device().free_memory(memory, None) };
+    /// assert_eq!(gpu.take_log().len(), 1);
+    /// assert!(gpu.take_log().is_empty());
+    /// ```
+    pub fn take_log(&self) -> Vec<AllocateCall> {
+        self.hub.log.take()
+    }
+
+    /// Whether resources may share bytes without a report.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.allow_aliasing(true);
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    /// for _ in 0..2 {
+    ///     let buffer = unsafe { gpu.device().create_buffer(&info, None) }.unwrap();
+    ///     unsafe { gpu.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
+    /// }
+    /// gpu.assert_silent();
+    /// # gpu.finish();
+    /// ```
+    pub fn allow_aliasing(&self, allow: bool) {
+        self.hub.aliasing.store(allow, Ordering::Relaxed);
+    }
+
+    /// Lets resources share bytes within this range of a memory without a report. Units: bytes.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// gpu.declare_aliasing(memory, 0, 4096);
+    /// let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+    /// for _ in 0..2 {
+    ///     let buffer = unsafe { gpu.device().create_buffer(&info, None) }.unwrap();
+    ///     unsafe { gpu.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
+    /// }
+    /// gpu.assert_silent();
+    /// # gpu.finish();
+    /// ```
+    pub fn declare_aliasing(&self, memory: vk::DeviceMemory, offset: u64, size: u64) {
+        self.hub.aliases.lock().push((memory, offset, offset.saturating_add(size)));
+    }
+
+    /// What was asked for a memory that is not freed yet.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert!(gpu.memory_info(vk::DeviceMemory::null()).is_none());
+    /// ```
+    pub fn memory_info(&self, memory: vk::DeviceMemory) -> Option<MemoryInfo> {
+        self.state()?.state.lock().memories.get(&memory).map(|memory| memory.info.clone())
+    }
+
+    /// What the device sees in a memory: bytes that the host wrote and did not flush are not among them, if the memory is
+    /// not coherent. `None` outside of the memory.
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes the bytes meanwhile: no other thread through a pointer or a reference to mapped memory, and no submission that
+    /// another thread runs.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// let flags = vk::MemoryMapFlags::empty();
+    /// let data = unsafe { gpu.device().map_memory(memory, 0, vk::WHOLE_SIZE, flags) }.unwrap();
+    /// unsafe { data.cast::<u8>().write(7) };
+    /// assert_eq!(unsafe { gpu.read_memory(memory, 0, 2) }, Some(vec![7, 0]));
+    /// # unsafe { gpu.device().free_memory(memory, None) };
+    /// ```
+    pub unsafe fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
+        let store = Arc::clone(&self.state()?.state.lock().memories.get(&memory)?.store);
+        let mut bytes = vec![0; size];
+        store.read(offset, &mut bytes).then_some(bytes)
+    }
+
+    /// Writes to a memory as the device does: the host sees it after an invalidate, if the memory is not coherent. False,
+    /// and nothing happens, outside of the memory.
+    ///
+    /// # Safety
+    ///
+    /// Nobody reads or writes the bytes meanwhile, as in [`read_memory`](Self::read_memory), and nobody has a reference to them.
+    ///
+    /// A program without `unsafe` cannot race with what is mapped:
+    ///
+    /// ```compile_fail,E0133
+    /// use sublet_sim::Gpu;
+    /// fn race(gpu: &Gpu, memory: ash::vk::DeviceMemory) -> bool {
+    ///     gpu.write_memory(memory, 0, &[1])
+    /// }
+    /// ```
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// assert!(unsafe { gpu.write_memory(memory, 60, &[1, 2, 3, 4]) });
+    /// assert!(!unsafe { gpu.write_memory(memory, 61, &[1, 2, 3, 4]) });
+    /// # unsafe { gpu.device().free_memory(memory, None) };
+    /// ```
+    pub unsafe fn write_memory(&self, memory: vk::DeviceMemory, offset: u64, bytes: &[u8]) -> bool {
+        let Some(device) = self.state() else { return false };
+        let store = device.state.lock().memories.get(&memory).map(|memory| Arc::clone(&memory.store));
+        store.is_some_and(|store| store.write(offset, bytes))
+    }
+
+    /// The GPU behind instance and device.
+    pub(super) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// The device's state; `None` once the program has destroyed it.
+    pub(super) fn state(&self) -> Option<Arc<Device>> {
+        registry::device(self.device.handle())
+    }
+
+    fn destroy(&mut self) {
+        if std::mem::take(&mut self.alive) {
+            if self.state().is_some() {
+                // SAFETY: the device is live; whoever uses it still has borrowed `self` or broken Vulkan's rules.
+                unsafe { self.device.destroy_device(None) };
+            }
+            // SAFETY: as above, unless the program has destroyed it: then its handle is unknown, and nothing happens.
+            unsafe { self.instance.destroy_instance(None) };
+        }
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        self.destroy();
+        print(&self.hub.messages.unread());
+    }
+}

@@ -1,0 +1,170 @@
+//! The bytes that a shader sees behind a descriptor or an address.
+#![forbid(unsafe_code)]
+
+use crate::arithmetic::{host_size, widen};
+use crate::state::{Bytes, Device};
+
+/// Where the bytes are.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// In device memory.
+    Bytes { bytes: Bytes, len: u64, writable: bool },
+    /// In a descriptor set or in push descriptors: an inline uniform block.
+    Inline(Vec<u8>),
+    /// Nowhere, and that has been reported.
+    Nothing,
+}
+
+/// Bytes of a buffer that a shader reads and writes, as the device sees them: what the host wrote to memory that is not
+/// coherent and did not flush is not among them. Got from [`Kernel::buffer`](crate::Kernel::buffer) and
+/// [`Kernel::memory`](crate::Kernel::memory). Offsets and sizes are in bytes.
+///
+/// Access outside of the descriptor's range, or of the buffer, is reported as `SUBLET-descriptor-range`; it reads zeroes
+/// and writes nothing.
+///
+/// ```
+/// use sublet_sim::{Gpu, Kernel, KernelBuffer, profiles::Profile};
+/// fn increment(buffer: &KernelBuffer<'_>) {
+///     buffer.write_u32(0, buffer.read_u32(0) + 1);
+/// }
+/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+/// gpu.set_kernel("count", |kernel: &mut Kernel<'_>| increment(&kernel.buffer(0, 0, 0)));
+/// ```
+pub struct KernelBuffer<'a> {
+    pub(super) device: &'a Device,
+    pub(super) entry_point: &'a str,
+    /// What messages call it.
+    pub(super) name: String,
+    pub(super) source: Source,
+}
+
+impl std::fmt::Debug for KernelBuffer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KernelBuffer")
+            .field("name", &self.name)
+            .field("len", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl KernelBuffer<'_> {
+    /// How many bytes the shader sees: the range of the descriptor, or what is left of the buffer from an address on.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| assert_eq!(kernel.buffer(0, 0, 0).len() % 16, 0));
+    /// ```
+    pub fn len(&self) -> u64 {
+        match &self.source {
+            Source::Bytes { len, .. } => *len,
+            Source::Inline(bytes) => widen(bytes.len()),
+            Source::Nothing => 0,
+        }
+    }
+
+    /// Whether there is nothing to see, as behind a descriptor that has been reported.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| assert!(!kernel.buffer(0, 0, 0).is_empty()));
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Copies bytes out of the buffer.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| {
+    ///     let mut matrix = [0; 64];
+    ///     kernel.buffer(0, 0, 0).read(0, &mut matrix);
+    /// });
+    /// ```
+    pub fn read(&self, offset: u64, to: &mut [u8]) {
+        to.fill(0);
+        if !self.contains(offset, to.len(), "read") {
+            return;
+        }
+        match &self.source {
+            Source::Bytes { bytes, .. } => {
+                if !bytes.store.read(bytes.offset + offset, to) {
+                    self.report("SUBLET-transfer-failed", "there are no bytes behind it");
+                }
+            }
+            Source::Inline(bytes) => {
+                let from = host_size(offset).and_then(|start| bytes.get(start..start + to.len()));
+                to.copy_from_slice(from.unwrap_or_default());
+            }
+            Source::Nothing => {}
+        }
+    }
+
+    /// Copies bytes into the buffer.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| kernel.buffer(0, 0, 0).write(8, b"done"));
+    /// ```
+    pub fn write(&self, offset: u64, from: &[u8]) {
+        if !self.contains(offset, from.len(), "written") {
+            return;
+        }
+        match &self.source {
+            Source::Bytes { bytes, writable: true, .. } => {
+                if !bytes.store.write(bytes.offset + offset, from) {
+                    self.report("SUBLET-transfer-failed", "there are no bytes behind it");
+                }
+            }
+            Source::Bytes { .. } | Source::Inline(_) => {
+                self.report("SUBLET-descriptor-read-only", "it is uniform, and is written to");
+            }
+            Source::Nothing => {}
+        }
+    }
+
+    /// Reads a number of four bytes, little end first.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| println!("{}", kernel.buffer(0, 0, 0).read_u32(12)));
+    /// ```
+    pub fn read_u32(&self, offset: u64) -> u32 {
+        let mut bytes = [0; 4];
+        self.read(offset, &mut bytes);
+        u32::from_le_bytes(bytes)
+    }
+
+    /// Writes a number of four bytes, little end first.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| kernel.buffer(0, 0, 0).write_u32(12, 1));
+    /// ```
+    pub fn write_u32(&self, offset: u64, value: u32) {
+        self.write(offset, &value.to_le_bytes());
+    }
+
+    /// Whether bytes may be touched; reports why not. Where nothing is, that was reported before.
+    fn contains(&self, offset: u64, len: usize, done: &str) -> bool {
+        if matches!(self.source, Source::Nothing) {
+            return false;
+        }
+        let inside = offset.checked_add(widen(len)).is_some_and(|end| end <= self.len());
+        if !inside {
+            let text = format!("{len} bytes from {offset} on are {done}, and there are {}", self.len());
+            self.report("SUBLET-descriptor-range", &text);
+        }
+        inside
+    }
+
+    fn report(&self, rule: &'static str, text: &str) {
+        self.device.report(rule, format!("{}: {}: {text}", self.entry_point, self.name));
+    }
+}

@@ -1,0 +1,158 @@
+//! What is behind a descriptor, wherever it is: in a set, among push descriptors, in a descriptor buffer.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+use ash::vk::DescriptorType as Type;
+use ash::vk::Handle as _;
+
+use super::Kernel;
+use super::buffer::Source;
+use crate::arithmetic::{index, widen};
+use crate::commands::Bound;
+use crate::describe::Broken;
+use crate::descriptor_buffer;
+use crate::descriptors::{Binding, Descriptor};
+use crate::state::{Device, DeviceState};
+
+/// What a descriptor describes.
+pub(super) enum Found {
+    Buffer(Source),
+    /// NULL is what the type has not.
+    Image {
+        view: vk::ImageView,
+        sampler: vk::Sampler,
+    },
+}
+
+const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
+
+/// What is at a set's number, a binding and an element.
+pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32)) -> Result<Found, Broken> {
+    let (number, binding, element) = at;
+    let (program, bindings) = (kernel.program, kernel.bindings);
+    let layout = program.layout.set(number);
+    let known = layout.and_then(|layout| Some((layout, layout.bindings.get(&binding)?)));
+    let Some((layout, shape)) = known else {
+        return Err(("SUBLET-descriptor-binding", "the pipeline's layout has no such binding".to_owned()));
+    };
+    let elements = if shape.kind == Type::INLINE_UNIFORM_BLOCK { 1 } else { shape.count };
+    if element >= elements {
+        let text = format!("the binding has {elements} elements");
+        return Err(("SUBLET-descriptor-binding", text));
+    }
+    let state = kernel.device.state.lock();
+    let found = match bindings.bound(POINT, &program.layout, number) {
+        None => {
+            let text =
+                "nothing is bound there with a layout that is compatible with the pipeline's".to_owned();
+            return Err(("VUID-vkCmdDispatch-None-08600", text));
+        }
+        Some(Bound::Set { .. }) if program.descriptor_buffer => {
+            let text = "a set is bound, and the pipeline was created with DESCRIPTOR_BUFFER".to_owned();
+            return Err(("VUID-vkCmdDispatch-None-08115", text));
+        }
+        Some(Bound::At(_)) if !program.descriptor_buffer => {
+            let text = "it is in a descriptor buffer, and the pipeline was created without DESCRIPTOR_BUFFER";
+            return Err(("VUID-vkCmdDispatch-None-08117", text.to_owned()));
+        }
+        Some(&Bound::At(address)) => {
+            let limits = descriptor_buffer::limits(kernel.device);
+            let at = (binding, shape, element);
+            if shape.kind == Type::INLINE_UNIFORM_BLOCK {
+                let mut parts = descriptor_buffer::parts(&limits, &state, address, layout, at)?;
+                let (bytes, size) = parts.pop().ok_or_else(unwritten)?;
+                return Ok(Found::Buffer(Source::Bytes { bytes, len: widen(size), writable: false }));
+            }
+            (descriptor_buffer::descriptor(&limits, &state, address, layout, at)?, 0)
+        }
+        Some(Bound::Set { .. } | Bound::Pushed(_)) if shape.kind == Type::INLINE_UNIFORM_BLOCK => {
+            let written = bindings.inline(&state, POINT, &program.layout, (number, binding));
+            let mut bytes = written.ok_or_else(unwritten)?.to_vec();
+            bytes.resize(index(shape.count), 0);
+            return Ok(Found::Buffer(Source::Inline(bytes)));
+        }
+        Some(Bound::Set { .. } | Bound::Pushed(_)) => {
+            bindings.descriptor(&state, POINT, &program.layout, at).ok_or_else(unwritten)?
+        }
+    };
+    let (descriptor, dynamic) = found;
+    check_type(shape, descriptor.kind())?;
+    match descriptor {
+        Descriptor::Buffer { kind, buffer, offset, range } => {
+            let start = offset.saturating_add(dynamic);
+            of_buffer(&state, kind, buffer, start, range).map(Found::Buffer)
+        }
+        Descriptor::Texels { kind, view } => {
+            let Some(found) = state.buffer_views.get(&view) else {
+                let text = format!("{} {}", state.name(view), kernel.device.hub.fate(view));
+                return Err(("SUBLET-descriptor-destroyed", text));
+            };
+            let buffer = vk::Buffer::from_raw(found.of);
+            of_buffer(&state, kind, buffer, found.start, found.size).map(Found::Buffer)
+        }
+        Descriptor::Image { view, sampler, .. } => image(kernel.device, &state, view, sampler),
+    }
+}
+
+fn unwritten() -> Broken {
+    ("SUBLET-descriptor-unwritten", "nothing was written there".to_owned())
+}
+
+/// Whether a binding may have a descriptor of this type.
+fn check_type(shape: &Binding, kind: Type) -> Result<(), Broken> {
+    if shape.kind == kind || shape.mutable.contains(&kind) {
+        return Ok(());
+    }
+    let text = format!("a descriptor of type {kind:?} in a binding of type {:?}", shape.kind);
+    Err(("SUBLET-descriptor-type", text))
+}
+
+fn is_writable(kind: Type) -> bool {
+    kind == Type::STORAGE_BUFFER || kind == Type::STORAGE_BUFFER_DYNAMIC || kind == Type::STORAGE_TEXEL_BUFFER
+}
+
+/// The bytes of a buffer from `start` on: `range`, or all that are left.
+fn of_buffer(
+    state: &DeviceState,
+    kind: Type,
+    buffer: vk::Buffer,
+    start: u64,
+    range: u64,
+) -> Result<Source, Broken> {
+    let name = state.name(buffer);
+    let mut bytes = state.buffer_bytes(buffer).map_err(|reason| {
+        let text = format!("{name}, which it describes, is {reason:?}");
+        ("SUBLET-descriptor-destroyed", text)
+    })?;
+    let size = state.buffers.get(&buffer).map_or(0, |buffer| buffer.description.size);
+    let left = size.saturating_sub(start);
+    let len = if range == vk::WHOLE_SIZE { left } else { range };
+    if len > left {
+        let text = format!("{len} bytes from {start} on, and {name} has {size}");
+        return Err(("SUBLET-descriptor-range", text));
+    }
+    bytes.offset += start;
+    Ok(Source::Bytes { bytes, len, writable: is_writable(kind) })
+}
+
+fn image(
+    device: &Device,
+    state: &DeviceState,
+    view: vk::ImageView,
+    sampler: vk::Sampler,
+) -> Result<Found, Broken> {
+    let gone = |name: String, fate: &str| Err(("SUBLET-descriptor-destroyed", format!("{name} {fate}")));
+    if !sampler.is_null() && !state.descriptors.samplers.contains_key(&sampler) {
+        return gone(state.name(sampler), device.hub.fate(sampler));
+    }
+    if !view.is_null() {
+        let Some(found) = state.image_views.get(&view) else {
+            return gone(state.name(view), device.hub.fate(view));
+        };
+        let of = vk::Image::from_raw(found.of);
+        if let Err(reason) = state.image_bytes(of) {
+            return gone(state.name(of), &format!("is {reason:?}"));
+        }
+    }
+    Ok(Found::Image { view, sampler })
+}

@@ -1,0 +1,336 @@
+//! Compute shaders as Rust closures: what a dispatch does, and what it finds through its descriptors.
+//!
+//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. A dispatch calls it once, when the queue
+//! gets to it, with a [`Kernel`]: it is the shader of all workgroups together. Descriptors are looked up when the closure
+//! asks for them, as shaders do: what nobody looks at need not be there.
+
+mod buffer;
+mod find;
+mod run;
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+use parking_lot::RwLock;
+
+use super::Gpu;
+use super::commands::Bindings;
+use super::pipeline::Program;
+use super::state::Device;
+use crate::arithmetic::narrow;
+
+pub use buffer::KernelBuffer;
+use buffer::Source;
+use find::Found;
+pub(super) use run::{Groups, start};
+
+/// What a shader does.
+type Closure = dyn Fn(&mut Kernel<'_>) + Send + Sync;
+
+/// What shaders do, by the names of their entry points.
+#[derive(Default)]
+pub(super) struct Kernels(RwLock<BTreeMap<String, Arc<Closure>>>);
+
+impl std::fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.read().keys()).finish()
+    }
+}
+
+impl Kernels {
+    fn get(&self, entry_point: &str) -> Option<Arc<Closure>> {
+        self.0.read().get(entry_point).cloned()
+    }
+}
+
+impl Gpu {
+    /// Says what shaders with this entry point do, from the next dispatch that runs on. Any SPIR-V serves for a module: of
+    /// the pipeline only the entry point's name and the layout count.
+    ///
+    /// A dispatch of a pipeline whose entry point has no closure is reported as `SUBLET-no-kernel`; a closure that panics, as
+    /// `SUBLET-kernel-panicked`.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("triple", |kernel: &mut Kernel<'_>| {
+    ///     let mut address = [0; 8];
+    ///     kernel.read_push_constants(0, &mut address);
+    ///     let numbers = kernel.memory(u64::from_le_bytes(address));
+    ///     for group in 0..kernel.groups()[0] {
+    ///         let at = u64::from(group) * 4;
+    ///         numbers.write_u32(at, numbers.read_u32(at) * 3);
+    ///     }
+    /// });
+    /// # let device = gpu.device();
+    /// # let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
+    /// # let info = vk::BufferCreateInfo::default().size(64).usage(usage);
+    /// # let buffer = unsafe { device.create_buffer(&info, None) }.unwrap();
+    /// # let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    /// # let info = vk::MemoryAllocateInfo::default().allocation_size(64).push_next(&mut flags);
+    /// # let memory = unsafe { device.allocate_memory(&info, None) }.unwrap();
+    /// # unsafe { device.bind_buffer_memory(buffer, memory, 0) }.unwrap();
+    /// # let address = unsafe { device.get_buffer_device_address(&vk::BufferDeviceAddressInfo::default().buffer(buffer)) };
+    /// # let code = [0x0723_0203];
+    /// # let module = unsafe { device.create_shader_module(&vk::ShaderModuleCreateInfo::default().code(&code), None) }.unwrap();
+    /// # let ranges = [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 8 }];
+    /// # let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(&ranges);
+    /// # let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
+    /// let stage = vk::PipelineShaderStageCreateInfo::default()
+    ///     .stage(vk::ShaderStageFlags::COMPUTE)
+    ///     .module(module)
+    ///     .name(c"triple");
+    /// let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout);
+    /// let pipelines = unsafe { device.create_compute_pipelines(vk::PipelineCache::null(), &[info], None) }.unwrap();
+    /// # let info = vk::CommandPoolCreateInfo::default();
+    /// # let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
+    /// # let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+    /// # let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
+    /// # unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
+    /// let (point, stage) = (vk::PipelineBindPoint::COMPUTE, vk::ShaderStageFlags::COMPUTE);
+    /// unsafe { device.cmd_bind_pipeline(commands[0], point, pipelines[0]) };
+    /// unsafe { device.cmd_push_constants(commands[0], layout, stage, 0, &address.to_le_bytes()) };
+    /// unsafe { device.cmd_dispatch(commands[0], 2, 1, 1) };
+    /// # unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+    /// unsafe { gpu.write_memory(memory, 0, &[5, 0, 0, 0, 7, 0, 0, 0]) };
+    /// # let work = [vk::SubmitInfo::default().command_buffers(&commands)];
+    /// unsafe { device.queue_submit(gpu.queue(), &work, vk::Fence::null()) }.unwrap();
+    /// assert_eq!(unsafe { gpu.read_memory(memory, 0, 8) }.unwrap(), [15, 0, 0, 0, 21, 0, 0, 0]);
+    /// # unsafe { device.destroy_command_pool(pool, None) };
+    /// # unsafe { device.destroy_pipeline(pipelines[0], None) };
+    /// # unsafe { device.destroy_pipeline_layout(layout, None) };
+    /// # unsafe { device.destroy_shader_module(module, None) };
+    /// # unsafe { device.destroy_buffer(buffer, None) };
+    /// # unsafe { device.free_memory(memory, None) };
+    /// assert!(gpu.finish().is_empty());
+    /// ```
+    pub fn set_kernel(&self, entry_point: &str, kernel: impl Fn(&mut Kernel<'_>) + Send + Sync + 'static) {
+        self.hub().kernels.0.write().insert(entry_point.to_owned(), Arc::new(kernel));
+    }
+}
+
+/// One dispatch, as the closure that stands for its shader sees it. See [`Gpu::set_kernel`].
+///
+/// Wherever a descriptor is not what it should be, there is a report, and what is read through it is zeroes:
+///
+/// | report | meaning |
+/// |---|---|
+/// | `VUID-vkCmdDispatch-None-08600` | nothing is bound at the set's number, or with a layout that is not compatible |
+/// | `VUID-vkCmdDispatch-None-08115`, `VUID-vkCmdDispatch-None-08117` | a set is bound, and the pipeline is for descriptor buffers, or the other way round |
+/// | `SUBLET-descriptor-binding` | the pipeline's layout has no such binding or element |
+/// | `SUBLET-descriptor-unwritten` | nothing was written there |
+/// | `SUBLET-descriptor-garbage` | the bytes in the descriptor buffer are no descriptor |
+/// | `SUBLET-descriptor-type` | the descriptor is of another type than the binding, or than what is asked for |
+/// | `SUBLET-descriptor-destroyed` | what it describes is destroyed, or has no memory |
+/// | `SUBLET-descriptor-range` | bytes outside of what it describes are read or written |
+/// | `SUBLET-descriptor-read-only` | something is written to a uniform buffer |
+/// | `SUBLET-address` | no buffer with a device address lies at the address |
+///
+/// ```
+/// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+/// // Set 0, binding 1, element 0.
+/// gpu.set_kernel("clear", |kernel: &mut Kernel<'_>| {
+///     let buffer = kernel.buffer(0, 1, 0);
+///     buffer.write(0, &vec![0; buffer.len() as usize]);
+/// });
+/// ```
+pub struct Kernel<'a> {
+    device: &'a Device,
+    program: &'a Arc<Program>,
+    bindings: &'a Bindings,
+    groups: [u32; 3],
+}
+
+impl std::fmt::Debug for Kernel<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel")
+            .field("entry_point", &self.program.entry_point)
+            .field("groups", &self.groups)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Kernel<'a> {
+    /// How many workgroups are dispatched, in each direction. None of them is 0.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| {
+    ///     for group in 0..kernel.groups()[0] {
+    ///         println!("workgroup {group}");
+    ///     }
+    /// });
+    /// ```
+    pub fn groups(&self) -> [u32; 3] {
+        self.groups
+    }
+
+    /// The name of the entry point.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// for name in ["first", "second"] {
+    ///     gpu.set_kernel(name, |kernel: &mut Kernel<'_>| println!("{} runs", kernel.entry_point()));
+    /// }
+    /// ```
+    pub fn entry_point(&self) -> &'a str {
+        &self.program.entry_point
+    }
+
+    /// The bytes of a specialization constant; `None` if the pipeline has no value for it.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| {
+    ///     let size = kernel.constant(0).map_or(64, |bytes| u32::from_le_bytes(bytes.try_into().unwrap()));
+    ///     println!("workgroups of {size}");
+    /// });
+    /// ```
+    pub fn constant(&self, number: u32) -> Option<&'a [u8]> {
+        self.program.constants.get(&number).map(Vec::as_slice)
+    }
+
+    /// Reads push constants. Those that nobody pushed, or with a layout that is not compatible, are a report
+    /// (`VUID-vkCmdDispatch-maintenance4-08602`), and zeroes. Units: bytes.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| {
+    ///     let mut index = [0; 4];
+    ///     kernel.read_push_constants(16, &mut index);
+    ///     println!("descriptor {}", u32::from_le_bytes(index));
+    /// });
+    /// ```
+    pub fn read_push_constants(&self, offset: u32, to: &mut [u8]) {
+        match self.bindings.push_constants(&self.program.layout, offset, narrow(to.len())) {
+            Some(bytes) => to.copy_from_slice(bytes),
+            None => {
+                to.fill(0);
+                let text =
+                    format!("{} push constants from {offset} on are read, and not all were pushed", to.len());
+                self.report("VUID-vkCmdDispatch-maintenance4-08602", &text);
+            }
+        }
+    }
+
+    /// The buffer of a descriptor: a uniform or storage buffer, a texel buffer, or an inline uniform block. It is found the
+    /// same way in a set that is bound, with the dynamic offset added, among push descriptors, and in a descriptor buffer.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("sum", |kernel: &mut Kernel<'_>| {
+    ///     let (from, to) = (kernel.buffer(0, 0, 3), kernel.buffer(0, 1, 0));
+    ///     to.write_u32(0, (0..from.len() / 4).map(|word| from.read_u32(word * 4)).sum());
+    /// });
+    /// ```
+    pub fn buffer(&self, set: u32, binding: u32, element: u32) -> KernelBuffer<'a> {
+        let name = place(set, binding, element);
+        let source = match find::find(self, (set, binding, element)) {
+            Ok(Found::Buffer(source)) => source,
+            Ok(Found::Image { .. }) => {
+                self.report("SUBLET-descriptor-type", &format!("{name} has no buffer"));
+                Source::Nothing
+            }
+            Err((rule, text)) => {
+                self.report(rule, &format!("{name}: {text}"));
+                Source::Nothing
+            }
+        };
+        self.view(name, source)
+    }
+
+    /// The image that a descriptor shows: a sampled or storage image, alone or with a sampler, or an input attachment. NULL
+    /// where there is a report.
+    ///
+    /// ```
+    /// use ash::vk::Handle as _;
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| assert!(!kernel.image(0, 0, 5).is_null()));
+    /// ```
+    pub fn image(&self, set: u32, binding: u32, element: u32) -> vk::ImageView {
+        self.image_and_sampler((set, binding, element), "image").0
+    }
+
+    /// The sampler of a descriptor. NULL where there is a report.
+    ///
+    /// ```
+    /// use ash::vk::Handle as _;
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| assert!(!kernel.sampler(0, 1, 0).is_null()));
+    /// ```
+    pub fn sampler(&self, set: u32, binding: u32, element: u32) -> vk::Sampler {
+        self.image_and_sampler((set, binding, element), "sampler").1
+    }
+
+    fn image_and_sampler(&self, at: (u32, u32, u32), asked: &str) -> (vk::ImageView, vk::Sampler) {
+        use vk::Handle as _;
+        let name = place(at.0, at.1, at.2);
+        match find::find(self, at) {
+            Ok(Found::Image { view, sampler }) => {
+                let there = if asked == "image" { !view.is_null() } else { !sampler.is_null() };
+                if there {
+                    return (view, sampler);
+                }
+                self.report("SUBLET-descriptor-type", &format!("{name} has no {asked}"));
+            }
+            Ok(Found::Buffer(_)) => {
+                self.report("SUBLET-descriptor-type", &format!("{name} has no {asked}, but a buffer"));
+            }
+            Err((rule, text)) => self.report(rule, &format!("{name}: {text}")),
+        }
+        (vk::ImageView::null(), vk::Sampler::null())
+    }
+
+    /// The bytes from a device address on, up to the end of the buffer there.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// gpu.set_kernel("follow", |kernel: &mut Kernel<'_>| {
+    ///     let mut next = [0; 8];
+    ///     kernel.read_push_constants(0, &mut next);
+    ///     while next != [0; 8] {
+    ///         let node = kernel.memory(u64::from_le_bytes(next));
+    ///         node.read(0, &mut next);
+    ///     }
+    /// });
+    /// ```
+    pub fn memory(&self, address: u64) -> KernelBuffer<'a> {
+        let name = format!("address {address:#x}");
+        let found = self.device.state.lock().locate(address, vk::BufferUsageFlags::empty());
+        let source = match found {
+            Some(found) => Source::Bytes { bytes: found.bytes, len: found.left, writable: true },
+            None => {
+                let text = format!("no buffer with SHADER_DEVICE_ADDRESS lies at the {name}");
+                self.report("SUBLET-address", &text);
+                Source::Nothing
+            }
+        };
+        self.view(name, source)
+    }
+
+    fn view(&self, name: String, source: Source) -> KernelBuffer<'a> {
+        KernelBuffer { device: self.device, entry_point: self.entry_point(), name, source }
+    }
+
+    fn report(&self, rule: &'static str, text: &str) {
+        self.device.report(rule, format!("{}: {text}", self.program.entry_point));
+    }
+}
+
+/// How messages call a descriptor.
+fn place(set: u32, binding: u32, element: u32) -> String {
+    format!("set {set}, binding {binding}, element {element}")
+}

@@ -1,0 +1,86 @@
+//! The running of a dispatch.
+#![forbid(unsafe_code)]
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::{Closure, Kernel};
+use crate::commands::{Bindings, Work, check_groups};
+use crate::pipeline::Program;
+use crate::state::{Bytes, Device};
+
+/// How many workgroups a dispatch starts.
+pub(crate) enum Groups {
+    Given([u32; 3]),
+    /// What a buffer says when the dispatch runs: a `VkDispatchIndirectCommand` at an offset.
+    At(Bytes, u64),
+}
+
+/// What a dispatch has to do, with what is bound now. `None` if there is nothing to run, which is reported.
+pub(crate) fn start(device: &Device, bindings: &Bindings, groups: Groups) -> Option<Work> {
+    let program = Arc::clone(bindings.program(vk::PipelineBindPoint::COMPUTE)?);
+    let name = &program.entry_point;
+    let Some(closure) = device.hub.kernels.get(name) else {
+        let text = format!("nobody has said what the entry point \"{name}\" does: see Gpu::set_kernel");
+        device.report("SUBLET-no-kernel", text);
+        return None;
+    };
+    let bindings = bindings.clone();
+    Some(Box::new(move |device: &Device| run(device, &program, &bindings, &*closure, &groups)))
+}
+
+fn run(
+    device: &Device,
+    program: &Arc<Program>,
+    bindings: &Bindings,
+    closure: &Closure,
+    groups: &Groups,
+) -> bool {
+    let groups = match groups {
+        Groups::Given(groups) => *groups,
+        Groups::At(bytes, offset) => match indirect(device, bytes, *offset) {
+            Some(groups) => groups,
+            None => return false,
+        },
+    };
+    if groups.contains(&0) {
+        return true;
+    }
+    let mut kernel = Kernel { device, program, bindings, groups };
+    // A closure that panics must not take the queue with it: the test finds the report.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| closure(&mut kernel))) {
+        let text = format!("{}: the closure panicked: {}", program.entry_point, message(panic.as_ref()));
+        device.report("SUBLET-kernel-panicked", text);
+    }
+    true
+}
+
+/// The numbers of a `VkDispatchIndirectCommand`; none are started if it has too many. `None` if it cannot be read.
+fn indirect(device: &Device, bytes: &Bytes, offset: u64) -> Option<[u32; 3]> {
+    let mut words = [[0; 4]; 3];
+    for (position, word) in (0_u64..).zip(&mut words) {
+        if !bytes.store.read(bytes.offset + offset + position * 4, word) {
+            return None;
+        }
+    }
+    let groups = words.map(u32::from_le_bytes);
+    let rules = [
+        "VUID-VkDispatchIndirectCommand-x-00417",
+        "VUID-VkDispatchIndirectCommand-y-00418",
+        "VUID-VkDispatchIndirectCommand-z-00419",
+    ];
+    if let Err((rule, text)) = check_groups(groups, rules) {
+        device.report(rule, text);
+        return Some([0; 3]);
+    }
+    Some(groups)
+}
+
+/// What a panic says.
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no text")
+}

@@ -1,0 +1,300 @@
+//! A Vulkan driver in Rust, in process, on host memory: to test memory code with no GPU.
+//!
+//! A [`Gpu`] is an instance, a device and a queue of a GPU that is not there. Its objects are ash's own, and every call goes
+//! through a C function pointer from `vkGetInstanceProcAddr`, as with any driver: the code under test does not know. It
+//! poses as one of the real GPUs of [`profiles`], with that GPU's heaps, memory types, limits and requirements.
+//!
+//! # What it does
+//!
+//! - **Memory is real** host memory. It costs nothing until it is touched; heap sizes and `maxMemoryAllocationCount` are
+//!   kept. Copies and fills that a queue executes really move the bytes.
+//! - **Memory that is not coherent has two sides**: what `vkMapMemory` returns, and what the device sees. Only
+//!   `vkFlushMappedMemoryRanges` and `vkInvalidateMappedMemoryRanges` copy between them, so that a forgotten flush
+//!   shows as wrong bytes. ([`Gpu::read_memory`] looks from the device's side.)
+//! - **Wrong use is reported** as the validation layers do, with the valid-usage identifier of the Vulkan specification:
+//!   [`Gpu::messages`], [`Gpu::assert_silent`]. A call that is reported does nothing and answers
+//!   `VK_ERROR_VALIDATION_FAILED_EXT`, if it has a result; an object that is destroyed at the wrong time is destroyed all
+//!   the same. A stale handle is a report too, and never a wild access. Reports also go to the program's own
+//!   `VkDebugUtilsMessengerEXT`, to `tracing`, and those that nobody read to standard error.
+//! - **It sees what validation layers do not**, because it knows where everything lies:
+//!
+//!   | report | meaning |
+//!   |---|---|
+//!   | `SUBLET-overlap` | two resources share bytes, and neither [`Gpu::allow_aliasing`], [`Gpu::declare_aliasing`] nor `VK_IMAGE_CREATE_ALIAS_BIT` on both says that they may |
+//!   | `SUBLET-granularity` | a linear and an optimal resource share a page of `bufferImageGranularity` |
+//!   | `SUBLET-shared-atom` | the host flushes an atom of `nonCoherentAtomSize` that holds bytes of two resources |
+//!   | `SUBLET-vkWaitForFences-never-signaled`, `SUBLET-vkWaitSemaphores-never-signaled`, `SUBLET-vkQueueWaitIdle-stuck`, `SUBLET-vkDeviceWaitIdle-stuck` | the program waits for what nothing that is submitted will do |
+//!   | `SUBLET-vkFreeMemory-callbacks` | memory was allocated with allocation callbacks and is freed without, or the other way round |
+//!   | `SUBLET-not-sparse`, `SUBLET-sparse-page`, `SUBLET-sparse-image` | `vkQueueBindSparse` for what is no sparse buffer, or for less than whole pages |
+//!   | `SUBLET-update-while-pending` | a descriptor with `UPDATE_AFTER_BIND` and without `UPDATE_UNUSED_WHILE_PENDING` is updated after a submission that still uses its set |
+//!   | `SUBLET-no-kernel`, `SUBLET-kernel-panicked` | a dispatch for which there is no closure, or whose closure panicked |
+//!   | `SUBLET-descriptor-binding`, and others that [`Kernel`] lists | a shader looks at a descriptor that is not there, or not what it should be |
+//!   | `SUBLET-descriptor-too-many` | `vkGetDescriptorEXT` was asked for more than 2^24 different descriptors |
+//!   | `SUBLET-vkGetDescriptorSetLayoutBindingOffsetEXT-binding` | the layout has no such binding |
+//!   | `SUBLET-unsupported-clear` | a format that the simulated device cannot clear |
+//!   | `SUBLET-transfer-failed` | the host has no memory left to stand behind the device's |
+//!   | `SUBLET-memory-limit` | the host memory that device memory may take is used up, see [`GpuBuilder::memory_limit`]; or `SUBLET_SIM_MEMORY_LIMIT` is no number |
+//!   | `SUBLET-profile` | `SUBLET_SIM_PROFILE` names no GPU, and no file that one can be read from |
+//!   | `SUBLET-internal` | a bug in the simulated device itself |
+//!
+//! - **Descriptors**: layouts, pools, sets, update templates, push descriptors and push constants, with the rules for what
+//!   submissions still use. Pools refuse as the profile's driver does, which may be never: [`DescriptorPoolPolicy`]; what a
+//!   driver lets through is counted, [`Gpu::descriptor_pool_overruns`], and known faults of drivers can be switched on,
+//!   [`DescriptorQuirk`]. What sets hold and command buffers have bound can be looked at: [`Gpu::descriptor`],
+//!   [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
+//! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of a set
+//!   are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes are
+//!   known again, so that one that was overwritten or never written is not taken for another.
+//! - **Compute shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch runs it in its place
+//!   in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants, device addresses. What a
+//!   shader finds is checked when it looks, see [`Kernel`].
+//! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]: what they
+//!   use must not be destroyed before. There may be several queues, each with its own order, see [`GpuBuilder::queues`].
+//! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the device.
+//! - **It counts**: [`Gpu::calls`], [`Gpu::live`].
+//!
+//! # How to test your own code with it
+//!
+//! ```
+//! use ash::vk;
+//! use sublet_sim::{Gpu, profiles};
+//!
+//! /// The code under test: memory that the host writes, filled with a byte.
+//! fn upload(device: &ash::Device, kind: u32, byte: u8) -> Result<vk::DeviceMemory, vk::Result> {
+//!     let info = vk::MemoryAllocateInfo::default().allocation_size(256).memory_type_index(kind);
+//!     let memory = unsafe { device.allocate_memory(&info, None)? };
+//!     let flags = vk::MemoryMapFlags::empty();
+//!     match unsafe { device.map_memory(memory, 0, vk::WHOLE_SIZE, flags) } {
+//!         Ok(data) => {
+//!             unsafe { data.cast::<u8>().write_bytes(byte, 256) };
+//!             let range = vk::MappedMemoryRange::default().memory(memory).size(vk::WHOLE_SIZE);
+//!             unsafe { device.flush_mapped_memory_ranges(&[range])? };
+//!             unsafe { device.unmap_memory(memory) };
+//!             Ok(memory)
+//!         }
+//!         Err(error) => {
+//!             unsafe { device.free_memory(memory, None) };
+//!             Err(error)
+//!         }
+//!     }
+//! }
+//!
+//! let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
+//! for profile in profiles::ALL {
+//!     let gpu = Gpu::new(profile);
+//!     let kind = profile.types.iter().position(|kind| kind.flags.contains(visible)).unwrap() as u32;
+//!     // It works, and the device sees the bytes.
+//!     let memory = upload(gpu.device(), kind, 7).unwrap();
+//!     assert_eq!(unsafe { gpu.read_memory(memory, 0, 256) }.unwrap(), [7; 256]);
+//!     unsafe { gpu.device().free_memory(memory, None) };
+//!     // It fails well: nothing is left behind.
+//!     gpu.faults().fail_nth("vkMapMemory", 0, vk::Result::ERROR_MEMORY_MAP_FAILED);
+//!     assert_eq!(upload(gpu.device(), kind, 7), Err(vk::Result::ERROR_MEMORY_MAP_FAILED));
+//!     assert!(gpu.live().is_empty());
+//!     // And it broke no rule.
+//!     gpu.assert_silent();
+//! }
+//! ```
+//!
+//! A program that makes instance and device itself, or is not written in Rust, starts from [`get_instance_proc_addr`]; the
+//! environment variables `SUBLET_SIM_PROFILE` and `SUBLET_SIM_API_VERSION` choose the GPU. To measure an allocator without
+//! a driver's cost, there is [`NullGpu`].
+//!
+//! # What it does not simulate
+//!
+//! - Drawing, and every function that has nothing to do with memory, descriptors or dispatches: they are not offered, and
+//!   `vkGetDeviceProcAddr` says so. Of a shader module only the first word is read.
+//! - Samplers and views beyond their lives: what a sampler does to texels, and which part of an image a view shows.
+//! - Null descriptors, acceleration structures in descriptors, pools that allocate more than they were made for
+//!   (`VK_NV_descriptor_pool_overallocation`), and embedded or YCbCr samplers.
+//! - Sparse images and sparse residency, protected memory beyond its flags, and device groups of more than one device. (Pages of
+//!   sparse buffers are bound when `vkQueueBindSparse` is called, and not when the queue gets to it.)
+//! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the bytes of
+//!   what was exported, for as long as that lives; other handle types are recorded, see [`MemoryInfo`].
+//! - More than one family of queues. (Of that one there may be several queues, see [`GpuBuilder::queues`].)
+//! - Eviction: a heap that is full refuses, and budgets are what [`Faults::set_budget`] says.
+//! - Time. Calls take as long as they take here, or as [`Faults::delay`] says.
+//! - The races that a program's own lack of synchronisation makes: two threads that write the same bytes of a memory race,
+//!   here as there.
+//! - Valid usage that touches neither memory nor descriptors is mostly not checked; the validation layers remain the judge of
+//!   that. So they are for what shaders statically use: here a set may lack what no shader reads.
+
+mod address;
+mod arithmetic;
+mod bind;
+mod builder;
+mod chain;
+mod commands;
+mod describe;
+mod descriptor_buffer;
+mod descriptors;
+mod device;
+mod entry;
+mod extensions;
+mod external;
+mod faults;
+mod features;
+pub mod format;
+mod gpu;
+mod host;
+mod instance;
+mod kernel;
+mod live;
+mod log;
+mod machine;
+mod mapping;
+mod memory;
+mod messages;
+mod messenger;
+mod null;
+mod physical;
+mod pipeline;
+pub mod profiles;
+mod queue;
+mod registry;
+mod requirements;
+mod resource;
+mod sparse;
+mod state;
+mod store;
+mod sync;
+#[cfg(test)]
+mod tests;
+
+pub use builder::GpuBuilder;
+pub use descriptors::{Descriptor, DescriptorPoolPolicy, DescriptorQuirk};
+pub use faults::Faults;
+pub use gpu::Gpu;
+pub use kernel::{Kernel, KernelBuffer};
+pub use live::LiveObjects;
+pub use log::AllocateCall;
+pub use machine::host_memory;
+pub use memory::MemoryInfo;
+pub use messages::Message;
+pub use null::NullGpu;
+
+use std::ffi::c_char;
+
+use ash::vk;
+pub use profiles::Profile;
+
+/// The environment variable that chooses the profile of [`get_instance_proc_addr`].
+///
+/// ```
+/// assert_eq!(sublet_sim::PROFILE_VARIABLE, "SUBLET_SIM_PROFILE");
+/// ```
+pub const PROFILE_VARIABLE: &str = "SUBLET_SIM_PROFILE";
+/// The environment variable that chooses the version of Vulkan of [`get_instance_proc_addr`]: `1.0` to `1.4`.
+///
+/// ```
+/// assert_eq!(sublet_sim::VERSION_VARIABLE, "SUBLET_SIM_API_VERSION");
+/// ```
+pub const VERSION_VARIABLE: &str = "SUBLET_SIM_API_VERSION";
+/// The environment variable with the most host memory that a GPU of [`get_instance_proc_addr`] takes for the bytes of device memory, in
+/// MiB: see [`GpuBuilder::memory_limit`]. Without it, it is half of [`host_memory`].
+///
+/// ```
+/// assert_eq!(sublet_sim::MEMORY_LIMIT_VARIABLE, "SUBLET_SIM_MEMORY_LIMIT");
+/// ```
+pub const MEMORY_LIMIT_VARIABLE: &str = "SUBLET_SIM_MEMORY_LIMIT";
+/// The profile of [`get_instance_proc_addr`] if the environment chooses none.
+///
+/// ```
+/// use sublet_sim::{DEFAULT_PROFILE, profiles::Profile};
+/// assert!(Profile::by_name(DEFAULT_PROFILE).is_some());
+/// ```
+pub const DEFAULT_PROFILE: &str = "lavapipe";
+
+/// `vkGetInstanceProcAddr` of a simulated GPU, for programs that make instance and device themselves.
+///
+/// Each instance is a GPU of its own. Its profile is the one that the environment variable `SUBLET_SIM_PROFILE` names, or that the file
+/// holds that it names; else [`DEFAULT_PROFILE`]. Its version of Vulkan is `SUBLET_SIM_API_VERSION`, else the profile's;
+/// `SUBLET_SIM_MEMORY_LIMIT` is how much host memory it takes. Reports go to `tracing`, and at the instance's destruction to standard error.
+///
+/// # Safety
+///
+/// `p_name` is NULL or a null-terminated string; the function that is returned is called with the type that Vulkan gives
+/// its name.
+///
+/// ```
+/// use ash::vk;
+/// let loader = ash::StaticFn { get_instance_proc_addr: sublet_sim::get_instance_proc_addr };
+/// let entry = unsafe { ash::Entry::from_static_fn(loader) };
+/// let instance = unsafe { entry.create_instance(&vk::InstanceCreateInfo::default(), None) }.unwrap();
+/// assert_eq!(unsafe { instance.enumerate_physical_devices() }.unwrap().len(), 1);
+/// unsafe { instance.destroy_instance(None) };
+/// ```
+pub unsafe extern "system" fn get_instance_proc_addr(
+    instance: vk::Instance,
+    p_name: *const c_char,
+) -> vk::PFN_vkVoidFunction {
+    // SAFETY: the caller's promise.
+    unsafe { entry::get_instance_proc_addr::<{ state::ENVIRONMENT }>(instance, p_name) }
+}
+
+/// The profile that the environment names, or what is wrong with that name.
+fn environment_profile() -> Result<&'static Profile, String> {
+    match std::env::var(PROFILE_VARIABLE).ok().filter(|named| !named.is_empty()) {
+        None => Ok(default_profile()),
+        Some(named) => Profile::by_name(&named).map_or_else(|| profile_of_file(&named), Ok),
+    }
+}
+
+fn default_profile() -> &'static Profile {
+    Profile::by_name(DEFAULT_PROFILE).unwrap_or(profiles::ALL[0])
+}
+
+fn profile_of_file(path: &str) -> Result<&'static Profile, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{path:?} is no profile's name, and cannot be read as a file: {error}"))?;
+    Profile::from_json(&text).map_err(|error| format!("{path:?} is no profile: {error}"))
+}
+
+fn environment_minor() -> u32 {
+    minor_of(environment_profile().unwrap_or_else(|_| default_profile()))
+}
+
+/// The minor version that the environment asks for, else the profile's.
+fn minor_of(profile: &Profile) -> u32 {
+    let asked = std::env::var(VERSION_VARIABLE).ok();
+    let minor = asked.and_then(|version| version.strip_prefix("1.")?.parse::<u32>().ok());
+    minor.unwrap_or(vk::api_version_minor(profile.api_version)).min(state::NEWEST_MINOR)
+}
+
+/// The GPU that the environment asks for, with an instance of this minor version.
+fn environment_hub(minor: u32) -> state::Hub {
+    let named = environment_profile();
+    let profile = named.as_ref().copied().unwrap_or_else(|_| default_profile());
+    let device_minor = minor_of(profile).min(minor);
+    let mut hub = state::Hub::new(profile, minor, device_minor, extensions::device(profile));
+    let limit = environment_memory_limit();
+    hub.room = std::sync::Arc::new(store::Room::new(*limit.as_ref().unwrap_or_else(|(_, usual)| usual)));
+    if let Err((wrong, usual)) = limit {
+        hub.report(
+            "SUBLET-memory-limit",
+            format!("{MEMORY_LIMIT_VARIABLE}: {wrong:?} is no number of MiB. It is {usual} bytes"),
+        );
+    }
+    if let Err(wrong) = named {
+        hub.report("SUBLET-profile", format!("{PROFILE_VARIABLE}: {wrong}. It is {}", profile.name));
+    }
+    hub
+}
+
+/// Bytes, or what is wrong with the variable, and the usual bytes.
+fn environment_memory_limit() -> Result<u64, (String, u64)> {
+    let usual = || host_memory().map_or(u64::MAX, |bytes| bytes / 2);
+    match std::env::var(MEMORY_LIMIT_VARIABLE).ok().filter(|asked| !asked.is_empty()) {
+        None => Ok(usual()),
+        Some(asked) => {
+            asked.parse::<u64>().map(|mib| mib.saturating_mul(1 << 20)).map_err(|_| (asked, usual()))
+        }
+    }
+}
+
+/// Prints what nobody has read.
+fn print(messages: &[Message]) {
+    for message in messages {
+        eprintln!("sublet::sim: {message}");
+    }
+}

@@ -1,0 +1,119 @@
+//! How much there is of everything on a device.
+#![forbid(unsafe_code)]
+
+use super::gpu::Gpu;
+use crate::arithmetic::widen;
+
+impl Gpu {
+    /// How much there is of everything on the device.
+    ///
+    /// ```
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert!(gpu.live().is_empty());
+    /// ```
+    pub fn live(&self) -> LiveObjects {
+        let heaps = self.hub().profile.heaps.len();
+        let mut live = LiveObjects { memory_bytes_by_heap: vec![0; heaps], ..Default::default() };
+        let Some(device) = self.state() else { return live };
+        let state = device.state.lock();
+        for memory in state.memories.values() {
+            if let Some(bytes) =
+                usize::try_from(memory.heap).ok().and_then(|it| live.memory_bytes_by_heap.get_mut(it))
+            {
+                *bytes += memory.info.size;
+            }
+        }
+        live.memories = widen(state.memories.len());
+        live.mapped = widen(state.memories.values().filter(|memory| memory.mapped.is_some()).count());
+        live.buffers = widen(state.buffers.len());
+        live.images = widen(state.images.len());
+        live.command_buffers = widen(state.commands.buffers.len());
+        live.command_pools = widen(state.commands.pools.len());
+        live.fences = widen(state.sync.fences.len());
+        live.semaphores = widen(state.sync.semaphores.len());
+        live.views = widen(state.buffer_views.len() + state.image_views.len());
+        state.descriptors.live(&mut live);
+        live.shader_modules = widen(state.pipelines.modules.len());
+        live.pipelines = widen(state.pipelines.pipelines.len());
+        live.pipeline_caches = widen(state.pipelines.caches.len());
+        live
+    }
+}
+
+/// How many objects there are on a device. Got from [`Gpu::live`].
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::{Gpu, profiles::Profile};
+/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+/// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
+/// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+/// assert_eq!(gpu.live().memories, 1);
+/// assert_eq!(gpu.live().memory_bytes_by_heap, [64]);
+/// unsafe { gpu.device().free_memory(memory, None) };
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveObjects {
+    /// `VkDeviceMemory` objects.
+    pub memories: u64,
+    /// Those of them that are mapped.
+    pub mapped: u64,
+    /// Their bytes, for each heap.
+    pub memory_bytes_by_heap: Vec<u64>,
+    /// Buffers.
+    pub buffers: u64,
+    /// Images.
+    pub images: u64,
+    /// Views of buffers and of images.
+    pub views: u64,
+    /// Command buffers.
+    pub command_buffers: u64,
+    /// Command pools.
+    pub command_pools: u64,
+    /// Fences.
+    pub fences: u64,
+    /// Semaphores.
+    pub semaphores: u64,
+    /// Descriptor pools.
+    pub descriptor_pools: u64,
+    /// Descriptor sets, which go with their pools.
+    pub descriptor_sets: u64,
+    /// Descriptor set layouts.
+    pub descriptor_set_layouts: u64,
+    /// Descriptor update templates.
+    pub descriptor_update_templates: u64,
+    /// Samplers.
+    pub samplers: u64,
+    /// Pipeline layouts.
+    pub pipeline_layouts: u64,
+    /// Shader modules.
+    pub shader_modules: u64,
+    /// Pipelines.
+    pub pipelines: u64,
+    /// Pipeline caches.
+    pub pipeline_caches: u64,
+}
+
+impl LiveObjects {
+    /// Whether there is nothing.
+    ///
+    /// ```
+    /// assert!(sublet_sim::LiveObjects::default().is_empty());
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        let objects = [self.memories, self.buffers, self.images, self.views];
+        let work = [self.command_buffers, self.command_pools, self.fences, self.semaphores];
+        let descriptors = [
+            self.descriptor_pools,
+            self.descriptor_sets,
+            self.descriptor_set_layouts,
+            self.descriptor_update_templates,
+            self.samplers,
+            self.pipeline_layouts,
+        ];
+        let shaders = [self.shader_modules, self.pipelines, self.pipeline_caches];
+        objects.iter().chain(&work).chain(&descriptors).chain(&shaders).all(|&count| count == 0)
+    }
+}

@@ -1,0 +1,58 @@
+//! The calls of `vkAllocateMemory`, one after the other, for tests that compare what two programs ask of a driver.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ash::vk;
+use parking_lot::Mutex;
+
+use super::memory::MemoryInfo;
+
+/// One call of `vkAllocateMemory`: what was asked, and what came of it. Got from [`Gpu::take_log`](super::Gpu::take_log).
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::{Gpu, profiles::Profile};
+/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+/// gpu.log_allocations(true);
+/// let mut export = vk::ExportMemoryAllocateInfo::default().handle_types(vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD);
+/// let info = vk::MemoryAllocateInfo::default().allocation_size(4096).push_next(&mut export);
+/// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+/// unsafe { gpu.device().free_memory(memory, None) };
+/// let calls = gpu.take_log();
+/// assert_eq!(calls[0].asked.chain, [vk::StructureType::EXPORT_MEMORY_ALLOCATE_INFO]);
+/// assert_eq!((calls[0].asked.size, calls[0].result), (4096, vk::Result::SUCCESS));
+/// ```
+#[derive(Clone, PartialEq, Debug)]
+#[non_exhaustive]
+pub struct AllocateCall {
+    /// What was asked: size, memory type, and everything in the `pNext` chain.
+    pub asked: MemoryInfo,
+    /// What the driver answered; faults that were ordered are in the log like any other answer.
+    pub result: vk::Result,
+}
+
+/// The list of calls, if somebody wants it.
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    on: AtomicBool,
+    calls: Mutex<Vec<AllocateCall>>,
+}
+
+impl Log {
+    pub(super) fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn switch(&self, on: bool) {
+        self.on.store(on, Ordering::Relaxed);
+    }
+
+    pub(super) fn push(&self, asked: MemoryInfo, result: vk::Result) {
+        self.calls.lock().push(AllocateCall { asked, result });
+    }
+
+    pub(super) fn take(&self) -> Vec<AllocateCall> {
+        std::mem::take(&mut *self.calls.lock())
+    }
+}

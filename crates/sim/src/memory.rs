@@ -1,0 +1,536 @@
+//! `VkDeviceMemory`: allocating and freeing it, and what was asked for it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use super::chain;
+use super::entry::{call, entries, on_device};
+use super::external;
+use super::host::{self, HostBytes};
+use super::resource::check_callbacks;
+use super::state::{Device, DeviceState, registry};
+use super::store::Store;
+use crate::arithmetic::{index, widen};
+
+/// A `VkDeviceMemory`.
+pub(super) struct Memory {
+    pub(super) info: MemoryInfo,
+    pub(super) heap: u32,
+    pub(super) properties: vk::MemoryPropertyFlags,
+    pub(super) store: Arc<Store>,
+    /// Through the program's allocation callbacks, if it gave any.
+    pub(super) host: HostBytes,
+    /// The mapped range: offset and end.
+    pub(super) mapped: Option<(u64, u64)>,
+    /// The resources that are bound to it, by offset and handle.
+    pub(super) bindings: BTreeMap<(u64, u64), Binding>,
+    /// Whether two of `bindings` overlap, or once did: then the order of their ends is not the order of their starts.
+    pub(super) overlaps: bool,
+    /// Where the memory is in the device's address space.
+    pub(super) address: u64,
+}
+
+/// A resource in a memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Binding {
+    pub(super) end: u64,
+    /// End of what the program asked for; what follows up to `end` is padding.
+    pub(super) used_end: u64,
+    /// A buffer or an image with linear tiling.
+    pub(super) linear: bool,
+    /// Created with `VK_IMAGE_CREATE_ALIAS_BIT`.
+    pub(super) alias: bool,
+}
+
+/// What was asked for a `VkDeviceMemory`.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::{Gpu, profiles::Profile};
+/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+/// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
+/// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+/// let info = gpu.memory_info(memory).unwrap();
+/// assert_eq!((info.size, info.type_index), (4096, 0));
+/// assert!(info.chain.is_empty());
+/// unsafe { gpu.device().free_memory(memory, None) };
+/// assert!(gpu.memory_info(memory).is_none());
+/// ```
+#[derive(Clone, PartialEq)]
+#[non_exhaustive]
+pub struct MemoryInfo {
+    /// Size in bytes.
+    pub size: u64,
+    /// The memory type.
+    pub type_index: u32,
+    /// `VkMemoryDedicatedAllocateInfo::buffer`, or NULL.
+    pub dedicated_buffer: vk::Buffer,
+    /// `VkMemoryDedicatedAllocateInfo::image`, or NULL.
+    pub dedicated_image: vk::Image,
+    /// `VkMemoryPriorityAllocateInfoEXT::priority`, or what `vkSetDeviceMemoryPriorityEXT` set later.
+    pub priority: Option<f32>,
+    /// `VkMemoryAllocateFlagsInfo::flags`, as bits.
+    pub flags: u32,
+    /// `VkMemoryAllocateFlagsInfo::deviceMask`.
+    pub device_mask: u32,
+    /// `VkExportMemoryAllocateInfo::handleTypes`, as bits.
+    pub export_handle_types: u32,
+    /// The handle type that the memory was imported from, as a bit; 0 if it was not.
+    pub import_handle_type: u32,
+    /// The types of the structures in the `pNext` chain, in their order.
+    pub chain: Vec<vk::StructureType>,
+}
+
+impl MemoryInfo {
+    /// What the memory is dedicated to: [`BUFFER`](vk::ObjectType::BUFFER), [`IMAGE`](vk::ObjectType::IMAGE), or
+    /// [`UNKNOWN`](vk::ObjectType::UNKNOWN) for nothing.
+    ///
+    /// ```
+    /// use ash::vk;
+    /// use sublet_sim::{Gpu, profiles::Profile};
+    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// assert_eq!(gpu.memory_info(memory).unwrap().dedicated_kind(), vk::ObjectType::UNKNOWN);
+    /// # unsafe { gpu.device().free_memory(memory, None) };
+    /// ```
+    pub fn dedicated_kind(&self) -> vk::ObjectType {
+        if !self.dedicated_buffer.is_null() {
+            vk::ObjectType::BUFFER
+        } else if !self.dedicated_image.is_null() {
+            vk::ObjectType::IMAGE
+        } else {
+            vk::ObjectType::UNKNOWN
+        }
+    }
+}
+
+impl std::fmt::Debug for MemoryInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemoryInfo")
+            .field("size", &self.size)
+            .field("type_index", &self.type_index)
+            .field("dedicated_buffer", &self.dedicated_buffer)
+            .field("dedicated_image", &self.dedicated_image)
+            .field("priority", &self.priority)
+            .field("flags", &format_args!("{:#x}", self.flags))
+            .field("device_mask", &self.device_mask)
+            .field("export_handle_types", &format_args!("{:#x}", self.export_handle_types))
+            .field("import_handle_type", &format_args!("{:#x}", self.import_handle_type))
+            .field("chain", &self.chain.iter().map(|kind| kind.as_raw()).collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// Device addresses are given out from here on: low enough for every sum, high enough to be no host pointer or index.
+const FIRST_ADDRESS: u64 = 0x10_0000_0000;
+/// Between two memories, so that an overrun hits nothing.
+const ADDRESS_GAP: u64 = 0x1_0000;
+
+entries! {
+    Device result vk::PFN_vkAllocateMemory = allocate: core 0 "vkAllocateMemory";
+    Device void vk::PFN_vkFreeMemory = free: core 0 "vkFreeMemory";
+    Device void vk::PFN_vkGetDeviceMemoryCommitment = commitment: core 0 "vkGetDeviceMemoryCommitment";
+    Device void vk::PFN_vkSetDeviceMemoryPriorityEXT = set_priority:
+        ext "VK_EXT_pageable_device_local_memory" "vkSetDeviceMemoryPriorityEXT";
+    Device void vk::PFN_vkGetDeviceMemoryOpaqueCaptureAddress = opaque_address:
+        core 2 "vkGetDeviceMemoryOpaqueCaptureAddress",
+        ext "VK_KHR_buffer_device_address" "vkGetDeviceMemoryOpaqueCaptureAddressKHR";
+}
+
+unsafe extern "system" fn allocate(
+    device: vk::Device,
+    p_info: *const vk::MemoryAllocateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_memory: *mut vk::DeviceMemory,
+) -> vk::Result {
+    let result = on_device(device, call!("vkAllocateMemory"), |device| {
+        // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            device
+                .report("VUID-vkAllocateMemory-pAllocateInfo-parameter", "pAllocateInfo is NULL".to_owned());
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
+        let asked = unsafe { asked(info) };
+        let is_external = asked.import_handle_type != 0 || asked.export_handle_types != 0;
+        // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
+        let fd = unsafe { chain::find::<vk::ImportMemoryFdInfoKHR<'_>>(info.p_next) };
+        let fd = fd.filter(|info| !info.handle_type.is_empty()).map(|info| info.fd);
+        let shared = match external::imported(&asked, fd) {
+            Ok(shared) => shared,
+            Err((vuid, text)) => {
+                device.report(vuid, text);
+                return vk::Result::ERROR_INVALID_EXTERNAL_HANDLE;
+            }
+        };
+        let taken = fd.filter(|_| shared.is_some());
+        // SAFETY: VUID-vkAllocateMemory-pAllocator-parameter; no lock is held.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
+        let mut state = device.state.lock();
+        let heap = match check(device, &state, &asked, is_external) {
+            Ok(heap) => heap,
+            Err(result) => {
+                drop(state);
+                // SAFETY: as above, and nothing has it.
+                unsafe { host::give_back(callbacks, host) };
+                return result;
+            }
+        };
+        let memory = device.hub.handle::<vk::DeviceMemory>();
+        state.add_memory(device, memory, asked, heap, host, shared);
+        if let Some(fd) = taken {
+            // SAFETY: the import succeeded: the descriptor is the driver's.
+            unsafe { external::close(fd) };
+        }
+        // SAFETY: VUID-vkAllocateMemory-pMemory-parameter.
+        unsafe { chain::output(p_memory, memory) };
+        vk::Result::SUCCESS
+    });
+    // Here and not above: calls that a fault answers are to be in the log too.
+    if let Some(device) = registry::device(device).filter(|device| device.hub.log.is_on()) {
+        // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
+        if let Some(info) = unsafe { chain::input(p_info) } {
+            // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
+            device.hub.log.push(unsafe { asked(info) }, result);
+        }
+    }
+    result
+}
+
+/// What an allocate-info asks for, chain included.
+///
+/// # Safety
+///
+/// The chain of `info` is valid.
+unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
+    let next = info.p_next;
+    // SAFETY: the caller's promise, here and below.
+    let dedicated = unsafe { chain::find::<vk::MemoryDedicatedAllocateInfo<'_>>(next) };
+    // SAFETY: as above.
+    let flags = unsafe { chain::find::<vk::MemoryAllocateFlagsInfo<'_>>(next) };
+    // SAFETY: as above.
+    let priority = unsafe { chain::find::<vk::MemoryPriorityAllocateInfoEXT<'_>>(next) };
+    // SAFETY: as above.
+    let export = unsafe { chain::find::<vk::ExportMemoryAllocateInfo<'_>>(next) };
+    // SAFETY: as above.
+    let fd = unsafe { chain::find::<vk::ImportMemoryFdInfoKHR<'_>>(next) };
+    // SAFETY: as above.
+    let host = unsafe { chain::find::<vk::ImportMemoryHostPointerInfoEXT<'_>>(next) };
+    // SAFETY: as above.
+    let chain = unsafe { chain::types(next) };
+    MemoryInfo {
+        size: info.allocation_size,
+        type_index: info.memory_type_index,
+        dedicated_buffer: dedicated.map_or(vk::Buffer::null(), |info| info.buffer),
+        dedicated_image: dedicated.map_or(vk::Image::null(), |info| info.image),
+        priority: priority.map(|info| info.priority),
+        flags: flags.map_or(0, |info| info.flags.as_raw()),
+        device_mask: flags.map_or(0, |info| info.device_mask),
+        export_handle_types: export.map_or(0, |info| info.handle_types.as_raw()),
+        // A structure whose handle type is 0 is ignored, says the specification.
+        import_handle_type: fd.map_or(0, |info| info.handle_type.as_raw())
+            | host.map_or(0, |info| info.handle_type.as_raw()),
+        chain,
+    }
+}
+
+/// The heap that the memory comes from, if all is well: then its bytes are taken from the heap.
+fn check(
+    device: &Device,
+    state: &DeviceState,
+    asked: &MemoryInfo,
+    external: bool,
+) -> Result<u32, vk::Result> {
+    let profile = device.profile();
+    let wrong = |vuid, text| {
+        device.report(vuid, text);
+        vk::Result::ERROR_VALIDATION_FAILED_EXT
+    };
+    let MemoryInfo { size, type_index, .. } = *asked;
+    let Some(kind) = profile.types.get(index(type_index)) else {
+        return Err(wrong(
+            "VUID-vkAllocateMemory-pAllocateInfo-01714",
+            format!("memoryTypeIndex is {type_index}, and there are {} memory types", profile.types.len()),
+        ));
+    };
+    if size == 0 && !external {
+        return Err(wrong(
+            "VUID-VkMemoryAllocateInfo-allocationSize-07897",
+            "allocationSize is 0".to_owned(),
+        ));
+    }
+    let heap_size = profile.heaps.get(index(kind.heap)).map_or(0, |heap| heap.size);
+    if size > heap_size {
+        let heap = kind.heap;
+        device.report(
+            "VUID-vkAllocateMemory-pAllocateInfo-01713",
+            format!(
+                "allocationSize is {size}, and heap {heap} of memory type {type_index} has {heap_size} bytes"
+            ),
+        );
+        return Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    }
+    if kind.flags.contains(vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD)
+        && !device.features.device_coherent_memory
+    {
+        return Err(wrong(
+            "VUID-vkAllocateMemory-deviceCoherentMemory-02790",
+            format!(
+                "memory type {type_index} is device coherent, and the feature deviceCoherentMemory is not enabled"
+            ),
+        ));
+    }
+    if kind.flags.contains(vk::MemoryPropertyFlags::PROTECTED) && !device.features.protected_memory {
+        return Err(wrong(
+            "VUID-VkMemoryAllocateInfo-memoryTypeIndex-01872",
+            format!("memory type {type_index} is protected, and the feature protectedMemory is not enabled"),
+        ));
+    }
+    check_dedicated(device, state, asked)?;
+    let address =
+        vk::MemoryAllocateFlags::from_raw(asked.flags).contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    if address && !device.features.buffer_device_address {
+        return Err(wrong(
+            "VUID-VkMemoryAllocateInfo-flags-03331",
+            "the flag DEVICE_ADDRESS is set, and the feature bufferDeviceAddress is not enabled".to_owned(),
+        ));
+    }
+    if let Some(priority) = asked.priority {
+        if !(0.0..=1.0).contains(&priority) {
+            return Err(wrong(
+                "VUID-VkMemoryPriorityAllocateInfoEXT-priority-02602",
+                format!("priority is {priority}, which is not between 0 and 1"),
+            ));
+        }
+    }
+    if asked.export_handle_types != 0 && !profile.features.external_memory {
+        return Err(wrong(
+            "VUID-VkExportMemoryAllocateInfo-handleTypes-00656",
+            format!("handleTypes is {:#x}, and the device exports no memory", asked.export_handle_types),
+        ));
+    }
+    let limit = profile.limits.max_memory_allocation_count;
+    if widen(state.memories.len()) >= u64::from(limit) {
+        device.report(
+            "VUID-vkAllocateMemory-maxMemoryAllocationCount-04101",
+            format!("{limit} memories are allocated, which is the most that maxMemoryAllocationCount allows"),
+        );
+        return Err(vk::Result::ERROR_TOO_MANY_OBJECTS);
+    }
+    let refused = device.hub.faults.refuses(size) || size > profile.limits.max_memory_allocation_size;
+    // The last check: from here on the bytes are taken.
+    if refused || !device.hub.take(kind.heap, size) {
+        return Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+    }
+    Ok(kind.heap)
+}
+
+fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> Result<(), vk::Result> {
+    let wrong = |vuid, text| {
+        device.report(vuid, text);
+        Err(vk::Result::ERROR_VALIDATION_FAILED_EXT)
+    };
+    let (buffer, image) = (asked.dedicated_buffer, asked.dedicated_image);
+    if !buffer.is_null() && !image.is_null() {
+        return wrong(
+            "VUID-VkMemoryDedicatedAllocateInfo-image-01432",
+            format!("the memory is to be dedicated to {} and to {}", state.name(buffer), state.name(image)),
+        );
+    }
+    if !buffer.is_null() {
+        let Some(object) = state.buffers.get(&buffer) else {
+            return wrong(
+                "VUID-VkMemoryDedicatedAllocateInfo-buffer-parameter",
+                format!("{} {}", state.name(buffer), device.hub.fate(buffer)),
+            );
+        };
+        if object.requirements.size != asked.size {
+            return wrong(
+                "VUID-VkMemoryDedicatedAllocateInfo-buffer-02965",
+                format!(
+                    "allocationSize is {}, and {} requires {}",
+                    asked.size,
+                    state.name(buffer),
+                    object.requirements.size
+                ),
+            );
+        }
+    }
+    if !image.is_null() {
+        let Some(object) = state.images.get(&image) else {
+            return wrong(
+                "VUID-VkMemoryDedicatedAllocateInfo-image-parameter",
+                format!("{} {}", state.name(image), device.hub.fate(image)),
+            );
+        };
+        if object.requirements.size != asked.size {
+            return wrong(
+                "VUID-VkMemoryDedicatedAllocateInfo-image-02964",
+                format!(
+                    "allocationSize is {}, and {} requires {}",
+                    asked.size,
+                    state.name(image),
+                    object.requirements.size
+                ),
+            );
+        }
+    }
+    Ok(())
+}
+
+impl DeviceState {
+    fn add_memory(
+        &mut self,
+        device: &Device,
+        handle: vk::DeviceMemory,
+        info: MemoryInfo,
+        heap: u32,
+        host: HostBytes,
+        shared: Option<Arc<Store>>,
+    ) {
+        let properties =
+            device.profile().types.get(index(info.type_index)).map_or(Default::default(), |kind| kind.flags);
+        let split = properties.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
+            && !properties.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
+        let address = self.address_end.max(FIRST_ADDRESS).next_multiple_of(ADDRESS_GAP);
+        // At most the heaps' sizes are allocated at a time, but addresses are not used again: after 2^64 bytes they
+        // stay at the end, which nobody reaches.
+        self.address_end = address.saturating_add(info.size).saturating_add(ADDRESS_GAP).min(1 << 62);
+        let memory = Memory {
+            store: shared.unwrap_or_else(|| Arc::new(Store::new(info.size, split, &device.hub.room))),
+            info,
+            heap,
+            properties,
+            host,
+            mapped: None,
+            bindings: BTreeMap::new(),
+            overlaps: false,
+            address,
+        };
+        self.addresses.insert(address, handle);
+        self.memories.insert(handle, memory);
+    }
+}
+
+unsafe extern "system" fn free(
+    device: vk::Device,
+    memory: vk::DeviceMemory,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkFreeMemory"), |device| {
+        if memory.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let Some(freed) = state.memories.remove(&memory) else {
+            let text = format!("{} {}", state.name(memory), device.hub.fate(memory));
+            device.report("VUID-vkFreeMemory-memory-parameter", text);
+            return;
+        };
+        state.addresses.remove(&freed.address);
+        device.hub.give_back(freed.heap, freed.info.size);
+        if let Some(user) = state.submitted_user(&freed) {
+            let text = format!("{} is freed, and a submission still uses {user}", state.name(memory));
+            device.report("VUID-vkFreeMemory-memory-00677", text);
+        }
+        state.names.remove(&memory.as_raw());
+        let name = state.label(memory);
+        // The bytes go when the last copy that a command still holds does, and not under the lock.
+        drop(state);
+        // No rule of its own says so: VkAllocationCallbacks does, of all objects.
+        let rules = ["SUBLET-vkFreeMemory-callbacks"; 2];
+        check_callbacks(device, &name, freed.host.is_some(), !callbacks.is_null(), rules);
+        // SAFETY: VUID-vkFreeMemory-pAllocator-parameter; no lock is held, and the memory is out of the books.
+        unsafe { host::give_back(callbacks, freed.host) };
+        drop(freed);
+    });
+}
+
+impl DeviceState {
+    /// A resource in `memory` that a pending submission uses.
+    fn submitted_user(&self, memory: &Memory) -> Option<String> {
+        memory.bindings.keys().find_map(|&(_, handle)| {
+            let (buffer, image) = (vk::Buffer::from_raw(handle), vk::Image::from_raw(handle));
+            if self.buffers.get(&buffer).is_some_and(|buffer| buffer.in_use > 0) {
+                return Some(self.name(buffer));
+            }
+            if self.images.get(&image).is_some_and(|image| image.in_use > 0) {
+                return Some(self.name(image));
+            }
+            None
+        })
+    }
+}
+
+unsafe extern "system" fn commitment(
+    device: vk::Device,
+    memory: vk::DeviceMemory,
+    p_bytes: *mut vk::DeviceSize,
+) {
+    on_device(device, call!("vkGetDeviceMemoryCommitment"), |device| {
+        let state = device.state.lock();
+        match state.memories.get(&memory) {
+            None => {
+                let text = format!("{} {}", state.name(memory), device.hub.fate(memory));
+                device.report("VUID-vkGetDeviceMemoryCommitment-memory-parameter", text);
+            }
+            Some(found) if !found.properties.contains(vk::MemoryPropertyFlags::LAZILY_ALLOCATED) => {
+                let text = format!("the memory type of {} is not lazily allocated", state.name(memory));
+                device.report("VUID-vkGetDeviceMemoryCommitment-memory-00690", text);
+            }
+            Some(_) => {}
+        }
+        // A tile renderer that never spills commits nothing.
+        // SAFETY: VUID-vkGetDeviceMemoryCommitment-pCommittedMemoryInBytes-parameter.
+        unsafe { chain::output(p_bytes, 0) };
+    });
+}
+
+unsafe extern "system" fn set_priority(device: vk::Device, memory: vk::DeviceMemory, priority: f32) {
+    on_device(device, call!("vkSetDeviceMemoryPriorityEXT"), |device| {
+        let mut state = device.state.lock();
+        if !(0.0..=1.0).contains(&priority) {
+            let text = format!("priority is {priority}, which is not between 0 and 1");
+            device.report("VUID-vkSetDeviceMemoryPriorityEXT-priority-06258", text);
+            return;
+        }
+        match state.memories.get_mut(&memory) {
+            Some(found) => found.info.priority = Some(priority),
+            None => {
+                let text = format!("{} {}", state.name(memory), device.hub.fate(memory));
+                device.report("VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter", text);
+            }
+        }
+    });
+}
+
+unsafe extern "system" fn opaque_address(
+    device: vk::Device,
+    p_info: *const vk::DeviceMemoryOpaqueCaptureAddressInfo<'_>,
+) -> u64 {
+    on_device(device, call!("vkGetDeviceMemoryOpaqueCaptureAddress"), |device| {
+        // SAFETY: VUID-vkGetDeviceMemoryOpaqueCaptureAddress-pInfo-parameter.
+        let memory = unsafe { chain::input(p_info) }.map_or(vk::DeviceMemory::null(), |info| info.memory);
+        let state = device.state.lock();
+        let Some(found) = state.memories.get(&memory) else {
+            let text = format!("{} {}", state.name(memory), device.hub.fate(memory));
+            device.report("VUID-VkDeviceMemoryOpaqueCaptureAddressInfo-memory-parameter", text);
+            return 0;
+        };
+        if !vk::MemoryAllocateFlags::from_raw(found.info.flags)
+            .contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS)
+        {
+            let text = format!("{} was allocated without DEVICE_ADDRESS", state.name(memory));
+            device.report("VUID-VkDeviceMemoryOpaqueCaptureAddressInfo-memory-03336", text);
+            return 0;
+        }
+        found.address
+    })
+}

@@ -1,0 +1,490 @@
+//! A device whose calls do nothing, to measure what an allocator itself costs.
+//!
+//! Instance and physical device are those of the simulated driver; of the device's functions, those below replace the
+//! simulated ones. They take a constant time, no lock and no memory: whatever they have to know later is in the handles that
+//! they give out.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ash::vk;
+use ash::vk::Handle as _;
+use parking_lot::Mutex;
+
+use super::chain;
+use super::entry::{EntryPoint, entries};
+use super::extensions;
+use super::gpu::Gpu;
+use super::profiles::{DescriptorBufferLimits, Profile};
+use super::state::Hub;
+use super::{descriptor_buffer, descriptors};
+use crate::arithmetic::{host_size, widen};
+
+/// A GPU whose device does nothing: see the [module](super) for the one that does something.
+///
+/// The objects are ash's own. Memory types, heaps and limits are the profile's. Memory is a number and holds no bytes;
+/// **what `vkMapMemory` returns points nowhere and must not be read or written**. Buffers and images have simple
+/// requirements: the size of what was asked for, the profile's alignment, every memory type. Descriptor pools never refuse,
+/// and their sets are handles and nothing else; descriptors in memory have the profile's sizes, and no bytes are written.
+/// Nothing is checked, nothing is counted, nothing leaks. Functions that have nothing to do with memory, such as those of queues, are the simulated device's.
+///
+/// # Complexity
+///
+/// O(1) for each call of the device, without a lock.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::{NullGpu, profiles::Profile};
+/// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+/// let info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+/// let buffer = unsafe { gpu.device().create_buffer(&info, None) }.unwrap();
+/// let needs = unsafe { gpu.device().get_buffer_memory_requirements(buffer) };
+/// assert!(needs.size >= 1000 && needs.size % needs.alignment == 0);
+/// let info = vk::MemoryAllocateInfo::default().allocation_size(needs.size);
+/// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+/// unsafe { gpu.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
+/// unsafe { gpu.device().destroy_buffer(buffer, None) };
+/// unsafe { gpu.device().free_memory(memory, None) };
+/// ```
+#[derive(Debug)]
+pub struct NullGpu(Gpu);
+
+impl NullGpu {
+    /// A GPU with the memory types, heaps and limits of `profile`, and everything that the profile has enabled.
+    ///
+    /// # Panics
+    ///
+    /// Never: its own driver does not refuse it.
+    ///
+    /// ```
+    /// use sublet_sim::{NullGpu, profiles::Profile};
+    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(gpu.profile().name, "lavapipe");
+    /// ```
+    pub fn new(profile: &'static Profile) -> Self {
+        let minor = vk::api_version_minor(profile.api_version);
+        let extensions = extensions::device(profile);
+        let mut hub = Hub::new(profile, minor, minor, extensions.clone());
+        hub.null = true;
+        Self(Gpu::with(Arc::new(hub), &extensions))
+    }
+
+    /// Vulkan without an instance.
+    ///
+    /// ```
+    /// use sublet_sim::{NullGpu, profiles::Profile};
+    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert!(unsafe { gpu.entry().try_enumerate_instance_version() }.is_ok());
+    /// ```
+    pub fn entry(&self) -> &ash::Entry {
+        self.0.entry()
+    }
+
+    /// The instance.
+    ///
+    /// ```
+    /// use sublet_sim::{NullGpu, profiles::Profile};
+    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(unsafe { gpu.instance().enumerate_physical_devices() }.unwrap().len(), 1);
+    /// ```
+    pub fn instance(&self) -> &ash::Instance {
+        self.0.instance()
+    }
+
+    /// The physical device.
+    ///
+    /// ```
+    /// use sublet_sim::{NullGpu, profiles::Profile};
+    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let memory = unsafe { gpu.instance().get_physical_device_memory_properties(gpu.physical_device()) };
+    /// assert_eq!(memory.memory_types_as_slice().len(), gpu.profile().types.len());
+    /// ```
+    pub fn physical_device(&self) -> vk::PhysicalDevice {
+        self.0.physical_device()
+    }
+
+    /// The device that does nothing.
+    ///
+    /// ```
+    /// use sublet_sim::{NullGpu, profiles::Profile};
+    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+    /// let info = ash::vk::MemoryAllocateInfo::default().allocation_size(1 << 40);
+    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
+    /// unsafe { gpu.device().free_memory(memory, None) };
+    /// ```
+    pub fn device(&self) -> &ash::Device {
+        self.0.device()
+    }
+
+    /// The version of Vulkan that instance and device report.
+    ///
+    /// ```
+    /// use sublet_sim::{NullGpu, profiles::Profile};
+    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert!(gpu.api_version() >= ash::vk::API_VERSION_1_3);
+    /// ```
+    pub fn api_version(&self) -> u32 {
+        self.0.api_version()
+    }
+
+    /// The GPU whose memory types this one has.
+    ///
+    /// ```
+    /// use sublet_sim::{NullGpu, profiles::Profile};
+    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert_eq!(gpu.profile().name, "lavapipe");
+    /// ```
+    pub fn profile(&self) -> &'static Profile {
+        self.0.profile()
+    }
+
+    /// The device extensions that are enabled, sorted.
+    ///
+    /// ```
+    /// use sublet_sim::{NullGpu, profiles::Profile};
+    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
+    /// assert!(gpu.extensions().contains(&"VK_KHR_bind_memory2".to_owned()));
+    /// ```
+    pub fn extensions(&self) -> Vec<String> {
+        self.0.extensions()
+    }
+}
+
+/// What a null device's handle points to.
+#[repr(C, align(16))]
+struct Header {
+    /// The word that Vulkan's loader wants first.
+    loader: usize,
+    type_bits: u32,
+    /// Alignments as powers of two.
+    buffer_alignment: u32,
+    image_alignment: u32,
+    descriptors: DescriptorBufferLimits,
+}
+
+/// What the handles of null devices point to. It is never freed, so that a stale handle stays harmless; this list keeps
+/// it within reach of leak checkers.
+static HEADERS: Mutex<Vec<&Header>> = Mutex::new(Vec::new());
+
+/// The handle of a null device for a profile, another one for each device.
+pub(super) fn handle(profile: &Profile) -> vk::Device {
+    let image = profile.images.tiles.first().map_or(256, |tile| tile.alignment);
+    let header = Header {
+        loader: super::registry::LOADER_MAGIC,
+        type_bits: profile.all_types(),
+        buffer_alignment: profile.buffers.alignment.max(1).trailing_zeros(),
+        image_alignment: image.max(1).trailing_zeros(),
+        descriptors: profile.limits.descriptor_buffer.unwrap_or_default(),
+    };
+    let header: &Header = Box::leak(Box::new(header));
+    HEADERS.lock().push(header);
+    vk::Device::from_raw(widen(std::ptr::from_ref(header).expose_provenance()))
+}
+
+/// # Safety
+///
+/// `device` came from [`handle`].
+unsafe fn header(device: vk::Device) -> &'static Header {
+    let address = host_size(device.as_raw()).unwrap_or(0);
+    let header = std::ptr::with_exposed_provenance::<Header>(address);
+    // SAFETY: `handle` made it, shared it for ever, and nothing writes it: no loader stands between a program and the null
+    // driver, whose entry is this library's own.
+    unsafe { &*header }
+}
+
+/// The sizes of a null device's descriptors: all 0, if its profile has no descriptor buffers.
+///
+/// # Safety
+///
+/// `device` is a null device.
+pub(super) unsafe fn descriptor_limits(device: vk::Device) -> DescriptorBufferLimits {
+    // SAFETY: the caller's promise: its handle came from `handle`.
+    unsafe { header(device) }.descriptors
+}
+
+/// The null device's entry point of a name, where it has one of its own.
+pub(super) fn function(name: &str) -> vk::PFN_vkVoidFunction {
+    let found = |entry: &&EntryPoint| entry.offers.iter().any(|offer| offer.name == name);
+    let descriptors = descriptors::NULL_ENTRIES.iter().chain(descriptor_buffer::NULL_ENTRIES);
+    ENTRIES.iter().chain(descriptors).find(found).map(|entry| entry.function)
+}
+
+entries! {
+    Device result vk::PFN_vkAllocateMemory = allocate: core 0 "vkAllocateMemory";
+    Device void vk::PFN_vkFreeMemory = free: core 0 "vkFreeMemory";
+    Device result vk::PFN_vkMapMemory = map: core 0 "vkMapMemory";
+    Device void vk::PFN_vkUnmapMemory = unmap: core 0 "vkUnmapMemory";
+    Device result vk::PFN_vkFlushMappedMemoryRanges = ranges: core 0 "vkFlushMappedMemoryRanges";
+    Device result vk::PFN_vkInvalidateMappedMemoryRanges = ranges: core 0 "vkInvalidateMappedMemoryRanges";
+    Device void vk::PFN_vkGetDeviceMemoryCommitment = commitment: core 0 "vkGetDeviceMemoryCommitment";
+    Device void vk::PFN_vkSetDeviceMemoryPriorityEXT = set_priority:
+        ext "VK_EXT_pageable_device_local_memory" "vkSetDeviceMemoryPriorityEXT";
+    Device result vk::PFN_vkCreateBuffer = create_buffer: core 0 "vkCreateBuffer";
+    Device void vk::PFN_vkDestroyBuffer = destroy_buffer: core 0 "vkDestroyBuffer";
+    Device result vk::PFN_vkCreateImage = create_image: core 0 "vkCreateImage";
+    Device void vk::PFN_vkDestroyImage = destroy_image: core 0 "vkDestroyImage";
+    Device void vk::PFN_vkGetBufferMemoryRequirements = buffer: core 0 "vkGetBufferMemoryRequirements";
+    Device void vk::PFN_vkGetImageMemoryRequirements = image: core 0 "vkGetImageMemoryRequirements";
+    Device void vk::PFN_vkGetBufferMemoryRequirements2 = buffer2:
+        core 1 "vkGetBufferMemoryRequirements2",
+        ext "VK_KHR_get_memory_requirements2" "vkGetBufferMemoryRequirements2KHR";
+    Device void vk::PFN_vkGetImageMemoryRequirements2 = image2:
+        core 1 "vkGetImageMemoryRequirements2",
+        ext "VK_KHR_get_memory_requirements2" "vkGetImageMemoryRequirements2KHR";
+    Device void vk::PFN_vkGetDeviceBufferMemoryRequirements = device_buffer:
+        core 3 "vkGetDeviceBufferMemoryRequirements",
+        ext "VK_KHR_maintenance4" "vkGetDeviceBufferMemoryRequirementsKHR";
+    Device void vk::PFN_vkGetDeviceImageMemoryRequirements = device_image:
+        core 3 "vkGetDeviceImageMemoryRequirements",
+        ext "VK_KHR_maintenance4" "vkGetDeviceImageMemoryRequirementsKHR";
+    Device result vk::PFN_vkBindBufferMemory = bind_buffer: core 0 "vkBindBufferMemory";
+    Device result vk::PFN_vkBindImageMemory = bind_image: core 0 "vkBindImageMemory";
+    Device result vk::PFN_vkBindBufferMemory2 = bind_buffers:
+        core 1 "vkBindBufferMemory2", ext "VK_KHR_bind_memory2" "vkBindBufferMemory2KHR";
+    Device result vk::PFN_vkBindImageMemory2 = bind_images:
+        core 1 "vkBindImageMemory2", ext "VK_KHR_bind_memory2" "vkBindImageMemory2KHR";
+    Device void vk::PFN_vkGetBufferDeviceAddress = address:
+        core 2 "vkGetBufferDeviceAddress", ext "VK_KHR_buffer_device_address" "vkGetBufferDeviceAddressKHR";
+}
+
+/// A resource's handle is its size with this bit set, so that no handle is NULL.
+const RESOURCE: u64 = 1 << 62;
+
+/// Where all memory is mapped: a page that nothing has, low enough for every offset.
+const MAPPED_AT: usize = 1 << (usize::BITS - 8);
+
+unsafe extern "system" fn allocate(
+    _: vk::Device,
+    _: *const vk::MemoryAllocateInfo<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    p_memory: *mut vk::DeviceMemory,
+) -> vk::Result {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // SAFETY: VUID-vkAllocateMemory-pMemory-parameter.
+    unsafe { chain::output(p_memory, vk::DeviceMemory::from_raw(NEXT.fetch_add(1, Ordering::Relaxed))) };
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn free(_: vk::Device, _: vk::DeviceMemory, _: *const vk::AllocationCallbacks<'_>) {}
+
+unsafe extern "system" fn map(
+    _: vk::Device,
+    _: vk::DeviceMemory,
+    offset: vk::DeviceSize,
+    _: vk::DeviceSize,
+    _: vk::MemoryMapFlags,
+    pp_data: *mut *mut c_void,
+) -> vk::Result {
+    let address = MAPPED_AT.wrapping_add(host_size(offset).unwrap_or(0));
+    // SAFETY: VUID-vkMapMemory-ppData-parameter.
+    unsafe { chain::output(pp_data, std::ptr::without_provenance_mut(address)) };
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn unmap(_: vk::Device, _: vk::DeviceMemory) {}
+
+unsafe extern "system" fn ranges(_: vk::Device, _: u32, _: *const vk::MappedMemoryRange<'_>) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn commitment(_: vk::Device, _: vk::DeviceMemory, p_bytes: *mut vk::DeviceSize) {
+    // SAFETY: VUID-vkGetDeviceMemoryCommitment-pCommittedMemoryInBytes-parameter.
+    unsafe { chain::output(p_bytes, 0) };
+}
+
+unsafe extern "system" fn set_priority(_: vk::Device, _: vk::DeviceMemory, _: f32) {}
+
+unsafe extern "system" fn create_buffer(
+    _: vk::Device,
+    p_info: *const vk::BufferCreateInfo<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    p_buffer: *mut vk::Buffer,
+) -> vk::Result {
+    // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter.
+    let size = unsafe { buffer_size(p_info) };
+    // SAFETY: VUID-vkCreateBuffer-pBuffer-parameter.
+    unsafe { chain::output(p_buffer, vk::Buffer::from_raw(RESOURCE | size)) };
+    vk::Result::SUCCESS
+}
+
+/// # Safety
+///
+/// `info` is NULL or valid.
+unsafe fn buffer_size(info: *const vk::BufferCreateInfo<'_>) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { chain::input(info) }.map_or(0, |info| info.size)
+}
+
+/// # Safety
+///
+/// `info` is NULL or valid.
+unsafe fn image_size(info: *const vk::ImageCreateInfo<'_>) -> u64 {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::input(info) }) else {
+        return 0;
+    };
+    let factors =
+        [info.extent.width, info.extent.height, info.extent.depth, info.array_layers, info.samples.as_raw()];
+    // Four bytes a texel; a third more for the smaller levels.
+    let texels = factors.iter().fold(1_u64, |size, &factor| size.saturating_mul(u64::from(factor)));
+    let bytes = texels.saturating_mul(4).min(RESOURCE >> 2);
+    if info.mip_levels > 1 { bytes + bytes / 3 } else { bytes }
+}
+
+unsafe extern "system" fn destroy_buffer(
+    _: vk::Device,
+    _: vk::Buffer,
+    _: *const vk::AllocationCallbacks<'_>,
+) {
+}
+
+unsafe extern "system" fn create_image(
+    _: vk::Device,
+    p_info: *const vk::ImageCreateInfo<'_>,
+    _: *const vk::AllocationCallbacks<'_>,
+    p_image: *mut vk::Image,
+) -> vk::Result {
+    // SAFETY: VUID-vkCreateImage-pCreateInfo-parameter.
+    let size = unsafe { image_size(p_info) };
+    // SAFETY: VUID-vkCreateImage-pImage-parameter.
+    unsafe { chain::output(p_image, vk::Image::from_raw(RESOURCE | size)) };
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn destroy_image(_: vk::Device, _: vk::Image, _: *const vk::AllocationCallbacks<'_>) {}
+
+/// The requirements of something of this size: a multiple of its alignment.
+fn requirements(size: u64, alignment: u32, type_bits: u32) -> vk::MemoryRequirements {
+    let alignment = 1_u64 << (alignment & 31);
+    // No overflow: the size is below `RESOURCE`.
+    let size = ((size & (RESOURCE - 1)) + alignment - 1) & !(alignment - 1);
+    vk::MemoryRequirements { size, alignment, memory_type_bits: type_bits }
+}
+
+unsafe extern "system" fn buffer(device: vk::Device, buffer: vk::Buffer, out: *mut vk::MemoryRequirements) {
+    // SAFETY: only null devices have this function.
+    let header = unsafe { header(device) };
+    // SAFETY: VUID-vkGetBufferMemoryRequirements-pMemoryRequirements-parameter.
+    unsafe { chain::output(out, requirements(buffer.as_raw(), header.buffer_alignment, header.type_bits)) };
+}
+
+unsafe extern "system" fn image(device: vk::Device, image: vk::Image, out: *mut vk::MemoryRequirements) {
+    // SAFETY: only null devices have this function.
+    let header = unsafe { header(device) };
+    // SAFETY: VUID-vkGetImageMemoryRequirements-pMemoryRequirements-parameter.
+    unsafe { chain::output(out, requirements(image.as_raw(), header.image_alignment, header.type_bits)) };
+}
+
+/// # Safety
+///
+/// `out` is NULL, or valid with its chain.
+unsafe fn answer(requirements: vk::MemoryRequirements, out: *mut vk::MemoryRequirements2<'_>) {
+    // SAFETY: the caller's promise.
+    let Some(out) = (unsafe { out.as_mut() }) else {
+        return;
+    };
+    out.memory_requirements = requirements;
+    // SAFETY: the caller's promise.
+    if let Some(dedicated) = unsafe { chain::find_mut::<vk::MemoryDedicatedRequirements<'_>>(out.p_next) } {
+        dedicated.prefers_dedicated_allocation = vk::FALSE;
+        dedicated.requires_dedicated_allocation = vk::FALSE;
+    }
+}
+
+unsafe extern "system" fn buffer2(
+    device: vk::Device,
+    p_info: *const vk::BufferMemoryRequirementsInfo2<'_>,
+    out: *mut vk::MemoryRequirements2<'_>,
+) {
+    // SAFETY: only null devices have this function.
+    let header = unsafe { header(device) };
+    // SAFETY: VUID-vkGetBufferMemoryRequirements2-pInfo-parameter.
+    let size = unsafe { chain::input(p_info) }.map_or(0, |info| info.buffer.as_raw());
+    // SAFETY: VUID-vkGetBufferMemoryRequirements2-pMemoryRequirements-parameter.
+    unsafe { answer(requirements(size, header.buffer_alignment, header.type_bits), out) };
+}
+
+unsafe extern "system" fn image2(
+    device: vk::Device,
+    p_info: *const vk::ImageMemoryRequirementsInfo2<'_>,
+    out: *mut vk::MemoryRequirements2<'_>,
+) {
+    // SAFETY: only null devices have this function.
+    let header = unsafe { header(device) };
+    // SAFETY: VUID-vkGetImageMemoryRequirements2-pInfo-parameter.
+    let size = unsafe { chain::input(p_info) }.map_or(0, |info| info.image.as_raw());
+    // SAFETY: VUID-vkGetImageMemoryRequirements2-pMemoryRequirements-parameter.
+    unsafe { answer(requirements(size, header.image_alignment, header.type_bits), out) };
+}
+
+unsafe extern "system" fn device_buffer(
+    device: vk::Device,
+    p_info: *const vk::DeviceBufferMemoryRequirements<'_>,
+    out: *mut vk::MemoryRequirements2<'_>,
+) {
+    // SAFETY: only null devices have this function.
+    let header = unsafe { header(device) };
+    // SAFETY: VUID-vkGetDeviceBufferMemoryRequirements-pInfo-parameter.
+    let info = unsafe { chain::input(p_info) }.map_or(std::ptr::null(), |info| info.p_create_info);
+    // SAFETY: VUID-VkDeviceBufferMemoryRequirements-pCreateInfo-parameter.
+    let size = unsafe { buffer_size(info) };
+    // SAFETY: VUID-vkGetDeviceBufferMemoryRequirements-pMemoryRequirements-parameter.
+    unsafe { answer(requirements(size, header.buffer_alignment, header.type_bits), out) };
+}
+
+unsafe extern "system" fn device_image(
+    device: vk::Device,
+    p_info: *const vk::DeviceImageMemoryRequirements<'_>,
+    out: *mut vk::MemoryRequirements2<'_>,
+) {
+    // SAFETY: only null devices have this function.
+    let header = unsafe { header(device) };
+    // SAFETY: VUID-vkGetDeviceImageMemoryRequirements-pInfo-parameter.
+    let info = unsafe { chain::input(p_info) }.map_or(std::ptr::null(), |info| info.p_create_info);
+    // SAFETY: VUID-VkDeviceImageMemoryRequirements-pCreateInfo-parameter.
+    let size = unsafe { image_size(info) };
+    // SAFETY: VUID-vkGetDeviceImageMemoryRequirements-pMemoryRequirements-parameter.
+    unsafe { answer(requirements(size, header.image_alignment, header.type_bits), out) };
+}
+
+unsafe extern "system" fn bind_buffer(
+    _: vk::Device,
+    _: vk::Buffer,
+    _: vk::DeviceMemory,
+    _: vk::DeviceSize,
+) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn bind_image(
+    _: vk::Device,
+    _: vk::Image,
+    _: vk::DeviceMemory,
+    _: vk::DeviceSize,
+) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn bind_buffers(
+    _: vk::Device,
+    _: u32,
+    _: *const vk::BindBufferMemoryInfo<'_>,
+) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn bind_images(
+    _: vk::Device,
+    _: u32,
+    _: *const vk::BindImageMemoryInfo<'_>,
+) -> vk::Result {
+    vk::Result::SUCCESS
+}
+
+unsafe extern "system" fn address(
+    _: vk::Device,
+    _: *const vk::BufferDeviceAddressInfo<'_>,
+) -> vk::DeviceAddress {
+    RESOURCE
+}

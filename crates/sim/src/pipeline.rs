@@ -1,0 +1,425 @@
+//! Shader modules, compute pipelines and pipeline caches.
+//!
+//! Nothing is compiled: what a shader does is a closure that the test gives, see `kernel`. Of a module only the frame is
+//! looked at. Pipelines are immutable, and share what they were made of with the command buffers that bind them.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+use ash::vk;
+use ash::vk::Handle as _;
+
+use super::chain;
+use super::describe::Broken;
+use super::descriptors::PipelineLayout;
+use super::entry::{call, entries, on_device};
+use super::host::{self, HostBytes};
+use super::resource::check_callbacks;
+use super::state::{Device, DeviceState};
+use crate::arithmetic::{index, widen};
+
+entries! {
+    Device result vk::PFN_vkCreateShaderModule = create_module: core 0 "vkCreateShaderModule";
+    Device void vk::PFN_vkDestroyShaderModule = destroy_module: core 0 "vkDestroyShaderModule";
+    Device result vk::PFN_vkCreateComputePipelines = create_compute: core 0 "vkCreateComputePipelines";
+    Device void vk::PFN_vkDestroyPipeline = destroy: core 0 "vkDestroyPipeline";
+    Device result vk::PFN_vkCreatePipelineCache = create_cache: core 0 "vkCreatePipelineCache";
+    Device void vk::PFN_vkDestroyPipelineCache = destroy_cache: core 0 "vkDestroyPipelineCache";
+    Device result vk::PFN_vkGetPipelineCacheData = cache_data: core 0 "vkGetPipelineCacheData";
+    Device result vk::PFN_vkMergePipelineCaches = merge_caches: core 0 "vkMergePipelineCaches";
+}
+
+/// The first word of every SPIR-V module, in the order of bytes of the host that runs it.
+const SPIRV_MAGIC: u32 = 0x0723_0203;
+
+/// Shader modules, pipelines and pipeline caches of a device.
+#[derive(Default)]
+pub(super) struct PipelineState {
+    pub(super) modules: BTreeMap<vk::ShaderModule, HostBytes>,
+    pub(super) pipelines: BTreeMap<vk::Pipeline, Pipeline>,
+    pub(super) caches: BTreeMap<vk::PipelineCache, HostBytes>,
+}
+
+/// A compute `VkPipeline`.
+pub(super) struct Pipeline {
+    pub(super) program: Arc<Program>,
+    /// Submissions that are not done and bind it.
+    pub(super) in_use: u32,
+    host: HostBytes,
+}
+
+/// What a pipeline runs.
+#[derive(Debug)]
+pub(super) struct Program {
+    /// The name of the shader's entry point.
+    pub(super) entry_point: String,
+    pub(super) layout: Arc<PipelineLayout>,
+    /// Whether it takes its descriptors from descriptor buffers.
+    pub(super) descriptor_buffer: bool,
+    /// The values of specialization constants, by their numbers.
+    pub(super) constants: BTreeMap<u32, Vec<u8>>,
+}
+
+impl DeviceState {
+    /// Shader modules, pipelines and caches that are alive, in words.
+    pub(super) fn pipeline_names(&self) -> impl Iterator<Item = String> {
+        let pipelines = self.pipelines.pipelines.keys().map(|&handle| self.name(handle));
+        let modules = self.pipelines.modules.keys().map(|&handle| self.name(handle));
+        let caches = self.pipelines.caches.keys().map(|&handle| self.name(handle));
+        pipelines.chain(modules).chain(caches)
+    }
+}
+
+unsafe extern "system" fn create_module(
+    device: vk::Device,
+    p_info: *const vk::ShaderModuleCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_module: *mut vk::ShaderModule,
+) -> vk::Result {
+    on_device(device, call!("vkCreateShaderModule"), |device| {
+        // SAFETY: VUID-vkCreateShaderModule-pCreateInfo-parameter.
+        let Some(info) = (unsafe { chain::input(p_info) }) else {
+            let text = "pCreateInfo is NULL".to_owned();
+            device.report("VUID-vkCreateShaderModule-pCreateInfo-parameter", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        // SAFETY: VUID-VkShaderModuleCreateInfo-pCode-parameter.
+        if let Err((rule, text)) = unsafe { check_code(info) } {
+            device.report(rule, text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        // SAFETY: VUID-vkCreateShaderModule-pAllocator-parameter; no lock is held.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
+        let handle = device.hub.handle();
+        device.state.lock().pipelines.modules.insert(handle, host);
+        // SAFETY: VUID-vkCreateShaderModule-pShaderModule-parameter.
+        unsafe { chain::output(p_module, handle) };
+        vk::Result::SUCCESS
+    })
+}
+
+/// Whether the code of a module looks like SPIR-V: any number of words, the first of which says so.
+///
+/// # Safety
+///
+/// `info` is valid: its code is NULL, or as long as it says.
+unsafe fn check_code(info: &vk::ShaderModuleCreateInfo<'_>) -> Result<(), Broken> {
+    let size = info.code_size;
+    if size == 0 {
+        return Err(("VUID-VkShaderModuleCreateInfo-codeSize-01085", "codeSize is 0".to_owned()));
+    }
+    if size % 4 != 0 {
+        let text = format!("codeSize is {size}, no multiple of 4");
+        return Err(("VUID-VkShaderModuleCreateInfo-codeSize-08735", text));
+    }
+    // SAFETY: the caller's promise; there is at least one word.
+    match unsafe { chain::input(info.p_code) } {
+        Some(&SPIRV_MAGIC) => Ok(()),
+        Some(word) => {
+            let text = format!("the first word is {word:#x}, and SPIR-V begins with {SPIRV_MAGIC:#x}");
+            Err(("VUID-VkShaderModuleCreateInfo-pCode-07912", text))
+        }
+        None => Err(("VUID-VkShaderModuleCreateInfo-pCode-parameter", "pCode is NULL".to_owned())),
+    }
+}
+
+unsafe extern "system" fn destroy_module(
+    device: vk::Device,
+    module: vk::ShaderModule,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyShaderModule"), |device| {
+        if module.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.label(module);
+        let Some(host) = state.pipelines.modules.remove(&module) else {
+            let text = format!("{name} {}", device.hub.fate(module));
+            device.report("VUID-vkDestroyShaderModule-shaderModule-parameter", text);
+            return;
+        };
+        state.names.remove(&module.as_raw());
+        drop(state);
+        let rules = [
+            "VUID-vkDestroyShaderModule-shaderModule-01092",
+            "VUID-vkDestroyShaderModule-shaderModule-01093",
+        ];
+        check_callbacks(device, &name, host.is_some(), !callbacks.is_null(), rules);
+        // SAFETY: VUID-vkDestroyShaderModule-pAllocator-parameter; no lock is held, and the object is out of the books.
+        unsafe { host::give_back(callbacks, host) };
+    });
+}
+
+unsafe extern "system" fn create_compute(
+    device: vk::Device,
+    cache: vk::PipelineCache,
+    count: u32,
+    p_infos: *const vk::ComputePipelineCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_pipelines: *mut vk::Pipeline,
+) -> vk::Result {
+    on_device(device, call!("vkCreateComputePipelines"), |device| {
+        // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter.
+        let infos = unsafe { chain::array(p_infos, count) };
+        let mut programs = Vec::new();
+        let checked = check_cache(device, cache, infos.is_empty()).and_then(|()| {
+            for info in infos {
+                // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter: a valid structure.
+                programs.push(unsafe { program(device, info) }?);
+            }
+            Ok(())
+        });
+        // Pipelines that were not made are NULL, whatever the reason.
+        for position in 0..infos.len() {
+            // SAFETY: `pPipelines` has `createInfoCount` elements: VUID-vkCreateComputePipelines-pPipelines-parameter.
+            unsafe { chain::output(p_pipelines.wrapping_add(position), vk::Pipeline::null()) };
+        }
+        if let Err((rule, text)) = checked {
+            device.report(rule, text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        for (position, program) in programs.into_iter().enumerate() {
+            // SAFETY: VUID-vkCreateComputePipelines-pAllocator-parameter; no lock is held.
+            let host = match unsafe { host::take(callbacks) } {
+                Ok(host) => host,
+                Err(error) => return error,
+            };
+            let handle = device.hub.handle();
+            let pipeline = Pipeline { program: Arc::new(program), in_use: 0, host };
+            device.state.lock().pipelines.pipelines.insert(handle, pipeline);
+            // SAFETY: as above.
+            unsafe { chain::output(p_pipelines.wrapping_add(position), handle) };
+        }
+        vk::Result::SUCCESS
+    })
+}
+
+fn check_cache(device: &Device, cache: vk::PipelineCache, empty: bool) -> Result<(), Broken> {
+    if empty {
+        let text = "createInfoCount is 0".to_owned();
+        return Err(("VUID-vkCreateComputePipelines-createInfoCount-arraylength", text));
+    }
+    let state = device.state.lock();
+    if !cache.is_null() && !state.pipelines.caches.contains_key(&cache) {
+        let text = format!("{} {}", state.name(cache), device.hub.fate(cache));
+        return Err(("VUID-vkCreateComputePipelines-pipelineCache-parameter", text));
+    }
+    Ok(())
+}
+
+/// What a pipeline of this create-info runs.
+///
+/// # Safety
+///
+/// `info` is valid, and so is what it points to.
+unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> Result<Program, Broken> {
+    let stage = &info.stage;
+    if stage.stage != vk::ShaderStageFlags::COMPUTE {
+        let text = format!("the stage is {:?}", stage.stage);
+        return Err(("VUID-VkComputePipelineCreateInfo-stage-00701", text));
+    }
+    if stage.p_name.is_null() {
+        let text = "pName is NULL".to_owned();
+        return Err(("VUID-VkPipelineShaderStageCreateInfo-pName-parameter", text));
+    }
+    // SAFETY: not NULL, and so a null-terminated string (VUID-VkPipelineShaderStageCreateInfo-pName-parameter).
+    let entry_point = unsafe { CStr::from_ptr(stage.p_name) }.to_string_lossy().into_owned();
+    if stage.module.is_null() {
+        // SAFETY: the caller's promise (VUID-VkPipelineShaderStageCreateInfo-pNext-pNext).
+        let Some(code) = (unsafe { chain::find::<vk::ShaderModuleCreateInfo<'_>>(stage.p_next) }) else {
+            let text = "module is NULL, and no VkShaderModuleCreateInfo is in the chain".to_owned();
+            return Err(("VUID-VkPipelineShaderStageCreateInfo-stage-08771", text));
+        };
+        // SAFETY: VUID-VkShaderModuleCreateInfo-pCode-parameter.
+        unsafe { check_code(code) }?;
+    }
+    // SAFETY: the caller's promise (VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter).
+    let constants = unsafe { constants(stage.p_specialization_info) };
+    let state = device.state.lock();
+    if !stage.module.is_null() && !state.pipelines.modules.contains_key(&stage.module) {
+        let text = format!("{} {}", state.name(stage.module), device.hub.fate(stage.module));
+        return Err(("VUID-VkPipelineShaderStageCreateInfo-module-parameter", text));
+    }
+    let Some(layout) = state.descriptors.pipeline_layouts.get(&info.layout) else {
+        let text = format!("{} {}", state.name(info.layout), device.hub.fate(info.layout));
+        return Err(("VUID-VkComputePipelineCreateInfo-layout-parameter", text));
+    };
+    let descriptor_buffer = info.flags.contains(vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
+    Ok(Program { entry_point, layout: Arc::clone(&layout.layout), descriptor_buffer, constants })
+}
+
+/// The values of specialization constants.
+///
+/// # Safety
+///
+/// `info` is NULL or valid, and so is what it points to.
+unsafe fn constants(info: *const vk::SpecializationInfo<'_>) -> BTreeMap<u32, Vec<u8>> {
+    // SAFETY: the caller's promise.
+    let Some(info) = (unsafe { chain::input(info) }) else {
+        return BTreeMap::new();
+    };
+    // SAFETY: VUID-VkSpecializationInfo-pMapEntries-parameter.
+    let entries = unsafe { chain::array(info.p_map_entries, info.map_entry_count) };
+    let size = u32::try_from(info.data_size).unwrap_or(u32::MAX);
+    // SAFETY: VUID-VkSpecializationInfo-pData-parameter: `dataSize` bytes.
+    let data = unsafe { chain::array(info.p_data.cast::<u8>(), size) };
+    let value = |entry: &vk::SpecializationMapEntry| {
+        let start = index(entry.offset);
+        Some((entry.constant_id, data.get(start..start.checked_add(entry.size)?)?.to_vec()))
+    };
+    entries.iter().filter_map(value).collect()
+}
+
+unsafe extern "system" fn destroy(
+    device: vk::Device,
+    pipeline: vk::Pipeline,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyPipeline"), |device| {
+        if pipeline.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.label(pipeline);
+        let Some(found) = state.pipelines.pipelines.remove(&pipeline) else {
+            let text = format!("{name} {}", device.hub.fate(pipeline));
+            device.report("VUID-vkDestroyPipeline-pipeline-parameter", text);
+            return;
+        };
+        state.names.remove(&pipeline.as_raw());
+        drop(state);
+        if found.in_use > 0 {
+            let text = format!("{name} is destroyed, and a submission still uses it");
+            device.report("VUID-vkDestroyPipeline-pipeline-00765", text);
+        }
+        let rules = ["VUID-vkDestroyPipeline-pipeline-00766", "VUID-vkDestroyPipeline-pipeline-00767"];
+        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
+        // SAFETY: VUID-vkDestroyPipeline-pAllocator-parameter; no lock is held, and the object is out of the books.
+        unsafe { host::give_back(callbacks, found.host) };
+    });
+}
+
+unsafe extern "system" fn create_cache(
+    device: vk::Device,
+    _: *const vk::PipelineCacheCreateInfo<'_>,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_cache: *mut vk::PipelineCache,
+) -> vk::Result {
+    on_device(device, call!("vkCreatePipelineCache"), |device| {
+        // SAFETY: VUID-vkCreatePipelineCache-pAllocator-parameter; no lock is held.
+        let host = match unsafe { host::take(callbacks) } {
+            Ok(host) => host,
+            Err(error) => return error,
+        };
+        let handle = device.hub.handle();
+        device.state.lock().pipelines.caches.insert(handle, host);
+        // SAFETY: VUID-vkCreatePipelineCache-pPipelineCache-parameter.
+        unsafe { chain::output(p_cache, handle) };
+        vk::Result::SUCCESS
+    })
+}
+
+unsafe extern "system" fn destroy_cache(
+    device: vk::Device,
+    cache: vk::PipelineCache,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+) {
+    on_device(device, call!("vkDestroyPipelineCache"), |device| {
+        if cache.is_null() {
+            return;
+        }
+        let mut state = device.state.lock();
+        let name = state.label(cache);
+        let Some(host) = state.pipelines.caches.remove(&cache) else {
+            let text = format!("{name} {}", device.hub.fate(cache));
+            device.report("VUID-vkDestroyPipelineCache-pipelineCache-parameter", text);
+            return;
+        };
+        state.names.remove(&cache.as_raw());
+        drop(state);
+        let rules = [
+            "VUID-vkDestroyPipelineCache-pipelineCache-00771",
+            "VUID-vkDestroyPipelineCache-pipelineCache-00772",
+        ];
+        check_callbacks(device, &name, host.is_some(), !callbacks.is_null(), rules);
+        // SAFETY: VUID-vkDestroyPipelineCache-pAllocator-parameter; no lock is held, and the object is out of the books.
+        unsafe { host::give_back(callbacks, host) };
+    });
+}
+
+/// The header that every cache begins with (`VkPipelineCacheHeaderVersionOne`); there is nothing behind it.
+fn header(device: &Device) -> Vec<u8> {
+    let profile = device.profile();
+    let mut uuid = [0; 16];
+    for (to, from) in uuid.iter_mut().zip(profile.name.bytes()) {
+        *to = from;
+    }
+    let version = vk::PipelineCacheHeaderVersion::ONE.as_raw().to_le_bytes();
+    let words =
+        [32_u32.to_le_bytes(), version, profile.vendor_id.to_le_bytes(), profile.device_id.to_le_bytes()];
+    words.iter().flatten().chain(&uuid).copied().collect()
+}
+
+unsafe extern "system" fn cache_data(
+    device: vk::Device,
+    cache: vk::PipelineCache,
+    p_size: *mut usize,
+    p_data: *mut c_void,
+) -> vk::Result {
+    on_device(device, call!("vkGetPipelineCacheData"), |device| {
+        let state = device.state.lock();
+        if !state.pipelines.caches.contains_key(&cache) {
+            let text = format!("{} {}", state.name(cache), device.hub.fate(cache));
+            device.report("VUID-vkGetPipelineCacheData-pipelineCache-parameter", text);
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        }
+        let data = header(device);
+        // SAFETY: VUID-vkGetPipelineCacheData-pDataSize-parameter.
+        let Some(size) = (unsafe { p_size.as_mut() }) else {
+            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        };
+        if p_data.is_null() {
+            *size = data.len();
+            return vk::Result::SUCCESS;
+        }
+        if widen(*size) < widen(data.len()) {
+            // Less than the header is nothing at all.
+            *size = 0;
+            return vk::Result::INCOMPLETE;
+        }
+        *size = data.len();
+        // SAFETY: there is room for `*pDataSize` bytes (VUID-vkGetPipelineCacheData-pData-parameter), which is enough.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), p_data.cast(), data.len()) };
+        vk::Result::SUCCESS
+    })
+}
+
+unsafe extern "system" fn merge_caches(
+    device: vk::Device,
+    target: vk::PipelineCache,
+    count: u32,
+    p_sources: *const vk::PipelineCache,
+) -> vk::Result {
+    on_device(device, call!("vkMergePipelineCaches"), |device| {
+        // SAFETY: VUID-vkMergePipelineCaches-pSrcCaches-parameter.
+        let sources = unsafe { chain::array(p_sources, count) };
+        let state = device.state.lock();
+        let rules = [
+            "VUID-vkMergePipelineCaches-dstCache-parameter",
+            "VUID-vkMergePipelineCaches-pSrcCaches-parameter",
+        ];
+        let all = std::iter::once((target, rules[0])).chain(sources.iter().map(|&cache| (cache, rules[1])));
+        for (cache, rule) in all {
+            if !state.pipelines.caches.contains_key(&cache) {
+                device.report(rule, format!("{} {}", state.name(cache), device.hub.fate(cache)));
+                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            }
+        }
+        vk::Result::SUCCESS
+    })
+}

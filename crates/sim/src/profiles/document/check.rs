@@ -1,0 +1,195 @@
+//! What the values of a profile must keep for the simulated device, and for an allocator on it, to make sense.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use super::super::{
+    DescriptorBufferLimits, LimitsProfile, MAX_ALIGNMENT, MAX_MAP_ALIGNMENT, Rounding, Tile, all_types,
+};
+use super::{Document, InvalidProfile};
+use crate::arithmetic::{index, widen};
+use crate::state::NEWEST_MINOR;
+
+type Checked = Result<(), InvalidProfile>;
+
+pub(super) fn check(document: &Document) -> Checked {
+    let name = &document.name;
+    if name.is_empty() || !name.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-')) {
+        return Err(InvalidProfile::Name);
+    }
+    let device = &document.device.name;
+    if device.is_empty() || device.len() >= vk::MAX_PHYSICAL_DEVICE_NAME_SIZE || device.contains('\0') {
+        return Err(InvalidProfile::DeviceName);
+    }
+    let version = document.device.api_version;
+    let known = vk::api_version_variant(version) == 0 && vk::api_version_major(version) == 1;
+    if !known || vk::api_version_minor(version) > NEWEST_MINOR {
+        return Err(InvalidProfile::ApiVersion { version });
+    }
+    memory(document)?;
+    limits(&document.limits)?;
+    if document.features.descriptor_buffer != document.limits.descriptor_buffer.is_some() {
+        return Err(InvalidProfile::DescriptorBuffer);
+    }
+    if let Some(limits) = &document.limits.descriptor_buffer {
+        descriptor_buffer(limits)?;
+    }
+    buffers(document)?;
+    images(document)
+}
+
+fn memory(document: &Document) -> Checked {
+    let (heaps, types) = (&document.heaps, &document.types);
+    if heaps.is_empty() || heaps.len() > vk::MAX_MEMORY_HEAPS {
+        return Err(InvalidProfile::HeapCount { count: heaps.len() });
+    }
+    if types.is_empty() || types.len() > vk::MAX_MEMORY_TYPES {
+        return Err(InvalidProfile::TypeCount { count: types.len() });
+    }
+    if let Some(heap) = heaps.iter().position(|heap| heap.size == 0) {
+        return Err(InvalidProfile::EmptyHeap { heap });
+    }
+    for (memory_type, kind) in types.iter().enumerate() {
+        let Some(heap) = heaps.get(index(kind.heap)) else {
+            return Err(InvalidProfile::HeapOutOfRange { memory_type, heap: kind.heap, heaps: heaps.len() });
+        };
+        let local = kind.flags.contains(vk::MemoryPropertyFlags::DEVICE_LOCAL);
+        if local != heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) {
+            return Err(InvalidProfile::DeviceLocal { memory_type, heap: kind.heap });
+        }
+    }
+    Ok(())
+}
+
+fn power_of_two(what: &'static str, value: u64, most: u64) -> Checked {
+    if !value.is_power_of_two() {
+        return Err(InvalidProfile::NotPowerOfTwo { what, value });
+    }
+    within(what, value, 1, most)
+}
+
+fn within(what: &'static str, value: u64, least: u64, most: u64) -> Checked {
+    if value < least || value > most {
+        return Err(InvalidProfile::OutOfRange { what, value, least, most });
+    }
+    Ok(())
+}
+
+fn limits(limits: &LimitsProfile) -> Checked {
+    for (what, value, most) in [
+        ("limits.buffer_image_granularity", limits.buffer_image_granularity, MAX_ALIGNMENT),
+        ("limits.non_coherent_atom_size", limits.non_coherent_atom_size, MAX_ALIGNMENT),
+        ("limits.min_memory_map_alignment", limits.min_memory_map_alignment, MAX_MAP_ALIGNMENT),
+        ("limits.min_texel_buffer_offset_alignment", limits.min_texel_buffer_offset_alignment, MAX_ALIGNMENT),
+        (
+            "limits.min_uniform_buffer_offset_alignment",
+            limits.min_uniform_buffer_offset_alignment,
+            MAX_ALIGNMENT,
+        ),
+        (
+            "limits.min_storage_buffer_offset_alignment",
+            limits.min_storage_buffer_offset_alignment,
+            MAX_ALIGNMENT,
+        ),
+        (
+            "limits.optimal_buffer_copy_offset_alignment",
+            limits.optimal_buffer_copy_offset_alignment,
+            MAX_ALIGNMENT,
+        ),
+        (
+            "limits.optimal_buffer_copy_row_pitch_alignment",
+            limits.optimal_buffer_copy_row_pitch_alignment,
+            MAX_ALIGNMENT,
+        ),
+    ] {
+        power_of_two(what, value, most)?;
+    }
+    for (what, value) in [
+        ("limits.max_memory_allocation_count", limits.max_memory_allocation_count.into()),
+        ("limits.max_memory_allocation_size", limits.max_memory_allocation_size),
+        ("limits.max_buffer_size", limits.max_buffer_size),
+        ("limits.max_image_dimension_1d", limits.max_image_dimension_1d.into()),
+        ("limits.max_image_dimension_2d", limits.max_image_dimension_2d.into()),
+        ("limits.max_image_dimension_3d", limits.max_image_dimension_3d.into()),
+        ("limits.max_image_array_layers", limits.max_image_array_layers.into()),
+    ] {
+        within(what, value, 1, u64::MAX)?;
+    }
+    Ok(())
+}
+
+/// Section "Required Limits": descriptors are of at most 256 bytes. The simulated device writes four of them.
+fn descriptor_buffer(limits: &DescriptorBufferLimits) -> Checked {
+    power_of_two("limits.descriptor_buffer.offset_alignment", limits.offset_alignment, 256)?;
+    for size in [
+        limits.sampler,
+        limits.combined_image_sampler,
+        limits.sampled_image,
+        limits.storage_image,
+        limits.input_attachment,
+        limits.texel_buffer,
+        limits.uniform_buffer,
+        limits.storage_buffer,
+        limits.acceleration_structure,
+    ] {
+        within("a descriptor's size in limits.descriptor_buffer", widen(size), 4, 256)?;
+    }
+    let (whole, parts) = (limits.combined_image_sampler, limits.sampled_image + limits.sampler);
+    if !limits.single_array && whole < parts {
+        let what = "limits.descriptor_buffer.combined_image_sampler";
+        return within(what, widen(whole), widen(parts), 256);
+    }
+    Ok(())
+}
+
+/// Bits of memory types: of those that there are, and of one at least if `some` is said.
+fn types(document: &Document, what: &'static str, bits: u32, some: bool) -> Checked {
+    if bits & !all_types(&document.types) != 0 {
+        return Err(InvalidProfile::UnknownTypes { what, bits });
+    }
+    if some && bits == 0 {
+        return Err(InvalidProfile::NoTypes { what });
+    }
+    Ok(())
+}
+
+fn buffers(document: &Document) -> Checked {
+    let rules = &document.buffers;
+    power_of_two("buffers.alignment", rules.alignment, MAX_ALIGNMENT)?;
+    for raised in &rules.raised {
+        power_of_two("buffers.raised.alignment", raised.alignment, MAX_ALIGNMENT)?;
+    }
+    if let Rounding::To(multiple) = rules.rounding {
+        power_of_two("buffers.rounding", multiple, MAX_ALIGNMENT)?;
+    }
+    types(document, "buffers.types", rules.types, true)?;
+    types(document, "buffers.descriptor_types", rules.descriptor_types, false)
+}
+
+fn images(document: &Document) -> Checked {
+    let rules = &document.images;
+    let ascends = rules.tiles.windows(2).all(|pair| pair[0].from < pair[1].from);
+    if !ascends || rules.tiles.first().is_none_or(|tile| tile.from != 0) {
+        return Err(InvalidProfile::TileOrder);
+    }
+    for tile in rules.tiles.iter().chain([&rules.linear]).chain(&rules.compressed) {
+        check_tile(tile)?;
+    }
+    types(document, "images.color_types", rules.color_types, true)?;
+    types(document, "images.linear_types", rules.linear_types, false)?;
+    types(document, "images.depth_types", rules.depth_types, false)?;
+    types(document, "images.transient_types", rules.transient_types, false)?;
+    rules
+        .format_types
+        .iter()
+        .try_for_each(|format| types(document, "images.format_types", format.types, false))
+}
+
+fn check_tile(tile: &Tile) -> Checked {
+    power_of_two("a tile's row_bytes", tile.row_bytes, MAX_ALIGNMENT)?;
+    power_of_two("a tile's min_rows", tile.min_rows, MAX_ALIGNMENT)?;
+    power_of_two("a tile's max_rows", tile.max_rows, MAX_ALIGNMENT)?;
+    power_of_two("a tile's level_bytes", tile.level_bytes, MAX_ALIGNMENT)?;
+    power_of_two("a tile's alignment", tile.alignment, MAX_ALIGNMENT)?;
+    if tile.min_rows > tile.max_rows { Err(InvalidProfile::TileHeight) } else { Ok(()) }
+}

@@ -1,0 +1,61 @@
+//! Why a device could not be measured.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+use ash::vk;
+
+use super::super::InvalidProfile;
+
+/// [`Profile::measure`](super::super::Profile::measure) failed.
+///
+/// ```
+/// # use ash::vk;
+/// use sublet_sim::{Gpu, profiles::{MeasureError, Profile}};
+/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
+/// gpu.faults().fail_nth("vkCreateDevice", 0, vk::Result::ERROR_DEVICE_LOST);
+/// // SAFETY: the instance is live, and the physical device is its own.
+/// let refused = unsafe { Profile::measure(gpu.instance(), gpu.physical_device(), gpu.api_version()) };
+/// assert!(matches!(refused, Err(MeasureError::Driver { call: "vkCreateDevice", .. })));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MeasureError {
+    /// The driver refused a call.
+    Driver {
+        /// The function that was called.
+        call: &'static str,
+        /// What it answered.
+        result: vk::Result,
+    },
+    /// The device has no queue, so that no device can be made of it.
+    NoQueue,
+    /// What the driver says is not possible: a fault of the driver.
+    Invalid(InvalidProfile),
+}
+
+impl fmt::Display for MeasureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Driver { call, result } => write!(f, "{call} failed with {result:?}"),
+            Self::NoQueue => f.write_str("the device has no queue"),
+            Self::Invalid(why) => write!(f, "what the driver says of itself is not possible: {why}"),
+        }
+    }
+}
+
+impl Error for MeasureError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Driver { result, .. } => Some(result),
+            Self::NoQueue | Self::Invalid(_) => None,
+        }
+    }
+}
+
+impl From<InvalidProfile> for MeasureError {
+    fn from(why: InvalidProfile) -> Self {
+        Self::Invalid(why)
+    }
+}

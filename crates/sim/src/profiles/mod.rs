@@ -1,0 +1,421 @@
+//! The GPUs that the simulated device can pose as: real memory layouts, each with the place it was read from.
+//!
+//! A [`Profile`] is data: heaps and memory types in the driver's own order, the limits and features that touch
+//! memory, and the rules by which the driver sizes, aligns and places buffers and images.
+
+use ash::vk;
+
+mod amd;
+mod apple;
+mod descriptor_buffer;
+mod descriptors;
+mod document;
+mod intel;
+mod measure;
+mod mobile;
+mod nvidia;
+mod posed;
+mod software;
+
+pub use descriptor_buffer::DescriptorBufferLimits;
+pub use descriptors::{DescriptorLimits, DescriptorMaxima};
+pub use document::{InvalidProfile, ReadProfileError};
+pub use measure::MeasureError;
+#[doc(hidden)]
+pub use posed::{KnownDevice, KnownFeatures};
+
+use super::DescriptorPoolPolicy;
+use super::store::ALIGNMENT;
+use crate::arithmetic::widen;
+
+/// One GPU with one driver, as far as memory is concerned.
+///
+/// ```
+/// use sublet_sim::profiles::Profile;
+/// let profile = Profile::by_name("nvidia-rtx-5070-ti").unwrap();
+/// assert_eq!(profile.device_name, "NVIDIA GeForce RTX 5070 Ti");
+/// println!("{}: {} Read from: {}", profile.name, profile.description, profile.source);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Profile {
+    /// The name that [`Profile::by_name`] takes: lower case, vendor first.
+    pub name: &'static str,
+    /// What is special about this memory layout, in one sentence.
+    pub description: &'static str,
+    /// Where the numbers were read, and which of them are typical values and not read ones.
+    pub source: &'static str,
+    /// `VkPhysicalDeviceProperties::deviceName`.
+    pub device_name: &'static str,
+    /// `VkPhysicalDeviceProperties::deviceType`.
+    pub device_type: vk::PhysicalDeviceType,
+    /// `VkPhysicalDeviceProperties::vendorID`.
+    pub vendor_id: u32,
+    /// `VkPhysicalDeviceProperties::deviceID`.
+    pub device_id: u32,
+    /// `VkPhysicalDeviceProperties::apiVersion`.
+    pub api_version: u32,
+    /// `VkPhysicalDeviceProperties::driverVersion`, in the vendor's own encoding.
+    pub driver_version: u32,
+    /// `VkPhysicalDeviceDriverProperties::driverID`.
+    pub driver_id: vk::DriverId,
+    /// When the driver's descriptor pools refuse.
+    pub descriptor_pools: DescriptorPoolPolicy,
+    /// The memory heaps, in the driver's order.
+    pub heaps: &'static [HeapProfile],
+    /// The memory types, in the driver's order.
+    pub types: &'static [TypeProfile],
+    /// The limits that touch memory.
+    pub limits: LimitsProfile,
+    /// The features and extensions that touch memory.
+    pub features: FeaturesProfile,
+    /// How the driver sizes and places buffers.
+    pub buffers: BufferRules,
+    /// How the driver sizes and places images.
+    pub images: ImageRules,
+}
+
+/// One memory heap. Units: bytes.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::profiles::{HeapProfile, Profile};
+/// let heaps: &[HeapProfile] = Profile::by_name("nvidia-gtx-1060").unwrap().heaps;
+/// assert!(heaps[0].flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) && heaps[0].size > 1 << 30);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HeapProfile {
+    /// `VkMemoryHeap::size`, in bytes.
+    pub size: u64,
+    /// `VkMemoryHeap::flags`.
+    #[serde(with = "document::flags")]
+    pub flags: vk::MemoryHeapFlags,
+}
+
+/// One memory type.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_sim::profiles::{Profile, TypeProfile};
+/// let profile = Profile::by_name("arm-mali-g52").unwrap();
+/// let lazy = |kind: &&TypeProfile| kind.flags.contains(vk::MemoryPropertyFlags::LAZILY_ALLOCATED);
+/// assert_eq!(profile.types.iter().filter(lazy).count(), 1);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TypeProfile {
+    /// `VkMemoryType::propertyFlags`.
+    #[serde(with = "document::flags")]
+    pub flags: vk::MemoryPropertyFlags,
+    /// `VkMemoryType::heapIndex`.
+    pub heap: u32,
+}
+
+/// The limits that touch memory. Units: bytes, but for the count and the image dimensions.
+///
+/// ```
+/// use sublet_sim::profiles::{LimitsProfile, Profile};
+/// let limits: &LimitsProfile = &Profile::by_name("nvidia-gtx-1060").unwrap().limits;
+/// assert!(limits.buffer_image_granularity.is_power_of_two() && limits.max_memory_allocation_count >= 4096);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitsProfile {
+    /// `bufferImageGranularity`.
+    pub buffer_image_granularity: u64,
+    /// `nonCoherentAtomSize`.
+    pub non_coherent_atom_size: u64,
+    /// `maxMemoryAllocationCount`.
+    pub max_memory_allocation_count: u32,
+    /// `VkPhysicalDeviceMaintenance3Properties::maxMemoryAllocationSize`.
+    pub max_memory_allocation_size: u64,
+    /// `VkPhysicalDeviceMaintenance4Properties::maxBufferSize`.
+    pub max_buffer_size: u64,
+    /// `minMemoryMapAlignment`.
+    pub min_memory_map_alignment: u64,
+    /// `minTexelBufferOffsetAlignment`.
+    pub min_texel_buffer_offset_alignment: u64,
+    /// `minUniformBufferOffsetAlignment`.
+    pub min_uniform_buffer_offset_alignment: u64,
+    /// `minStorageBufferOffsetAlignment`.
+    pub min_storage_buffer_offset_alignment: u64,
+    /// `optimalBufferCopyOffsetAlignment`.
+    pub optimal_buffer_copy_offset_alignment: u64,
+    /// `optimalBufferCopyRowPitchAlignment`.
+    pub optimal_buffer_copy_row_pitch_alignment: u64,
+    /// `maxImageDimension1D`.
+    pub max_image_dimension_1d: u32,
+    /// `maxImageDimension2D`.
+    pub max_image_dimension_2d: u32,
+    /// `maxImageDimension3D`.
+    pub max_image_dimension_3d: u32,
+    /// `maxImageArrayLayers`.
+    pub max_image_array_layers: u32,
+    /// What `VK_EXT_descriptor_buffer` says, where the driver has it.
+    pub descriptor_buffer: Option<DescriptorBufferLimits>,
+    /// The limits that touch descriptors.
+    pub descriptors: DescriptorLimits,
+}
+
+/// The features and extensions that touch memory.
+///
+/// ```
+/// use sublet_sim::profiles::{FeaturesProfile, Profile};
+/// let features: FeaturesProfile = Profile::by_name("nvidia-h200").unwrap().features;
+/// assert!(features.memory_budget && features.buffer_device_address);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FeaturesProfile {
+    /// `VK_EXT_memory_budget`.
+    pub memory_budget: bool,
+    /// `VK_EXT_memory_priority`.
+    pub memory_priority: bool,
+    /// `VK_EXT_pageable_device_local_memory`.
+    pub pageable_device_local_memory: bool,
+    /// `VK_AMD_device_coherent_memory`.
+    pub device_coherent_memory: bool,
+    /// `bufferDeviceAddress`.
+    pub buffer_device_address: bool,
+    /// `timelineSemaphore`.
+    pub timeline_semaphore: bool,
+    /// `synchronization2`.
+    pub synchronization2: bool,
+    /// `maintenance4`.
+    pub maintenance4: bool,
+    /// `maintenance5`.
+    pub maintenance5: bool,
+    /// `descriptorIndexing`, the group of features of Vulkan 1.2.
+    pub descriptor_indexing: bool,
+    /// `VK_EXT_descriptor_buffer`.
+    pub descriptor_buffer: bool,
+    /// `inlineUniformBlock`, and that such blocks can be updated after they are bound.
+    pub inline_uniform_block: bool,
+    /// `VK_EXT_mutable_descriptor_type`.
+    pub mutable_descriptor_type: bool,
+    /// `VK_KHR_push_descriptor`.
+    pub push_descriptor: bool,
+    /// `VK_KHR_external_memory_fd`, or its counterpart of another system.
+    pub external_memory: bool,
+    /// `sparseBinding`.
+    pub sparse_binding: bool,
+    /// `protectedMemory`.
+    pub protected_memory: bool,
+}
+
+/// How a driver sizes, aligns and places buffers.
+///
+/// ```
+/// use sublet_sim::profiles::{BufferRules, Profile};
+/// let rules: BufferRules = Profile::by_name("lavapipe").unwrap().buffers;
+/// assert!(rules.alignment.is_power_of_two());
+/// ```
+#[derive(Clone, Copy)]
+pub struct BufferRules {
+    /// The alignment of every buffer, in bytes.
+    pub alignment: u64,
+    /// Usages that raise the alignment: the largest of those that apply counts.
+    pub raised: &'static [(vk::BufferUsageFlags, u64)],
+    /// How sizes are rounded.
+    pub rounding: Rounding,
+    /// The memory types of a buffer, one bit each.
+    pub types: u32,
+    /// The memory types of a buffer with a usage of descriptor buffers, where they are others; else 0.
+    pub descriptor_types: u32,
+    /// Buffers of at least so many bytes prefer a dedicated allocation.
+    pub prefers_dedicated_from: Option<u64>,
+}
+
+/// How a driver rounds the size of a buffer.
+///
+/// ```
+/// use sublet_sim::profiles::{Profile, Rounding};
+/// let rounding = Profile::by_name("nvidia-h200").unwrap().buffers.rounding;
+/// assert_eq!(rounding, Rounding::ToAlignment);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Rounding {
+    /// Not at all.
+    Exact,
+    /// Up to a multiple of the buffer's alignment.
+    ToAlignment,
+    /// Up to a multiple of so many bytes.
+    To(u64),
+}
+
+/// How a driver sizes, aligns and places images.
+///
+/// The model: a level is rows of texel blocks. The rows of an optimal image are as long as a whole number of tiles,
+/// and there are as many as fill whole tiles. It gives the sizes and alignments that an allocator meets; the order of
+/// texels within a tile is not part of it.
+///
+/// ```
+/// use sublet_sim::profiles::{ImageRules, Profile};
+/// let rules: ImageRules = Profile::by_name("lavapipe").unwrap().images;
+/// assert!(!rules.tiles.is_empty() && rules.color_types != 0);
+/// ```
+#[derive(Clone, Copy)]
+pub struct ImageRules {
+    /// Tiles of optimal images, by the bytes of the first level: the last entry whose `from` is reached counts.
+    pub tiles: &'static [Tile],
+    /// The "tiles" of linear images: one texel block high as a rule.
+    pub linear: Tile,
+    /// The tiles of images of block-compressed formats, where they are others.
+    pub compressed: Option<Tile>,
+    /// Memory types of optimal color images, one bit each.
+    pub color_types: u32,
+    /// Memory types of optimal depth and stencil images.
+    pub depth_types: u32,
+    /// Memory types of linear images.
+    pub linear_types: u32,
+    /// Memory types of optimal images with the usage TRANSIENT_ATTACHMENT, besides those of their kind.
+    pub transient_types: u32,
+    /// Memory types of optimal images of a format, besides those of their kind.
+    pub format_types: &'static [(vk::Format, u32)],
+    /// Attachments of at least so many bytes prefer a dedicated allocation.
+    pub prefers_dedicated_target_from: Option<u64>,
+    /// Images of at least so many bytes prefer a dedicated allocation, whatever their usage.
+    pub prefers_dedicated_from: Option<u64>,
+    /// Whether images that are to be shared with another API need a dedicated allocation.
+    pub external_requires_dedicated: bool,
+}
+
+/// One kind of tile. Units: bytes and rows of texel blocks.
+///
+/// ```
+/// use sublet_sim::profiles::{Profile, Tile};
+/// let tiles: &[Tile] = Profile::by_name("nvidia-h200").unwrap().images.tiles;
+/// assert!(tiles.iter().all(|tile| tile.alignment.is_power_of_two()));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tile {
+    /// The tile is used for images whose first level has at least so many bytes.
+    pub from: u64,
+    /// Rows are rounded up to a multiple of this many bytes.
+    pub row_bytes: u64,
+    /// The least height of a tile, in rows.
+    pub min_rows: u64,
+    /// The greatest height of a tile: a level is given the least power of two that holds it, up to this.
+    pub max_rows: u64,
+    /// Levels are rounded up to a multiple of this many bytes.
+    pub level_bytes: u64,
+    /// The alignment of an image of such tiles.
+    pub alignment: u64,
+}
+
+impl std::fmt::Debug for Profile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Profile").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Profile {
+    /// The profile of this name, if there is one.
+    ///
+    /// ```
+    /// use sublet_sim::profiles::Profile;
+    /// assert_eq!(Profile::by_name("lavapipe").unwrap().types.len(), 1);
+    /// assert!(Profile::by_name("voodoo-2").is_none());
+    /// ```
+    pub fn by_name(name: &str) -> Option<&'static Profile> {
+        ALL.iter().copied().find(|profile| profile.name == name)
+    }
+
+    /// The names of all profiles, in the order of [`ALL`].
+    ///
+    /// ```
+    /// use sublet_sim::profiles::Profile;
+    /// assert!(Profile::names().any(|name| name == "lavapipe"));
+    /// ```
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        ALL.iter().map(|profile| profile.name)
+    }
+
+    /// A bit for each memory type.
+    ///
+    /// ```
+    /// use sublet_sim::profiles::Profile;
+    /// assert_eq!(Profile::by_name("lavapipe").unwrap().all_types(), 1);
+    /// ```
+    pub fn all_types(&self) -> u32 {
+        all_types(self.types)
+    }
+}
+
+/// A bit for each of these memory types.
+pub(crate) fn all_types(types: &[TypeProfile]) -> u32 {
+    types.iter().fold(0, |bits, _| bits << 1 | 1)
+}
+
+/// All profiles.
+///
+/// ```
+/// use sublet_sim::{Gpu, profiles};
+/// for profile in profiles::ALL {
+///     Gpu::new(profile).assert_silent();
+/// }
+/// ```
+pub static ALL: &[&Profile] = &[
+    &nvidia::RTX_5070_TI,
+    &nvidia::GTX_1060,
+    &nvidia::H200,
+    &amd::RX_6700_XT,
+    &amd::RX_5700,
+    &amd::RX_570,
+    &amd::RX_6800_WINDOWS,
+    &amd::RAPHAEL,
+    &intel::UHD_630,
+    &intel::ARC_A770,
+    &apple::M1,
+    &mobile::ADRENO_620,
+    &mobile::MALI_G52,
+    &mobile::RASPBERRY_PI_4,
+    &mobile::RASPBERRY_PI_5,
+    &mobile::POWERVR_GX6250,
+    &software::LAVAPIPE,
+    &software::SWIFTSHADER,
+];
+
+/// The largest `minMemoryMapAlignment`: views of simulated memory begin there.
+const MAX_MAP_ALIGNMENT: u64 = widen(ALIGNMENT);
+/// The largest alignment of all others. Vulkan allows up to 131072 for the granularity, and some drivers align images to 2 MiB.
+const MAX_ALIGNMENT: u64 = 1 << 30;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// A heap that is local to the device.
+const fn local(size: u64) -> HeapProfile {
+    HeapProfile { size, flags: vk::MemoryHeapFlags::DEVICE_LOCAL }
+}
+
+/// A heap of system memory.
+const fn system(size: u64) -> HeapProfile {
+    HeapProfile { size, flags: vk::MemoryHeapFlags::empty() }
+}
+
+/// A memory type: `flags` as the bits of `VkMemoryPropertyFlags`, which is how most reports print them.
+const fn kind(flags: u32, heap: u32) -> TypeProfile {
+    TypeProfile { flags: vk::MemoryPropertyFlags::from_raw(flags), heap }
+}
+
+/// A tile of one size: no level is given a smaller one.
+const fn tile(from: u64, row_bytes: u64, rows: u64, alignment: u64) -> Tile {
+    Tile { from, row_bytes, min_rows: rows, max_rows: rows, level_bytes: 1, alignment }
+}
+
+/// Rows of linear images.
+const fn rows(row_bytes: u64, alignment: u64) -> Tile {
+    tile(0, row_bytes, 1, alignment)
+}
+
+/// The texel buffer usages.
+const TEXEL: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
+    vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER.as_raw() | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER.as_raw(),
+);
+
+#[cfg(test)]
+mod tests;

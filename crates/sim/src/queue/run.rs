@@ -1,0 +1,179 @@
+//! The running of what is submitted, and the waits that make it run.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use ash::vk;
+use parking_lot::MutexGuard;
+
+use super::Lane;
+use crate::commands;
+use crate::entry::{call, on_device, on_queue};
+use crate::state::{Device, DeviceState};
+use crate::sync::PATIENCE;
+
+/// Whether work that is held back runs too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    Back,
+    Too,
+}
+
+/// Runs submissions of every queue, in order, up to the first that has to wait. How many ran.
+pub(crate) fn run(device: &Device, held: Held) -> usize {
+    let lanes = device.queues.len();
+    let mut ran = 0;
+    loop {
+        let now: usize = (0..lanes).map(|lane| run_lane(device, lane, held)).sum();
+        if now == 0 {
+            return ran;
+        }
+        ran += now;
+    }
+}
+
+/// Runs submissions of one queue, as [`run`] does.
+pub(super) fn run_lane(device: &Device, lane: usize, held: Held) -> usize {
+    let mut ran = 0;
+    loop {
+        let mut state = device.state.lock();
+        let Some(submission) = state.next(lane, held) else {
+            return ran;
+        };
+        let mut works = Vec::new();
+        for commands in &submission.commands {
+            works.extend(commands::resolve(device, &mut state, commands));
+        }
+        drop(state);
+        for work in works {
+            if !work(device) {
+                let text =
+                    "a command could not move its bytes: no host memory behind the device memory".to_owned();
+                device.report("SUBLET-transfer-failed", text);
+            }
+        }
+        device.state.lock().finish(device, lane, &submission);
+        device.changed.notify_all();
+        ran += 1;
+    }
+}
+
+/// Runs submissions until `done`, and sleeps while none can run, for nanoseconds or, if that is [`u64::MAX`], for ever.
+/// The device is locked again when it returns; the state is as `done` wants it if there is no error.
+///
+/// Queues whose work is held back run one after the other, those of `first` on, and only as far as it takes.
+///
+/// For ever is as long as something runs, and then [`PATIENCE`]; it ends at once when there is not even `hope`.
+pub(crate) fn run_until(
+    device: &Device,
+    first: usize,
+    timeout: u64,
+    done: impl Fn(&DeviceState) -> bool,
+    hope: impl Fn(&DeviceState) -> bool,
+) -> (MutexGuard<'_, DeviceState>, Result<(), Stuck>) {
+    let endless = timeout == u64::MAX;
+    let patience = if endless { PATIENCE } else { Duration::from_nanos(timeout) };
+    let mut deadline = Instant::now().checked_add(patience);
+    let lanes = device.queues.len();
+    loop {
+        run(device, Held::Back);
+        for lane in (0..lanes).map(|lane| (first + lane) % lanes) {
+            let state = device.state.lock();
+            if done(&state) {
+                return (state, Ok(()));
+            }
+            drop(state);
+            if run_lane(device, lane, Held::Too) > 0 {
+                run(device, Held::Back);
+            }
+        }
+        let mut state = device.state.lock();
+        // A thread that runs submissions may leave those that are held back to this one.
+        while !state.any_ready(Held::Too) {
+            if device.is_lost() {
+                return (state, Err(Stuck::Lost));
+            }
+            if done(&state) {
+                return (state, Ok(()));
+            }
+            if endless && !hope(&state) {
+                return (state, Err(Stuck::ForEver));
+            }
+            let late = match deadline {
+                Some(deadline) => device.changed.wait_until(&mut state, deadline).timed_out(),
+                None => {
+                    device.changed.wait(&mut state);
+                    false
+                }
+            };
+            if late && endless && state.queue.running() {
+                deadline = Instant::now().checked_add(patience);
+            } else if late && !done(&state) {
+                let stuck = if endless { Stuck::ForEver } else { Stuck::InTime };
+                return (state, Err(stuck));
+            }
+        }
+    }
+}
+
+/// Why a wait is over before what it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stuck {
+    /// The timeout has passed.
+    InTime,
+    /// There is no timeout, and no end in sight.
+    ForEver,
+    /// The device is lost.
+    Lost,
+}
+
+pub(super) unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
+    on_queue(queue, call!("vkQueueWaitIdle"), |device| {
+        let lane = device.lane(queue);
+        wait_idle(device, lane..lane + 1, "SUBLET-vkQueueWaitIdle-stuck")
+    })
+}
+
+pub(super) unsafe extern "system" fn device_wait_idle(device: vk::Device) -> vk::Result {
+    on_device(device, call!("vkDeviceWaitIdle"), |device| {
+        wait_idle(device, 0..device.queues.len(), "SUBLET-vkDeviceWaitIdle-stuck")
+    })
+}
+
+/// Some queues. None of them once the device is destroyed.
+fn of_lanes<'a>(state: &'a DeviceState, lanes: &Range<usize>) -> &'a [Lane] {
+    state.queue.lanes.get(lanes.clone()).unwrap_or_default()
+}
+
+/// Drops what is submitted and does not run yet, as a device does that is lost: what it uses is in use no longer.
+pub(crate) fn abandon(device: &Device) {
+    let mut state = device.state.lock();
+    let dropped: Vec<_> = state.queue.lanes.iter_mut().flat_map(|lane| lane.waiting.drain(..)).collect();
+    for submission in &dropped {
+        state.release(submission);
+    }
+    drop(state);
+    device.changed.notify_all();
+}
+
+/// Waits until nothing is submitted to some queues. Work that waits for a semaphore that nobody signals is reported: the
+/// device is lost.
+fn wait_idle(device: &Device, lanes: Range<usize>, rule: &'static str) -> vk::Result {
+    let of = |state: &DeviceState| of_lanes(state, &lanes).iter().map(Lane::pending).sum::<usize>();
+    let (state, ended) = run_until(device, lanes.start, u64::MAX, |state| of(state) == 0, |_| true);
+    match ended {
+        Ok(()) => return vk::Result::SUCCESS,
+        Err(Stuck::Lost) => return vk::Result::ERROR_DEVICE_LOST,
+        Err(Stuck::InTime | Stuck::ForEver) => {}
+    }
+    let mut next = of_lanes(&state, &lanes).iter().filter_map(|lane| lane.waiting.front());
+    let text = match next.find_map(|submission| submission.waits.first()) {
+        Some((semaphore, value)) => {
+            let name = state.name(*semaphore);
+            format!("a submission waits for {name} to become {value}, and nobody signals it")
+        }
+        None => "a submission does not get done".to_owned(),
+    };
+    device.report(rule, text);
+    vk::Result::ERROR_DEVICE_LOST
+}
