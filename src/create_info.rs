@@ -334,15 +334,27 @@ impl<'a> AllocationCreateInfo<'a> {
     }
 }
 
-/// How a custom pool is to be made.
+/// How a custom pool is to be made: [`PoolParameters`] with a borrowed name, and a chain.
 ///
 /// ```
 /// use sublet::{Algorithm, PoolCreateInfo};
 /// let frame = PoolCreateInfo { block_size: 16 << 20, max_block_count: 1, algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
 /// assert_eq!(frame.min_block_count, 0);
 /// ```
-#[derive(Clone, Debug)]
-pub struct PoolCreateInfo<'a> {
+pub type PoolCreateInfo<'a> = PoolParameters<&'a str, MemoryAllocateNext>;
+
+/// What a custom pool is made with: a [`PoolCreateInfo`], or in a trace the
+/// [`PoolSettings`](https://docs.rs/sublet/latest/sublet/trace/type.PoolSettings.html). The two differ in who owns the name, and in
+/// what is known of the chain.
+///
+/// ```
+/// use sublet::{MemoryAllocateNext, PoolCreateInfo, PoolParameters};
+/// let settings: PoolParameters<Box<str>, bool> = PoolParameters { block_size: 1 << 20, ..PoolParameters::new(2) };
+/// let again: PoolCreateInfo<'_> = settings.with(settings.name.as_deref(), MemoryAllocateNext::default());
+/// assert_eq!((again.memory_type_index, again.block_size), (2, 1 << 20));
+/// ```
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PoolParameters<Name, Chain> {
     /// The memory type that all of the pool is in.
     pub memory_type_index: u32,
     /// See [`PoolCreateFlags`].
@@ -369,12 +381,43 @@ pub struct PoolCreateInfo<'a> {
     /// The least alignment in bytes of every allocation, a power of two; 0 means none.
     pub min_allocation_alignment: u64,
     /// Shown in statistics and leak reports. Copied.
-    pub name: Option<&'a str>,
-    /// A `pNext` chain for every `VkMemoryAllocateInfo` of the pool; see [`MemoryAllocateNext`].
-    pub memory_allocate_next: MemoryAllocateNext,
+    pub name: Option<Name>,
+    /// A `pNext` chain for every `VkMemoryAllocateInfo` of the pool; see [`MemoryAllocateNext`]. In a trace: whether there was one.
+    pub memory_allocate_next: Chain,
 }
 
-impl PoolCreateInfo<'_> {
+impl<Name, Chain: Default> Default for PoolParameters<Name, Chain> {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl<Name, Chain> PoolParameters<Name, Chain> {
+    /// The same with another name and chain.
+    ///
+    /// ```
+    /// let asked = sublet::PoolCreateInfo { name: Some("ring"), ..sublet::PoolCreateInfo::new(1) };
+    /// assert_eq!(asked.with(asked.name.map(String::from), false).memory_type_index, 1);
+    /// ```
+    #[must_use]
+    pub fn with<N, C>(&self, name: Option<N>, memory_allocate_next: C) -> PoolParameters<N, C> {
+        PoolParameters {
+            memory_type_index: self.memory_type_index,
+            flags: self.flags,
+            algorithm: self.algorithm,
+            block_size: self.block_size,
+            min_block_count: self.min_block_count,
+            max_block_count: self.max_block_count,
+            empty_blocks_kept: self.empty_blocks_kept,
+            priority: self.priority,
+            min_allocation_alignment: self.min_allocation_alignment,
+            name,
+            memory_allocate_next,
+        }
+    }
+}
+
+impl<Name, Chain: Default> PoolParameters<Name, Chain> {
     /// A pool in memory type `memory_type_index`, everything else default: sizes managed, no limits, TLSF.
     ///
     /// ```
@@ -393,7 +436,7 @@ impl PoolCreateInfo<'_> {
             priority: 0.5,
             min_allocation_alignment: 0,
             name: None,
-            memory_allocate_next: MemoryAllocateNext::default(),
+            memory_allocate_next: Chain::default(),
         }
     }
 }

@@ -70,6 +70,7 @@ mod error;
 pub mod guide;
 mod memory_type;
 pub mod metadata;
+mod operations;
 #[cfg(all(feature = "report", feature = "trace"))]
 mod perfetto;
 mod pool;
@@ -96,7 +97,7 @@ pub use allocator::{
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
     AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MemoryUsage,
-    PoolCreateFlags, PoolCreateInfo,
+    PoolCreateFlags, PoolCreateInfo, PoolParameters,
 };
 pub use defragment::{
     DefragmentationAlgorithm, DefragmentationExtent, DefragmentationGain, DefragmentationInfo,

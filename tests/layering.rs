@@ -12,7 +12,7 @@ use std::path::Path;
 /// The rooms from the ground up. A room imports from lower floors only, and from nobody on its own floor, except on the
 /// top one, which is one room with many files.
 const FLOORS: &[&[&str]] = &[
-    &["base"],
+    &["base", "operations"],
     &["metadata", "device", "retire"],
     &["error", "create_info", "memory_type"],
     &["record"],

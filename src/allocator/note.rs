@@ -5,39 +5,46 @@ use super::map::Visibility;
 use crate::allocation::{Allocation, AllocationId};
 use crate::create_info::PoolCreateInfo;
 use crate::defragment::DefragmentationInfo;
+use crate::operations::operations;
 use crate::pool::{Pool, Scope};
 
-/// A call that succeeded, or that cannot fail any more.
-#[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
-#[derive(Clone, Copy)]
-pub(crate) enum Note<'a> {
-    Map(&'a Allocation),
-    Unmap(&'a Allocation),
-    Flush(&'a Allocation, u64, u64),
-    Invalidate(&'a Allocation, u64, u64),
-    CopyTo(&'a Allocation, u64, u64),
-    CopyFrom(&'a Allocation, u64, u64),
-    SetName(&'a Allocation, Option<&'a str>),
-    SetUserData(&'a Allocation, u64),
-    SetPriority(&'a Allocation, f32),
-    CreatePool(&'a Pool, &'a PoolCreateInfo<'a>),
-    DestroyPool(&'a Pool),
-    SetPoolName(&'a Pool, Option<&'a str>),
-    SetPoolPriority(&'a Pool, f32),
-    SetPoolEmptyBlocksKept(&'a Pool, u32),
-    SettleInPool(&'a Pool),
-    CreateScope(&'a Scope),
-    FreeScope(&'a Scope),
-    Frame(u32),
-    Trim,
-    SetEmptyBlocksKept(u32),
-    SettleInMemoryType(u32),
-    BeginDefragmentation(u32, &'a DefragmentationInfo<'a>),
-    BeginPass(u32, usize),
-    Move { defragmentation: u32, source: AllocationId, outcome: Outcome },
-    EndPass(u32),
-    EndDefragmentation(u32),
+/// What a note has of a field.
+macro_rules! noted {
+    (allocation) => { &'a Allocation };
+    (freed) => { &'a Allocation };
+    (pool) => { &'a Pool };
+    (destroyed_pool) => { &'a Pool };
+    (freed_scope) => { &'a Scope };
+    (defragmentation) => { u32 };
+    (ended_defragmentation) => { u32 };
+    (small) => { u32 };
+    (long) => { u64 };
+    (size) => { u64 };
+    (float) => { f32 };
+    (text) => { Option<&'a str> };
 }
+
+macro_rules! notes {
+    (
+        { $($other:tt)* }
+        { $(
+            $(#[$doc:meta])* $name:ident $code:literal $word:literal
+            $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
+        )* }
+    ) => {
+        /// A call that succeeded, or that cannot fail any more.
+        #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
+        #[derive(Clone, Copy)]
+        pub(crate) enum Note<'a> {
+            CreatePool(&'a Pool, &'a PoolCreateInfo<'a>),
+            CreateScope(&'a Scope),
+            BeginDefragmentation(u32, &'a DefragmentationInfo<'a>),
+            Move { defragmentation: u32, source: AllocationId, outcome: Outcome },
+            $($name $(($(noted!($kind)),*))?,)*
+        }
+    };
+}
+operations!(notes);
 
 impl<'a> Note<'a> {
     pub(crate) fn made_visible(

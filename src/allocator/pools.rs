@@ -6,7 +6,7 @@ use super::{Allocator, Inner, VectorFacts};
 use crate::allocation::{Leak, ResourceKind};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, ChainPointer, VectorConfig, Visited};
+use crate::blocks::{BlockVector, VectorConfig, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
 use crate::error::{CreatePoolError, ForeignHandle};
 use crate::metadata::Chunk;
@@ -226,7 +226,7 @@ impl<T: Threading> Inner<T> {
             granularity: if ignore_granularity { 1 } else { self.context.device.granularity },
             min_alignment: alignment.max(self.least_alignment(memory_type)),
             priority: info.priority,
-            next: ChainPointer::new(info.memory_allocate_next.get()),
+            next: info.memory_allocate_next,
             scope: None,
         };
         let facts = VectorFacts {

@@ -6,8 +6,9 @@ use super::{AllocatorCreateInfo, Inner};
 use crate::allocation::allocation_flags;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, ChainPointer, VectorConfig};
+use crate::blocks::{BlockVector, VectorConfig};
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
+use crate::device::MemoryAllocateNext;
 use crate::metadata::Algorithm;
 
 /// Heaps up to this size have blocks of an eighth of it.
@@ -65,7 +66,7 @@ impl<T: Threading> Inner<T> {
                 granularity: self.context.device.granularity,
                 min_alignment: self.least_alignment(memory_type),
                 priority: 0.5,
-                next: ChainPointer::NULL,
+                next: MemoryAllocateNext::NONE,
                 scope: None,
             };
             let vector = BlockVector::unused();

@@ -1,12 +1,9 @@
 //! How a vector gets another block: of which size, and out of which memory.
 #![forbid(unsafe_code)]
 
-use std::ffi::c_void;
-
 use super::device_block::{DeviceBlock, DeviceContext};
-use super::mapping::MappedPointer;
 use super::news::News;
-use crate::device::DriverAllocation;
+use crate::device::{DriverAllocation, MemoryAllocateNext};
 use crate::error::MemoryError;
 use crate::metadata::Algorithm;
 
@@ -15,23 +12,6 @@ const MAX_HALVINGS: u32 = 3;
 /// Over the budget, blocks shrink down to this part of the preferred size, so that small allocations go on sharing
 /// blocks instead of becoming one driver call each.
 const LEAST_PART: u64 = 64;
-
-/// The head of a `pNext` chain, as an address that may travel between threads.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ChainPointer(MappedPointer);
-
-impl ChainPointer {
-    pub(crate) const NULL: Self = Self(MappedPointer::UNMAPPED);
-
-    pub(crate) fn new(chain: *const c_void) -> Self {
-        std::ptr::NonNull::new(chain.cast_mut().cast())
-            .map_or(Self::NULL, |chain| Self(MappedPointer::new(chain)))
-    }
-
-    pub(crate) fn get(self) -> *const c_void {
-        self.0.get().map_or(std::ptr::null(), |chain| chain.as_ptr().cast_const().cast())
-    }
-}
 
 /// What is fixed when a vector is made.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +35,7 @@ pub(crate) struct VectorConfig {
     /// Every allocation is aligned to this at least.
     pub(crate) min_alignment: u64,
     pub(crate) priority: f32,
-    pub(crate) next: ChainPointer,
+    pub(crate) next: MemoryAllocateNext,
     /// The number of the scope that it is a vector of.
     #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
     pub(crate) scope: Option<u32>,

@@ -15,7 +15,7 @@ pub(crate) use block_vector::{
 };
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::{DeviceContext, ReturnedBlock};
-pub(crate) use growth::{ChainPointer, VectorConfig};
+pub(crate) use growth::VectorConfig;
 pub(crate) use mapping::MappedPointer;
 pub(crate) use news::tell_all_levels;
 #[cfg(feature = "trace")]

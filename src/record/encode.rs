@@ -9,41 +9,108 @@ use super::raw::{
     Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawPool, RawScope, RawWanted,
 };
 use crate::base::cast::widen;
+use crate::operations::operations;
 
-/// The first byte of each record.
-pub(crate) mod op {
-    /// No record: the thread of those that follow.
-    pub(crate) const THREAD: u8 = 0x01;
-    pub(crate) const EXISTING: u8 = 0x10;
-    pub(crate) const ALLOCATE: u8 = 0x11;
-    pub(crate) const ALLOCATE_FAILED: u8 = 0x12;
-    pub(crate) const FREE: u8 = 0x13;
-    pub(crate) const MAP: u8 = 0x20;
-    pub(crate) const UNMAP: u8 = 0x21;
-    pub(crate) const FLUSH: u8 = 0x22;
-    pub(crate) const INVALIDATE: u8 = 0x23;
-    pub(crate) const COPY_TO: u8 = 0x24;
-    pub(crate) const COPY_FROM: u8 = 0x25;
-    pub(crate) const SET_NAME: u8 = 0x30;
-    pub(crate) const SET_USER_DATA: u8 = 0x31;
-    pub(crate) const SET_PRIORITY: u8 = 0x32;
-    pub(crate) const CREATE_POOL: u8 = 0x40;
-    pub(crate) const DESTROY_POOL: u8 = 0x41;
-    pub(crate) const SET_POOL_NAME: u8 = 0x42;
-    pub(crate) const SET_POOL_PRIORITY: u8 = 0x43;
-    pub(crate) const SET_POOL_EMPTY_BLOCKS_KEPT: u8 = 0x44;
-    pub(crate) const SETTLE_IN_POOL: u8 = 0x45;
-    pub(crate) const CREATE_SCOPE: u8 = 0x50;
-    pub(crate) const FREE_SCOPE: u8 = 0x51;
-    pub(crate) const FRAME: u8 = 0x60;
-    pub(crate) const TRIM: u8 = 0x61;
-    pub(crate) const SET_EMPTY_BLOCKS_KEPT: u8 = 0x62;
-    pub(crate) const SETTLE: u8 = 0x63;
-    pub(crate) const BEGIN_DEFRAGMENTATION: u8 = 0x70;
-    pub(crate) const BEGIN_PASS: u8 = 0x71;
-    pub(crate) const MOVE: u8 = 0x72;
-    pub(crate) const END_PASS: u8 = 0x73;
-    pub(crate) const END_DEFRAGMENTATION: u8 = 0x74;
+/// The first byte of what is no record, but names the thread of those that follow.
+pub(crate) const THREAD: u8 = 0x01;
+
+macro_rules! codes {
+    (
+        { $($(#[$other_doc:meta])* $other:ident $other_code:literal $other_word:literal $shape:tt;)* }
+        { $($(#[$doc:meta])* $name:ident $code:literal $word:literal $({ $($fields:tt)* })?;)* }
+    ) => {
+        /// What a record is of.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Operation { $($other,)* $($name,)* }
+
+        impl Operation {
+            #[cfg(test)]
+            pub(crate) const ALL: &[Self] = &[$(Self::$other,)* $(Self::$name,)*];
+
+            /// The first byte of the record.
+            #[inline(always)]
+            pub(crate) const fn code(self) -> u8 {
+                match self {
+                    $(Self::$other => $other_code,)*
+                    $(Self::$name => $code,)*
+                }
+            }
+
+            pub(crate) const fn of_code(code: u8) -> Option<Self> {
+                match code {
+                    $($other_code => Some(Self::$other),)*
+                    $($code => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
+            pub(crate) const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$other => $other_word,)*
+                    $(Self::$name => $word,)*
+                }
+            }
+        }
+    };
+}
+operations!(codes);
+
+/// A field as it stands in a record.
+pub(crate) trait Field: Copy {
+    /// Bytes of text.
+    #[inline(always)]
+    fn text_bytes(self) -> usize {
+        0
+    }
+
+    fn put(self, put: &mut impl Put);
+}
+
+impl Field for Place {
+    #[inline(always)]
+    fn put(self, put: &mut impl Put) {
+        place(put, &self);
+    }
+}
+
+impl Field for PoolPlace {
+    #[inline(always)]
+    fn put(self, put: &mut impl Put) {
+        pool_place(put, self);
+    }
+}
+
+impl Field for u32 {
+    #[inline(always)]
+    fn put(self, put: &mut impl Put) {
+        put.number(self.into());
+    }
+}
+
+impl Field for u64 {
+    #[inline(always)]
+    fn put(self, put: &mut impl Put) {
+        put.number(self);
+    }
+}
+
+impl Field for f32 {
+    #[inline(always)]
+    fn put(self, put: &mut impl Put) {
+        put.float(self);
+    }
+}
+
+impl Field for Option<&str> {
+    #[inline(always)]
+    fn text_bytes(self) -> usize {
+        self.map_or(0, str::len)
+    }
+
+    #[inline(always)]
+    fn put(self, put: &mut impl Put) {
+        put.optional_text(self);
+    }
 }
 
 /// Bits of the word that an allocation's body begins with.
@@ -213,26 +280,23 @@ pub(crate) fn existing(put: &mut impl Put, existing: &RawExisting<'_>) {
     put.optional_text(existing.name);
 }
 
-/// A range of an allocation. All of the rest is one more than fits, and is written as 0.
-#[inline]
-pub(crate) fn range(put: &mut impl Put, of: &Place, offset: u64, size: u64) {
-    place(put, of);
-    put.number(offset);
-    put.number(size.wrapping_add(1));
+/// The size of a range. All of the rest is one more than fits, and is written as 0.
+pub(crate) const fn size(bytes: u64) -> u64 {
+    bytes.wrapping_add(1)
 }
 
-pub(crate) fn pool(put: &mut impl Put, pool: &RawPool<'_>) {
-    pool_place(put, pool.place);
-    put.number(pool.memory_type.into());
-    put.number(pool.flags.into());
-    put.number(pool.algorithm.into());
+pub(crate) fn pool(put: &mut impl Put, place: PoolPlace, pool: &RawPool<'_>) {
+    pool_place(put, place);
+    put.number(pool.memory_type_index.into());
+    put.number(pool.flags.bits().into());
+    put.number(pool.algorithm.number().into());
     put.number(pool.block_size);
     put.number(pool.min_block_count.into());
     put.number(pool.max_block_count.into());
     put.number(pool.empty_blocks_kept.into());
     put.float(pool.priority);
     alignment(put, pool.min_allocation_alignment);
-    put.byte(pool.has_chain.into());
+    put.byte(pool.memory_allocate_next.into());
     put.optional_text(pool.name);
 }
 

@@ -1,6 +1,8 @@
 //! What is recorded, in numbers.
 #![forbid(unsafe_code)]
 
+use crate::create_info::PoolParameters;
+
 /// Where an allocation is: its name for as long as it lives.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Place {
@@ -66,23 +68,8 @@ pub(crate) struct RawExisting<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
-/// A pool.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct RawPool<'a> {
-    pub(crate) place: PoolPlace,
-    pub(crate) memory_type: u32,
-    pub(crate) flags: u32,
-    /// 0 to 2.
-    pub(crate) algorithm: u32,
-    pub(crate) block_size: u64,
-    pub(crate) min_block_count: u32,
-    pub(crate) max_block_count: u32,
-    pub(crate) empty_blocks_kept: u32,
-    pub(crate) priority: f32,
-    pub(crate) min_allocation_alignment: u64,
-    pub(crate) name: Option<&'a str>,
-    pub(crate) has_chain: bool,
-}
+/// A pool, and whether it was given a chain.
+pub(crate) type RawPool<'a> = PoolParameters<&'a str, bool>;
 
 /// A scope.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -12,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use super::bytes::Put;
 use super::chunk::Point;
 use super::clock::{self, Start};
-use super::encode::op;
+use super::encode::{Operation, THREAD};
 use super::error::{RecordingSummary, StartRecordingError, StopRecordingError};
 pub(crate) use super::page::Cursor;
 use super::page::{LIMIT, Page, new_page};
@@ -82,15 +82,15 @@ impl Hot {
 
     /// Puts one record into the page, which has room for it.
     #[inline(always)]
-    fn put(&mut self, operation: u8, thread: u32, ticks: u64, body: impl FnOnce(&mut Cursor<'_>)) {
+    fn put(&mut self, operation: Operation, thread: u32, ticks: u64, body: impl FnOnce(&mut Cursor<'_>)) {
         let (Some(page), Ok(at)) = (self.page.as_mut(), u16::try_from(self.at)) else { return };
         let mut cursor = Cursor::new(page, at);
         if thread != self.thread {
             self.thread = thread;
-            cursor.byte(op::THREAD);
+            cursor.byte(THREAD);
             cursor.number(thread.into());
         }
-        cursor.byte(operation);
+        cursor.byte(operation.code());
         // A thread that looked at the clock and then had to wait passes for one that did not look before it had waited.
         let passed = ticks.saturating_sub(self.last_ticks);
         self.last_ticks += passed;
@@ -237,7 +237,7 @@ impl Recorder {
     #[inline(always)]
     pub(crate) fn record(
         &self,
-        operation: u8,
+        operation: Operation,
         text: usize,
         gone: impl FnOnce(),
         body: impl FnOnce(&mut Cursor<'_>),
@@ -373,7 +373,7 @@ pub(crate) struct Opening<'a> {
 
 impl Opening<'_> {
     /// Writes a record before those of all other threads.
-    pub(crate) fn record(&self, operation: u8, text: usize, body: impl FnOnce(&mut Cursor<'_>)) {
+    pub(crate) fn record(&self, operation: Operation, text: usize, body: impl FnOnce(&mut Cursor<'_>)) {
         let thread = threads::number();
         let hot = self.recorder.hot.lock();
         if let Ok(mut hot) = self.recorder.make_room(hot, text, true) {

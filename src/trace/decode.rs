@@ -12,9 +12,10 @@ use super::read::nanoseconds;
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, ScopeSettings};
 use crate::base::cast::narrow;
 use crate::defragment::DefragmentationAlgorithm;
+use crate::operations::operations;
 use crate::record::bytes::{Take, Wrong};
 use crate::record::chunk::Point;
-use crate::record::encode::op;
+use crate::record::encode::{Operation, THREAD};
 use crate::record::raw::{Place, PoolPlace};
 
 impl From<Wrong> for Damage {
@@ -139,7 +140,7 @@ impl Decoder {
             let at = take.at();
             let mut one = || -> Result<Option<Record>, Damage> {
                 let operation = take.byte()?;
-                if operation == op::THREAD {
+                if operation == THREAD {
                     let known = narrow(self.threads.len());
                     thread = Some(*self.threads.entry(take.small()?).or_insert(known));
                     return Ok(None);
@@ -148,6 +149,7 @@ impl Decoder {
                 let thread = thread.ok_or(Damage::NoThread)?;
                 counted += 1;
                 let time = Duration::from_nanos(nanoseconds(ticks, before, after));
+                let operation = Operation::of_code(operation).ok_or(Damage::Operation { operation })?;
                 match self.event(operation, &mut take)? {
                     Said::Event(event) => Ok(Some(Record { time, thread, event })),
                     Said::Stranger => {
@@ -163,134 +165,55 @@ impl Decoder {
         Ok(counted)
     }
 
-    #[allow(clippy::too_many_lines, reason = "one arm for each operation")]
-    fn event(&mut self, operation: u8, take: &mut Take<'_>) -> Result<Said, Damage> {
-        Ok(match operation {
-            op::EXISTING => self.existing(take)?,
-            op::ALLOCATE => self.allocate(take)?,
-            op::ALLOCATE_FAILED => {
-                let (resource, wanted) = self.meant(asked(take)?);
-                let failure = Failure::of_number(take.byte()?);
-                let failed = |wanted| AllocateFailed { resource, wanted, failure };
-                wanted.map(|wanted| Event::AllocateFailed(Box::new(failed(wanted)))).into()
-            }
-            op::FREE => {
-                let known = self.allocations.remove(&place(take)?);
-                known.map(|known| Event::Free { allocation: known.number }).into()
-            }
-            op::MAP => self.known(take)?.map(|allocation| Event::Map { allocation }).into(),
-            op::UNMAP => self.known(take)?.map(|allocation| Event::Unmap { allocation }).into(),
-            op::FLUSH => {
-                self.range(take, |allocation, offset, size| Event::Flush { allocation, offset, size })?
-            }
-            op::INVALIDATE => {
-                self.range(take, |allocation, offset, size| Event::Invalidate { allocation, offset, size })?
-            }
-            op::COPY_TO => {
-                self.range(take, |allocation, offset, size| Event::CopyTo { allocation, offset, size })?
-            }
-            op::COPY_FROM => {
-                self.range(take, |allocation, offset, size| Event::CopyFrom { allocation, offset, size })?
-            }
-            op::SET_NAME => {
-                let (allocation, name) = (self.known(take)?, name(take)?);
-                allocation.map(|allocation| Event::SetName { allocation, name }).into()
-            }
-            op::SET_USER_DATA => {
-                let (allocation, user_data) = (self.known(take)?, take.number()?);
-                allocation.map(|allocation| Event::SetUserData { allocation, user_data }).into()
-            }
-            op::SET_PRIORITY => {
-                let (allocation, priority) = (self.known(take)?, take.float()?);
-                allocation.map(|allocation| Event::SetPriority { allocation, priority }).into()
-            }
-            op::CREATE_POOL => {
-                let at = pool_place(take)?;
-                let settings = Box::new(pool_settings(take)?);
-                let pool = PoolNumber(self.next_pool);
-                // It was made while the recording began, and is told twice.
-                if self.pools.contains_key(&at) {
-                    return Ok(Said::Withdrawal);
-                }
-                self.pools.insert(at, pool);
-                self.next_pool += 1;
-                Said::Event(Event::CreatePool { pool, settings })
-            }
-            op::DESTROY_POOL => {
-                let at = pool_place(take)?;
-                self.forget(at);
-                self.pools.remove(&at).map(|pool| Event::DestroyPool { pool }).into()
-            }
-            op::SET_POOL_NAME => {
-                let (pool, name) = (self.pool(take)?, name(take)?);
-                pool.map(|pool| Event::SetPoolName { pool, name }).into()
-            }
-            op::SET_POOL_PRIORITY => {
-                let (pool, priority) = (self.pool(take)?, take.float()?);
-                pool.map(|pool| Event::SetPoolPriority { pool, priority }).into()
-            }
-            op::SET_POOL_EMPTY_BLOCKS_KEPT => {
-                let (pool, empty_blocks_kept) = (self.pool(take)?, take.small()?);
-                pool.map(|pool| Event::SetPoolEmptyBlocksKept { pool, empty_blocks_kept }).into()
-            }
-            op::SETTLE_IN_POOL => self.pool(take)?.map(|pool| Event::SettleInPool { pool }).into(),
-            op::CREATE_SCOPE => {
-                let number = take.small()?;
-                let settings =
-                    ScopeSettings { block_size: take.number()?, priority: take.float()?, name: name(take)? };
-                let scope = ScopeNumber(self.next_scope);
-                // As for pools.
-                if self.scopes.contains_key(&number) {
-                    return Ok(Said::Withdrawal);
-                }
-                self.scopes.insert(number, scope);
-                self.next_scope += 1;
-                Said::Event(Event::CreateScope { scope, settings: Box::new(settings) })
-            }
-            op::FREE_SCOPE => self.free_scope(take.small()?),
-            op::FRAME => Said::Event(Event::Frame { index: take.small()? }),
-            op::TRIM => Said::Event(Event::Trim),
-            op::SET_EMPTY_BLOCKS_KEPT => {
-                Said::Event(Event::SetEmptyBlocksKept { empty_blocks_kept: take.small()? })
-            }
-            op::SETTLE => Said::Event(Event::SettleInMemoryType { memory_type: take.small()? }),
-            op::BEGIN_DEFRAGMENTATION => self.begin_defragmentation(take)?,
-            op::BEGIN_PASS => {
-                let (defragmentation, moves) = (self.defragmentation(take)?, take.small()?);
-                defragmentation.map(|defragmentation| Event::BeginPass { defragmentation, moves }).into()
-            }
-            op::MOVE => self.moved(take)?,
-            op::END_PASS => {
-                self.defragmentation(take)?.map(|defragmentation| Event::EndPass { defragmentation }).into()
-            }
-            op::END_DEFRAGMENTATION => {
-                let ended = self.defragmentations.remove(&take.small()?);
-                ended.map(|defragmentation| Event::EndDefragmentation { defragmentation }).into()
-            }
-            operation => return Err(Damage::Operation { operation }),
-        })
+    fn allocate_failed(&self, take: &mut Take<'_>) -> Result<Said, Damage> {
+        let (resource, wanted) = self.meant(asked(take)?);
+        let failure = Failure::of_number(take.byte()?);
+        let failed = |wanted| AllocateFailed { resource, wanted, failure };
+        Ok(wanted.map(|wanted| Event::AllocateFailed(Box::new(failed(wanted)))).into())
     }
 
-    /// The number of an allocation that is called.
-    fn known(&self, take: &mut Take<'_>) -> Result<Option<AllocationNumber>, Damage> {
-        Ok(self.allocations.get(&place(take)?).map(|known| known.number))
+    fn create_pool(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+        let at = pool_place(take)?;
+        let settings = Box::new(pool_settings(take)?);
+        let pool = PoolNumber(self.next_pool);
+        // It was made while the recording began, and is told twice.
+        if self.pools.contains_key(&at) {
+            return Ok(Said::Withdrawal);
+        }
+        self.pools.insert(at, pool);
+        self.next_pool += 1;
+        Ok(Said::Event(Event::CreatePool { pool, settings }))
     }
 
-    fn pool(&self, take: &mut Take<'_>) -> Result<Option<PoolNumber>, Damage> {
-        Ok(self.pools.get(&pool_place(take)?).copied())
+    fn create_scope(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
+        let number = take.small()?;
+        let settings =
+            ScopeSettings { block_size: take.number()?, priority: take.float()?, name: name(take)? };
+        let scope = ScopeNumber(self.next_scope);
+        // As for pools.
+        if self.scopes.contains_key(&number) {
+            return Ok(Said::Withdrawal);
+        }
+        self.scopes.insert(number, scope);
+        self.next_scope += 1;
+        Ok(Said::Event(Event::CreateScope { scope, settings: Box::new(settings) }))
     }
 
-    fn defragmentation(&self, take: &mut Take<'_>) -> Result<Option<DefragmentationNumber>, Damage> {
-        Ok(self.defragmentations.get(&take.small()?).copied())
+    fn allocation(&self, at: Place) -> Option<AllocationNumber> {
+        self.allocations.get(&at).map(|known| known.number)
     }
 
-    fn range(
-        &self,
-        take: &mut Take<'_>,
-        event: impl FnOnce(AllocationNumber, u64, u64) -> Event,
-    ) -> Result<Said, Damage> {
-        let (allocation, offset, size) = (self.known(take)?, take.number()?, take.number()?);
-        Ok(allocation.map(|allocation| event(allocation, offset, size.wrapping_sub(1))).into())
+    fn freed(&mut self, at: Place) -> Option<AllocationNumber> {
+        self.allocations.remove(&at).map(|known| known.number)
+    }
+
+    fn destroyed_pool(&mut self, at: PoolPlace) -> Option<PoolNumber> {
+        self.forget(at);
+        self.pools.remove(&at)
+    }
+
+    fn defragmentation(&self, number: u32) -> Option<DefragmentationNumber> {
+        self.defragmentations.get(&number).copied()
     }
 
     /// All of a vector are gone.
@@ -304,7 +227,7 @@ impl Decoder {
         }
     }
 
-    fn free_scope(&mut self, number: u32) -> Said {
+    fn freed_scope(&mut self, number: u32) -> Option<ScopeNumber> {
         let first = (number, PoolPlace { vector: 0, generation: 0 });
         while let Some(&(scope, vector)) = self.vectors.range(first..).next() {
             if scope != number {
@@ -313,7 +236,7 @@ impl Decoder {
             self.forget(vector);
             self.vectors.remove(&(scope, vector));
         }
-        self.scopes.remove(&number).map(|scope| Event::FreeScope { scope }).into()
+        self.scopes.remove(&number)
     }
 
     /// Gives the allocation at a place a number.
@@ -414,7 +337,7 @@ impl Decoder {
     }
 
     fn moved(&mut self, take: &mut Take<'_>) -> Result<Said, Damage> {
-        let defragmentation = self.defragmentation(take)?;
+        let defragmentation = self.defragmentation(take.small()?);
         let source = place(take)?;
         let outcome = match take.byte()? {
             0 => {
@@ -458,3 +381,74 @@ impl Decoder {
         })
     }
 }
+
+/// What a field of a record stands for, if the trace knows it.
+macro_rules! meaning {
+    (allocation $decoder:ident $take:ident) => {
+        $decoder.allocation(place($take)?)
+    };
+    (freed $decoder:ident $take:ident) => {
+        $decoder.freed(place($take)?)
+    };
+    (pool $decoder:ident $take:ident) => {
+        $decoder.pools.get(&pool_place($take)?).copied()
+    };
+    (destroyed_pool $decoder:ident $take:ident) => {
+        $decoder.destroyed_pool(pool_place($take)?)
+    };
+    (freed_scope $decoder:ident $take:ident) => {
+        $decoder.freed_scope($take.small()?)
+    };
+    (defragmentation $decoder:ident $take:ident) => {
+        $decoder.defragmentation($take.small()?)
+    };
+    (ended_defragmentation $decoder:ident $take:ident) => {
+        $decoder.defragmentations.remove(&$take.small()?)
+    };
+    (small $decoder:ident $take:ident) => {
+        Some($take.small()?)
+    };
+    (long $decoder:ident $take:ident) => {
+        Some($take.number()?)
+    };
+    (size $decoder:ident $take:ident) => {
+        Some($take.number()?.wrapping_sub(1))
+    };
+    (float $decoder:ident $take:ident) => {
+        Some($take.float()?)
+    };
+    (text $decoder:ident $take:ident) => {
+        Some(name($take)?)
+    };
+}
+
+macro_rules! event_reader {
+    (
+        { $($other:tt)* }
+        { $(
+            $(#[$doc:meta])* $name:ident $code:literal $word:literal
+            $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
+        )* }
+    ) => {
+        impl Decoder {
+            fn event(&mut self, operation: Operation, take: &mut Take<'_>) -> Result<Said, Damage> {
+                match operation {
+                    Operation::Existing => self.existing(take),
+                    Operation::Allocate => self.allocate(take),
+                    Operation::AllocateFailed => self.allocate_failed(take),
+                    Operation::CreatePool => self.create_pool(take),
+                    Operation::CreateScope => self.create_scope(take),
+                    Operation::BeginDefragmentation => self.begin_defragmentation(take),
+                    Operation::Move => self.moved(take),
+                    $(Operation::$name => {
+                        // All are read before one is missed.
+                        $($(let $field = meaning!($kind self take);)*
+                        let ($(Some($field),)*) = ($($field,)*) else { return Ok(Said::Stranger) };)?
+                        Ok(Said::Event(Event::$name $({ $($field),* })?))
+                    })*
+                }
+            }
+        }
+    };
+}
+operations!(event_reader);

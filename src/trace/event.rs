@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use super::asked::{Allocate, AllocateFailed};
 use super::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
+use crate::operations::operations;
+use crate::record::encode::Operation;
 use crate::record::header::Header;
 
 /// An allocation of a trace: they are numbered from 0 on, without gaps.
@@ -87,190 +89,77 @@ impl Default for Record {
     }
 }
 
-/// What was called. Of allocations, those that failed are told, too; of other calls only those that succeeded.
-///
-/// ```
-/// use sublet::trace::{AllocationNumber, Event};
-/// let event = Event::Free { allocation: AllocationNumber(3) };
-/// assert_eq!(event.allocation(), Some(AllocationNumber(3)));
-/// ```
-#[derive(Clone, PartialEq, Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// An allocation that lived when the recording began. Such come first, after the pools and scopes that they are in.
-    Existing(Box<Existing>),
-    /// An allocation was made.
-    Allocate(Box<Allocate>),
-    /// An allocation was not made.
-    AllocateFailed(Box<AllocateFailed>),
-    /// An allocation is freed. Those that end with their pool or scope are not told one by one.
-    Free {
-        /// Which.
-        allocation: AllocationNumber,
-    },
-    /// An allocation was mapped once more.
-    Map {
-        /// Which.
-        allocation: AllocationNumber,
-    },
-    /// An allocation was unmapped once.
-    Unmap {
-        /// Which.
-        allocation: AllocationNumber,
-    },
-    /// What the host wrote was made visible to the device. A call for several ranges is told as several.
-    Flush {
-        /// Of which allocation.
-        allocation: AllocationNumber,
-        /// Bytes from its start.
-        offset: u64,
-        /// Bytes, or `vk::WHOLE_SIZE`.
-        size: u64,
-    },
-    /// What the device wrote was made visible to the host. A call for several ranges is told as several.
-    Invalidate {
-        /// Of which allocation.
-        allocation: AllocationNumber,
-        /// Bytes from its start.
-        offset: u64,
-        /// Bytes, or `vk::WHOLE_SIZE`.
-        size: u64,
-    },
-    /// Bytes were copied into an allocation: mapped, written, flushed and unmapped in one call.
-    CopyTo {
-        /// Which.
-        allocation: AllocationNumber,
-        /// Bytes from its start.
-        offset: u64,
-        /// Bytes that were copied.
-        size: u64,
-    },
-    /// Bytes were copied out of an allocation: mapped, invalidated, read and unmapped in one call.
-    CopyFrom {
-        /// Which.
-        allocation: AllocationNumber,
-        /// Bytes from its start.
-        offset: u64,
-        /// Bytes that were copied.
-        size: u64,
-    },
-    /// An allocation got another name.
-    SetName {
-        /// Which.
-        allocation: AllocationNumber,
-        /// The name.
-        name: Option<Box<str>>,
-    },
-    /// What the program keeps with an allocation was changed.
-    SetUserData {
-        /// Which.
-        allocation: AllocationNumber,
-        /// What it keeps now.
-        user_data: u64,
-    },
-    /// The priority of a dedicated allocation was changed.
-    SetPriority {
-        /// Which.
-        allocation: AllocationNumber,
-        /// The priority.
-        priority: f32,
-    },
-    /// A pool was made, or was there when the recording began.
-    CreatePool {
-        /// Which.
-        pool: PoolNumber,
-        /// What it was made with.
-        settings: Box<PoolSettings>,
-    },
-    /// A pool is destroyed, with all that is in it.
-    DestroyPool {
-        /// Which.
-        pool: PoolNumber,
-    },
-    /// A pool got another name.
-    SetPoolName {
-        /// Which.
-        pool: PoolNumber,
-        /// The name.
-        name: Option<Box<str>>,
-    },
-    /// The priority of a pool's blocks was changed.
-    SetPoolPriority {
-        /// Which.
-        pool: PoolNumber,
-        /// The priority.
-        priority: f32,
-    },
-    /// How many empty blocks a pool keeps was changed.
-    SetPoolEmptyBlocksKept {
-        /// Which.
-        pool: PoolNumber,
-        /// How many it keeps now.
-        empty_blocks_kept: u32,
-    },
-    /// The thread asked for a part of a pool's blocks to itself, and has it.
-    SettleInPool {
-        /// Which.
-        pool: PoolNumber,
-    },
-    /// A scope was made, or was there when the recording began.
-    CreateScope {
-        /// Which.
-        scope: ScopeNumber,
-        /// What it was made with.
-        settings: Box<ScopeSettings>,
-    },
-    /// A scope is freed, with all that is in it.
-    FreeScope {
-        /// Which.
-        scope: ScopeNumber,
-    },
-    /// A frame began.
-    Frame {
-        /// Its index, as the program said.
-        index: u32,
-    },
-    /// What is empty was given back to the driver.
-    Trim,
-    /// How many empty blocks each memory type keeps was changed.
-    SetEmptyBlocksKept {
-        /// How many they keep now.
-        empty_blocks_kept: u32,
-    },
-    /// The thread asked for a part of a memory type's blocks to itself, and has it.
-    SettleInMemoryType {
-        /// Index of the memory type.
-        memory_type: u32,
-    },
-    /// A defragmentation began.
-    BeginDefragmentation(Box<BeginDefragmentation>),
-    /// A pass of a defragmentation began.
-    BeginPass {
-        /// Of which.
-        defragmentation: DefragmentationNumber,
-        /// How many moves were planned. With none, the defragmentation has found its end.
-        moves: u32,
-    },
-    /// A move was resolved.
-    Move {
-        /// Of which defragmentation.
-        defragmentation: DefragmentationNumber,
-        /// What was to be moved.
-        allocation: AllocationNumber,
-        /// What became of it.
-        outcome: MoveOutcome,
-    },
-    /// A pass is over: its moves are resolved.
-    EndPass {
-        /// Of which defragmentation.
-        defragmentation: DefragmentationNumber,
-    },
-    /// A defragmentation ended.
-    EndDefragmentation {
-        /// Which.
-        defragmentation: DefragmentationNumber,
-    },
+/// What an event has of a field.
+macro_rules! field {
+    (allocation) => { AllocationNumber };
+    (freed) => { AllocationNumber };
+    (pool) => { PoolNumber };
+    (destroyed_pool) => { PoolNumber };
+    (freed_scope) => { ScopeNumber };
+    (defragmentation) => { DefragmentationNumber };
+    (ended_defragmentation) => { DefragmentationNumber };
+    (small) => { u32 };
+    (long) => { u64 };
+    (size) => { u64 };
+    (float) => { f32 };
+    (text) => { Option<Box<str>> };
 }
+
+/// The allocation that a field names, if it names one.
+macro_rules! named {
+    (allocation $field:ident) => {
+        Some(*$field)
+    };
+    (freed $field:ident) => {
+        Some(*$field)
+    };
+    ($kind:ident $field:ident) => {{
+        let _ = $field;
+        None
+    }};
+}
+
+macro_rules! events {
+    (
+        { $($(#[$other_doc:meta])* $other:ident $other_code:literal $other_word:literal $shape:tt;)* }
+        { $(
+            $(#[$doc:meta])* $name:ident $code:literal $word:literal
+            $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
+        )* }
+    ) => {
+        /// What was called. Of allocations, those that failed are told, too; of other calls only those that succeeded.
+        ///
+        /// ```
+        /// use sublet::trace::{AllocationNumber, Event};
+        /// let event = Event::Free { allocation: AllocationNumber(3) };
+        /// assert_eq!(event.allocation(), Some(AllocationNumber(3)));
+        /// ```
+        #[derive(Clone, PartialEq, Debug)]
+        #[non_exhaustive]
+        pub enum Event {
+            $($(#[$other_doc])* $other $shape,)*
+            $($(#[$doc])* $name $({ $($(#[$field_doc])* $field: field!($kind),)* })?,)*
+        }
+
+        impl Event {
+            pub(super) fn operation(&self) -> Operation {
+                match self {
+                    $(Self::$other { .. } => Operation::$other,)*
+                    $(Self::$name { .. } => Operation::$name,)*
+                }
+            }
+
+            /// The allocation that a field of a call names.
+            fn named(&self) -> Option<AllocationNumber> {
+                match self {
+                    $(Self::$name $({ $($field),* })? => None $($(.or(named!($kind $field)))*)?,)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+operations!(events);
 
 impl Event {
     /// The allocation that a call is for.
@@ -286,18 +175,19 @@ impl Event {
         match self {
             Self::Existing(existing) => Some(existing.allocation),
             Self::Allocate(allocate) => Some(allocate.allocation),
-            Self::Free { allocation }
-            | Self::Map { allocation }
-            | Self::Unmap { allocation }
-            | Self::Flush { allocation, .. }
-            | Self::Invalidate { allocation, .. }
-            | Self::CopyTo { allocation, .. }
-            | Self::CopyFrom { allocation, .. }
-            | Self::SetName { allocation, .. }
-            | Self::SetUserData { allocation, .. }
-            | Self::SetPriority { allocation, .. }
-            | Self::Move { allocation, .. } => Some(*allocation),
-            _ => None,
+            Self::Move { allocation, .. } => Some(*allocation),
+            _ => self.named(),
         }
+    }
+
+    /// What was called, in words.
+    ///
+    /// ```
+    /// use sublet::trace::{Event, PoolNumber};
+    /// assert_eq!(Event::SettleInPool { pool: PoolNumber(0) }.name(), "settle in pool");
+    /// ```
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.operation().word()
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn pool_place(take: &mut Take<'_>) -> Result<PoolPlace, Wrong> {
 
 pub(super) fn pool_settings(take: &mut Take<'_>) -> Result<PoolSettings, Wrong> {
     Ok(PoolSettings {
-        memory_type: take.small()?,
+        memory_type_index: take.small()?,
         flags: PoolCreateFlags::from_bits_retain(take.small()?),
         algorithm: one_of(&Algorithm::ALL, take.number()?)?,
         block_size: take.number()?,
@@ -83,7 +83,7 @@ pub(super) fn pool_settings(take: &mut Take<'_>) -> Result<PoolSettings, Wrong> 
         empty_blocks_kept: take.small()?,
         priority: take.float()?,
         min_allocation_alignment: alignment(take)?,
-        has_chain: take.flag()?,
+        memory_allocate_next: take.flag()?,
         name: name(take)?,
     })
 }

@@ -77,7 +77,7 @@
 //! |---|---|
 //! | `10` [existing](Existing) | place; numbers: memory type, size; alignment; numbers: kind, usage; optional numbers: scope, user data; text or none: name |
 //! | `11` [allocate](Allocate) | *asked*; number: memory type; place |
-//! | `12` [failed](AllocateFailed) | *asked*; byte: [`Failure`], from 1 on in the order of its declaration, 0 for `Other` |
+//! | `12` [allocate failed](AllocateFailed) | *asked*; byte: [`Failure`], from 1 on in the order of its declaration, 0 for `Other` |
 //! | `13` free, `20` map, `21` unmap | place |
 //! | `22` flush, `23` invalidate, `24` copy to, `25` copy from | place; numbers: offset, size + 1 (0 for all of the rest) |
 //! | `30` set name | place; text or none |
@@ -85,15 +85,15 @@
 //! | `32` set priority | place; float |
 //! | `40` [create pool](PoolSettings) | pool; numbers: memory type, flags, algorithm (0 TLSF, 1 linear, 2 buddy), block size, least and most blocks, empty blocks kept; float: priority; alignment; flag: has a chain; text or none: name |
 //! | `41` destroy pool, `45` settle in pool | pool |
-//! | `42` set pool's name | pool; text or none |
-//! | `43` set pool's priority | pool; float |
-//! | `44` set pool's empty blocks kept | pool; number |
+//! | `42` set pool name | pool; text or none |
+//! | `43` set pool priority | pool; float |
+//! | `44` set empty blocks kept of pool | pool; number |
 //! | `50` [create scope](ScopeSettings) | numbers: scope, block size; float: priority; text or none: name |
 //! | `51` free scope | number: scope |
 //! | `60` frame | number: its index |
 //! | `61` trim | nothing |
 //! | `62` set empty blocks kept | number |
-//! | `63` settle in a memory type | number |
+//! | `63` settle in memory type | number |
 //! | `70` [begin defragmentation](BeginDefragmentation) | numbers: defragmentation, algorithm (0 to 3), memory types, bytes and allocations per pass; optional number: nanoseconds per pass; number of pools, and pools |
 //! | `71` begin pass | numbers: defragmentation, moves |
 //! | `72` move | number: defragmentation; place; byte: 0 completed, 1 ignored, 2 freed, 3 rolled back, 4 not completed although the last record of the move said so; for 0 and 4 another place: where it went |

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::event::{AllocationNumber, DefragmentationNumber, PoolNumber, ScopeNumber};
 use crate::allocation::ResourceKind;
-use crate::create_info::PoolCreateFlags;
+use crate::create_info::PoolParameters;
 use crate::defragment::DefragmentationAlgorithm;
-use crate::metadata::Algorithm;
 
 /// An allocation that lived when the recording began.
 ///
@@ -67,55 +66,14 @@ impl Existing {
     }
 }
 
-/// What a pool was made with: a [`PoolCreateInfo`](crate::PoolCreateInfo).
+/// What a pool was made with: a [`PoolCreateInfo`](crate::PoolCreateInfo) with a name of its own. Of its chain there is only whether
+/// there was one. The least alignment of a pool that was there when the recording began has in it what the memory type asks for.
 ///
 /// ```
 /// let settings = sublet::trace::PoolSettings { block_size: 1 << 20, ..Default::default() };
 /// assert_eq!(settings.empty_blocks_kept, 1);
 /// ```
-#[derive(Clone, PartialEq, Debug)]
-pub struct PoolSettings {
-    /// Index of the memory type.
-    pub memory_type: u32,
-    /// The flags.
-    pub flags: PoolCreateFlags,
-    /// How its blocks are divided.
-    pub algorithm: Algorithm,
-    /// Bytes of each block; 0 if the allocator was to choose.
-    pub block_size: u64,
-    /// Blocks that it always has.
-    pub min_block_count: u32,
-    /// Blocks that it has at most; 0 for no limit.
-    pub max_block_count: u32,
-    /// Empty blocks that it keeps.
-    pub empty_blocks_kept: u32,
-    /// The priority of its blocks.
-    pub priority: f32,
-    /// The least alignment, in bytes. Of a pool that was there when the recording began: what the memory type asks for, too.
-    pub min_allocation_alignment: u64,
-    /// Its name.
-    pub name: Option<Box<str>>,
-    /// The program gave a chain for the `VkMemoryAllocateInfo` of its blocks, which is not in the trace.
-    pub has_chain: bool,
-}
-
-impl Default for PoolSettings {
-    fn default() -> Self {
-        Self {
-            memory_type: 0,
-            flags: PoolCreateFlags::empty(),
-            algorithm: Algorithm::Tlsf,
-            block_size: 0,
-            min_block_count: 0,
-            max_block_count: 0,
-            empty_blocks_kept: 1,
-            priority: 0.5,
-            min_allocation_alignment: 0,
-            name: None,
-            has_chain: false,
-        }
-    }
-}
+pub type PoolSettings = PoolParameters<Box<str>, bool>;
 
 /// What a scope was made with: a [`ScopeCreateInfo`](crate::ScopeCreateInfo).
 ///

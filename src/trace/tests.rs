@@ -11,7 +11,7 @@ use crate::create_info::{
 use crate::defragment::DefragmentationAlgorithm;
 use crate::metadata::Algorithm;
 use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
-use crate::record::encode::op;
+use crate::record::encode::{Operation, THREAD};
 
 /// A header with nothing that is as by default.
 fn header() -> Header {
@@ -89,7 +89,7 @@ fn events() -> Vec<Event> {
         ..Existing::new(allocation)
     };
     let pool_settings = PoolSettings {
-        memory_type: 1,
+        memory_type_index: 1,
         flags: PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY,
         algorithm: Algorithm::Linear,
         block_size: 1 << 20,
@@ -99,7 +99,7 @@ fn events() -> Vec<Event> {
         priority: 1.0,
         min_allocation_alignment: 128,
         name: Some("ring".into()),
-        has_chain: true,
+        memory_allocate_next: true,
     };
     let begin = BeginDefragmentation {
         algorithm: DefragmentationAlgorithm::Full,
@@ -185,6 +185,24 @@ fn every_event_is_read_as_it_was_written() {
         assert_eq!(read, written);
     }
     assert_eq!(read, trace);
+}
+
+/// `events` is asked in vain if it leaves one out.
+#[test]
+fn every_operation_has_an_event_and_a_row_in_the_documentation() {
+    let (events, rows) = (events(), include_str!("mod.rs"));
+    for operation in Operation::ALL {
+        assert!(events.iter().any(|event| event.operation() == *operation), "{operation:?}");
+        assert_eq!(Operation::of_code(operation.code()), Some(*operation));
+        let (code, word) = (operation.code(), operation.word());
+        let row = |row: &str| {
+            row.starts_with("//! | `")
+                && [format!("`{code:02x}` {word}"), format!("`{code:02x}` [{word}]")]
+                    .iter()
+                    .any(|named| row.contains(named))
+        };
+        assert!(rows.lines().any(row), "`{code:02x}` {word}");
+    }
 }
 
 #[test]
@@ -287,20 +305,20 @@ fn file(chunks: &[(&[u8], u32)]) -> Vec<u8> {
 }
 
 /// An allocation that was there already, at the first place of the first vector.
-const EXISTING: &[u8] = &[op::THREAD, 0, op::EXISTING, 0, 4, 1, 0, 0, 16, 8, 1, 0, 0, 0, 0];
+const EXISTING: &[u8] = &[THREAD, 0, Operation::Existing.code(), 0, 4, 1, 0, 0, 16, 8, 1, 0, 0, 0, 0];
 /// One that is made in the same place, and so is the same one.
-const AGAIN: &[u8] = &[op::THREAD, 0, op::ALLOCATE, 0, 0, 0, 0, 0, 16, 8, 1, 0, 4, 1, 0];
+const AGAIN: &[u8] = &[THREAD, 0, Operation::Allocate.code(), 0, 0, 0, 0, 0, 16, 8, 1, 0, 4, 1, 0];
 
 /// Its checksum is right, and yet it says what cannot be: nothing of it is believed, also not what it says of chunks before.
 #[test]
 fn a_chunk_that_is_wrong_at_its_end_takes_nothing_back() {
-    let stranger = [op::FREE, 0, 4, 99, 0];
+    let stranger = [Operation::Free.code(), 0, 4, 99, 0];
     let with = |end: &[u8]| [AGAIN, &stranger, end].concat();
     let whole = Trace::read_prefix(&file(&[(EXISTING, 1), (&with(&[]), 2)])).unwrap();
     assert!(matches!(whole.end.unwrap().damage, Damage::NoEnd));
     assert!(matches!(whole.trace.records[..], [Record { event: Event::Allocate(_), .. }]));
     assert_eq!(whole.trace.strangers, 1);
-    for (end, records) in [(&[0xEE, 0][..], 3), (&[], 3), (&[op::FREE][..], 3)] {
+    for (end, records) in [(&[0xEE, 0][..], 3), (&[], 3), (&[Operation::Free.code()][..], 3)] {
         let damaged = Trace::read_prefix(&file(&[(EXISTING, 1), (&with(end), records)])).unwrap();
         assert!(!matches!(damaged.end.unwrap().damage, Damage::NoEnd));
         assert!(matches!(damaged.trace.records[..], [Record { event: Event::Existing(_), .. }]));
@@ -310,9 +328,10 @@ fn a_chunk_that_is_wrong_at_its_end_takes_nothing_back() {
 
 #[test]
 fn an_allocation_that_is_told_twice_is_one() {
-    let other = |key: u8| [op::EXISTING, 0, 4, key, 0, 0, 16, 8, 1, 0, 0, 0, 0];
+    let other = |key: u8| [Operation::Existing.code(), 0, 4, key, 0, 0, 16, 8, 1, 0, 0, 0, 0];
     let first = [EXISTING, &other(2)].concat();
-    let second = [AGAIN, &[op::FREE, 0, 4, 2, 0], &[op::FREE, 0, 4, 1, 0]].concat();
+    let second =
+        [AGAIN, &[Operation::Free.code(), 0, 4, 2, 0], &[Operation::Free.code(), 0, 4, 1, 0]].concat();
     let trace = Trace::read_prefix(&file(&[(&first, 2), (&second, 3)])).unwrap().trace;
     let told: Vec<_> = trace.records.iter().map(|record| record.event.allocation().unwrap().0).collect();
     assert_eq!(told, [1, 0, 1, 0]);

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use super::asked::{Granted, Needs, Wanted};
 use super::event::{AllocationNumber, Event, PoolNumber, Record, ScopeNumber, Trace};
-use super::settings::{BeginDefragmentation, Existing, MoveOutcome, PoolSettings, ScopeSettings};
+use super::settings::{BeginDefragmentation, Existing, MoveOutcome, ScopeSettings};
 use crate::base::cast::nanoseconds;
+use crate::operations::operations;
 use crate::record::bytes::Put;
 use crate::record::chunk::{ChunkHeader, Kind, MAGIC, Point};
-use crate::record::encode::{self, op};
+use crate::record::encode::{self, Field, THREAD};
 use crate::record::raw::{
-    Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawPool, RawScope, RawWanted,
+    Place, PoolPlace, RawBegin, RawExisting, RawNeeds, RawOutcome, RawScope, RawWanted,
 };
 
 /// Chunks are closed when they are this long.
@@ -56,6 +57,9 @@ impl Trace {
     }
 }
 
+/// The name of no allocation.
+const NOBODY: Place = Place { vector: u32::MAX >> 2, generation: 1, shard: 0, dedicated: false, key: 0 };
+
 #[derive(Default)]
 struct Writer {
     file: Vec<u8>,
@@ -84,7 +88,7 @@ impl Writer {
     fn record(&mut self, record: &Record) {
         if self.thread != Some(record.thread) {
             self.thread = Some(record.thread);
-            self.payload.byte(op::THREAD);
+            self.payload.byte(THREAD);
             self.payload.number(record.thread.into());
         }
         let now = nanoseconds(record.time).max(self.nanoseconds);
@@ -92,19 +96,18 @@ impl Writer {
         self.nanoseconds = now;
         self.records += 1;
         self.total += 1;
-        self.event(&record.event, passed);
-    }
-
-    fn begin(&mut self, operation: u8, passed: u64) -> &mut Vec<u8> {
-        self.payload.byte(operation);
+        self.payload.byte(record.event.operation().code());
         self.payload.number(passed);
-        &mut self.payload
+        self.event(&record.event);
     }
 
     /// The name of an allocation; nobody's if there is none of that number.
-    fn place(&self, allocation: AllocationNumber) -> Place {
-        let nobody = Place { vector: u32::MAX >> 2, generation: 1, shard: 0, dedicated: false, key: 0 };
-        self.places.get(&allocation).copied().unwrap_or(nobody)
+    fn allocation(&self, allocation: &AllocationNumber) -> Place {
+        self.places.get(allocation).copied().unwrap_or(NOBODY)
+    }
+
+    fn freed(&mut self, allocation: &AllocationNumber) -> Place {
+        self.places.remove(allocation).unwrap_or(NOBODY)
     }
 
     fn new_place(
@@ -125,121 +128,44 @@ impl Writer {
         place
     }
 
-    fn on_allocation(&mut self, operation: u8, passed: u64, allocation: AllocationNumber) -> &mut Vec<u8> {
-        let place = self.place(allocation);
-        let put = self.begin(operation, passed);
-        encode::place(put, &place);
-        put
-    }
-
-    fn on_range(&mut self, operation: u8, passed: u64, of: AllocationNumber, offset: u64, size: u64) {
-        let place = self.place(of);
-        encode::range(self.begin(operation, passed), &place, offset, size);
-    }
-
-    fn on_pool(&mut self, operation: u8, passed: u64, pool: PoolNumber) -> &mut Vec<u8> {
-        let put = self.begin(operation, passed);
-        encode::pool_place(put, pool_place(pool));
-        put
-    }
-
-    fn event(&mut self, event: &Event, passed: u64) {
+    fn other(&mut self, event: &Event) {
         match event {
-            Event::Existing(existing) => self.existing(existing, passed),
+            Event::Existing(existing) => self.existing(existing),
             Event::Allocate(made) => {
-                let (resource, wanted) = (needs(&made.resource), wanted(&made.wanted));
                 let Wanted { pool, scope, .. } = made.wanted;
                 let place = self.new_place(made.allocation, pool, scope, made.granted);
-                let put = self.begin(op::ALLOCATE, passed);
-                encode::asked(put, &resource, &wanted);
-                encode::granted(put, made.granted.memory_type, &place);
+                encode::asked(&mut self.payload, &needs(&made.resource), &wanted(&made.wanted));
+                encode::granted(&mut self.payload, made.granted.memory_type, &place);
             }
             Event::AllocateFailed(failed) => {
-                let put = self.begin(op::ALLOCATE_FAILED, passed);
-                encode::asked(put, &needs(&failed.resource), &wanted(&failed.wanted));
-                put.byte(failed.failure.number());
-            }
-            &Event::Free { allocation } => {
-                self.on_allocation(op::FREE, passed, allocation);
-                self.places.remove(&allocation);
-            }
-            &Event::Map { allocation } => _ = self.on_allocation(op::MAP, passed, allocation),
-            &Event::Unmap { allocation } => _ = self.on_allocation(op::UNMAP, passed, allocation),
-            &Event::Flush { allocation, offset, size } => {
-                self.on_range(op::FLUSH, passed, allocation, offset, size);
-            }
-            &Event::Invalidate { allocation, offset, size } => {
-                self.on_range(op::INVALIDATE, passed, allocation, offset, size);
-            }
-            &Event::CopyTo { allocation, offset, size } => {
-                self.on_range(op::COPY_TO, passed, allocation, offset, size);
-            }
-            &Event::CopyFrom { allocation, offset, size } => {
-                self.on_range(op::COPY_FROM, passed, allocation, offset, size);
-            }
-            Event::SetName { allocation, name } => {
-                self.on_allocation(op::SET_NAME, passed, *allocation).optional_text(name.as_deref());
-            }
-            &Event::SetUserData { allocation, user_data } => {
-                self.on_allocation(op::SET_USER_DATA, passed, allocation).number(user_data);
-            }
-            &Event::SetPriority { allocation, priority } => {
-                self.on_allocation(op::SET_PRIORITY, passed, allocation).float(priority);
+                encode::asked(&mut self.payload, &needs(&failed.resource), &wanted(&failed.wanted));
+                self.payload.byte(failed.failure.number());
             }
             Event::CreatePool { pool, settings } => {
-                encode::pool(self.begin(op::CREATE_POOL, passed), &raw_pool(*pool, settings));
+                let raw = settings.with(settings.name.as_deref(), settings.memory_allocate_next);
+                encode::pool(&mut self.payload, pool_place(*pool), &raw);
             }
-            &Event::DestroyPool { pool } => _ = self.on_pool(op::DESTROY_POOL, passed, pool),
-            Event::SetPoolName { pool, name } => {
-                self.on_pool(op::SET_POOL_NAME, passed, *pool).optional_text(name.as_deref());
-            }
-            &Event::SetPoolPriority { pool, priority } => {
-                self.on_pool(op::SET_POOL_PRIORITY, passed, pool).float(priority);
-            }
-            &Event::SetPoolEmptyBlocksKept { pool, empty_blocks_kept } => {
-                self.on_pool(op::SET_POOL_EMPTY_BLOCKS_KEPT, passed, pool).number(empty_blocks_kept.into());
-            }
-            &Event::SettleInPool { pool } => _ = self.on_pool(op::SETTLE_IN_POOL, passed, pool),
             Event::CreateScope { scope, settings } => {
                 let ScopeSettings { block_size, priority, ref name } = **settings;
                 let raw = RawScope { number: scope.0, block_size, priority, name: name.as_deref() };
-                encode::scope(self.begin(op::CREATE_SCOPE, passed), &raw);
+                encode::scope(&mut self.payload, &raw);
             }
-            Event::FreeScope { scope } => self.begin(op::FREE_SCOPE, passed).number(scope.0.into()),
-            &Event::Frame { index } => self.begin(op::FRAME, passed).number(index.into()),
-            Event::Trim => _ = self.begin(op::TRIM, passed),
-            &Event::SetEmptyBlocksKept { empty_blocks_kept } => {
-                self.begin(op::SET_EMPTY_BLOCKS_KEPT, passed).number(empty_blocks_kept.into());
-            }
-            &Event::SettleInMemoryType { memory_type } => {
-                self.begin(op::SETTLE, passed).number(memory_type.into());
-            }
-            Event::BeginDefragmentation(begin) => self.begin_defragmentation(begin, passed),
-            &Event::BeginPass { defragmentation, moves } => {
-                let put = self.begin(op::BEGIN_PASS, passed);
-                put.number(defragmentation.0.into());
-                put.number(moves.into());
-            }
+            Event::BeginDefragmentation(begin) => self.begin_defragmentation(begin),
             &Event::Move { defragmentation, allocation, outcome } => {
-                let place = self.place(allocation);
+                let place = self.allocation(&allocation);
                 let raw = match outcome {
                     MoveOutcome::Completed => RawOutcome::Completed(place),
                     MoveOutcome::Ignored => RawOutcome::Ignored,
                     MoveOutcome::Freed => RawOutcome::Freed,
                     MoveOutcome::RolledBack => RawOutcome::RolledBack,
                 };
-                encode::outcome(self.begin(op::MOVE, passed), defragmentation.0, &place, raw);
+                encode::outcome(&mut self.payload, defragmentation.0, &place, raw);
             }
-            Event::EndPass { defragmentation } => {
-                self.begin(op::END_PASS, passed).number(defragmentation.0.into());
-            }
-            Event::EndDefragmentation { defragmentation } => {
-                self.begin(op::END_DEFRAGMENTATION, passed).number(defragmentation.0.into());
-            }
+            _ => {}
         }
     }
 
-    fn existing(&mut self, existing: &Existing, passed: u64) {
+    fn existing(&mut self, existing: &Existing) {
         let &Existing { allocation, memory_type, dedicated, size, alignment, kind, usage, .. } = existing;
         let granted = Granted { memory_type, dedicated };
         let raw = RawExisting {
@@ -253,10 +179,10 @@ impl Writer {
             user_data: existing.user_data,
             name: existing.name.as_deref(),
         };
-        encode::existing(self.begin(op::EXISTING, passed), &raw);
+        encode::existing(&mut self.payload, &raw);
     }
 
-    fn begin_defragmentation(&mut self, begin: &BeginDefragmentation, passed: u64) {
+    fn begin_defragmentation(&mut self, begin: &BeginDefragmentation) {
         let pools: Vec<_> = begin.pools.iter().copied().map(pool_place).collect();
         let raw = RawBegin {
             number: begin.defragmentation.0,
@@ -267,9 +193,68 @@ impl Writer {
             max_time_nanoseconds: begin.max_time_per_pass.map(nanoseconds),
             pools: &pools,
         };
-        encode::begin(self.begin(op::BEGIN_DEFRAGMENTATION, passed), &raw);
+        encode::begin(&mut self.payload, &raw);
     }
 }
+
+/// What stands in a record for a field of an event.
+macro_rules! raw {
+    (allocation $writer:ident $field:ident) => {
+        $writer.allocation($field)
+    };
+    (freed $writer:ident $field:ident) => {
+        $writer.freed($field)
+    };
+    (pool $writer:ident $field:ident) => {
+        pool_place(*$field)
+    };
+    (destroyed_pool $writer:ident $field:ident) => {
+        pool_place(*$field)
+    };
+    (freed_scope $writer:ident $field:ident) => {
+        $field.0
+    };
+    (defragmentation $writer:ident $field:ident) => {
+        $field.0
+    };
+    (ended_defragmentation $writer:ident $field:ident) => {
+        $field.0
+    };
+    (size $writer:ident $field:ident) => {
+        encode::size(*$field)
+    };
+    (text $writer:ident $field:ident) => {
+        $field.as_deref()
+    };
+    ($kind:ident $writer:ident $field:ident) => {
+        *$field
+    };
+}
+
+macro_rules! event_writer {
+    (
+        { $($other:tt)* }
+        { $(
+            $(#[$doc:meta])* $name:ident $code:literal $word:literal
+            $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
+        )* }
+    ) => {
+        impl Writer {
+            fn event(&mut self, event: &Event) {
+                match event {
+                    $(Event::$name $({ $($field),* })? => {
+                        $($(
+                            let raw = raw!($kind self $field);
+                            raw.put(&mut self.payload);
+                        )*)?
+                    })*
+                    event => self.other(event),
+                }
+            }
+        }
+    };
+}
+operations!(event_writer);
 
 fn pool_place(pool: PoolNumber) -> PoolPlace {
     PoolPlace { vector: FIRST_VECTOR + 2 * pool.0, generation: 1 }
@@ -303,22 +288,5 @@ fn wanted(wanted: &Wanted) -> RawWanted<'_> {
         user_data: wanted.user_data,
         name: wanted.name.as_deref(),
         has_chain: wanted.has_chain,
-    }
-}
-
-fn raw_pool(pool: PoolNumber, settings: &PoolSettings) -> RawPool<'_> {
-    RawPool {
-        place: pool_place(pool),
-        memory_type: settings.memory_type,
-        flags: settings.flags.bits(),
-        algorithm: settings.algorithm.number(),
-        block_size: settings.block_size,
-        min_block_count: settings.min_block_count,
-        max_block_count: settings.max_block_count,
-        empty_blocks_kept: settings.empty_blocks_kept,
-        priority: settings.priority,
-        min_allocation_alignment: settings.min_allocation_alignment,
-        name: settings.name.as_deref(),
-        has_chain: settings.has_chain,
     }
 }

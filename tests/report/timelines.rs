@@ -170,7 +170,8 @@ fn counter(events: &[Value], name: &str) -> Vec<(f64, u64)> {
 fn bytes_are_counted_by_heap_type_and_pool_over_time() {
     let mut recording = Recording::new();
     let pool = PoolNumber(0);
-    let settings = PoolSettings { memory_type: 2, name: Some("ring".into()), ..PoolSettings::default() };
+    let settings =
+        PoolSettings { memory_type_index: 2, name: Some("ring".into()), ..PoolSettings::default() };
     recording.add(Event::CreatePool { pool, settings: Box::new(settings) });
     recording.allocate(0, 100, 0, |_| {});
     recording.allocate(1, 50, 1, |_| {});

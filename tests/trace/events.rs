@@ -270,7 +270,7 @@ fn pools_are_told_from_beginning_to_end() {
     let events = events(&trace);
     let (first, second) = (PoolNumber(0), PoolNumber(1));
     let Event::CreatePool { pool, settings } = &events[0] else { panic!("{events:?}") };
-    assert_eq!((*pool, settings.memory_type, settings.block_size), (first, memory_type, MIB));
+    assert_eq!((*pool, settings.memory_type_index, settings.block_size), (first, memory_type, MIB));
     assert_eq!((settings.max_block_count, settings.priority), (4, 0.25));
     assert_eq!((settings.min_allocation_alignment, settings.name.as_deref()), (512, Some("ring")));
     assert_eq!(events[1], Event::SetPoolName { pool: first, name: None });

@@ -226,7 +226,7 @@ impl<T: Threading> Allocator<T> {
             "a pass is planned"
         );
         open.tally.has_pass.store(open.planned != 0, Ordering::Relaxed);
-        self.note(Note::BeginPass(open.number, open.planned));
+        self.note(Note::BeginPass(open.number, narrow(open.planned)));
         moves
     }
 

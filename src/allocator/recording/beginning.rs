@@ -11,7 +11,7 @@ use crate::base::sync::{Local, Threading};
 use crate::blocks::{Record, VectorConfig, Visited, alignment_of};
 use crate::create_info::PoolCreateFlags;
 use crate::metadata::Chunk;
-use crate::record::encode::{self, op};
+use crate::record::encode::{self, Operation};
 use crate::record::header::{Header, Heap, MemoryType};
 use crate::record::raw::{Place, PoolPlace, RawExisting, RawPool, RawScope};
 use crate::record::recorder::{Opening, fitting, length};
@@ -80,7 +80,7 @@ impl<T: Threading> Inner<T> {
         for (&number, KnownScope { block_size, priority, name }) in &scopes {
             let name = fitting(name.as_deref());
             let raw = RawScope { number, block_size: *block_size, priority: *priority, name };
-            opening.record(op::CREATE_SCOPE, length(name), |put| encode::scope(put, &raw));
+            opening.record(Operation::CreateScope, length(name), |put| encode::scope(put, &raw));
         }
         for (number, vector) in self.numbered_vectors() {
             // Kept first: nobody is called while the vector is locked.
@@ -118,10 +118,13 @@ impl<T: Threading> Inner<T> {
                 let ignores = config.granularity == 1 && self.context.device.granularity > 1;
                 let name = fitting(name.as_deref());
                 let raw = RawPool {
-                    place: PoolPlace { vector: number, generation },
-                    memory_type,
-                    flags: if ignores { PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY.bits() } else { 0 },
-                    algorithm: config.algorithm.number(),
+                    memory_type_index: memory_type,
+                    flags: if ignores {
+                        PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY
+                    } else {
+                        PoolCreateFlags::empty()
+                    },
+                    algorithm: config.algorithm,
                     block_size: if config.fixed_block_size { config.block_size } else { 0 },
                     min_block_count: config.min_blocks,
                     max_block_count: if config.max_blocks == u32::MAX { 0 } else { config.max_blocks },
@@ -129,9 +132,10 @@ impl<T: Threading> Inner<T> {
                     priority: config.priority,
                     min_allocation_alignment: config.min_alignment,
                     name,
-                    has_chain: !config.next.get().is_null(),
+                    memory_allocate_next: config.next.is_some(),
                 };
-                opening.record(op::CREATE_POOL, length(name), |put| encode::pool(put, &raw));
+                let place = PoolPlace { vector: number, generation };
+                opening.record(Operation::CreatePool, length(name), |put| encode::pool(put, place, &raw));
             }
             for (shard, dedicated, key, size, alignment, tag, record) in allocations {
                 let record = record.unwrap_or_default();
@@ -147,7 +151,7 @@ impl<T: Threading> Inner<T> {
                     user_data: record.user_data,
                     name,
                 };
-                opening.record(op::EXISTING, length(name), |put| encode::existing(put, &raw));
+                opening.record(Operation::Existing, length(name), |put| encode::existing(put, &raw));
             }
         }
     }

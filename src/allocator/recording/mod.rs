@@ -17,18 +17,75 @@ use parking_lot::Mutex;
 use super::note::{Note, Outcome};
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
-use crate::base::cast::{nanoseconds, narrow};
+use crate::base::cast::nanoseconds;
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, PoolCreateInfo};
 use crate::defragment::DefragmentationInfo;
 use crate::error::AllocationError;
+use crate::operations::operations;
 use crate::pool::{Pool, Scope};
 use crate::record::bytes::Put;
-use crate::record::encode::{self, op};
+use crate::record::encode::{self, Field, Operation};
 use crate::record::error::{RecordingSummary, StartRecordingError, StopRecordingError};
 use crate::record::failure::failure_number;
-use crate::record::raw::{Place, PoolPlace, RawBegin, RawNeeds, RawOutcome, RawPool, RawScope, RawWanted};
+use crate::record::raw::{Place, PoolPlace, RawBegin, RawNeeds, RawOutcome, RawScope, RawWanted};
 use crate::record::recorder::{Cursor, Recorder, fitting, fitting_list, length};
+
+/// What stands in a record for a field of a note.
+macro_rules! raw {
+    (allocation $field:ident) => {
+        place($field)
+    };
+    (freed $field:ident) => {
+        place($field)
+    };
+    (pool $field:ident) => {
+        pool_place($field)
+    };
+    (destroyed_pool $field:ident) => {
+        pool_place($field)
+    };
+    (freed_scope $field:ident) => {
+        $field.number
+    };
+    (size $field:ident) => {
+        encode::size($field)
+    };
+    (text $field:ident) => {
+        fitting($field)
+    };
+    ($kind:ident $field:ident) => {
+        $field
+    };
+}
+
+macro_rules! note_writer {
+    (
+        { $($other:tt)* }
+        { $(
+            $(#[$doc:meta])* $name:ident $code:literal $word:literal
+            $({ $($(#[$field_doc:meta])* $field:ident: $kind:ident,)* })?;
+        )* }
+    ) => {
+        impl<T: Threading> Allocator<T> {
+            /// Writes the record of a call. Where it is known which, nothing is left of the others.
+            #[inline(always)]
+            fn put_note(&self, note: Note<'_>) {
+                match note {
+                    $(Note::$name $(($($field),*))? => {
+                        $($(let $field = raw!($kind $field);)*)?
+                        let text = 0 $($(+ $field.text_bytes())*)?;
+                        self.inner.record(Operation::$name, text, |_put| {
+                            $($($field.put(_put);)*)?
+                        });
+                    })*
+                    note => self.put_other(note),
+                }
+            }
+        }
+    };
+}
+operations!(note_writer);
 
 /// Something is kept of every allocation.
 const TRACKS: u8 = 1;
@@ -168,30 +225,11 @@ impl<T: Threading> Inner<T> {
 
     /// Records, if there still is a recording.
     #[inline(always)]
-    fn record(&self, operation: u8, text: usize, body: impl FnOnce(&mut Cursor<'_>)) {
+    fn record(&self, operation: Operation, text: usize, body: impl FnOnce(&mut Cursor<'_>)) {
         if let Some(recorder) = self.recording.recorder.get() {
             let gone = || _ = self.care.0.fetch_and(!RECORDS, Ordering::Relaxed);
             recorder.record(operation, text, gone, body);
         }
-    }
-
-    #[inline(always)]
-    fn record_of(&self, operation: u8, of: &Allocation) {
-        let place = place(of);
-        self.record(operation, 0, |put| encode::place(put, &place));
-    }
-
-    fn record_range(&self, operation: u8, of: &Allocation, offset: u64, size: u64) {
-        let place = place(of);
-        self.record(operation, 0, |put| encode::range(put, &place, offset, size));
-    }
-
-    fn record_pool(&self, operation: u8, text: usize, pool: &Pool, rest: impl FnOnce(&mut Cursor<'_>)) {
-        let place = pool_place(pool);
-        self.record(operation, text, |put| {
-            encode::pool_place(put, place);
-            rest(put);
-        });
     }
 
     /// Ends what is recorded, for an allocator that goes.
@@ -332,7 +370,7 @@ impl<T: Threading> Allocator<T> {
                 let (needs, wanted) = (needs(resource), self.inner.wanted(info, has_chain));
                 let text = length(wanted.name);
                 let (place, memory_type) = (place(allocation), allocation.memory_type_index());
-                self.inner.record(op::ALLOCATE, text, |put| {
+                self.inner.record(Operation::Allocate, text, |put| {
                     encode::asked(put, &needs, &wanted);
                     encode::granted(put, memory_type, &place);
                 });
@@ -351,7 +389,7 @@ impl<T: Threading> Allocator<T> {
         error: &AllocationError,
     ) {
         let (needs, wanted) = (needs(resource), self.inner.wanted(info, has_chain));
-        self.inner.record(op::ALLOCATE_FAILED, length(wanted.name), |put| {
+        self.inner.record(Operation::AllocateFailed, length(wanted.name), |put| {
             encode::asked(put, &needs, &wanted);
             put.byte(failure_number(error));
         });
@@ -369,7 +407,7 @@ impl<T: Threading> Allocator<T> {
     #[inline(never)]
     fn write_free(&self, allocation: &Allocation) {
         if allocation.allocator == self.inner.id {
-            self.inner.record_of(op::FREE, allocation);
+            self.put_note(Note::Free(allocation));
         }
     }
 
@@ -384,66 +422,20 @@ impl<T: Threading> Allocator<T> {
     #[cold]
     #[inline(never)]
     fn write_note(&self, note: Note<'_>) {
-        let inner = &*self.inner;
-        let nothing = |_: &mut Cursor<'_>| {};
-        let number = |operation, number: u32| inner.record(operation, 0, |put| put.number(number.into()));
+        self.put_note(note);
+    }
+
+    /// Writes what is no simple list of fields.
+    fn put_other(&self, note: Note<'_>) {
         match note {
-            Note::Map(allocation) => inner.record_of(op::MAP, allocation),
-            Note::Unmap(allocation) => inner.record_of(op::UNMAP, allocation),
-            Note::Flush(of, offset, size) => inner.record_range(op::FLUSH, of, offset, size),
-            Note::Invalidate(of, offset, size) => inner.record_range(op::INVALIDATE, of, offset, size),
-            Note::CopyTo(of, offset, size) => inner.record_range(op::COPY_TO, of, offset, size),
-            Note::CopyFrom(of, offset, size) => inner.record_range(op::COPY_FROM, of, offset, size),
-            Note::SetName(of, name) => {
-                let (place, name) = (place(of), fitting(name));
-                inner.record(op::SET_NAME, length(name), |put| {
-                    encode::place(put, &place);
-                    put.optional_text(name);
-                });
-            }
-            Note::SetUserData(of, user_data) => {
-                let place = place(of);
-                inner.record(op::SET_USER_DATA, 0, |put| {
-                    encode::place(put, &place);
-                    put.number(user_data);
-                });
-            }
-            Note::SetPriority(of, priority) => {
-                let place = place(of);
-                inner.record(op::SET_PRIORITY, 0, |put| {
-                    encode::place(put, &place);
-                    put.float(priority);
-                });
-            }
             Note::CreatePool(pool, info) => self.write_pool(pool, info),
-            Note::DestroyPool(pool) => inner.record_pool(op::DESTROY_POOL, 0, pool, nothing),
-            Note::SetPoolName(pool, name) => {
-                let name = fitting(name);
-                inner.record_pool(op::SET_POOL_NAME, length(name), pool, |put| put.optional_text(name));
-            }
-            Note::SetPoolPriority(pool, priority) => {
-                inner.record_pool(op::SET_POOL_PRIORITY, 0, pool, |put| put.float(priority));
-            }
-            Note::SetPoolEmptyBlocksKept(pool, kept) => {
-                inner.record_pool(op::SET_POOL_EMPTY_BLOCKS_KEPT, 0, pool, |put| put.number(kept.into()));
-            }
-            Note::SettleInPool(pool) => inner.record_pool(op::SETTLE_IN_POOL, 0, pool, nothing),
             Note::CreateScope(scope) => {
                 let Scope { number, block_size, priority, ref name, .. } = *scope;
                 let name = fitting(name.as_deref());
                 let raw = RawScope { number, block_size, priority, name };
-                inner.record(op::CREATE_SCOPE, length(name), |put| encode::scope(put, &raw));
+                self.inner.record(Operation::CreateScope, length(name), |put| encode::scope(put, &raw));
             }
-            Note::FreeScope(scope) => number(op::FREE_SCOPE, scope.number),
-            Note::Frame(frame_index) => number(op::FRAME, frame_index),
-            Note::Trim => inner.record(op::TRIM, 0, nothing),
-            Note::SetEmptyBlocksKept(kept) => number(op::SET_EMPTY_BLOCKS_KEPT, kept),
-            Note::SettleInMemoryType(memory_type) => number(op::SETTLE, memory_type),
-            Note::BeginDefragmentation(defragmentation, info) => self.write_begin(defragmentation, info),
-            Note::BeginPass(defragmentation, moves) => inner.record(op::BEGIN_PASS, 0, |put| {
-                put.number(defragmentation.into());
-                put.number(narrow(moves).into());
-            }),
+            Note::BeginDefragmentation(number, info) => self.write_begin(number, info),
             Note::Move { defragmentation, source, outcome } => {
                 let raw = match outcome {
                     Outcome::Completing(destination) => RawOutcome::Completed(place_of(destination)),
@@ -453,30 +445,18 @@ impl<T: Threading> Allocator<T> {
                     Outcome::RolledBack => RawOutcome::RolledBack,
                 };
                 let source = place_of(source);
-                inner.record(op::MOVE, 0, |put| encode::outcome(put, defragmentation, &source, raw));
+                self.inner.record(Operation::Move, 0, |put| {
+                    encode::outcome(put, defragmentation, &source, raw);
+                });
             }
-            Note::EndPass(defragmentation) => number(op::END_PASS, defragmentation),
-            Note::EndDefragmentation(defragmentation) => number(op::END_DEFRAGMENTATION, defragmentation),
+            _ => {}
         }
     }
 
     fn write_pool(&self, pool: &Pool, info: &PoolCreateInfo<'_>) {
-        let name = fitting(info.name);
-        let raw = RawPool {
-            place: pool_place(pool),
-            memory_type: info.memory_type_index,
-            flags: info.flags.bits(),
-            algorithm: info.algorithm.number(),
-            block_size: info.block_size,
-            min_block_count: info.min_block_count,
-            max_block_count: info.max_block_count,
-            empty_blocks_kept: info.empty_blocks_kept,
-            priority: info.priority,
-            min_allocation_alignment: info.min_allocation_alignment,
-            name,
-            has_chain: !info.memory_allocate_next.get().is_null(),
-        };
-        self.inner.record(op::CREATE_POOL, length(name), |put| encode::pool(put, &raw));
+        let raw = info.with(fitting(info.name), info.memory_allocate_next.is_some());
+        let place = pool_place(pool);
+        self.inner.record(Operation::CreatePool, length(raw.name), |put| encode::pool(put, place, &raw));
     }
 
     fn write_begin(&self, number: u32, info: &DefragmentationInfo<'_>) {
@@ -492,7 +472,7 @@ impl<T: Threading> Allocator<T> {
             pools,
         };
         let text = pools.len() * POOL_BYTES;
-        self.inner.record(op::BEGIN_DEFRAGMENTATION, text, |put| encode::begin(put, &raw));
+        self.inner.record(Operation::BeginDefragmentation, text, |put| encode::begin(put, &raw));
     }
 
     pub(super) fn next_scope(&self) -> u32 {

@@ -15,17 +15,9 @@ const MOST_BLOCKS: u32 = 1 << 16;
 impl<T: Threading> Replay<'_, T> {
     pub(super) fn create_pool(&mut self, number: u32, settings: &PoolSettings) {
         let info = PoolCreateInfo {
-            memory_type_index: self.translation.one(settings.memory_type),
-            flags: settings.flags,
-            algorithm: settings.algorithm,
-            block_size: settings.block_size,
+            memory_type_index: self.translation.one(settings.memory_type_index),
             min_block_count: settings.min_block_count.min(MOST_BLOCKS),
-            max_block_count: settings.max_block_count,
-            empty_blocks_kept: settings.empty_blocks_kept,
-            priority: settings.priority,
-            min_allocation_alignment: settings.min_allocation_alignment,
-            name: settings.name.as_deref(),
-            memory_allocate_next: MemoryAllocateNext::default(),
+            ..settings.with(settings.name.as_deref(), MemoryAllocateNext::default())
         };
         let allocator = self.allocator;
         if let Some(pool) = self.call(CallKind::CreatePool, || allocator.create_pool(&info)) {

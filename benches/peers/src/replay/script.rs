@@ -170,7 +170,8 @@ impl Maker {
                 let number = self.pools_made;
                 self.pools_made += 1;
                 self.pools.insert(pool.0, number);
-                let settings = PoolSettings { memory_type, ..PoolSettings::clone(settings) };
+                let settings =
+                    PoolSettings { memory_type_index: memory_type, ..PoolSettings::clone(settings) };
                 self.script.steps.push(Step::CreatePool(number, Box::new(settings)));
             }
             Event::DestroyPool { pool } => {

@@ -13,7 +13,6 @@ use loom::thread::JoinHandle;
 use super::*;
 use crate::base::sync::model::{Outcomes, check, check_deep, spawn_deep};
 use crate::base::sync::{Shared, thread_token};
-use crate::blocks::ChainPointer;
 use crate::metadata::Algorithm;
 
 const KIB: u64 = 1 << 10;
@@ -34,7 +33,7 @@ fn config() -> VectorConfig {
         granularity: 1,
         min_alignment: 1,
         priority: 0.5,
-        next: ChainPointer::NULL,
+        next: crate::device::MemoryAllocateNext::NONE,
         scope: None,
     }
 }

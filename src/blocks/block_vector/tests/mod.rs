@@ -17,7 +17,6 @@ mod stress;
 use super::*;
 use crate::base::cast::{index, widen};
 use crate::base::sync::{Local, Shared, thread_token};
-use crate::blocks::ChainPointer;
 use crate::error::{AllocationError, MapError};
 use crate::metadata::{Algorithm, Metadata};
 use sublet_sim::{Gpu, profiles::Profile};
@@ -40,7 +39,7 @@ fn config() -> VectorConfig {
         granularity: 1,
         min_alignment: 1,
         priority: 0.5,
-        next: ChainPointer::NULL,
+        next: crate::device::MemoryAllocateNext::NONE,
         scope: None,
     }
 }

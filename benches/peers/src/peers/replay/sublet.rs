@@ -2,7 +2,10 @@
 
 use ash::vk;
 use sublet::trace::PoolSettings;
-use sublet::{Allocation, AllocationCreateInfo, Allocator, Local, Pool, PoolCreateInfo, Shared, Threading};
+use sublet::{
+    Allocation, AllocationCreateInfo, Allocator, Local, MemoryAllocateNext, Pool, PoolCreateInfo, Shared,
+    Threading,
+};
 
 use super::Plays;
 use crate::gpu::Gpu;
@@ -64,16 +67,7 @@ impl<T: Threading> Plays for Player<T> {
     }
 
     fn create_pool(&mut self, number: u32, settings: &PoolSettings) -> Result<(), String> {
-        let info = PoolCreateInfo {
-            flags: settings.flags,
-            algorithm: settings.algorithm,
-            block_size: settings.block_size,
-            min_block_count: settings.min_block_count,
-            max_block_count: settings.max_block_count,
-            empty_blocks_kept: settings.empty_blocks_kept,
-            min_allocation_alignment: settings.min_allocation_alignment,
-            ..PoolCreateInfo::new(settings.memory_type)
-        };
+        let info = PoolCreateInfo { priority: 0.5, ..settings.with(None, MemoryAllocateNext::default()) };
         let pool = self.allocator.create_pool(&info).map_err(|error| error.to_string())?;
         self.pools.resize_with(self.pools.len().max(number as usize + 1), || None);
         self.pools[number as usize] = Some(pool);

@@ -73,7 +73,7 @@ impl Plays for Player {
     fn create_pool(&mut self, number: u32, settings: &PoolSettings) -> Result<(), String> {
         let linear = if settings.algorithm == Algorithm::Linear { ffi::POOL_LINEAR } else { 0 };
         let info = ffi::PoolCreateInfo {
-            memory_type_index: settings.memory_type,
+            memory_type_index: settings.memory_type_index,
             // The flags have VMA's numbers.
             flags: settings.flags.bits() | linear,
             block_size: settings.block_size,
