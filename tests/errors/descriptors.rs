@@ -73,7 +73,7 @@ fn sets() -> Vec<Told> {
     all.extend(
         [
             AllocateDescriptorSetError::NotForSets { flags },
-            AllocateDescriptorSetError::NoVariableBinding,
+            AllocateDescriptorSetError::NoVariableBinding { asked: 1001 },
             AllocateDescriptorSetError::VariableCountTooHigh { asked: 1002, most: 1001 },
             AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
             AllocateDescriptorSetError::NoPool { sets: 1003, counts: counts(1002), source: refused() },

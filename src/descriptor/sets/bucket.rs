@@ -44,7 +44,7 @@ impl<'a> Ask<'a> {
         }
         let most = layout.max_variable_count();
         match (variable, most) {
-            (Some(_), None) => return Err(AllocateDescriptorSetError::NoVariableBinding),
+            (Some(asked), None) => return Err(AllocateDescriptorSetError::NoVariableBinding { asked }),
             (Some(asked), Some(most)) if asked > most => {
                 return Err(AllocateDescriptorSetError::VariableCountTooHigh { asked, most });
             }

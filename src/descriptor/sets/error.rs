@@ -15,7 +15,7 @@ use crate::device::DriverError;
 #[doc = example_setup!()]
 /// // SAFETY: the layout is live.
 /// let error = unsafe { sets.allocate_variable(&layout, 4) }.unwrap_err();
-/// assert_eq!(error, AllocateDescriptorSetError::NoVariableBinding);
+/// assert_eq!(error, AllocateDescriptorSetError::NoVariableBinding { asked: 4 });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,7 +27,10 @@ pub enum AllocateDescriptorSetError {
         flags: vk::DescriptorSetLayoutCreateFlags,
     },
     /// A variable count was given, and no binding of the layout has one.
-    NoVariableBinding,
+    NoVariableBinding {
+        /// What was asked for.
+        asked: u32,
+    },
     /// The binding with the variable count has fewer descriptors.
     VariableCountTooHigh {
         /// What was asked for.
@@ -79,8 +82,8 @@ impl fmt::Display for AllocateDescriptorSetError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotForSets { flags } => write!(f, "there are no sets of a layout with {flags:?}"),
-            Self::NoVariableBinding => {
-                f.write_str("a variable count was given, and no binding of the layout has one")
+            Self::NoVariableBinding { asked } => {
+                write!(f, "a variable count of {asked} was given, and no binding of the layout has one")
             }
             Self::VariableCountTooHigh { asked, most } => {
                 write!(f, "{asked} descriptors were asked for, and the layout has {most}")
