@@ -2,11 +2,11 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    BindPoint, BindingModel, Descriptor, DescriptorKind as K, PipelineLayoutError, PipelineLayoutInfo,
-    SetLayout, StageError, UseLayoutError,
+    AccelerationStructureDescriptor, BindPoint, BindingModel, Descriptor, DescriptorKind as K,
+    PipelineLayoutError, PipelineLayoutInfo, SetLayout, StageError, UseLayoutError,
 };
 
-use super::kit::{Kit, POINT, commit, dynamic, sets, storage, uniform};
+use super::kit::{Kit, POINT, commit, dynamic, sets, storage, uniform, without_templates};
 
 #[test]
 fn at_most_32_sets_and_as_many_as_the_device_binds() {
@@ -283,4 +283,35 @@ fn dynamic_buffers_are_bound_with_their_offsets() {
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.seen(commands, POINT, &other, (0, 0, 0)), Some((b, 512)));
     kit.close(binder, vec![layout, other]);
+}
+
+/// A set of billions of descriptors is not staged: their places would take hundreds of gigabytes; one of a million is.
+#[test]
+fn a_set_that_is_too_large_to_stage_is_refused() {
+    let kit = Kit::new(without_templates().build(), BindingModel::Sets);
+    let mut binder = kit.binder();
+    // No device has to make such layouts here: they are only looked at.
+    let layout_of = |count| {
+        let bindings = [vk::DescriptorSetLayoutBinding::default()
+            .descriptor_type(vk::DescriptorType::ACCELERATION_STRUCTURE_KHR)
+            .descriptor_count(count)];
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: as above.
+        let set = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
+        // SAFETY: as above.
+        unsafe { PipelineLayoutInfo::new(&kit.device, vk::PipelineLayout::null(), &[set], &[]) }.unwrap()
+    };
+    let one = [Descriptor::AccelerationStructure(AccelerationStructureDescriptor {
+        handle: vk::AccelerationStructureKHR::null(),
+        address: None,
+    })];
+    let most = 1 << 22;
+    for count in [most + 1, u32::MAX] {
+        binder.set_layout(POINT, &layout_of(count)).unwrap();
+        let error = binder.stage(POINT, 0, 0, 0, &one);
+        assert_eq!(error, Err(StageError::SetTooLarge { set: 0, descriptors: count, most }));
+    }
+    binder.set_layout(POINT, &layout_of(1 << 20)).unwrap();
+    binder.stage(POINT, 0, 0, 0, &one).unwrap();
+    kit.close(binder, vec![]);
 }

@@ -139,6 +139,7 @@ fn binders() -> Vec<Told> {
             StageError::NoLayout { point: BindPoint::Compute, set },
             StageError::NoSuchSet { set, sets: 102 },
             StageError::NoSuchBinding { set, binding },
+            StageError::SetTooLarge { set, descriptors: 1002, most: 1001 },
             StageError::OutOfRange { binding, first: 1001, asked: 1002, count: 1003 },
             StageError::WrongType { binding, expected: KIND, given: DescriptorKind::Sampler },
             StageError::Data { binding, element: 109, source: no_address },

@@ -177,6 +177,16 @@ pub enum StageError {
         /// The number that was given.
         binding: u32,
     },
+    /// The set has too many descriptors for each to have its place in the binder: such a set is the program's own, and given with
+    /// [`stage_set`](super::Binder::stage_set) or [`stage_buffer`](super::Binder::stage_buffer).
+    SetTooLarge {
+        /// The number of the set.
+        set: u32,
+        /// Its descriptors.
+        descriptors: u32,
+        /// The most that are staged.
+        most: u32,
+    },
     /// Not all of it is in the binding. For inline uniform blocks in bytes.
     OutOfRange {
         /// The number of the binding.
@@ -264,6 +274,10 @@ impl fmt::Display for StageError {
                 write!(f, "there is no set {set}: the pipeline layout has {sets}")
             }
             Self::NoSuchBinding { set, binding } => write!(f, "set {set} has no binding {binding}"),
+            Self::SetTooLarge { set, descriptors, most } => write!(
+                f,
+                "set {set} has {descriptors} descriptors, and at most {most} are staged: give it as a whole"
+            ),
             Self::OutOfRange { binding, first, asked, count } => {
                 write!(f, "{asked} from {first} on, and binding {binding} has {count}")
             }

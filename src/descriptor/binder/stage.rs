@@ -19,8 +19,15 @@ fn set_of(at: BindPoint, point: &mut Point, set: u32) -> Result<(&SetPlan, &mut 
     layout.plans().get(index(set)).zip(point.areas.get_mut(index(set))).ok_or(missing)
 }
 
+/// Descriptors of a set that is staged. Each has places of its own: all of them together take some hundred MiB.
+const MOST_STAGED: u32 = 1 << 22;
+
 fn binding_of(plan: &SetPlan, set: u32, binding: u32) -> Result<&BindingPlan, StageError> {
-    plan.binding(binding).ok_or(StageError::NoSuchBinding { set, binding })
+    let found = plan.binding(binding).ok_or(StageError::NoSuchBinding { set, binding })?;
+    if plan.elements > MOST_STAGED {
+        return Err(StageError::SetTooLarge { set, descriptors: plan.elements, most: MOST_STAGED });
+    }
+    Ok(found)
 }
 
 /// Whether so many from `first` on are in the binding.
