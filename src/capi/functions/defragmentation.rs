@@ -166,6 +166,7 @@ mod tests {
             (1, Fast),
             (2, Balanced),
             (4, Full),
+            (6, Balanced),
             (8, Extensive),
             (12, Full),
             (15, Fast),
