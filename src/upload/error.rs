@@ -134,14 +134,16 @@ pub enum UploadError {
         /// What was asked for.
         alignment: u64,
     },
-    /// No page begins at a multiple of as much, in its mapping and in the device's addresses: at most the page of a host is sure.
+    /// No page and no ring begins at a multiple of as much, in its mapping and in the device's addresses: at most the page of a
+    /// host is sure.
     AlignmentTooLarge {
         /// What was asked for.
         alignment: u64,
-        /// What there is: [`UploadArena::max_alignment`](super::UploadArena::max_alignment).
+        /// What there is: [`UploadArena::max_alignment`](super::UploadArena::max_alignment),
+        /// [`UploadRing::max_alignment`](super::UploadRing::max_alignment).
         max: u64,
     },
-    /// More was to be reserved than the heaps have that pages may be in.
+    /// More was to be reserved in an arena than the heaps have that pages may be in.
     Reserve {
         /// What was asked for, in bytes.
         bytes: u64,
@@ -150,13 +152,24 @@ pub enum UploadError {
         /// Bytes of those heaps together.
         heaps: u64,
     },
-    /// More than a page was asked for, and [`Oversize::Error`](super::Oversize::Error) refuses that; or more than the host
-    /// can address.
+    /// More was asked for than the whole ring; or more than a page, and [`Oversize::Error`](super::Oversize::Error) refuses that; or
+    /// more than the host can address.
     Oversize {
         /// What was asked for, in bytes.
         size: u64,
-        /// Bytes of a page.
-        page_size: u64,
+        /// Bytes of the ring, or of a page.
+        max: u64,
+    },
+    /// The ring has no run that is long enough. Collecting pieces helps, unless the current recording has filled the ring by itself.
+    Full {
+        /// What was asked for, in bytes.
+        size: u64,
+        /// The alignment that was asked for.
+        alignment: u64,
+        /// Free bytes in all.
+        free: u64,
+        /// Bytes of the largest free run. An upload is never split.
+        largest_free: u64,
     },
     /// Another page would be more than the limit allows. Collecting pages helps.
     MemoryLimit {
@@ -187,6 +200,7 @@ impl UploadError {
             // What is more than the limit alone has no room at any time.
             Self::MemoryLimit { memory_limit, needed, .. } => needed <= memory_limit,
             Self::Page(error) => may_pass(error),
+            Self::Full { .. } => true,
             _ => false,
         }
     }
@@ -214,26 +228,26 @@ pub(super) fn is_shortage(error: &CreateError) -> bool {
     matches!(error, CreateError::Allocation(error) if error.is_shortage())
 }
 
-fn alignment_too_large(f: &mut fmt::Formatter<'_>, what: &str, alignment: u64, max: u64) -> fmt::Result {
-    write!(
-        f,
-        "an alignment of {alignment} was asked for, and {what} begins at a multiple of {max}, in memory and addresses"
-    )
-}
-
 impl fmt::Display for UploadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ZeroSize => f.write_str("an upload of zero bytes"),
             Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
-            Self::AlignmentTooLarge { alignment, max } => alignment_too_large(f, "a page", *alignment, *max),
+            Self::AlignmentTooLarge { alignment, max } => write!(
+                f,
+                "an alignment of {alignment} was asked for, and a buffer for uploads begins at a multiple of {max}, in memory and addresses"
+            ),
             Self::Reserve { bytes, reserved, heaps } => write!(
                 f,
                 "{bytes} bytes were to be reserved beside pages of {reserved}, and the heaps for pages have {heaps}"
             ),
-            Self::Oversize { size, page_size } => {
-                write!(f, "an upload of {size} bytes does not fit a page of {page_size}")
+            Self::Oversize { size, max } => {
+                write!(f, "an upload of {size} bytes is larger than a page or a ring of {max}")
             }
+            Self::Full { size, alignment, free, largest_free } => write!(
+                f,
+                "no room for {size} bytes, aligned to {alignment}: of {free} free bytes at most {largest_free} are together"
+            ),
             Self::MemoryLimit { memory_limit, in_use, needed } => write!(
                 f,
                 "with {in_use} bytes in use, a page of {needed} would be more than the limit of {memory_limit}"
@@ -296,79 +310,6 @@ impl Error for FlushError {
     }
 }
 
-/// Why a ring has no room. Nothing was changed.
-///
-/// ```
-/// # use sublet::{*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-/// ring.allocate(1000, 1)?;
-/// assert_eq!(
-///     ring.allocate(100, 1).unwrap_err(),
-///     RingError::Full { size: 100, alignment: 1, free: 24, largest_free: 24 }
-/// );
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum RingError {
-    /// Zero bytes were asked for.
-    ZeroSize,
-    /// The alignment is not a power of two.
-    Alignment {
-        /// What was asked for.
-        alignment: u64,
-    },
-    /// The ring does not begin at a multiple of as much, in its mapping and in the device's addresses: at most the page of a host
-    /// is sure.
-    AlignmentTooLarge {
-        /// What was asked for.
-        alignment: u64,
-        /// What there is: [`UploadRing::max_alignment`](super::UploadRing::max_alignment).
-        max: u64,
-    },
-    /// More was asked for than the whole ring.
-    TooLarge {
-        /// What was asked for, in bytes.
-        size: u64,
-        /// Bytes of the ring.
-        capacity: u64,
-    },
-    /// The ring has no run that is long enough. Collecting pieces helps, unless the current recording has filled the ring by itself.
-    Full {
-        /// What was asked for, in bytes.
-        size: u64,
-        /// The alignment that was asked for.
-        alignment: u64,
-        /// Free bytes in all.
-        free: u64,
-        /// Bytes of the largest free run. An upload is never split.
-        largest_free: u64,
-    },
-}
-
-impl fmt::Display for RingError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ZeroSize => f.write_str("an upload of zero bytes"),
-            Self::Alignment { alignment } => write!(f, "the alignment {alignment} is not a power of two"),
-            Self::AlignmentTooLarge { alignment, max } => {
-                alignment_too_large(f, "the ring", *alignment, *max)
-            }
-            Self::TooLarge { size, capacity } => {
-                write!(f, "an upload of {size} bytes is larger than a ring of {capacity}")
-            }
-            Self::Full { size, alignment, free, largest_free } => write!(
-                f,
-                "no room for {size} bytes, aligned to {alignment}: of {free} free bytes at most {largest_free} are together"
-            ),
-        }
-    }
-}
-
-impl Error for RingError {}
-
 /// Why waiting for room came to nothing. What the wait found done was collected; else nothing was changed.
 ///
 /// ```
@@ -381,15 +322,15 @@ impl Error for RingError {}
 /// ring.allocate(1024, 1)?;
 /// ring.flush(ticket)?;
 /// // A wait that does not wait is found out, and not repeated for ever.
-/// let error = ring.allocate_or_wait(1, 1, &clock, |_| Ok::<(), RingError>(())).unwrap_err();
+/// let error = ring.allocate_or_wait(1, 1, &clock, |_| Ok::<(), UploadError>(())).unwrap_err();
 /// assert_eq!(error, WaitError::NoProgress { ticket });
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
-pub enum WaitError<R, W> {
+pub enum WaitError<W> {
     /// There is no room, and no recording is left to wait for.
-    NoRoom(R),
+    NoRoom(UploadError),
     /// What the caller waited with failed.
     Wait(W),
     /// The caller has waited, and the clock still does not say that the ticket is done.
@@ -401,7 +342,7 @@ pub enum WaitError<R, W> {
     OtherClock(OtherClock),
 }
 
-impl<R: fmt::Display, W: fmt::Display> fmt::Display for WaitError<R, W> {
+impl<W: fmt::Display> fmt::Display for WaitError<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoRoom(error) => write!(f, "there is nothing to wait for: {error}"),
@@ -412,7 +353,7 @@ impl<R: fmt::Display, W: fmt::Display> fmt::Display for WaitError<R, W> {
     }
 }
 
-impl<R: Error + 'static, W: Error + 'static> Error for WaitError<R, W> {
+impl<W: Error + 'static> Error for WaitError<W> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NoRoom(error) => error.source(),

@@ -165,7 +165,7 @@ fn binders() -> Vec<Told> {
     all.extend(
         [
             CommitError::Sets(TransientError::PoolLimit { max_pools: 1001 }),
-            CommitError::Pages(sublet::upload::UploadError::Oversize { size: 1002, page_size: 1001 }),
+            CommitError::Pages(sublet::upload::UploadError::Oversize { size: 1002, max: 1001 }),
             CommitError::TooManyBuffers { most: 117 },
         ]
         .map(told),

@@ -205,7 +205,7 @@ fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
         for size in [4097, 5000, 1 << 40, u64::MAX] {
             for alignment in [1, 256, 1 << 20, 1 << 63] {
                 let error = arena.allocate(size, alignment).unwrap_err();
-                assert_eq!(error, UploadError::Oversize { size, page_size: 4096 });
+                assert_eq!(error, UploadError::Oversize { size, max: 4096 });
             }
         }
         assert_eq!(arena.statistics(), before);

@@ -3,7 +3,7 @@
 
 use ash::vk;
 use sublet::retire::{Clock, LaneId, Ticket};
-use sublet::upload::{RingError, Upload, UploadArenaCreateInfo, UploadError, UploadRingCreateInfo};
+use sublet::upload::{Upload, UploadArenaCreateInfo, UploadError, UploadRingCreateInfo};
 
 use crate::common::*;
 use crate::support::*;
@@ -258,7 +258,7 @@ fn rings_agree_with_a_list_of_what_is_live() {
                                 // SAFETY: it is ours, and as long as that.
                                 unsafe { upload.ptr.write_bytes(1, size as usize) };
                             }
-                            Err(RingError::Full { free: told, largest_free, .. }) => {
+                            Err(UploadError::Full { free: told, largest_free, .. }) => {
                                 refused += 1;
                                 assert_eq!(told, free);
                                 assert!(largest_free <= free && largest_free < size + alignment - 1);

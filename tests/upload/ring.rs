@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use ash::vk;
 use sublet::retire::{Clock, Ticket};
-use sublet::upload::{RingError, UploadRingCreateInfo, WaitError};
+use sublet::upload::{UploadError, UploadRingCreateInfo, WaitError};
 
 use crate::common::*;
 use crate::support::*;
@@ -27,7 +27,7 @@ fn a_ring_goes_round_and_never_splits_an_upload() {
         // What is left at the end is too short, and the start is not free.
         let before = ring.statistics();
         let end = 4096 - (before.used + before.padding);
-        let full = RingError::Full { size: 1400, alignment: 1, free: end, largest_free: end };
+        let full = UploadError::Full { size: 1400, alignment: 1, free: end, largest_free: end };
         assert_eq!(ring.allocate(1400, 1), Err(full));
         assert_eq!(ring.statistics(), before);
         time.finish(1);
@@ -60,7 +60,7 @@ fn an_upload_that_just_fits_before_the_oldest_goes_there() {
         ring.flush(time.submitted()).unwrap();
         time.finish(1);
         assert_eq!(ring.collect(&time.clock).unwrap(), 1);
-        let full = |size, free| RingError::Full { size, alignment: 1, free, largest_free: free };
+        let full = |size, free| UploadError::Full { size, alignment: 1, free, largest_free: free };
         assert_eq!(ring.allocate(1025, 1), Err(full(1025, 1024)));
         assert_eq!(ring.allocate(1024, 1).unwrap().offset, 0);
         ring.validate();
@@ -128,17 +128,17 @@ fn what_is_wrong_or_too_large_is_refused() {
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);
     let mut ring = ring(&rig, &of(4096));
     let before = ring.statistics();
-    assert_eq!(ring.allocate(0, 1), Err(RingError::ZeroSize));
-    assert_eq!(ring.write_slice::<u32>(&[], 1), Err(RingError::ZeroSize));
+    assert_eq!(ring.allocate(0, 1), Err(UploadError::ZeroSize));
+    assert_eq!(ring.write_slice::<u32>(&[], 1), Err(UploadError::ZeroSize));
     for alignment in [0, 3, u64::MAX] {
-        assert_eq!(ring.allocate(1, alignment), Err(RingError::Alignment { alignment }));
+        assert_eq!(ring.allocate(1, alignment), Err(UploadError::Alignment { alignment }));
     }
     for size in [4097, u64::MAX] {
-        assert_eq!(ring.allocate(size, 1 << 63), Err(RingError::TooLarge { size, capacity: 4096 }));
+        assert_eq!(ring.allocate(size, 1 << 63), Err(UploadError::Oversize { size, max: 4096 }));
     }
     let max = ring.max_alignment();
     for alignment in [2 * max, 1 << 63] {
-        assert_eq!(ring.allocate(1, alignment), Err(RingError::AlignmentTooLarge { alignment, max }));
+        assert_eq!(ring.allocate(1, alignment), Err(UploadError::AlignmentTooLarge { alignment, max }));
     }
     assert_eq!(ring.statistics(), before);
     // As large as the ring, and with an alignment that nothing but the start has.
@@ -185,7 +185,7 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
     // The recording that is being made has filled it.
     ring.allocate(4096, 1).unwrap();
     let error = ring.allocate_or_wait(1, 1, &time.clock, never).unwrap_err();
-    assert!(matches!(error, WaitError::NoRoom(RingError::Full { .. })));
+    assert!(matches!(error, WaitError::NoRoom(UploadError::Full { .. })));
     let ticket = time.submitted();
     ring.flush(ticket).unwrap();
     for size in [0, 4097] {

@@ -5,8 +5,7 @@ use super::pages::{Page, PageId};
 use super::{UploadArena, UploadError};
 use crate::retire::{Clock, OtherClock, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
-use crate::upload::error::{FlushError, WaitError};
-use crate::upload::piece::Upload;
+use crate::upload::error::FlushError;
 
 impl<A: AllocatorRef> UploadArena<A> {
     /// Ends what a recording uploads: makes it visible to the device, and keeps its pages until `ticket` is done. To be called
@@ -101,7 +100,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// ```
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         self.collections += 1;
-        let (tickets, freed) = self.recycle(clock);
+        let (tickets, freed) = self.take_back(clock);
         let policy = &self.policy;
         let since = policy.idle_collects.and_then(|idle| self.collections.checked_sub(u64::from(idle)));
         self.pages.trim_idle(&self.source, (policy.own_pages_kept, policy.pages_kept), since);
@@ -113,7 +112,7 @@ impl<A: AllocatorRef> UploadArena<A> {
 
     /// [`Self::collect`] without a word on what is idle. Returns how many tickets of pages were done, and how many pages became
     /// free.
-    fn recycle(&mut self, clock: &Clock) -> (Result<usize, OtherClock>, usize) {
+    pub(super) fn take_back(&mut self, clock: &Clock) -> (Result<usize, OtherClock>, usize) {
         let Self { pages, retire, done, .. } = self;
         let tickets = retire.collect(clock, |id: PageId| {
             if let Some(page) = pages.get_mut(id) {
@@ -197,93 +196,5 @@ impl<A: AllocatorRef> UploadArena<A> {
             self.leave_current();
         }
         self.pages.trim(&self.source, u64::MAX)
-    }
-
-    /// Sees to it that the next upload of `size` bytes with this alignment has room. Where the limit or the driver allow no
-    /// other page, it waits for the oldest recording, collects, and tries again.
-    ///
-    /// `wait` is called with the ticket to wait for; it waits until the device is done with that recording, and tells the clock. A
-    /// call that does not make the clock say so ends with an error, so that this comes to an end.
-    ///
-    /// # Errors
-    /// [`WaitError`]: there is nothing to wait for, `wait` failed, or it did not do what it should.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let info = UploadArenaCreateInfo { page_size: 4096, memory_limit: Some(4096), ..Default::default() };
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
-    /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let wait = |ticket: Ticket| {
-    ///     // vkWaitSemaphores goes here.
-    ///     clock.completed(ticket.lane(), 1);
-    ///     Ok::<(), ash::vk::Result>(())
-    /// };
-    /// let ticket = clock.open(lane);
-    /// arena.write(&[1; 4096], 1)?;
-    /// arena.flush(ticket)?;
-    /// clock.submit(ticket, 1)?;
-    /// arena.wait_for_room(100, 4, &clock, wait)?;
-    /// arena.write(&[2; 100], 4)?;
-    /// # unsafe { arena.destroy() };
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn wait_for_room<W>(
-        &mut self,
-        size: u64,
-        alignment: u64,
-        clock: &Clock,
-        mut wait: impl FnMut(Ticket) -> Result<(), W>,
-    ) -> Result<(), WaitError<UploadError, W>> {
-        // Each turn but the last one takes tickets out of the queue, and none puts any in.
-        loop {
-            let error = match self.make_ready(size, alignment) {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            };
-            if !error.may_pass() {
-                return Err(WaitError::NoRoom(error));
-            }
-            match self.recycle(clock).0 {
-                Ok(0) => {}
-                Err(other) if other.collected == 0 => return Err(WaitError::OtherClock(other)),
-                _ => continue,
-            }
-            let Some(ticket) = self.retire.oldest() else {
-                return Err(WaitError::NoRoom(error));
-            };
-            wait(ticket).map_err(WaitError::Wait)?;
-            if matches!(self.recycle(clock).0, Ok(0)) {
-                return Err(WaitError::NoProgress { ticket });
-            }
-        }
-    }
-
-    /// [`Self::wait_for_room`] and [`Self::allocate`].
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// # let clock = Clock::new();
-    /// let never = |_| Err(ash::vk::Result::TIMEOUT);
-    /// let upload = arena.allocate_or_wait(100, 4, &clock, never)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn allocate_or_wait<W>(
-        &mut self,
-        size: u64,
-        alignment: u64,
-        clock: &Clock,
-        wait: impl FnMut(Ticket) -> Result<(), W>,
-    ) -> Result<Upload, WaitError<UploadError, W>> {
-        self.wait_for_room(size, alignment, clock, wait)?;
-        self.allocate(size, alignment).map_err(WaitError::NoRoom)
     }
 }

@@ -18,7 +18,6 @@ use self::pages::{Page, PageId, Pages};
 use super::allocator_ref::AllocatorRef;
 use super::create_info::{Oversize, UploadArenaCreateInfo};
 use super::error::{CreateUploadError, UploadError, is_shortage, may_pass};
-use super::piece::Alignments;
 use super::source::{Ranges, Source, Wanted};
 use super::statistics::ArenaStatistics;
 use crate::base::cast::index;
@@ -248,42 +247,6 @@ impl<A: AllocatorRef> UploadArena<A> {
         // SAFETY: as above.
         unsafe { self.pages.create(&mut self.source, size, own, self.collections, (heaps, told)) }
             .map_err(UploadError::Page)
-    }
-
-    /// What offsets are to be multiples of, by what the bytes are for.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// let texels = arena.write(&[0xff; 64 * 64 * 4], arena.alignments().copy)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn alignments(&self) -> Alignments {
-        self.source.alignments
-    }
-
-    /// The most that an upload can be aligned to: 4096, or more if the device wants more of offsets. Less if the driver mapped a page
-    /// at a crooked place; whatever is given out holds for offset, pointer and address.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// assert_eq!(arena.max_alignment(), 4096);
-    /// assert_eq!(arena.allocate(1, 4096)?.ptr.addr().get() % 4096, 0);
-    /// let error = arena.allocate(1, 8192).unwrap_err();
-    /// assert_eq!(error, UploadError::AlignmentTooLarge { alignment: 8192, max: 4096 });
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn max_alignment(&self) -> u64 {
-        self.source.most_alignment
     }
 
     /// Bytes of a page: what was asked for, rounded up to `nonCoherentAtomSize`.

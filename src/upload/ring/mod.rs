@@ -12,7 +12,8 @@ use self::order::Order;
 use super::allocator_ref::AllocatorRef;
 use super::backing::Backing;
 use super::create_info::UploadRingCreateInfo;
-use super::error::{CreateUploadError, FlushError, RingError, WaitError};
+use super::error::{CreateUploadError, FlushError, UploadError, WaitError};
+use super::methods::{Room, upload_methods};
 use super::piece::{Alignments, Upload};
 use super::source::{Ranges, Source, Wanted};
 use super::statistics::RingStatistics;
@@ -163,41 +164,6 @@ impl<A: AllocatorRef> UploadRing<A> {
         self.backing.buffer
     }
 
-    /// What offsets are to be multiples of, by what the bytes are for.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// let upload = ring.write(&[0; 100], ring.alignments().storage)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn alignments(&self) -> Alignments {
-        self.source.alignments
-    }
-
-    /// The most that an upload can be aligned to: 4096, or more if the device wants more of offsets. Less if the driver mapped the ring
-    /// at a crooked place; whatever is given out holds for offset, pointer and address.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// assert_eq!(ring.max_alignment(), 4096);
-    /// let error = ring.allocate(1, 8192).unwrap_err();
-    /// assert_eq!(error, RingError::AlignmentTooLarge { alignment: 8192, max: 4096 });
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    #[must_use]
-    pub fn max_alignment(&self) -> u64 {
-        self.source.most_alignment
-    }
-
     /// The memory type that the ring is in: see [`RingStatistics::is_fallback`].
     ///
     /// ```
@@ -211,114 +177,6 @@ impl<A: AllocatorRef> UploadRing<A> {
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.backing.memory_type
-    }
-
-    /// Gives out `size` bytes whose offset, pointer and device address are multiples of `alignment`.
-    ///
-    /// # Errors
-    /// [`RingError`]: nothing was changed.
-    ///
-    /// # Complexity
-    /// O(1).
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// ring.allocate(1, 1)?;
-    /// assert_eq!(ring.allocate(100, 64)?.offset, 64);
-    /// assert!(matches!(ring.allocate(1025, 1), Err(RingError::TooLarge { capacity: 1024, .. })));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn allocate(&mut self, size: u64, alignment: u64) -> Result<Upload, RingError> {
-        let offset = self.order.allocate(size, alignment)?;
-        Ok(self.backing.upload(offset, size))
-    }
-
-    /// Copies `bytes` to where the device can read them.
-    ///
-    /// # Errors
-    /// As for [`Self::allocate`].
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// assert_eq!(ring.write(b"sublet", 1)?.size, 6);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn write(&mut self, bytes: &[u8], alignment: u64) -> Result<Upload, RingError> {
-        self.write_slice(bytes, alignment)
-    }
-
-    /// Copies a value, with its padding as it is, to where the device can read it. The alignment is that of `T` at least.
-    ///
-    /// # Errors
-    /// As for [`Self::allocate`]; [`RingError::ZeroSize`] for a type without a size.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// assert_eq!(ring.write_value(&[1.0_f32; 4], ring.alignments().uniform)?.size, 16);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn write_value<T: Copy>(&mut self, value: &T, alignment: u64) -> Result<Upload, RingError> {
-        self.write_slice(std::slice::from_ref(value), alignment)
-    }
-
-    /// Copies values one behind the other, as they are in the slice. The alignment is that of `T` at least.
-    ///
-    /// # Errors
-    /// As for [`Self::allocate`]; [`RingError::ZeroSize`] for an empty slice.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// assert_eq!(ring.write_slice(&[0_u16, 1, 2], 1)?.size, 6);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn write_slice<T: Copy>(&mut self, values: &[T], alignment: u64) -> Result<Upload, RingError> {
-        // What is no power of two stays the error that it is.
-        let least = widen(align_of::<T>());
-        let alignment = if alignment.is_power_of_two() { alignment.max(least) } else { alignment };
-        let upload = self.allocate(widen(size_of_val(values)), alignment)?;
-        self.backing.write(&upload, values);
-        Ok(upload)
-    }
-
-    /// Gives `size` bytes to `fill`, which writes them in place. They hold anything before. Reading them may be very slow.
-    ///
-    /// # Errors
-    /// As for [`Self::allocate`].
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// let upload = ring.write_with(100, 4, |bytes| bytes.fill(std::mem::MaybeUninit::new(7)))?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[inline]
-    pub fn write_with(
-        &mut self,
-        size: u64,
-        alignment: u64,
-        fill: impl FnOnce(&mut [MaybeUninit<u8>]),
-    ) -> Result<Upload, RingError> {
-        let upload = self.allocate(size, alignment)?;
-        fill(self.backing.bytes(&upload));
-        Ok(upload)
     }
 
     /// Ends what a recording uploads: makes it visible to the device, and keeps it until `ticket` is done. To be called before the
@@ -384,94 +242,6 @@ impl<A: AllocatorRef> UploadRing<A> {
         self.order.collect(clock)
     }
 
-    /// Sees to it that the next upload of `size` bytes with this alignment has room. While the ring is full it waits for the oldest
-    /// recording, collects, and tries again.
-    ///
-    /// `wait` is called with the ticket to wait for; it waits until the device is done with that recording, and tells the clock. A
-    /// call that does not make the clock say so ends with an error, so that this comes to an end.
-    ///
-    /// # Errors
-    /// [`WaitError`]: there is nothing to wait for, `wait` failed, or it did not do what it should.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let wait = |ticket: Ticket| {
-    ///     // vkWaitSemaphores goes here.
-    ///     clock.completed(ticket.lane(), 1);
-    ///     Ok::<(), ash::vk::Result>(())
-    /// };
-    /// let ticket = clock.open(lane);
-    /// ring.allocate(1024, 1)?;
-    /// ring.flush(ticket)?;
-    /// clock.submit(ticket, 1)?;
-    /// ring.wait_for_room(100, 4, &clock, wait)?;
-    /// ring.write(&[1; 100], 4)?;
-    /// # unsafe { ring.destroy() };
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn wait_for_room<W>(
-        &mut self,
-        size: u64,
-        alignment: u64,
-        clock: &Clock,
-        mut wait: impl FnMut(Ticket) -> Result<(), W>,
-    ) -> Result<(), WaitError<RingError, W>> {
-        // Each turn but the last one takes pieces out of the list, and none puts any in.
-        loop {
-            let error = match self.order.check(size, alignment) {
-                Ok(()) => return Ok(()),
-                Err(error) => error,
-            };
-            if !matches!(error, RingError::Full { .. }) {
-                return Err(WaitError::NoRoom(error));
-            }
-            match self.order.collect(clock) {
-                Ok(0) => {}
-                Err(other) if other.collected == 0 => return Err(WaitError::OtherClock(other)),
-                _ => continue,
-            }
-            let Some(ticket) = self.order.oldest() else {
-                return Err(WaitError::NoRoom(error));
-            };
-            wait(ticket).map_err(WaitError::Wait)?;
-            if matches!(self.order.collect(clock), Ok(0)) {
-                return Err(WaitError::NoProgress { ticket });
-            }
-        }
-    }
-
-    /// [`Self::wait_for_room`] and [`Self::allocate`].
-    ///
-    /// # Errors
-    /// As there.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// # let clock = Clock::new();
-    /// let never = |_| Err(ash::vk::Result::TIMEOUT);
-    /// assert_eq!(ring.allocate_or_wait(100, 4, &clock, never)?.offset, 0);
-    /// # unsafe { ring.destroy() };
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn allocate_or_wait<W>(
-        &mut self,
-        size: u64,
-        alignment: u64,
-        clock: &Clock,
-        wait: impl FnMut(Ticket) -> Result<(), W>,
-    ) -> Result<Upload, WaitError<RingError, W>> {
-        self.wait_for_room(size, alignment, clock, wait)?;
-        self.allocate(size, alignment).map_err(WaitError::NoRoom)
-    }
-
     /// What the ring's bytes are used for.
     ///
     /// # Complexity
@@ -516,6 +286,37 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// ```
     pub fn validate(&self) {
         self.order.validate();
+    }
+}
+
+upload_methods!(
+    UploadRing,
+    " # let mut uploads = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(4096)) }?;"
+);
+
+impl<A: AllocatorRef> Room for UploadRing<A> {
+    #[inline(always)]
+    fn place<R>(
+        &mut self,
+        size: u64,
+        alignment: u64,
+        then: impl FnOnce(&mut Backing, Upload) -> R,
+    ) -> Result<R, UploadError> {
+        let offset = self.order.allocate(size, alignment)?;
+        let upload = self.backing.upload(offset, size);
+        Ok(then(&mut self.backing, upload))
+    }
+
+    fn make_ready(&mut self, size: u64, alignment: u64) -> Result<(), UploadError> {
+        self.order.check(size, alignment)
+    }
+
+    fn recycle(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
+        self.order.collect(clock)
+    }
+
+    fn oldest(&self) -> Option<Ticket> {
+        self.order.oldest()
     }
 }
 

@@ -22,7 +22,7 @@
 use std::collections::VecDeque;
 
 use crate::retire::{Clock, MixedClocks, OtherClock, Ticket};
-use crate::upload::error::RingError;
+use crate::upload::error::UploadError;
 use crate::upload::piece::padding;
 
 /// What one recording has of the ring.
@@ -81,7 +81,7 @@ impl Order {
 
     /// An offset for `size` bytes, and the bytes are taken.
     #[inline]
-    pub(super) fn allocate(&mut self, size: u64, alignment: u64) -> Result<u64, RingError> {
+    pub(super) fn allocate(&mut self, size: u64, alignment: u64) -> Result<u64, UploadError> {
         if size != 0 && alignment.is_power_of_two() && alignment <= self.most_alignment {
             if let Some(offset) = self.take(size, alignment) {
                 return Ok(offset);
@@ -108,7 +108,7 @@ impl Order {
     /// Goes back to the start if there is room, or says why there is none.
     #[cold]
     #[inline(never)]
-    fn turn(&mut self, size: u64, alignment: u64) -> Result<u64, RingError> {
+    fn turn(&mut self, size: u64, alignment: u64) -> Result<u64, UploadError> {
         self.check(size, alignment)?;
         let left = self.size - self.head;
         self.wrapped_at = Some(self.head);
@@ -124,24 +124,24 @@ impl Order {
     }
 
     /// Whether [`Self::allocate`] would find room, or why not.
-    pub(super) fn check(&self, size: u64, alignment: u64) -> Result<(), RingError> {
+    pub(super) fn check(&self, size: u64, alignment: u64) -> Result<(), UploadError> {
         if size == 0 {
-            return Err(RingError::ZeroSize);
+            return Err(UploadError::ZeroSize);
         }
         if !alignment.is_power_of_two() {
-            return Err(RingError::Alignment { alignment });
+            return Err(UploadError::Alignment { alignment });
         }
         if size > self.size {
-            return Err(RingError::TooLarge { size, capacity: self.size });
+            return Err(UploadError::Oversize { size, max: self.size });
         }
         if alignment > self.most_alignment {
-            return Err(RingError::AlignmentTooLarge { alignment, max: self.most_alignment });
+            return Err(UploadError::AlignmentTooLarge { alignment, max: self.most_alignment });
         }
         let rest = (self.limit - self.head).checked_sub(padding(self.head, alignment));
         if rest.is_some_and(|rest| size <= rest) || (!self.is_wrapped() && size <= self.tail) {
             return Ok(());
         }
-        Err(RingError::Full { size, alignment, free: self.free(), largest_free: self.largest_free() })
+        Err(UploadError::Full { size, alignment, free: self.free(), largest_free: self.largest_free() })
     }
 
     /// What is free is one run, from head to tail.
