@@ -13,14 +13,24 @@ use crate::common::*;
 const PLACE: u64 = 128 * KIB;
 const PLACES: u64 = 64;
 
-fn linear(rig: &Rig) -> Pool {
-    let info = PoolCreateInfo {
-        block_size: PLACES * PLACE,
-        max_block_count: 1,
-        algorithm: Algorithm::Linear,
-        ..PoolCreateInfo::new(0)
-    };
-    rig.pool(&info).unwrap()
+fn linear() -> PoolCreateInfo<'static> {
+    PoolCreateInfo { block_size: PLACES * PLACE, ..limited(1, Algorithm::Linear) }
+}
+
+/// A pool of three blocks with four places each.
+fn three_blocks() -> PoolCreateInfo<'static> {
+    PoolCreateInfo { block_size: 4 * PLACE, ..limited(3, Algorithm::Linear) }
+}
+
+/// Runs `test` in such a pool on every profile; nothing may be left in it.
+fn in_pool(info: &PoolCreateInfo<'_>, test: impl Fn(&Rig, &Pool)) {
+    on_every_profile(|profile| {
+        let rig = Rig::new(profile);
+        let pool = rig.pool(info).unwrap();
+        test(&rig, &pool);
+        rig.destroy_pool(pool);
+        rig.finish();
+    });
 }
 
 fn take(rig: &Rig, pool: &Pool, places: u64) -> Result<Allocation, AllocationError> {
@@ -43,43 +53,37 @@ fn is_full(error: &AllocationError) -> bool {
 
 #[test]
 fn freed_at_once() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let pool = linear(&rig);
+    in_pool(&linear(), |rig, pool| {
         for round in 0..5 {
-            let mut level: Vec<_> = (0..PLACES).map(|_| take(&rig, &pool, 1).unwrap()).collect();
+            let mut level: Vec<_> = (0..PLACES).map(|_| take(rig, pool, 1).unwrap()).collect();
             let places: Vec<_> = level.iter().map(place).collect();
             assert_eq!(places, (0..PLACES).collect::<Vec<_>>(), "one behind the other");
-            let error = take(&rig, &pool, 1).unwrap_err();
+            let error = take(rig, pool, 1).unwrap_err();
             assert!(is_full(&error), "{error:?}");
             // Holes in the middle are not filled.
             let middle = level.swap_remove(30);
             rig.free(middle);
-            assert!(is_full(&take(&rig, &pool, 1).unwrap_err()));
+            assert!(is_full(&take(rig, pool, 1).unwrap_err()));
             // In another order each time.
             let mut random = Random::new(round);
             while !level.is_empty() {
                 let at = random.below(level.len() as u64) as usize;
                 rig.free(level.swap_remove(at));
             }
-            assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().allocation_count, 0);
+            assert_eq!(rig.allocator.pool_statistics(pool).unwrap().allocation_count, 0);
         }
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1, "the block is kept and begins at 0 again");
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn stack() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let pool = linear(&rig);
+    in_pool(&linear(), |rig, pool| {
         let mut scopes = Vec::new();
         for round in 0..200_u64 {
             if round % 5 < 3 && scopes.len() < 60 {
                 let top = scopes.last().map_or(0, |top: &Allocation| place(top) + 1);
-                scopes.push(take(&rig, &pool, 1).unwrap());
+                scopes.push(take(rig, pool, 1).unwrap());
                 assert_eq!(place(scopes.last().unwrap()), top);
             } else if let Some(top) = scopes.pop() {
                 rig.free(top);
@@ -88,46 +92,38 @@ fn stack() {
         while let Some(top) = scopes.pop() {
             rig.free(top);
         }
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn double_stack() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let pool = linear(&rig);
+    in_pool(&linear(), |rig, pool| {
         for _ in 0..3 {
-            let mut lower: Vec<_> = (0..20).map(|_| take(&rig, &pool, 1).unwrap()).collect();
-            let mut upper: Vec<_> = (0..20).map(|_| take_upper(&rig, &pool, 2).unwrap()).collect();
+            let mut lower: Vec<_> = (0..20).map(|_| take(rig, pool, 1).unwrap()).collect();
+            let mut upper: Vec<_> = (0..20).map(|_| take_upper(rig, pool, 2).unwrap()).collect();
             assert_eq!(lower.iter().map(place).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
             let expected: Vec<_> = (1..=20).map(|at| PLACES - 2 * at).collect();
             assert_eq!(upper.iter().map(place).collect::<Vec<_>>(), expected);
             // 4 places are left between them.
-            assert!(is_full(&take(&rig, &pool, 5).unwrap_err()));
-            assert!(is_full(&take_upper(&rig, &pool, 5).unwrap_err()));
+            assert!(is_full(&take(rig, pool, 5).unwrap_err()));
+            assert!(is_full(&take_upper(rig, pool, 5).unwrap_err()));
             rig.free(upper.pop().unwrap());
-            let high = take(&rig, &pool, 6).unwrap();
+            let high = take(rig, pool, 6).unwrap();
             assert_eq!(place(&high), 20);
-            assert!(is_full(&take_upper(&rig, &pool, 1).unwrap_err()), "they meet and do not overlap");
+            assert!(is_full(&take_upper(rig, pool, 1).unwrap_err()), "they meet and do not overlap");
             rig.free(high);
-            upper.push(take_upper(&rig, &pool, 6).unwrap());
+            upper.push(take_upper(rig, pool, 6).unwrap());
             assert_eq!(place(upper.last().unwrap()), 20);
             lower.reverse();
             rig.free_all(lower);
             rig.free_all(upper.into_iter().rev());
         }
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn ring() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let pool = linear(&rig);
+    in_pool(&linear(), |rig, pool| {
         let mut frames = std::collections::VecDeque::new();
         let mut next = 0;
         for frame in 0..300 {
@@ -135,7 +131,7 @@ fn ring() {
             if frames.len() == 6 {
                 rig.free(frames.pop_front().unwrap());
             }
-            let granted = take(&rig, &pool, 7).unwrap();
+            let granted = take(rig, pool, 7).unwrap();
             if next + 7 > PLACES {
                 next = 0;
             }
@@ -146,76 +142,57 @@ fn ring() {
         // Wrapped: no upper addresses.
         while next != 7 {
             rig.free(frames.pop_front().unwrap());
-            let granted = take(&rig, &pool, 7).unwrap();
+            let granted = take(rig, pool, 7).unwrap();
             next = place(&granted) + 7;
             frames.push_back(granted);
         }
         let before = rig.snapshot();
-        assert_eq!(take_upper(&rig, &pool, 1).unwrap_err(), AllocationError::UpperAddressInRing);
+        assert_eq!(take_upper(rig, pool, 1).unwrap_err(), AllocationError::UpperAddressInRing);
         assert_eq!(rig.snapshot(), before);
         rig.free_all(frames);
         // Empty: it may be anything again.
-        let upper = take_upper(&rig, &pool, 1).unwrap();
+        let upper = take_upper(rig, pool, 1).unwrap();
         assert_eq!(place(&upper), PLACES - 1);
         rig.free(upper);
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// Memory of its own has no upper address, however large the request or full the pool.
 #[test]
 fn an_upper_address_is_never_dedicated() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let info =
-            PoolCreateInfo { max_block_count: 1, algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
-        let pool = rig.pool(&info).unwrap();
+    let info = PoolCreateInfo { max_block_count: 1, algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
+    in_pool(&info, |rig, pool| {
         let upper =
-            AllocationCreateInfo { flags: Flags::UPPER_ADDRESS, ..AllocationCreateInfo::in_pool(&pool) };
+            AllocationCreateInfo { flags: Flags::UPPER_ADDRESS, ..AllocationCreateInfo::in_pool(pool) };
         let large = rig.memory(pool.block_size() / 8 * 5, 1, &upper).unwrap();
         assert!(!large.is_dedicated());
         let error = rig.memory(pool.block_size() / 2, 1, &upper).unwrap_err();
         assert!(is_full(&error), "{error:?}");
         rig.free(large);
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// With an upper side there is no wrap.
 #[test]
 fn a_double_stack_is_no_ring() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let pool = linear(&rig);
-        let upper = take_upper(&rig, &pool, 1).unwrap();
-        let first = take(&rig, &pool, 30).unwrap();
-        let second = take(&rig, &pool, 30).unwrap();
+    in_pool(&linear(), |rig, pool| {
+        let upper = take_upper(rig, pool, 1).unwrap();
+        let first = take(rig, pool, 30).unwrap();
+        let second = take(rig, pool, 30).unwrap();
         rig.free(first);
-        assert!(is_full(&take(&rig, &pool, 10).unwrap_err()), "the start is free, and not to be had");
+        assert!(is_full(&take(rig, pool, 10).unwrap_err()), "the start is free, and not to be had");
         rig.free_all([second, upper]);
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn linear_with_many_blocks() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let info = PoolCreateInfo {
-            block_size: 4 * PLACE,
-            max_block_count: 3,
-            algorithm: Algorithm::Linear,
-            ..PoolCreateInfo::new(0)
-        };
-        let pool = rig.pool(&info).unwrap();
+    in_pool(&three_blocks(), |rig, pool| {
         for _ in 0..4 {
-            let held: Vec<_> = (0..12).map(|_| take(&rig, &pool, 1).unwrap()).collect();
+            let held: Vec<_> = (0..12).map(|_| take(rig, pool, 1).unwrap()).collect();
             let places: Vec<_> = held.iter().map(place).collect();
             assert_eq!(places, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
-            let error = take(&rig, &pool, 1).unwrap_err();
+            let error = take(rig, pool, 1).unwrap_err();
             assert!(
                 matches!(error, AllocationError::Full { block_count: 3, max_block_count: 3, .. }),
                 "{error:?}"
@@ -223,89 +200,65 @@ fn linear_with_many_blocks() {
             rig.free_all(held);
             rig.validate();
         }
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// What was freed on top is there again in every block, not only in the last: so many pushes fit again as were popped.
 #[test]
 fn a_stack_over_several_blocks() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let info = PoolCreateInfo {
-            block_size: 4 * PLACE,
-            max_block_count: 3,
-            algorithm: Algorithm::Linear,
-            ..PoolCreateInfo::new(0)
-        };
-        let pool = rig.pool(&info).unwrap();
+    in_pool(&three_blocks(), |rig, pool| {
         let mut stack: Vec<Allocation> = Vec::new();
         for kept in [12, 9, 8, 7, 4, 1, 5, 0, 3] {
             while stack.len() < 12 {
-                let pushed = take(&rig, &pool, 1).unwrap();
+                let pushed = take(rig, pool, 1).unwrap();
                 assert_eq!(place(&pushed), stack.len() as u64 % 4, "on top of {}", stack.len());
                 stack.push(pushed);
             }
-            assert!(take(&rig, &pool, 1).is_err());
+            assert!(take(rig, pool, 1).is_err());
             rig.validate();
             stack.drain(kept..).rev().for_each(|popped| rig.free(popped));
             rig.validate();
         }
         rig.free_all(stack);
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// What is freed in the order of allocation is there again by whole blocks, and an upper address is refused.
 #[test]
 fn a_queue_over_several_blocks_goes_round_by_blocks() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let info = PoolCreateInfo {
-            block_size: 4 * PLACE,
-            max_block_count: 3,
-            algorithm: Algorithm::Linear,
-            ..PoolCreateInfo::new(0)
-        };
-        let pool = rig.pool(&info).unwrap();
+    in_pool(&three_blocks(), |rig, pool| {
         let mut queue = std::collections::VecDeque::new();
         for step in 0..40 {
             // Two blocks' worth in flight, and one block that is being emptied.
             if queue.len() == 8 {
                 rig.free(queue.pop_front().unwrap());
             }
-            let pushed = take(&rig, &pool, 1).unwrap();
+            let pushed = take(rig, pool, 1).unwrap();
             assert_eq!(place(&pushed), step % 4, "no block is begun anew before it is empty");
             queue.push_back(pushed);
             rig.validate();
         }
-        let error = take_upper(&rig, &pool, 1).unwrap_err();
+        let error = take_upper(rig, pool, 1).unwrap_err();
         assert_eq!(error, AllocationError::UpperAddress { algorithm: Algorithm::Linear, max_block_count: 3 });
         rig.free_all(queue);
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn buddy() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let info = PoolCreateInfo {
-            block_size: 8 * MIB,
-            max_block_count: 1,
-            algorithm: Algorithm::Buddy,
-            ..PoolCreateInfo::new(0)
-        };
-        let pool = rig.pool(&info).unwrap();
+    let info = PoolCreateInfo {
+        block_size: 8 * MIB,
+        max_block_count: 1,
+        algorithm: Algorithm::Buddy,
+        ..PoolCreateInfo::new(0)
+    };
+    in_pool(&info, |rig, pool| {
         let mut random = Random::new(4);
         let mut held: Vec<Allocation> = Vec::new();
         for _ in 0..500 {
             if random.below(2) == 0 {
                 let size = random.size(20);
-                if let Ok(granted) = rig.memory(size, 1, &AllocationCreateInfo::in_pool(&pool)) {
+                if let Ok(granted) = rig.memory(size, 1, &AllocationCreateInfo::in_pool(pool)) {
                     assert_eq!(granted.size(), size);
                     assert_eq!(
                         granted.offset() % size.next_power_of_two(),
@@ -322,37 +275,31 @@ fn buddy() {
         let mut ranges: Vec<_> = held.iter().map(|it| (it.offset(), it.offset() + it.size())).collect();
         ranges.sort_unstable();
         assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0));
-        let statistics = rig.allocator.pool_statistics(&pool).unwrap();
+        let statistics = rig.allocator.pool_statistics(pool).unwrap();
         assert!(statistics.allocation_bytes >= held.iter().map(Allocation::size).sum());
         rig.free_all(held);
         // Everything is joined again.
-        let whole = rig.memory(8 * MIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let whole = rig.memory(8 * MIB, 1, &AllocationCreateInfo::in_pool(pool)).unwrap();
         rig.free(whole);
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// A power of two that no block has room for: the driver is not asked for a block that would be given back at once.
 #[test]
 fn no_block_is_taken_that_a_buddy_cannot_use() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let info =
-            PoolCreateInfo { block_size: 1000 * KIB, algorithm: Algorithm::Buddy, ..PoolCreateInfo::new(0) };
-        let pool = rig.pool(&info).unwrap();
+    let info =
+        PoolCreateInfo { block_size: 1000 * KIB, algorithm: Algorithm::Buddy, ..PoolCreateInfo::new(0) };
+    in_pool(&info, |rig, pool| {
         let before = rig.gpu.calls("vkAllocateMemory");
-        let error = rig.memory(600 * KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap_err();
+        let error = rig.memory(600 * KIB, 1, &AllocationCreateInfo::in_pool(pool)).unwrap_err();
         assert_eq!(error, AllocationError::BlockTooSmall { size: MIB, block_size: 1000 * KIB });
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), before);
-        let largest = rig.memory(512 * KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let largest = rig.memory(512 * KIB, 1, &AllocationCreateInfo::in_pool(pool)).unwrap();
         rig.free(largest);
         // The start of a block is a multiple of anything.
-        let aligned = rig.memory(64, MIB, &AllocationCreateInfo::in_pool(&pool)).unwrap();
+        let aligned = rig.memory(64, MIB, &AllocationCreateInfo::in_pool(pool)).unwrap();
         assert_eq!(aligned.offset(), 0);
         rig.free(aligned);
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -368,11 +315,9 @@ fn an_upper_address_without_a_limit_of_blocks_is_told_so() {
 
 #[test]
 fn managed_pools_grow_and_have_dedicated_memory() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let pool = rig.pool(&PoolCreateInfo { name: Some("managed"), ..PoolCreateInfo::new(0) }).unwrap();
+    in_pool(&PoolCreateInfo { name: Some("managed"), ..PoolCreateInfo::new(0) }, |rig, pool| {
         assert_eq!((pool.memory_type_index(), pool.block_size()), (0, rig.block_size(0)));
-        let in_pool = AllocationCreateInfo::in_pool(&pool);
+        let in_pool = AllocationCreateInfo::in_pool(pool);
         let small = rig.memory(KIB, 1, &in_pool).unwrap();
         assert_eq!(rig.memory_size(&small), rig.block_size(0) / 8);
         let large = rig.memory(rig.block_size(0) / 2 + 1, 1, &in_pool).unwrap();
@@ -386,15 +331,13 @@ fn managed_pools_grow_and_have_dedicated_memory() {
             ..in_pool
         };
         let odd = rig.memory(KIB, 1, &odd).unwrap();
-        let statistics = rig.allocator.pool_statistics(&pool).unwrap();
+        let statistics = rig.allocator.pool_statistics(pool).unwrap();
         assert_eq!((statistics.block_count, statistics.allocation_count), (3, 4));
         assert_eq!(statistics, rig.statistics(0), "everything of that type is in the pool");
-        let detailed = rig.allocator.calculate_pool_statistics(&pool).unwrap();
+        let detailed = rig.allocator.calculate_pool_statistics(pool).unwrap();
         assert_eq!(detailed.statistics, statistics);
         assert_eq!(rig.allocator.calculate_statistics().total.statistics, statistics);
         rig.free_all([small, large, own, odd]);
-        rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
