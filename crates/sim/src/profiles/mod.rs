@@ -3,19 +3,16 @@
 //! A [`Profile`] is data: heaps and memory types in the driver's own order, the limits and features that touch
 //! memory, and the rules by which the driver sizes, aligns and places buffers and images.
 
+use std::ops::Deref;
+use std::sync::LazyLock;
+
 use ash::vk;
 
-mod amd;
-mod apple;
 mod descriptor_buffer;
 mod descriptors;
 mod document;
-mod intel;
 mod measure;
-mod mobile;
-mod nvidia;
 mod posed;
-mod software;
 
 pub use descriptor_buffer::DescriptorBufferLimits;
 pub use descriptors::{DescriptorLimits, DescriptorMaxima};
@@ -349,6 +346,39 @@ pub(crate) fn all_types(types: &[TypeProfile]) -> u32 {
     types.iter().fold(0, |bits, _| bits << 1 | 1)
 }
 
+/// The profiles that come with this package: a slice of [`Profile`]s, which are read when one of them is first looked at.
+///
+/// ```
+/// use sublet_sim::profiles::{ALL, Profiles};
+/// let all: Profiles = ALL;
+/// assert!(all.iter().any(|profile| profile.name == "lavapipe") && all.len() >= 18);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Profiles(());
+
+impl Deref for Profiles {
+    type Target = [&'static Profile];
+
+    fn deref(&self) -> &Self::Target {
+        &BUILT_IN
+    }
+}
+
+impl IntoIterator for Profiles {
+    type Item = &'static &'static Profile;
+    type IntoIter = std::slice::Iter<'static, &'static Profile>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        BUILT_IN.iter()
+    }
+}
+
+impl std::fmt::Debug for Profiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
 /// All profiles.
 ///
 /// ```
@@ -357,65 +387,48 @@ pub(crate) fn all_types(types: &[TypeProfile]) -> u32 {
 ///     Gpu::new(profile).assert_silent();
 /// }
 /// ```
-pub static ALL: &[&Profile] = &[
-    &nvidia::RTX_5070_TI,
-    &nvidia::GTX_1060,
-    &nvidia::H200,
-    &amd::RX_6700_XT,
-    &amd::RX_5700,
-    &amd::RX_570,
-    &amd::RX_6800_WINDOWS,
-    &amd::RAPHAEL,
-    &intel::UHD_630,
-    &intel::ARC_A770,
-    &apple::M1,
-    &mobile::ADRENO_620,
-    &mobile::MALI_G52,
-    &mobile::RASPBERRY_PI_4,
-    &mobile::RASPBERRY_PI_5,
-    &mobile::POWERVR_GX6250,
-    &software::LAVAPIPE,
-    &software::SWIFTSHADER,
-];
+pub static ALL: Profiles = Profiles(());
+
+macro_rules! texts {
+    ($($name:literal)*) => {
+        &[$(($name, include_str!(concat!("../../profiles/", $name, ".json")))),*]
+    };
+}
+
+/// Their documents, as [`Profile::to_json`] writes them.
+const TEXTS: &[(&str, &str)] = texts! {
+    "nvidia-rtx-5070-ti"
+    "nvidia-gtx-1060"
+    "nvidia-h200"
+    "amd-rx-6700-xt"
+    "amd-rx-5700"
+    "amd-rx-570"
+    "amd-rx-6800-windows"
+    "amd-raphael"
+    "intel-uhd-630"
+    "intel-arc-a770"
+    "apple-m1"
+    "qualcomm-adreno-620"
+    "arm-mali-g52"
+    "broadcom-raspberry-pi-4"
+    "broadcom-raspberry-pi-5"
+    "imagination-powervr-gx6250"
+    "lavapipe"
+    "swiftshader"
+};
+
+static BUILT_IN: LazyLock<Vec<&'static Profile>> = LazyLock::new(|| {
+    let read = |&(name, text)| match document::read(text) {
+        Ok(document) => document.keep(),
+        Err(error) => panic!("the profile {name} of this package: {error}"),
+    };
+    TEXTS.iter().map(read).collect()
+});
 
 /// The largest `minMemoryMapAlignment`: views of simulated memory begin there.
 const MAX_MAP_ALIGNMENT: u64 = widen(ALIGNMENT);
 /// The largest alignment of all others. Vulkan allows up to 131072 for the granularity, and some drivers align images to 2 MiB.
 const MAX_ALIGNMENT: u64 = 1 << 30;
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-const GIB: u64 = 1 << 30;
-
-/// A heap that is local to the device.
-const fn local(size: u64) -> HeapProfile {
-    HeapProfile { size, flags: vk::MemoryHeapFlags::DEVICE_LOCAL }
-}
-
-/// A heap of system memory.
-const fn system(size: u64) -> HeapProfile {
-    HeapProfile { size, flags: vk::MemoryHeapFlags::empty() }
-}
-
-/// A memory type: `flags` as the bits of `VkMemoryPropertyFlags`, which is how most reports print them.
-const fn kind(flags: u32, heap: u32) -> TypeProfile {
-    TypeProfile { flags: vk::MemoryPropertyFlags::from_raw(flags), heap }
-}
-
-/// A tile of one size: no level is given a smaller one.
-const fn tile(from: u64, row_bytes: u64, rows: u64, alignment: u64) -> Tile {
-    Tile { from, row_bytes, min_rows: rows, max_rows: rows, level_bytes: 1, alignment }
-}
-
-/// Rows of linear images.
-const fn rows(row_bytes: u64, alignment: u64) -> Tile {
-    tile(0, row_bytes, 1, alignment)
-}
-
-/// The texel buffer usages.
-const TEXEL: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
-    vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER.as_raw() | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER.as_raw(),
-);
 
 #[cfg(test)]
 mod tests;

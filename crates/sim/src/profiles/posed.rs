@@ -6,9 +6,10 @@ use parking_lot::Mutex;
 
 use super::{
     ALL, BufferRules, FeaturesProfile, HeapProfile, ImageRules, LimitsProfile, MAX_ALIGNMENT, Profile,
-    TypeProfile, all_types, software,
+    TypeProfile, all_types,
 };
 use crate::arithmetic::index;
+use crate::default_profile;
 use crate::state::NEWEST_MINOR;
 
 /// What is known of a device.
@@ -78,7 +79,7 @@ impl Profile {
         let heaps = heaps(known);
         let types = types(known, heaps.len());
         if heaps.is_empty() || types.is_empty() {
-            return &software::LAVAPIPE;
+            return default_profile();
         }
         let kin = kin(known);
         let profile = pose(known, kin, &heaps, &types);
@@ -138,7 +139,7 @@ fn kin(known: &KnownDevice<'_>) -> &'static Profile {
         )
     };
     // Of several the first.
-    ALL.iter().rev().max_by_key(likeness).copied().unwrap_or(&software::LAVAPIPE)
+    ALL.iter().rev().max_by_key(likeness).copied().unwrap_or_else(default_profile)
 }
 
 /// The known parts over those of the kin. The device's name, heaps and types are still the kin's.

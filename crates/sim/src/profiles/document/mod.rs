@@ -180,7 +180,7 @@ impl From<&Profile> for Document {
 
 impl Document {
     /// The profile, for as long as the process runs.
-    fn keep(self) -> &'static Profile {
+    pub(super) fn keep(self) -> &'static Profile {
         let Self { device, buffers, images, .. } = self;
         let raised = buffers.raised.into_iter().map(|raised| (raised.usage, raised.alignment));
         let format_types = images.format_types.into_iter().map(|types| (types.format, types.types));
@@ -228,17 +228,34 @@ impl Document {
 /// The profiles that were read, each with its JSON: the same profile is kept once.
 static KEPT: Mutex<Vec<(String, &'static Profile)>> = Mutex::new(Vec::new());
 
+/// The profile of a text, checked.
+pub(super) fn read(text: &str) -> Result<Document, ReadProfileError> {
+    let head: Head = serde_json::from_str(text).map_err(ReadProfileError::json)?;
+    match (head.format.as_deref(), head.version) {
+        (Some(FORMAT), Some(VERSION)) => {}
+        (Some(FORMAT), version) => return Err(ReadProfileError::Version { version }),
+        _ => return Err(ReadProfileError::OtherFormat),
+    }
+    let document: Document = serde_json::from_str(text).map_err(ReadProfileError::json)?;
+    check::check(&document)?;
+    Ok(document)
+}
+
 /// Checks a profile, and keeps it for as long as the process runs.
 pub(super) fn checked(document: Document) -> Result<&'static Profile, InvalidProfile> {
     check::check(&document)?;
+    Ok(keep_once(document))
+}
+
+fn keep_once(document: Document) -> &'static Profile {
     let text = text_of(&document);
     let mut kept = KEPT.lock();
     if let Some((_, profile)) = kept.iter().find(|(known, _)| *known == text) {
-        return Ok(profile);
+        return profile;
     }
     let profile = document.keep();
     kept.push((text, profile));
-    Ok(profile)
+    profile
 }
 
 fn text_of(document: &Document) -> String {
@@ -280,13 +297,6 @@ impl Profile {
     /// # Ok::<(), sublet_sim::profiles::ReadProfileError>(())
     /// ```
     pub fn from_json(text: &str) -> Result<&'static Self, ReadProfileError> {
-        let head: Head = serde_json::from_str(text).map_err(ReadProfileError::json)?;
-        match (head.format.as_deref(), head.version) {
-            (Some(FORMAT), Some(VERSION)) => {}
-            (Some(FORMAT), version) => return Err(ReadProfileError::Version { version }),
-            _ => return Err(ReadProfileError::OtherFormat),
-        }
-        let document: Document = serde_json::from_str(text).map_err(ReadProfileError::json)?;
-        Ok(checked(document)?)
+        Ok(keep_once(read(text)?))
     }
 }

@@ -4,7 +4,6 @@ use std::ffi::CStr;
 
 use ash::vk;
 
-use super::super::descriptors::LEAST;
 use super::super::{
     DescriptorBufferLimits, DescriptorLimits, DescriptorMaxima, FeaturesProfile, HeapProfile, LimitsProfile,
     MAX_MAP_ALIGNMENT, TypeProfile,
@@ -257,18 +256,20 @@ fn limits(said: &vk::PhysicalDeviceLimits, more: &More) -> LimitsProfile {
     }
 }
 
+/// The least that Vulkan asks of every device for `maxPerSetDescriptors`.
+const LEAST_PER_SET: u32 = 1024;
+/// The same for `maxPushDescriptors`.
+const LEAST_PUSHED: u32 = 32;
+
 /// Where an extension is missing its limits are 0, and nobody may ask for more. Of two the profiles say what every device has.
 fn descriptors(said: &vk::PhysicalDeviceLimits, more: &More) -> DescriptorLimits {
     let (after, inline) = (&more.indexing, &more.inline);
     let said_or = |count: u32, least: u32| if count == 0 { least } else { count };
     DescriptorLimits {
         max_bound_descriptor_sets: said.max_bound_descriptor_sets,
-        max_per_set_descriptors: said_or(
-            more.maintenance3.max_per_set_descriptors,
-            LEAST.max_per_set_descriptors,
-        ),
+        max_per_set_descriptors: said_or(more.maintenance3.max_per_set_descriptors, LEAST_PER_SET),
         max_push_constants_size: said.max_push_constants_size,
-        max_push_descriptors: said_or(more.push.max_push_descriptors, LEAST.max_push_descriptors),
+        max_push_descriptors: said_or(more.push.max_push_descriptors, LEAST_PUSHED),
         max_sampler_allocation_count: said.max_sampler_allocation_count,
         max_inline_uniform_block_size: inline.max_inline_uniform_block_size,
         max_update_after_bind_descriptors_in_all_pools: after.max_update_after_bind_descriptors_in_all_pools,
