@@ -298,3 +298,8 @@ fn print(messages: &[Message]) {
         eprintln!("sublet::sim: {message}");
     }
 }
+
+/// The README's code, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
