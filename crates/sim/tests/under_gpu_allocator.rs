@@ -45,7 +45,8 @@ fn every_buffer_keeps_its_bytes(profile: &'static Profile) {
     for number in 1..=9_u8 {
         let (buffer, requirements) = buffer(&gpu, 1000 * u64::from(number));
         let mut memory = allocator.allocate(&described(requirements)).unwrap();
-        unsafe { gpu.device().bind_buffer_memory(buffer, memory.memory(), memory.offset()) }.unwrap();
+        let (block, offset) = (unsafe { memory.memory() }, memory.offset());
+        unsafe { gpu.device().bind_buffer_memory(buffer, block, offset) }.unwrap();
         memory.mapped_slice_mut().unwrap().fill(number);
         held.push((number, buffer, memory));
     }
