@@ -80,7 +80,6 @@ mod record;
 mod report;
 #[cfg(feature = "report")]
 pub mod report;
-mod resource;
 pub mod retire;
 mod statistics;
 #[cfg(feature = "trace")]

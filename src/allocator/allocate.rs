@@ -1,5 +1,7 @@
 //! Memory that the program binds by itself: allocated by requirements, or for a resource that it has made.
 
+use std::panic::Location;
+
 use ash::vk;
 
 use super::{Allocator, Resource};
@@ -18,7 +20,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Complexity
     /// O(1) while a block has room, and for [`STRATEGY_MIN_OFFSET`](crate::AllocationCreateFlags::STRATEGY_MIN_OFFSET) O(log n).
-    /// The driver is called where no block has room, where the memory becomes the allocation's own, and where a block has to be
+    /// The driver is called where no block has room, where the memory is dedicated, and where a block has to be
     /// mapped.
     ///
     /// ```
@@ -36,7 +38,7 @@ impl<T: Threading> Allocator<T> {
         requirements: &vk::MemoryRequirements,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate(|| Resource::unknown(Requirements::from(requirements)), info)
+        self.allocate(|| Resource::unknown(Requirements::from(requirements)), info, Location::caller())
     }
 
     /// Allocates memory for a resource that the program makes and binds itself, whose requirements it has asked for already.
@@ -68,7 +70,7 @@ impl<T: Threading> Allocator<T> {
         kind: ResourceKind,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate(|| Resource::of_kind(Requirements::from(requirements), kind), info)
+        self.allocate(|| Resource::of_kind(Requirements::from(requirements), kind), info, Location::caller())
     }
 
     /// Allocates several pieces of memory, each with its own requirements: all of them, or none.
@@ -151,7 +153,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's own promise.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Buffer(buffer)) };
-        self.allocate(|| Resource::buffer(requirements, buffer, None), info)
+        self.allocate(|| Resource::buffer(requirements, buffer, None), info, Location::caller())
     }
 
     /// Allocates memory for an image, and does not bind it.
@@ -187,7 +189,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         // SAFETY: the caller's own promise.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Image(image)) };
-        self.allocate(|| Resource::image(requirements, image, None), info)
+        self.allocate(|| Resource::image(requirements, image, None), info, Location::caller())
     }
 
     /// Frees an allocation. The block that it was in may go back to the driver.

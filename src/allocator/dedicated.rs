@@ -1,4 +1,4 @@
-//! Memory of its own with a `pNext` chain of the program's: imports, exports, and what else the allocator does not know.
+//! Dedicated memory with a `pNext` chain of the program's: imports, exports, and what else the allocator does not know.
 #![forbid(unsafe_code)]
 
 use std::panic::Location;
@@ -13,7 +13,7 @@ use crate::device::{MemoryAllocateNext, Requirements};
 use crate::error::AllocationError;
 
 impl<T: Threading> Allocator<T> {
-    /// Allocates a `VkDeviceMemory` of its own, with a chain for its `VkMemoryAllocateInfo`. Everything else is as for
+    /// Allocates dedicated memory, with a chain for its `VkMemoryAllocateInfo`. Everything else is as for
     /// [`Self::allocate_memory`] with [`DEDICATED_MEMORY`](crate::AllocationCreateFlags::DEDICATED_MEMORY).
     ///
     /// Memory that another API or process exported is imported so. What was exported lies in one memory type; `memory_type_bits`
@@ -57,6 +57,6 @@ impl<T: Threading> Allocator<T> {
         next: MemoryAllocateNext,
     ) -> Result<Allocation, AllocationError> {
         let resource = Resource::unknown(Requirements::from(requirements));
-        self.allocate_alone(&resource, info, next, Location::caller())
+        self.allocate_dedicated(&resource, info, next, Location::caller())
     }
 }

@@ -2,8 +2,8 @@
 
 use ash::vk;
 
+use super::request::AllocationRequest;
 use super::route::{Spot, Way};
-use super::wanted::Wanted;
 use super::{Allocator, Resource};
 use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateInfo;
@@ -47,15 +47,21 @@ impl<T: Threading> Way<T> for Look {
     }
 
     // Whether it may count as a block was looked at before.
-    fn own(&self, spot: &Spot<'_, T>, _by_name: bool) -> Result<Fit, AllocationError> {
+    fn dedicated(&self, spot: &Spot<'_, T>, _by_name: bool) -> Result<Fit, AllocationError> {
         let context = &spot.allocator.inner.context;
-        let size = spot.own_size();
+        let size = spot.dedicated_size();
         context.budgets.check(context.heap_of(spot.facts.memory_type), size, spot.request.within_budget)?;
         Ok(Self::fit(spot, FitPlace::Dedicated { size }))
     }
 }
 
 impl<T: Threading> Allocator<T> {
+    fn look(&self, resource: &Resource, info: &AllocationCreateInfo<'_>) -> Result<Fit, AllocationError> {
+        let asked = AllocationRequest::new(resource, info);
+        asked.check()?;
+        self.find_place(&Look, &asked)
+    }
+
     /// Where an allocation would go: in which memory type and heap, whether a block has room for it, what the driver would be
     /// asked for, and whether that is within the budget. Nothing is allocated and nothing is changed.
     ///
@@ -89,7 +95,7 @@ impl<T: Threading> Allocator<T> {
         requirements: &vk::MemoryRequirements,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Fit, AllocationError> {
-        self.find_place(&Look, &Wanted::new(&Resource::unknown(Requirements::from(requirements)), info))
+        self.look(&Resource::unknown(Requirements::from(requirements)), info)
     }
 
     /// [`Self::would_fit`] for a buffer that would be made from `buffer_info`: with maintenance4 the driver is asked directly what
@@ -126,7 +132,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's own promise covers the chain.
         let usage = unsafe { self.buffer_usage(buffer_info) };
         let resource = Resource::buffer(requirements, vk::Buffer::null(), Some(usage));
-        Ok(self.find_place(&Look, &Wanted::new(&resource, info))?)
+        Ok(self.look(&resource, info)?)
     }
 
     /// [`Self::would_fit`] for an image that would be made from `image_info`: with maintenance4 the driver is asked directly what
@@ -164,6 +170,6 @@ impl<T: Threading> Allocator<T> {
             unsafe { self.device().requirements_for_image(image_info) }.map_err(CreateError::Resource)?;
         let tiled = Some((image_info.usage, image_info.tiling));
         let resource = Resource::image(requirements, vk::Image::null(), tiled);
-        Ok(self.find_place(&Look, &Wanted::new(&resource, info))?)
+        Ok(self.look(&resource, info)?)
     }
 }

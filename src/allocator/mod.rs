@@ -3,22 +3,24 @@
 mod alias;
 mod allocate;
 mod bind;
+mod create;
 mod create_info;
 mod debug;
 mod dedicated;
 pub(crate) mod defragment;
+mod empty_blocks;
 mod external;
 mod find;
 mod fit;
 mod map;
 mod memory_map;
 mod note;
-mod policy;
 mod pools;
 mod priority;
 #[cfg_attr(not(feature = "trace"), path = "not_recording.rs")]
 mod recording;
 mod relief;
+mod request;
 mod retire;
 mod route;
 mod scopes;
@@ -27,7 +29,6 @@ mod statistics;
 mod tell;
 mod tracking;
 mod vectors;
-mod wanted;
 
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -53,12 +54,12 @@ pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, Fr
 pub use map::Mapping;
 #[cfg(feature = "capi")]
 pub(crate) use map::Visibility;
+pub(crate) use request::Resource;
 pub use retire::{CollectError, RetiredResources, TimelineError};
 pub use statistics::HeapBudget;
 pub use tracking::Tracking;
 use vectors::DefaultVector;
 pub(crate) use vectors::VectorFacts;
-pub(crate) use wanted::Resource;
 
 /// `ash` has no name for it yet.
 const API_VERSION_1_4: u32 = vk::make_api_version(0, 1, 4, 0);

@@ -24,11 +24,6 @@ impl Care {
     pub(super) fn any(self) -> bool {
         self.0
     }
-
-    #[inline(always)]
-    pub(super) fn tracks(self) -> bool {
-        self.0
-    }
 }
 
 /// Nothing.
@@ -49,13 +44,13 @@ impl<T: Threading> Inner<T> {
 
 impl<T: Threading> Allocator<T> {
     #[inline(always)]
-    pub(super) fn allocate_unusually(
+    pub(super) fn allocate_recorded(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        self.allocate_with_care(resource, info, Some(caller))
+        self.allocate_slow(resource, info, None, Some(caller))
     }
 
     #[inline(always)]

@@ -3,8 +3,9 @@
 use std::sync::OnceLock;
 
 use super::Allocator;
+use super::pools::MAX_BLOCK_SIZE;
+use super::request::AllocationRequest;
 use super::route::Way;
-use super::wanted::Wanted;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::blocks::BlockVector;
@@ -143,45 +144,45 @@ impl<T: Threading> Allocator<T> {
     pub(super) fn place_in_scope<W: Way<T>>(
         &self,
         way: &W,
-        wanted: &Wanted<'_>,
+        asked: &AllocationRequest<'_>,
         scope: &Scope,
     ) -> Result<W::Answer, AllocationError> {
         if scope.allocator != self.inner.id {
             return Err(AllocationError::ForeignPool);
         }
-        self.in_best_type::<W>(wanted, |memory_type| {
-            self.place_in_scope_s_type(way, wanted, scope, memory_type)
+        self.in_best_type::<W>(asked, |memory_type| {
+            self.place_in_scope_s_type(way, asked, scope, memory_type)
         })
     }
 
     fn place_in_scope_s_type<W: Way<T>>(
         &self,
         way: &W,
-        wanted: &Wanted<'_>,
+        asked: &AllocationRequest<'_>,
         scope: &Scope,
         memory_type: u32,
     ) -> Result<W::Answer, AllocationError> {
         if let Some(Pool { facts, .. }) = scope.pool(memory_type) {
-            return self.place_in(way, wanted, facts, self.vector_at(facts)?);
+            return self.place_in(way, asked, facts, self.vector_at(facts));
         }
         if W::TAKES {
-            return self.place_in_new_pool(way, wanted, scope, memory_type);
+            return self.place_in_new_pool(way, asked, scope, memory_type);
         }
         // The pool is not there yet, and shall not be for a look: one that nobody else sees does as well.
         let inner = &*self.inner;
         let (config, facts) = inner
             .pool_config(&self.scope_pool_info(scope, memory_type))
-            .map_err(|_| AllocationError::ForeignPool)?;
+            .expect("P2: what was checked when the scope was made is right for its pools");
         let vector = BlockVector::unused();
         vector.activate(&inner.context, config, None)?;
-        self.place_in(way, wanted, &facts, &vector)
+        self.place_in(way, asked, &facts, &vector)
     }
 
     /// The first allocation of a scope in a memory type: the scope has the pool if there is something in it.
     fn place_in_new_pool<W: Way<T>>(
         &self,
         way: &W,
-        wanted: &Wanted<'_>,
+        asked: &AllocationRequest<'_>,
         scope: &Scope,
         memory_type: u32,
     ) -> Result<W::Answer, AllocationError> {
@@ -189,8 +190,7 @@ impl<T: Threading> Allocator<T> {
         let pool = self
             .make_pool(&self.scope_pool_info(scope, memory_type), Some(scope.number))
             .map_err(|_| AllocationError::Memory(MemoryError::TooManyAllocations { limit: u32::MAX }))?;
-        let placed =
-            self.vector_at(&pool.facts).and_then(|vector| self.place_in(way, wanted, &pool.facts, vector));
+        let placed = self.place_in(way, asked, &pool.facts, self.vector_at(&pool.facts));
         let place = &scope.pools[index(memory_type)];
         match placed {
             Ok(answer) => match place.set(pool) {
@@ -199,8 +199,8 @@ impl<T: Threading> Allocator<T> {
                     // Another thread was faster. What is in the second pool goes with it.
                     drop(answer);
                     self.retire(&second);
-                    let Pool { facts, .. } = place.get().ok_or(AllocationError::ForeignPool)?;
-                    self.place_in(way, wanted, facts, self.vector_at(facts)?)
+                    let Pool { facts, .. } = place.get().expect("P3: a place that is taken has a pool");
+                    self.place_in(way, asked, facts, self.vector_at(facts))
                 }
             },
             Err(error) => {
@@ -212,6 +212,7 @@ impl<T: Threading> Allocator<T> {
 
     fn scope_pool_info<'s>(&self, scope: &'s Scope, memory_type: u32) -> PoolCreateInfo<'s> {
         let heap_size = self.inner.context.budgets.max_block_size(self.inner.context.heap_of(memory_type));
+        let heap_size = heap_size.min(MAX_BLOCK_SIZE);
         PoolCreateInfo {
             // A heap that no such block fits in shall not make the whole scope useless.
             block_size: if scope.block_size > heap_size { 0 } else { scope.block_size },

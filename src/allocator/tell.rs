@@ -1,19 +1,19 @@
-//! What is told of an allocation that is out of the ordinary: why it has memory of its own, where it was put instead, that there is
+//! What is told of an allocation that is out of the ordinary: why it is dedicated, where it was put instead, that there is
 //! none. No lock is held here.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
 
+use super::request::AllocationRequest;
 use super::route::Spot;
-use super::wanted::Wanted;
 use crate::base::sync::Threading;
 use crate::create_info::AllocationCreateFlags as Flags;
 use crate::error::AllocationError;
 
-/// Why there is no other way than memory of its own.
+/// Why there is no other way than dedicated memory.
 pub(super) fn why_it_must<T: Threading>(spot: &Spot<'_, T>) -> &'static str {
-    let Wanted { resource, info, .. } = *spot.wanted;
-    if !spot.wanted.next.get().is_null() {
+    let AllocationRequest { resource, info, .. } = *spot.asked;
+    if !spot.asked.next.get().is_null() {
         "chain"
     } else if info.flags.contains(Flags::DEDICATED_MEMORY) {
         "flag"
@@ -24,24 +24,24 @@ pub(super) fn why_it_must<T: Threading>(spot: &Spot<'_, T>) -> &'static str {
     }
 }
 
-/// Why memory of its own is better.
+/// Why dedicated memory is better.
 pub(super) fn why_it_should<T: Threading>(spot: &Spot<'_, T>) -> &'static str {
-    if spot.wanted.resource.requirements.prefers_dedicated { "driver_prefers" } else { "large" }
+    if spot.asked.resource.requirements.prefers_dedicated { "driver_prefers" } else { "large" }
 }
 
-/// An allocation is to have memory of its own.
+/// An allocation is to be dedicated.
 #[cold]
 pub(super) fn dedicated<T: Threading>(spot: &Spot<'_, T>, reason: &str) {
     tracing::debug!(
         name: "dedicated_chosen", target: "sublet::dedicated",
-        size = spot.own_size(), memory_type = spot.facts.memory_type,
-        resource = %spot.wanted.resource.kind, allocation = spot.wanted.info.name, reason,
+        size = spot.dedicated_size(), memory_type = spot.facts.memory_type,
+        resource = %spot.asked.resource.kind, allocation = spot.asked.info.name, reason,
         block_size = spot.facts.block_size,
         "memory of its own"
     );
 }
 
-/// Memory of its own would be better, and is not had.
+/// Dedicated memory would be better, and is not had.
 #[cold]
 pub(super) fn dedicated_declined<T: Threading>(
     spot: &Spot<'_, T>,
@@ -50,33 +50,33 @@ pub(super) fn dedicated_declined<T: Threading>(
 ) {
     tracing::debug!(
         name: "dedicated_declined", target: "sublet::dedicated",
-        size = spot.own_size(), memory_type = spot.facts.memory_type,
-        resource = %spot.wanted.resource.kind, allocation = spot.wanted.info.name, reason,
+        size = spot.dedicated_size(), memory_type = spot.facts.memory_type,
+        resource = %spot.asked.resource.kind, allocation = spot.asked.info.name, reason,
         error = error.map(tracing::field::display),
         "a part of a block instead of memory of its own"
     );
 }
 
-/// The next memory type is tried, if one has refused.
-pub(super) fn fallback(wanted: &Wanted<'_>, refused: Option<(u32, AllocationError)>, to: u32) {
-    let Some((from, error)) = refused else { return };
+/// The next memory type is tried, as one has refused.
+#[cold]
+pub(super) fn fallback(asked: &AllocationRequest<'_>, (from, error): (u32, &AllocationError), to: u32) {
     tracing::debug!(
         name: "memory_type_fallback", target: "sublet::memory_type",
-        from, to, size = wanted.resource.requirements.size,
-        resource = %wanted.resource.kind, allocation = wanted.info.name, %error,
+        from, to, size = asked.resource.requirements.size,
+        resource = %asked.resource.kind, allocation = asked.info.name, %error,
         "the next memory type is tried"
     );
 }
 
 /// There is no memory for it, or it was asked for in a wrong way.
 #[cold]
-pub(super) fn failed(wanted: &Wanted<'_>, error: &AllocationError) {
-    let requirements = &wanted.resource.requirements;
+pub(super) fn failed(asked: &AllocationRequest<'_>, error: &AllocationError) {
+    let requirements = &asked.resource.requirements;
     tracing::debug!(
         name: "allocation_failed", target: "sublet::allocation",
-        size = requirements.size, alignment = wanted.alignment, memory_type_bits = requirements.memory_type_bits,
-        resource = %wanted.resource.kind, allocation = wanted.info.name,
-        caller = wanted.caller.map(tracing::field::display),
+        size = requirements.size, alignment = asked.alignment, memory_type_bits = requirements.memory_type_bits,
+        resource = %asked.resource.kind, allocation = asked.info.name,
+        caller = asked.caller.map(tracing::field::display),
         %error,
         cause = error.source().map(tracing::field::display),
         "no memory was allocated"

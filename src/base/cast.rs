@@ -27,6 +27,13 @@ pub(crate) const fn narrow(value: usize) -> u32 {
     value as u32
 }
 
+/// A number of which there are at most 256: a memory type, or a shard.
+#[inline]
+pub(crate) const fn byte(value: u32) -> u8 {
+    debug_assert!(value <= u8::MAX as u32);
+    value as u8
+}
+
 /// A time in nanoseconds. 584 years are enough.
 #[inline]
 pub(crate) fn nanoseconds(time: std::time::Duration) -> u64 {

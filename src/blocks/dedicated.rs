@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::block_vector::Record;
 use super::device_block::DeviceBlock;
-use super::mapping::MappedPointer;
+use super::mapped_pointer::MappedPointer;
 use crate::base::cast::{index, narrow};
 use crate::metadata::{BadKey, Key, Tag};
 

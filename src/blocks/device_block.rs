@@ -3,7 +3,7 @@
 use ash::vk;
 
 use super::budget::Budgets;
-use super::mapping::MappedPointer;
+use super::mapped_pointer::MappedPointer;
 use super::news::{News, is_heard, tell_destroyed};
 use crate::base::cast::index;
 use crate::base::watch::Watch;

@@ -5,18 +5,18 @@ mod budget;
 mod dedicated;
 mod device_block;
 mod growth;
-mod mapping;
+mod mapped_pointer;
 mod news;
 mod tag;
 
 pub(crate) use block_vector::{
-    BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget, PlainRequest,
-    Planned, Record, Totals, VectorRequest, Visited,
+    BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget, Planned, Record,
+    Totals, VectorRequest, Visited,
 };
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::{DeviceContext, ReturnedBlock};
 pub(crate) use growth::VectorConfig;
-pub(crate) use mapping::MappedPointer;
+pub(crate) use mapped_pointer::MappedPointer;
 pub(crate) use news::tell_all_levels;
 #[cfg(feature = "trace")]
 pub(crate) use tag::alignment_of;

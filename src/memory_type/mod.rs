@@ -172,7 +172,14 @@ impl MemoryTypeTable {
     /// # Complexity
     /// O(1); the first candidate costs O(1) too. With explicit `required` or `preferred` properties both are O(types).
     #[inline]
-    pub(crate) fn choose(&self, wish: &Wish) -> Result<Candidates<'_>, NoMemoryType> {
+    pub(crate) fn choose(&self, wish: &Wish) -> Result<(u32, Candidates<'_>), NoMemoryType> {
+        let mut others = self.candidates(wish)?;
+        let best = others.next().ok_or_else(|| self.none_fits(wish))?;
+        Ok((best, others))
+    }
+
+    #[inline]
+    fn candidates(&self, wish: &Wish) -> Result<Candidates<'_>, NoMemoryType> {
         let Some(case) = case(wish) else {
             return Err(NoMemoryType::AutoWithoutResource { usage: wish.usage });
         };
@@ -182,9 +189,6 @@ impl MemoryTypeTable {
         } else {
             self.choose_exactly(wish)
         };
-        if remaining == 0 {
-            return Err(self.none_fits(wish));
-        }
         Ok(Candidates { remaining, order })
     }
 

@@ -339,16 +339,22 @@ impl<T: Threading> Allocator<T> {
     /// An allocation that cannot go the usual way, or that is recorded.
     #[cold]
     #[inline(never)]
-    pub(super) fn allocate_unusually(
+    pub(super) fn allocate_recorded(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
         if !self.inner.care.records() {
-            return self.allocate_with_care(resource, info, Some(caller));
+            return self.allocate_slow(resource, info, None, Some(caller));
         }
-        let answer = self.allocate_unrecorded(resource, info, caller);
+        let tracks = self.inner.care.tracks();
+        let answer = self.allocate_usual(
+            || *resource,
+            info,
+            tracks,
+            |resource| self.allocate_slow(resource, info, None, Some(caller)),
+        );
         self.note_allocation(resource, info, false, &answer);
         answer
     }

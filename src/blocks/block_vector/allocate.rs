@@ -4,7 +4,7 @@
 use super::super::dedicated::Dedicated;
 use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::news::News;
-use super::{BlockVector, Grant, Live, PlainRequest, Record, VectorRequest};
+use super::{BlockVector, Grant, Live, Record, VectorRequest};
 use crate::base::sync::Threading;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, Contradiction, MapError};
@@ -22,31 +22,28 @@ impl<T: Threading> BlockVector<T> {
         lends && self.shards.settle() != 0
     }
 
-    /// Grants memory out of the calling thread's shard. If it is to be mapped the caller sees to it that it is. `None` changes
-    /// nothing.
+    /// Grants what is usual, balanced and from below: out of the core if `home` is 0 and nobody else is there, else out of that
+    /// shard. If it is to be mapped the caller sees to it that it is. `None` changes nothing.
     #[inline(always)]
-    pub(crate) fn allocate_in_shard(&self, home: u8, plain: PlainRequest) -> Option<Grant> {
-        self.shards.get(home)?.grant(plain, home)
-    }
-
-    /// Grants memory out of the core, if nobody else is there. If it is to be mapped the caller sees to it that it is. `None`
-    /// changes nothing.
-    #[inline(always)]
-    pub(crate) fn allocate_in_core(&self, plain: PlainRequest) -> Option<Grant> {
-        self.core.try_lock()?.grant(plain)
+    pub(crate) fn grant(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
+        if home == 0 {
+            self.core.try_lock()?.grant(request)
+        } else {
+            self.shards.get(home)?.grant(request, home)
+        }
     }
 
     /// Grants memory out of a block that there is. `None` changes nothing.
     #[inline(never)]
-    pub(crate) fn allocate_at_once(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
+    pub(crate) fn place_at_once(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
         let home = self.shards.home();
         let grant = if home == 0 {
             match self.core.try_lock() {
-                Some(mut core) => core.try_allocate(request).ok()??,
-                None => self.allocate_in_company(context, request)?,
+                Some(mut core) => core.place(request).ok()??,
+                None => self.place_contended(context, request)?,
             }
         } else {
-            self.allocate_at(context, home, request)?
+            self.place_in_shard(context, home, request)?
         };
         self.finish(context, grant, request).ok()
     }
@@ -54,36 +51,36 @@ impl<T: Threading> BlockVector<T> {
     /// Somebody else has the core. Waits for it, or moves away from it if that happens often.
     #[cold]
     #[inline(never)]
-    fn allocate_in_company(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
+    fn place_contended(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
         {
             let mut core = self.core.lock();
             if !core.note_meeting() || !core.lending().is_some_and(|lending| lending.serves(request)) {
-                return core.try_allocate(request).ok()?;
+                return core.place(request).ok()?;
             }
         }
         let home = self.shards.settle();
-        self.allocate_at(context, home, request)
+        self.place_in_shard(context, home, request)
     }
 
     /// Grants memory out of a shard.
     #[inline]
-    fn allocate_at(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
+    fn place_in_shard(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
         let mut surplus = Vec::new();
-        let granted = self.shards.get(home)?.try_allocate(request, home, &mut surplus);
+        let granted = self.shards.get(home)?.place(request, home, &mut surplus);
         if !surplus.is_empty() {
             self.give_surplus_back(context, &surplus);
         }
-        granted.or_else(|| self.allocate_by_loan(context, home, request))
+        granted.or_else(|| self.place_in_loan(context, home, request))
     }
 
     /// Gets a shard another loan and grants memory out of that; what no shard serves, out of the core.
     #[cold]
-    fn allocate_by_loan(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
+    fn place_in_loan(&self, context: &DeviceContext, home: u8, request: &VectorRequest) -> Option<Grant> {
         let lending = {
             let mut core = self.core.lock();
             match core.lending().filter(|lending| lending.serves(request)) {
                 Some(lending) => lending,
-                None => return core.try_allocate(request).ok()?,
+                None => return core.place(request).ok()?,
             }
         };
         self.look_for_quiet_shard(context);
@@ -95,12 +92,12 @@ impl<T: Threading> BlockVector<T> {
             // the core's own thread as much as this one.
             match sizes.find_map(|size| core.lend(size)) {
                 Some(loan) => loan,
-                None => return core.try_allocate(request).ok()?,
+                None => return core.place(request).ok()?,
             }
         };
         match shard.add_loan(&lending, loan) {
             // What is too much is given back another time.
-            Ok(()) => shard.lock().try_allocate_any(request, home),
+            Ok(()) => shard.lock().place_any(request, home),
             Err(loan) => {
                 self.give_back(context, &loan);
                 None
@@ -114,9 +111,9 @@ impl<T: Threading> BlockVector<T> {
         context: &DeviceContext,
         request: &VectorRequest,
     ) -> Result<Grant, AllocationError> {
-        match self.allocate_or_grow(context, request) {
+        match self.place_or_grow(context, request) {
             // Better a place in another thread's shard than none.
-            Err(error) if error.is_shortage() => match self.allocate_in_any_shard(request) {
+            Err(error) if error.is_shortage() => match self.place_in_any_shard(request) {
                 Some(grant) => self.finish(context, grant, request),
                 None => {
                     let error = self.with_shards(error);
@@ -128,34 +125,34 @@ impl<T: Threading> BlockVector<T> {
         }
     }
 
-    fn allocate_or_grow(
+    fn place_or_grow(
         &self,
         context: &DeviceContext,
         request: &VectorRequest,
     ) -> Result<Grant, AllocationError> {
         let home = self.shards.home();
         if home != 0 {
-            if let Some(grant) = self.allocate_at(context, home, request) {
+            if let Some(grant) = self.place_in_shard(context, home, request) {
                 return self.finish(context, grant, request);
             }
         }
-        let mut granted = self.core.lock().try_allocate(request)?;
+        let mut granted = self.core.lock().place(request)?;
         if granted.is_none() && self.reclaim(context).is_some() {
-            granted = self.core.lock().try_allocate(request)?;
+            granted = self.core.lock().place(request)?;
         }
         if let Some(grant) = granted {
             return self.finish(context, grant, request);
         }
         // Who may not grow the vector learns it here, and does not wait for one who does.
-        let alone = self.counted_alone();
-        self.core.lock().check_growth(request, alone)?;
+        let dedicated = self.counted_dedicated();
+        self.core.lock().check_growth(request, dedicated)?;
         self.grow(context, request)
     }
 
     /// Takes a block from the driver.
     #[cold]
     fn grow(&self, context: &DeviceContext, request: &VectorRequest) -> Result<Grant, AllocationError> {
-        // Not around the driver's call alone: a subscriber that allocates as the span begins must not find `growth` taken.
+        // Not only around the driver's call: a subscriber that allocates as the span begins must not find `growth` taken.
         let span = tracing::debug_span!(target: "sublet::block", "grow", size = request.size);
         let _entered = span.enter();
         let mut news = None;
@@ -171,7 +168,7 @@ impl<T: Threading> BlockVector<T> {
     }
 
     /// [`Self::grow`] under its lock: nothing is told. The block comes back where it did not help.
-    #[allow(clippy::type_complexity, reason = "what `allocate_with` answers")]
+    #[allow(clippy::type_complexity, reason = "what `place_in_new` answers")]
     fn grow_in_turn(
         &self,
         context: &DeviceContext,
@@ -180,23 +177,23 @@ impl<T: Threading> BlockVector<T> {
     ) -> Result<(Result<Grant, AllocationError>, Option<DeviceBlock>), AllocationError> {
         let _growth_lock = self.growth.lock();
         // Until this thread lets go of the lock it can only become less.
-        let alone = self.counted_alone();
+        let dedicated = self.counted_dedicated();
         let growth = {
             let mut core = self.core.lock();
             // Another thread may have grown the vector, or freed something, since.
-            if let Some(grant) = core.try_allocate(request)? {
+            if let Some(grant) = core.place(request)? {
                 return Ok((Ok(grant), None));
             }
-            core.plan_growth(request, alone)?
+            core.plan_growth(request, dedicated)?
         };
         let (_, news) = news.insert((growth.config.memory_type, News::default()));
         let block = growth.allocate(context, news)?;
-        Ok(self.core.lock().allocate_with(block, request))
+        Ok(self.core.lock().place_in_new(block, request))
     }
 
     #[cold]
-    fn allocate_in_any_shard(&self, request: &VectorRequest) -> Option<Grant> {
-        self.shards.iter().find_map(|(number, shard)| shard.lock().try_allocate_any(request, number))
+    fn place_in_any_shard(&self, request: &VectorRequest) -> Option<Grant> {
+        self.shards.iter().find_map(|(number, shard)| shard.lock().place_any(request, number))
     }
 
     /// A pool that may have no more blocks is full.
@@ -256,41 +253,42 @@ impl<T: Threading> BlockVector<T> {
         match mapped {
             Ok(mapped) => Ok(Grant { mapped: mapped.at(grant.offset), ..grant }),
             Err(error) => {
-                // The key was granted a moment ago and nobody else has it.
                 let freed = self.undo(context, live, true);
                 debug_assert!(freed.is_ok());
                 match error {
                     MapError::Driver(error) => Err(AllocationError::Map(error)),
-                    _ => Err(AllocationError::ForeignPool),
+                    error => panic!(
+                        "B4: what was granted a moment ago, and nobody else has, can be mapped: {error}"
+                    ),
                 }
             }
         }
     }
 
     /// Dedicated allocations that count as blocks.
-    pub(super) fn counted_alone(&self) -> u32 {
+    pub(super) fn counted_dedicated(&self) -> u32 {
         self.dedicated.lock().counted()
     }
 
     /// Whether there may be a dedicated allocation that nobody asked for by name: it counts as a block.
-    pub(crate) fn check_alone(&self, request: &VectorRequest) -> Result<(), AllocationError> {
-        let alone = self.counted_alone();
-        let checked = self.core.lock().check_count(request, alone);
+    pub(crate) fn check_dedicated(&self, request: &VectorRequest) -> Result<(), AllocationError> {
+        let dedicated = self.counted_dedicated();
+        let checked = self.core.lock().check_count(request, dedicated);
         checked.map_err(|error| self.with_shards(error))
     }
 
-    /// [`Self::check_alone`], and counts it.
-    fn reserve_alone(&self, request: &VectorRequest) -> Result<(), AllocationError> {
+    /// [`Self::check_dedicated`], and counts it.
+    fn reserve_dedicated(&self, request: &VectorRequest) -> Result<(), AllocationError> {
         // Who makes a block has counted what there is.
         let _growth_lock = self.growth.lock();
-        self.check_alone(request)?;
+        self.check_dedicated(request)?;
         self.dedicated.lock().reserve();
         Ok(())
     }
 
     /// Makes a dedicated allocation. `None` in `priority` is the vector's own. What was not asked for `by_name` counts as a
     /// block where their number is limited.
-    pub(crate) fn allocate_dedicated(
+    pub(crate) fn dedicate(
         &self,
         context: &DeviceContext,
         what: &DriverAllocation,
@@ -299,7 +297,7 @@ impl<T: Threading> BlockVector<T> {
     ) -> Result<Grant, AllocationError> {
         let (generation, config) = {
             let core = self.core.lock();
-            (core.generation, core.active.as_ref().ok_or(AllocationError::ForeignPool)?.config)
+            (core.generation, core.in_use().config)
         };
         let next = match (what.next.is_null(), config.next.get()) {
             (true, next) => next,
@@ -309,7 +307,7 @@ impl<T: Threading> BlockVector<T> {
         let what = DriverAllocation { next, priority: what.priority.or(Some(config.priority)), ..*what };
         let counts = !by_name && config.max_blocks != u32::MAX;
         if counts {
-            self.reserve_alone(request)?;
+            self.reserve_dedicated(request)?;
         }
         let made = self.make_dedicated(context, &what, request).inspect_err(|_| {
             if counts {

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::super::device_block::{DeviceBlock, DeviceContext, map_memory};
-use super::super::mapping::MappedPointer;
+use super::super::mapped_pointer::MappedPointer;
 use super::{BlockVector, FOREIGN, Live};
 use crate::base::sync::Threading;
 use crate::error::{ForeignHandle, MapError};

@@ -5,7 +5,7 @@
 //! `returns.rs` what becomes of an allocation that another thread frees.
 //!
 //! ```text
-//!   allocate      home? -- 0 --> core: try_lock --> engine                        the usual way: `allocate_in_core`
+//!   allocate      home? -- 0 --> core: try_lock --> engine                        the usual way: `BlockVector::grant`
 //!                   |                    \-- taken: note the meeting, wait, or settle
 //!                   \-- n --> shard n: lock --> its engine --> no room: a loan, out of the core
 //!                 no room: empty loans come back --> growth: look again, ask the driver
@@ -59,42 +59,30 @@ use self::state::{Active, Core};
 use super::dedicated::DedicatedList;
 use super::device_block::DeviceContext;
 use super::growth::{Growth, VectorConfig};
-use super::mapping::MappedPointer;
+use super::mapped_pointer::MappedPointer;
 use super::news::News;
 use crate::base::align::align_up;
 use crate::base::sync::{CoreMutex, Mutex, Threading};
 use crate::error::{ForeignHandle, MemoryError};
-use crate::metadata::{Chunk, Key, Strategy, Tag};
+use crate::metadata::{Chunk, Key, Request, Strategy, Tag};
 
-/// What is asked of a vector.
+/// What is asked of a vector: first what an engine is asked for, then how far the vector goes for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorRequest {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
-    pub(crate) strategy: Strategy,
-    pub(crate) upper: bool,
     pub(crate) tag: Tag,
     /// The resource may be optimal: it gets whole granularity pages, so that no linear one shares a page with it.
     pub(crate) whole_pages: bool,
     /// The allocation stays mapped for its whole life.
     pub(crate) mapped: bool,
+    pub(crate) strategy: Strategy,
+    pub(crate) upper: bool,
     pub(crate) never_allocate: bool,
     pub(crate) within_budget: bool,
 }
 
-/// The usual request: balanced, from below, out of a block that there is. Small, so that it travels in registers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PlainRequest {
-    pub(crate) size: u64,
-    pub(crate) alignment: u64,
-    pub(crate) tag: Tag,
-    /// As in [`VectorRequest`].
-    pub(crate) whole_pages: bool,
-    /// As in [`VectorRequest`]; the caller sees to it that the block is mapped.
-    pub(crate) mapped: bool,
-}
-
-impl PlainRequest {
+impl VectorRequest {
     /// Size and alignment that an engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
     #[inline(always)]
     fn placed(&self, granularity: u64, min_alignment: u64) -> (u64, u64) {
@@ -105,14 +93,13 @@ impl PlainRequest {
         }
         (size, alignment)
     }
-}
 
-impl VectorRequest {
-    /// What an engine has to know of it, but for how to look.
+    /// What an engine is asked for.
     #[inline]
-    pub(crate) fn plain(&self) -> PlainRequest {
-        let Self { size, alignment, tag, whole_pages, mapped, .. } = *self;
-        PlainRequest { size, alignment, tag, whole_pages, mapped }
+    fn of_engine(&self, granularity: u64, min_alignment: u64) -> Request {
+        let Self { strategy, upper, tag, .. } = *self;
+        let (size, alignment) = self.placed(granularity, min_alignment);
+        Request { size, alignment, strategy, upper, tag }
     }
 }
 

@@ -18,14 +18,14 @@ impl<T: Threading> BlockVector<T> {
         if self.shards.get(self.shards.home()).is_some_and(|shard| shard.lock().fits(request, false)) {
             return Ok(0);
         }
-        let alone = self.counted_alone();
+        let dedicated = self.counted_dedicated();
         let planned = {
             let core = self.core.lock();
-            let active = core.active.as_ref().ok_or(AllocationError::ForeignPool)?;
+            let active = core.in_use();
             if active.fits(request)? {
                 return Ok(0);
             }
-            active.plan_growth(request, alone)
+            active.plan_growth(request, dedicated)
         };
         let foreseen = planned.and_then(|growth| Ok(growth.foresee(context)?));
         match foreseen {

@@ -8,11 +8,10 @@
 use ash::vk;
 
 use super::super::growth::VectorConfig;
-use super::super::mapping::MappedPointer;
+use super::super::mapped_pointer::MappedPointer;
 use super::records::{Record, Records, change_record};
 use super::returns::{FEW, Left, Returns};
-use super::state::wanted;
-use super::{FOREIGN, Grant, Live, PlainRequest, VectorRequest};
+use super::{FOREIGN, Grant, Live, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 use crate::error::ForeignHandle;
@@ -57,13 +56,13 @@ impl Lending {
     /// the best place mean the best of all.
     #[inline]
     pub(super) fn serves(&self, request: &VectorRequest) -> bool {
-        self.serves_plain(request.size, request.alignment)
+        self.serves_size(request.size, request.alignment)
             && matches!(request.strategy, Strategy::Balanced | Strategy::MinTime)
     }
 
     /// As [`Self::serves`], of a request without a strategy.
     #[inline]
-    const fn serves_plain(&self, size: u64, alignment: u64) -> bool {
+    const fn serves_size(&self, size: u64, alignment: u64) -> bool {
         size <= self.largest_loan / LARGEST_PART && alignment <= LOAN_ALIGNMENT
     }
 
@@ -138,51 +137,35 @@ impl ShardState {
         self.open.as_deref_mut().ok_or(FOREIGN)
     }
 
-    /// The usual request, as [`Self::try_allocate`] serves it.
-    #[inline(always)]
-    fn grant(&mut self, plain: PlainRequest, shard: u8) -> Option<Grant> {
-        let open = self.open.as_deref_mut()?;
-        if !open.lending.serves_plain(plain.size, plain.alignment) {
-            return None;
-        }
-        let Lending { granularity, min_alignment, .. } = open.lending;
-        let (size, alignment) = plain.placed(granularity, min_alignment);
-        let (key, addr) = open.engine.grant(size, alignment, plain.tag)?;
-        let (region, offset) = open.engine.locate(addr);
-        self.uses += 1;
-        self.live += 1;
-        Some(open.granted(key, region, offset, plain.mapped, self.generation, shard))
-    }
-
     /// `None`: no loan has room, or the request is none for a shard.
     #[inline]
-    fn try_allocate(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
-        if self.open.as_deref()?.lending.serves(request) { self.place(request, shard) } else { None }
+    fn place(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
+        if self.open.as_deref()?.lending.serves(request) { self.place_in_loan(request, shard) } else { None }
     }
 
     /// Whatever has a place in a loan, also what is none for a shard: for a vector that has no other place left.
     #[cold]
-    pub(super) fn try_allocate_any(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
+    pub(super) fn place_any(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
         // Beyond that, a multiple within the loan is none within the block.
         if request.alignment > LOAN_ALIGNMENT {
             return None;
         }
         // One look for the lowest offset would make every other call keep the order of offsets.
-        self.place(&VectorRequest { strategy: Strategy::Balanced, ..*request }, shard)
+        self.place_in_loan(&VectorRequest { strategy: Strategy::Balanced, ..*request }, shard)
     }
 
     /// Whether a loan has room for the request; `any`: also for one that is usually none for a shard.
     pub(super) fn fits(&self, request: &VectorRequest, any: bool) -> bool {
         let Some(open) = self.open.as_deref() else { return false };
         let is_served = if any { request.alignment <= LOAN_ALIGNMENT } else { open.lending.serves(request) };
-        let wanted = wanted(request, open.lending.granularity, open.lending.min_alignment);
+        let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
         is_served && open.engine.fits(&Request { strategy: Strategy::Balanced, ..wanted }) == Ok(true)
     }
 
     #[inline]
-    fn place(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
+    fn place_in_loan(&mut self, request: &VectorRequest, shard: u8) -> Option<Grant> {
         let open = self.open.as_deref_mut()?;
-        let wanted = wanted(request, open.lending.granularity, open.lending.min_alignment);
+        let wanted = request.of_engine(open.lending.granularity, open.lending.min_alignment);
         let (key, span) = open.engine.allocate(&wanted).ok()?;
         self.uses += 1;
         self.live += 1;
@@ -230,7 +213,7 @@ impl ShardState {
         request: &VectorRequest,
     ) -> impl Iterator<Item = u64> + use<> {
         let bytes = self.open.as_deref().map_or(0, |open| open.bytes);
-        let wanted = wanted(request, lending.granularity, lending.min_alignment);
+        let wanted = request.of_engine(lending.granularity, lending.min_alignment);
         let grown = (bytes / GROWTH).max(wanted.size.saturating_mul(NEEDED_PART)).max(FIRST_LOAN);
         let best = grown.checked_next_power_of_two().unwrap_or(u64::MAX).min(lending.largest_loan);
         let least = wanted.size.max(FIRST_LOAN);
@@ -479,16 +462,27 @@ impl<T: Threading> Shard<T> {
 
     /// Allocates for the shard's own thread what is usual. `None` changes nothing, and says nothing.
     #[inline(always)]
-    pub(super) fn grant(&self, plain: PlainRequest, number: u8) -> Option<Grant> {
+    pub(super) fn grant(&self, request: &VectorRequest, number: u8) -> Option<Grant> {
         let mut state = self.state.lock();
         if state.uses % LOOK_EVERY == 0 {
             return None;
         }
-        let granted = state.grant(plain, number);
+        let generation = state.generation;
+        let open = state.open.as_deref_mut()?;
+        let Lending { granularity, min_alignment, .. } = open.lending;
+        if !open.lending.serves_size(request.size, request.alignment) {
+            return None;
+        }
+        let (size, alignment) = request.placed(granularity, min_alignment);
+        let (key, addr) = open.engine.grant(size, alignment, request.tag)?;
+        let (region, offset) = open.engine.locate(addr);
+        let granted = open.granted(key, region, offset, request.mapped, generation, number);
+        state.uses += 1;
+        state.live += 1;
         if state.told_few {
             self.tell(&mut state);
         }
-        granted
+        Some(granted)
     }
 
     /// Whether nothing is allocated in it: a guess, without the lock.
@@ -504,7 +498,7 @@ impl<T: Threading> Shard<T> {
 
     /// Allocates for the shard's own thread. Loans that are not needed any more are added to `surplus`.
     #[inline]
-    pub(super) fn try_allocate(
+    pub(super) fn place(
         &self,
         request: &VectorRequest,
         number: u8,
@@ -513,11 +507,11 @@ impl<T: Threading> Shard<T> {
         let mut state = self.state.lock();
         let mut granted = None;
         if state.uses % LOOK_EVERY != 0 {
-            granted = state.try_allocate(request, number);
+            granted = state.place(request, number);
         }
         if granted.is_none() {
             self.take_returns(&mut state);
-            granted = state.try_allocate(request, number);
+            granted = state.place(request, number);
             if state.has_surplus() {
                 state.take_surplus(surplus);
             }

@@ -7,7 +7,7 @@
 
 use super::Apart;
 use super::shard::Shard;
-use crate::base::cast::index;
+use crate::base::cast::{byte, index};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, OnceLock, Ordering};
 use crate::base::sync::{Threading, thread_token};
 
@@ -108,5 +108,5 @@ impl<T: Threading> Shards<T> {
 /// The number of the shard at `at`.
 fn number(at: u32) -> u8 {
     // At most 64.
-    u8::try_from(at + 1).unwrap_or(u8::MAX)
+    byte(at + 1)
 }

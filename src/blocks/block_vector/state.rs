@@ -5,13 +5,13 @@ use ash::vk;
 
 use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::growth::{Growth, VectorConfig};
-use super::super::mapping::MappedPointer;
+use super::super::mapped_pointer::MappedPointer;
 use super::records::Records;
 use super::shard::{Lending, Loan};
-use super::{Emptied, FOREIGN, Grant, PlainRequest, VectorRequest};
+use super::{Emptied, FOREIGN, Grant, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
-use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId, Request, Tag};
+use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId, Request, Tag, Usage};
 
 /// What the core's chunk of a loan is marked with: no resource has such a tag.
 const LOAN: Tag = Tag(Tag::MASK);
@@ -57,6 +57,17 @@ impl Aftermath {
     }
 }
 
+/// A request that an engine had no room for. As long as nothing is granted and nothing is freed, it has none.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Refused {
+    wanted: Request,
+    uses: u32,
+    usage: Usage,
+}
+
+/// The invariant that a broken use of a vector is named by.
+const IN_USE: &str = "B3: a vector that is allocated from is in use";
+
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) config: VectorConfig,
@@ -77,6 +88,8 @@ pub(super) struct Active {
     /// Ranges that shards divide, and their bytes: used chunks to the engine, but no allocations.
     pub(super) loan_count: u64,
     pub(super) loan_bytes: u64,
+    /// What the engine has refused last, and how it was then. Forgotten where something is granted that `uses` does not count.
+    pub(super) refused: Option<Refused>,
     /// A context for defragmentation works on this vector.
     pub(super) is_compacted: bool,
     /// The pool's own name.
@@ -124,6 +137,7 @@ impl Core {
         let active = self.active.as_mut()?;
         let wanted = Request { tag: LOAN, ..Request::new(size, Lending::alignment()) };
         let (key, span) = active.engine.allocate(&wanted).ok()?;
+        active.refused = None;
         active.loan_count += 1;
         active.loan_bytes += size;
         active.heeds_frees = true;
@@ -167,57 +181,79 @@ impl Core {
 
     /// The usual request: balanced, and from below. `None` changes nothing.
     #[inline(always)]
-    pub(super) fn grant(&mut self, plain: PlainRequest) -> Option<Grant> {
+    pub(super) fn grant(&mut self, request: &VectorRequest) -> Option<Grant> {
         let generation = self.generation;
         let active = self.active.as_mut()?;
         let VectorConfig { granularity, min_alignment, .. } = active.config;
-        let (size, alignment) = plain.placed(granularity, min_alignment);
-        let (key, region, offset) = active.engine.grant(size, alignment, plain.tag)?;
+        let (size, alignment) = request.placed(granularity, min_alignment);
+        let (key, region, offset) = active.engine.grant(size, alignment, request.tag)?;
         self.uses = self.uses.wrapping_add(1);
-        Some(active.granted(key, region, offset, plain.mapped, generation))
+        Some(active.granted(key, region, offset, request.mapped, generation))
     }
 
-    /// `Ok(None)`: no block has room.
-    pub(super) fn try_allocate(&mut self, request: &VectorRequest) -> Result<Option<Grant>, AllocationError> {
-        let generation = self.generation;
-        let active = self.active.as_mut().ok_or(AllocationError::ForeignPool)?;
+    /// What is in use. A pool or scope is allocated from by reference, and destroyed by value.
+    pub(super) fn in_use(&self) -> &Active {
+        self.active.as_ref().expect(IN_USE)
+    }
+
+    fn in_use_mut(&mut self) -> &mut Active {
+        self.active.as_mut().expect(IN_USE)
+    }
+
+    /// `Ok(None)`: no block has room. Nor is the engine asked again for what it has just refused.
+    pub(super) fn place(&mut self, request: &VectorRequest) -> Result<Option<Grant>, AllocationError> {
+        let Self { generation, uses, .. } = *self;
+        let active = self.in_use_mut();
         let wanted = active.wanted(request);
+        if active.is_known_to_refuse(&wanted, uses) {
+            return Ok(None);
+        }
         let (key, span) = match active.engine.allocate(&wanted) {
             Ok(granted) => granted,
-            Err(AllocateError::NoSpace) => return Ok(None),
-            Err(error) => return Err(active.refused(error)),
+            Err(AllocateError::NoSpace) => {
+                active.refused = Some(Refused { wanted, uses, usage: active.engine.usage() });
+                return Ok(None);
+            }
+            Err(error) => return Err(active.error_of(error)),
         };
-        self.uses = self.uses.wrapping_add(1);
-        Ok(Some(active.granted(key, span.region, span.offset, request.mapped, generation)))
+        let grant = active.granted(key, span.region, span.offset, request.mapped, generation);
+        self.uses = uses.wrapping_add(1);
+        Ok(Some(grant))
     }
 
-    /// Whether there may be another block for the request, besides `alone` allocations that count as blocks.
-    pub(super) fn check_growth(&self, request: &VectorRequest, alone: u32) -> Result<(), AllocationError> {
-        self.active.as_ref().ok_or(AllocationError::ForeignPool)?.check_growth(request, alone).map(|_| ())
+    /// Whether there may be another block for the request, besides `dedicated` allocations that count as blocks.
+    pub(super) fn check_growth(
+        &self,
+        request: &VectorRequest,
+        dedicated: u32,
+    ) -> Result<(), AllocationError> {
+        self.in_use().check_growth(request, dedicated).map(|_| ())
     }
 
     /// Whether there may be another allocation that counts as a block.
-    pub(super) fn check_count(&self, request: &VectorRequest, alone: u32) -> Result<(), AllocationError> {
-        let active = self.active.as_ref().ok_or(AllocationError::ForeignPool)?;
-        if active.is_at_limit(alone) { Err(active.full(request, alone)) } else { Ok(()) }
+    pub(super) fn check_count(&self, request: &VectorRequest, dedicated: u32) -> Result<(), AllocationError> {
+        let active = self.in_use();
+        if active.is_at_limit(dedicated) { Err(active.full(request, dedicated)) } else { Ok(()) }
     }
 
     /// The block that would make room, if there may be one.
     #[cold]
-    pub(super) fn plan_growth(&self, request: &VectorRequest, alone: u32) -> Result<Growth, AllocationError> {
-        self.active.as_ref().ok_or(AllocationError::ForeignPool)?.plan_growth(request, alone)
+    pub(super) fn plan_growth(
+        &self,
+        request: &VectorRequest,
+        dedicated: u32,
+    ) -> Result<Growth, AllocationError> {
+        self.in_use().plan_growth(request, dedicated)
     }
 
     /// Takes a new block in and allocates. The block comes back where it did not help, or was not needed any more and
     /// is one empty block too many.
-    pub(super) fn allocate_with(
+    pub(super) fn place_in_new(
         &mut self,
         block: DeviceBlock,
         request: &VectorRequest,
     ) -> (Result<Grant, AllocationError>, Option<DeviceBlock>) {
-        let Some(active) = self.active.as_mut() else {
-            return (Err(AllocationError::ForeignPool), Some(block));
-        };
+        let active = self.in_use_mut();
         let region = match active.add_block(block) {
             Ok(region) => region,
             Err(block) => {
@@ -225,10 +261,8 @@ impl Core {
                 return (Err(MemoryError::TooManyAllocations { limit }.into()), Some(block));
             }
         };
-        let granted = self.try_allocate(request);
-        let Some(active) = self.active.as_mut() else {
-            return (Err(AllocationError::ForeignPool), None);
-        };
+        let granted = self.place(request);
+        let active = self.in_use_mut();
         let helped = matches!(granted, Ok(Some(_)));
         active.block_mut(region).made_for = granted.as_ref().ok().and_then(|grant| Some(grant.as_ref()?.key));
         let kept = if helped { active.config.empty_blocks_kept } else { 0 };
@@ -256,6 +290,7 @@ impl Active {
             records: Records::default(),
             loan_count: 0,
             loan_bytes: 0,
+            refused: None,
             is_compacted: false,
             name: name.map(Box::from),
         }
@@ -263,16 +298,23 @@ impl Active {
 
     #[inline]
     fn wanted(&self, request: &VectorRequest) -> Request {
-        wanted(request, self.config.granularity, self.config.min_alignment)
+        request.of_engine(self.config.granularity, self.config.min_alignment)
+    }
+
+    /// Whether the engine has too little for the request in all, or has refused it and granted nothing and lost nothing since.
+    fn is_known_to_refuse(&self, wanted: &Request, uses: u32) -> bool {
+        let usage = self.engine.usage();
+        let has_too_little = !wanted.upper && usage.capacity - usage.used < wanted.size;
+        has_too_little || self.refused == Some(Refused { wanted: *wanted, uses, usage })
     }
 
     /// Whether a block has room for the request.
     pub(super) fn fits(&self, request: &VectorRequest) -> Result<bool, AllocationError> {
-        self.engine.fits(&self.wanted(request)).map_err(|error| self.refused(error))
+        self.engine.fits(&self.wanted(request)).map_err(|error| self.error_of(error))
     }
 
     #[cold]
-    fn refused(&self, error: AllocateError) -> AllocationError {
+    fn error_of(&self, error: AllocateError) -> AllocationError {
         match error {
             AllocateError::UpperInRing => AllocationError::UpperAddressInRing,
             _ => AllocationError::UpperAddress {
@@ -282,12 +324,12 @@ impl Active {
         }
     }
 
-    /// Whether blocks and `alone` allocations that count as blocks are as many as there may be.
-    fn is_at_limit(&self, alone: u32) -> bool {
-        self.block_count.saturating_add(alone) >= self.config.max_blocks
+    /// Whether blocks and `dedicated` allocations that count as blocks are as many as there may be.
+    fn is_at_limit(&self, dedicated: u32) -> bool {
+        self.block_count.saturating_add(dedicated) >= self.config.max_blocks
     }
 
-    fn full(&self, request: &VectorRequest, alone: u32) -> AllocationError {
+    fn full(&self, request: &VectorRequest, dedicated: u32) -> AllocationError {
         let wanted = self.wanted(request);
         let usage = self.engine.usage();
         AllocationError::Full {
@@ -295,28 +337,32 @@ impl Active {
             alignment: wanted.alignment,
             free: usage.capacity - usage.used,
             largest_free: self.engine.largest_free(),
-            block_count: self.block_count.saturating_add(alone),
+            block_count: self.block_count.saturating_add(dedicated),
             max_block_count: if request.never_allocate { 0 } else { self.config.max_blocks },
         }
     }
 
     /// See [`Core::check_growth`]. Gives the bytes that a new block has to have.
-    fn check_growth(&self, request: &VectorRequest, alone: u32) -> Result<u64, AllocationError> {
+    fn check_growth(&self, request: &VectorRequest, dedicated: u32) -> Result<u64, AllocationError> {
         // Else a block would be taken from the driver that does not help.
         let needed = self.engine.least_capacity(&self.wanted(request));
         if needed > self.config.block_size {
             return Err(AllocationError::BlockTooSmall { size: needed, block_size: self.config.block_size });
         }
-        if request.never_allocate || self.is_at_limit(alone) {
-            return Err(self.full(request, alone));
+        if request.never_allocate || self.is_at_limit(dedicated) {
+            return Err(self.full(request, dedicated));
         }
         Ok(needed)
     }
 
     /// See [`Core::plan_growth`].
-    pub(super) fn plan_growth(&self, request: &VectorRequest, alone: u32) -> Result<Growth, AllocationError> {
-        let needed = self.check_growth(request, alone)?;
-        let is_last = self.block_count.saturating_add(alone).saturating_add(1) >= self.config.max_blocks;
+    pub(super) fn plan_growth(
+        &self,
+        request: &VectorRequest,
+        dedicated: u32,
+    ) -> Result<Growth, AllocationError> {
+        let needed = self.check_growth(request, dedicated)?;
+        let is_last = self.block_count.saturating_add(dedicated).saturating_add(1) >= self.config.max_blocks;
         let sizes = self.blocks.iter().flatten().map(|block| block.memory.size);
         Ok(Growth {
             config: self.config,
@@ -515,14 +561,6 @@ impl Active {
         })
         .collect()
     }
-}
-
-/// What an engine is asked for.
-#[inline]
-pub(super) fn wanted(request: &VectorRequest, granularity: u64, min_alignment: u64) -> Request {
-    let VectorRequest { strategy, upper, tag, .. } = *request;
-    let (size, alignment) = request.plain().placed(granularity, min_alignment);
-    Request { size, alignment, strategy, upper, tag }
 }
 
 /// Whether a chunk of the core is a loan.

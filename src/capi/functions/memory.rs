@@ -1,6 +1,7 @@
 //! Memory: found, allocated, described, named, freed.
 
 use std::ffi::{c_char, c_void};
+use std::panic::Location;
 
 use ash::vk;
 
@@ -77,7 +78,7 @@ impl<T: Threading> Front<T> {
         let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
         let needed = || Requirements { memory_type_bits: bits, ..Requirements::from(requirements) };
         // `allocate_memory`, in line: a call more, and what it moves, would be felt.
-        let allocated = self.allocator.allocate(|| Resource::unknown(needed()), &asked);
+        let allocated = self.allocator.allocate(|| Resource::unknown(needed()), &asked, Location::caller());
         match &allocated {
             Ok(allocation) => {
                 // SAFETY: C3.

@@ -1,6 +1,7 @@
 //! One event after the other.
 #![forbid(unsafe_code)]
 
+use std::panic::Location;
 use std::time::{Duration, Instant};
 
 use super::super::{Allocate, AllocateFailed, Event, Existing, Failure, Needs, Wanted};
@@ -170,7 +171,7 @@ impl<T: Threading> Replay<'_, T> {
             needs.device_address,
         );
         // Pool and scope are borrowed of the replay until the call has returned.
-        let (allocated, took) = timed(|| self.allocator.allocate(|| resource, &info));
+        let (allocated, took) = timed(|| self.allocator.allocate(|| resource, &info, Location::caller()));
         self.note(CallKind::Allocate, took, allocated.is_err());
         Some(allocated.ok())
     }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use ash::vk;
 
 use super::super::device_block::DeviceContext;
-use super::super::mapping::MappedPointer;
+use super::super::mapped_pointer::MappedPointer;
 use super::{BlockVector, Live, Record};
 use crate::base::sync::Threading;
 use crate::metadata::{Algorithm, Key, Metadata, Tag};

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
-use super::super::super::mapping::MappedPointer;
+use super::super::super::mapped_pointer::MappedPointer;
 use super::super::records::change_record;
 use super::super::state::Aftermath;
 use super::super::{BlockVector, FOREIGN, Grant, Live, Record};
@@ -34,6 +34,7 @@ impl<T: Threading> BlockVector<T> {
             }
             let is_mapped = active.block_of(from).is_some_and(|block| block.memory.mapped().is_mapped());
             let key = active.engine.allocate_at(before, to, offset, size, tag)?;
+            active.refused = None;
             active.records.insert(key, Record { is_set_aside: true, ..Record::default() });
             active.heeds_frees = true;
             let memory = active.block_mut(to).memory.memory;

@@ -32,7 +32,7 @@ fn shard(allocations: usize) -> (Arc<Shard<Shared>>, Vec<Live>) {
 
 fn allocate(shard: &Shard<Shared>) -> Live {
     let mut surplus = Vec::new();
-    let granted = shard.try_allocate(&request(KIB), NUMBER, &mut surplus);
+    let granted = shard.place(&request(KIB), NUMBER, &mut surplus);
     assert!(surplus.is_empty());
     live(granted.unwrap())
 }

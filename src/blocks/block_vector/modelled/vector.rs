@@ -26,7 +26,7 @@ impl Rig {
     }
 
     fn try_get(&self, size: u64) -> Option<Live> {
-        self.vector.allocate_at_once(&self.device.context, &request(size)).map(live)
+        self.vector.place_at_once(&self.device.context, &request(size)).map(live)
     }
 
     /// As the allocator does it: at once, or else with care.

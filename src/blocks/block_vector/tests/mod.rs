@@ -73,7 +73,7 @@ impl Held {
 
     /// The bytes that its chunk has.
     fn bytes(&self, config: &VectorConfig) -> u64 {
-        state::wanted(&self.request, config.granularity, config.min_alignment).size
+        self.request.of_engine(config.granularity, config.min_alignment).size
     }
 }
 
@@ -116,7 +116,7 @@ impl<T: Threading> Rig<T> {
 
     /// As the allocator does it: at once, or else with care.
     fn allocate(&self, request: &VectorRequest) -> Result<Held, AllocationError> {
-        let grant = match self.vector.allocate_at_once(&self.context, request) {
+        let grant = match self.vector.place_at_once(&self.context, request) {
             Some(grant) => grant,
             None => self.vector.allocate(&self.context, request)?,
         };

@@ -101,7 +101,7 @@ impl Shadow {
         assert_eq!(after.allocation_bytes, before.allocation_bytes, "a failure changes nothing");
         assert!(after.block_count <= before.block_count, "a failure takes no block");
         let config = &self.rig.config;
-        let wanted = state::wanted(request, config.granularity, config.min_alignment);
+        let wanted = request.of_engine(config.granularity, config.min_alignment);
         let &AllocationError::Full { size, alignment, free, largest_free, block_count, max_block_count } =
             error
         else {

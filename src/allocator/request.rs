@@ -1,4 +1,4 @@
-//! What is asked of an allocator, in the form in which it travels: the resource, and what the create-info says of it, checked.
+//! What is asked of an allocator: memory for a resource, with the options of a create-info. Each is checked once.
 #![forbid(unsafe_code)]
 
 use std::panic::Location;
@@ -7,10 +7,10 @@ use ash::vk;
 
 use super::VectorFacts;
 use crate::allocation::{ResourceKind, allocation_flags};
-use crate::blocks::{PlainRequest, VectorRequest, with_alignment};
+use crate::blocks::{VectorRequest, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
-use crate::error::Contradiction;
+use crate::error::{AllocationError, Contradiction};
 use crate::memory_type;
 use crate::metadata::{Strategy, Tag};
 
@@ -21,7 +21,7 @@ pub(crate) struct Resource {
     pub(super) kind: ResourceKind,
     /// Whether the device does more with it than copy; `None` if that is not known.
     pub(super) device_access: Option<bool>,
-    /// Whether memory of its own needs a device address.
+    /// Whether dedicated memory needs a device address.
     pub(super) device_address: bool,
     pub(super) handle: Option<BufferOrImage>,
     pub(super) tag: Tag,
@@ -142,7 +142,7 @@ pub(super) fn is_zero_or_power_of_two(alignment: u64) -> bool {
 }
 
 #[inline]
-pub(super) fn strategy(flags: Flags) -> Strategy {
+fn strategy(flags: Flags) -> Strategy {
     match flags.intersection(Flags::STRATEGY_MASK) {
         Flags::STRATEGY_MIN_MEMORY => Strategy::MinMemory,
         Flags::STRATEGY_MIN_TIME => Strategy::MinTime,
@@ -160,18 +160,18 @@ pub(super) const ORDINARY: Flags = Flags::MAPPED
     .union(Flags::WITHIN_BUDGET)
     .union(Flags::STRATEGY_MASK);
 
-/// What was asked, checked.
-pub(super) struct Wanted<'a> {
+/// What is asked: memory for a resource, and the options beside it.
+pub(super) struct AllocationRequest<'a> {
     pub(super) resource: &'a Resource,
     pub(super) info: &'a AllocationCreateInfo<'a>,
     pub(super) alignment: u64,
     /// Who asked, if that may be kept.
     pub(super) caller: Option<&'static Location<'static>>,
-    /// A chain for memory of its own, if the caller has one.
+    /// A chain for dedicated memory, if the caller has one.
     pub(super) next: MemoryAllocateNext,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> AllocationRequest<'a> {
     #[inline(always)]
     pub(super) fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
         // Zero stands for one.
@@ -179,38 +179,41 @@ impl<'a> Wanted<'a> {
         Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::default() }
     }
 
-    /// What the engine carries for it.
-    #[inline(always)]
-    pub(super) fn tag(&self) -> Tag {
-        with_alignment(self.resource.tag, self.alignment)
+    /// Finds what is wrong with it, whatever memory there is.
+    pub(super) fn check(&self) -> Result<(), AllocationError> {
+        let Self { resource, info, .. } = *self;
+        if resource.requirements.size == 0 {
+            return Err(AllocationError::ZeroSize);
+        }
+        // Zero stands for one.
+        for alignment in [resource.requirements.alignment, info.min_alignment] {
+            if !is_zero_or_power_of_two(alignment) {
+                return Err(AllocationError::Alignment { alignment });
+            }
+        }
+        if !(0.0..=1.0).contains(&info.priority) {
+            return Err(AllocationError::Priority { priority: info.priority });
+        }
+        check_flags(info)?;
+        if info.pool.is_some() && info.scope.is_some() {
+            return Err(Contradiction::PoolAndScope.into());
+        }
+        Ok(())
     }
 
-    /// Whether it is to be mapped for as long as it lives.
+    /// What is asked of a vector.
     #[inline(always)]
-    pub(super) fn is_mapped(&self, facts: &VectorFacts) -> bool {
-        self.info.flags.contains(Flags::MAPPED) && facts.host & allocation_flags::HOST_VISIBLE != 0
-    }
-
-    /// What is asked of the vector, if it is nothing out of the ordinary.
-    #[inline(always)]
-    pub(super) fn plain(&self, mapped: bool) -> PlainRequest {
-        let Self { resource, alignment, .. } = *self;
-        let whole_pages = resource.kind.needs_whole_pages();
-        PlainRequest { size: resource.requirements.size, alignment, tag: self.tag(), whole_pages, mapped }
-    }
-
-    /// What is asked of the vector.
-    #[inline]
-    pub(super) fn request(&self, facts: &VectorFacts) -> VectorRequest {
+    pub(super) fn of_vector(&self, facts: &VectorFacts) -> VectorRequest {
         let Self { resource, info, alignment, .. } = *self;
+        let is_host_visible = facts.host & allocation_flags::HOST_VISIBLE != 0;
         VectorRequest {
             size: resource.requirements.size,
             alignment,
+            tag: with_alignment(resource.tag, alignment),
+            whole_pages: resource.kind.needs_whole_pages(),
+            mapped: info.flags.contains(Flags::MAPPED) && is_host_visible,
             strategy: strategy(info.flags),
             upper: info.flags.contains(Flags::UPPER_ADDRESS),
-            tag: self.tag(),
-            whole_pages: resource.kind.needs_whole_pages(),
-            mapped: self.is_mapped(facts),
             never_allocate: info.flags.contains(Flags::NEVER_ALLOCATE),
             within_budget: info.flags.contains(Flags::WITHIN_BUDGET),
         }

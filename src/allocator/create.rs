@@ -4,8 +4,8 @@ use std::panic::Location;
 
 use ash::vk;
 
+use super::{Allocator, Resource};
 use crate::allocation::{Allocation, FreeError};
-use crate::allocator::{Allocator, Resource};
 use crate::base::sync::Threading;
 use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, Device, MemoryAllocateNext};
@@ -84,7 +84,7 @@ impl<T: Threading> Allocator<T> {
         Ok((buffer, allocation))
     }
 
-    /// As [`Self::create_buffer`], in a `VkDeviceMemory` of its own, with a chain for its `VkMemoryAllocateInfo`.
+    /// As [`Self::create_buffer`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
     ///
     /// # Errors
     /// As there;
@@ -207,7 +207,7 @@ impl<T: Threading> Allocator<T> {
         Ok((image, allocation))
     }
 
-    /// As [`Self::create_image`], in a `VkDeviceMemory` of its own, with a chain for its `VkMemoryAllocateInfo`.
+    /// As [`Self::create_image`], in dedicated memory, with a chain for its `VkMemoryAllocateInfo`.
     ///
     /// # Errors
     /// As there;
@@ -274,7 +274,7 @@ impl<T: Threading> Allocator<T> {
         Ok((image, Resource::image(requirements, image, Some((image_info.usage, image_info.tiling)))))
     }
 
-    /// Allocates and binds; destroys the resource if either fails. `alone`: in memory of its own, with that chain.
+    /// Allocates and binds; destroys the resource if either fails. `dedicated`: in dedicated memory, with that chain.
     ///
     /// # Safety
     /// `handle` was created a moment ago, is not bound, and `resource` has its requirements.
@@ -283,14 +283,14 @@ impl<T: Threading> Allocator<T> {
         handle: BufferOrImage,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
-        alone: Option<MemoryAllocateNext>,
+        dedicated: Option<MemoryAllocateNext>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, CreateError> {
         let device = self.device();
         let unfinished = Unfinished { device, resource: handle };
-        let allocation = match alone {
-            None => self.allocate_for(|| *resource, info, caller)?,
-            Some(next) => self.allocate_alone(resource, info, next, caller)?,
+        let allocation = match dedicated {
+            None => self.allocate(|| *resource, info, caller)?,
+            Some(next) => self.allocate_dedicated(resource, info, next, caller)?,
         };
         if !info.flags.contains(AllocationCreateFlags::DONT_BIND) {
             // SAFETY: the caller's own promise; the allocation was made for these requirements.
