@@ -57,14 +57,6 @@ impl GpuBuilder {
 
     /// The version of Vulkan that instance and device report, 1.0 to 1.4. Functions of later versions are not offered,
     /// except under their extension's name where that extension is enabled. By default it is the profile's.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).api_version(vk::API_VERSION_1_1).build();
-    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
-    /// assert_eq!(properties.api_version, vk::API_VERSION_1_1);
-    /// ```
     pub fn api_version(mut self, version: u32) -> Self {
         self.minor = Some(vk::api_version_minor(version).min(NEWEST_MINOR));
         self
@@ -101,12 +93,6 @@ impl GpuBuilder {
     /// # Panics
     ///
     /// If `count` is 0.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
-    /// assert_ne!(gpu.queue_at(0), gpu.queue_at(1));
-    /// ```
     #[track_caller]
     pub fn queues(mut self, count: u32) -> Self {
         assert!(count > 0, "a GPU without queues");
@@ -155,24 +141,12 @@ impl GpuBuilder {
     }
 
     /// How descriptor pools refuse. By default as the profile's driver does.
-    ///
-    /// ```
-    /// use sublet_sim::{DescriptorPoolPolicy, Gpu, profiles::Profile};
-    /// let profile = Profile::by_name("lavapipe").unwrap();
-    /// Gpu::builder(profile).descriptor_pools(DescriptorPoolPolicy::Strict).build().assert_silent();
-    /// ```
     pub fn descriptor_pools(mut self, policy: DescriptorPoolPolicy) -> Self {
         self.descriptor_pools = Some(policy);
         self
     }
 
     /// Faults of real drivers that the descriptor pools are to have. By default they have none.
-    ///
-    /// ```
-    /// use sublet_sim::{DescriptorQuirk, Gpu, profiles::Profile};
-    /// let profile = Profile::by_name("arm-mali-g52").unwrap();
-    /// Gpu::builder(profile).descriptor_quirks(DescriptorQuirk::FRAGMENTS).build().assert_silent();
-    /// ```
     pub fn descriptor_quirks(mut self, quirks: DescriptorQuirk) -> Self {
         self.descriptor_quirks = quirks;
         self
@@ -199,11 +173,6 @@ impl GpuBuilder {
     /// # Panics
     ///
     /// If the profile has none of an extension that was named.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// Gpu::builder(Profile::by_name("lavapipe").unwrap()).build().assert_silent();
-    /// ```
     #[track_caller]
     pub fn build(self) -> Gpu {
         let mut offered = extensions::device(self.profile);

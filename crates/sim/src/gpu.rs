@@ -100,70 +100,31 @@ impl Gpu {
 
     /// Vulkan without an instance. An instance that the program makes of it is of another GPU, see
     /// [`get_instance_proc_addr`](super::get_instance_proc_addr).
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert!(unsafe { gpu.entry().try_enumerate_instance_version() }.is_ok());
-    /// ```
     pub fn entry(&self) -> &ash::Entry {
         &self.entry
     }
 
     /// The instance.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let devices = unsafe { gpu.instance().enumerate_physical_devices() }.unwrap();
-    /// assert_eq!(devices, [gpu.physical_device()]);
-    /// ```
     pub fn instance(&self) -> &ash::Instance {
         &self.instance
     }
 
     /// The physical device.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let memory = unsafe { gpu.instance().get_physical_device_memory_properties(gpu.physical_device()) };
-    /// assert_eq!(memory.memory_types_as_slice().len(), gpu.profile().types.len());
-    /// ```
     pub fn physical_device(&self) -> vk::PhysicalDevice {
         self.physical_device
     }
 
     /// The device.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// unsafe { gpu.device().free_memory(ash::vk::DeviceMemory::null(), None) };
-    /// gpu.assert_silent();
-    /// ```
     pub fn device(&self) -> &ash::Device {
         &self.device
     }
 
     /// The one queue, which takes every kind of work.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(gpu.queue(), unsafe { gpu.device().get_device_queue(gpu.queue_family_index(), 0) });
-    /// ```
     pub fn queue(&self) -> vk::Queue {
         self.queue
     }
 
     /// The family of [`queue`](Self::queue).
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(gpu.queue_family_index(), 0);
-    /// ```
     pub fn queue_family_index(&self) -> u32 {
         0
     }
@@ -190,59 +151,26 @@ impl Gpu {
     }
 
     /// The version of Vulkan that instance and device report.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert!(gpu.api_version() >= ash::vk::API_VERSION_1_3);
-    /// ```
     pub fn api_version(&self) -> u32 {
         vk::make_api_version(0, 1, self.hub.instance_minor, 0)
     }
 
     /// The GPU that this one poses as.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(gpu.profile().name, "lavapipe");
-    /// ```
     pub fn profile(&self) -> &'static Profile {
         self.hub.profile
     }
 
     /// The device extensions that are enabled, sorted.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert!(gpu.extensions().contains(&"VK_KHR_bind_memory2".to_owned()));
-    /// ```
     pub fn extensions(&self) -> Vec<String> {
         self.state().map(|device| device.extensions.clone()).unwrap_or_default()
     }
 
     /// Every report so far.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// unsafe { gpu.device().unmap_memory(ash::vk::DeviceMemory::null()) };
-    /// assert_eq!(gpu.messages()[0].vuid, "VUID-vkUnmapMemory-memory-parameter");
-    /// ```
     pub fn messages(&self) -> Vec<Message> {
         self.hub.messages.all()
     }
 
     /// Every report so far; the list is empty afterwards.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// unsafe { gpu.device().unmap_memory(ash::vk::DeviceMemory::null()) };
-    /// assert_eq!(gpu.take_messages().len(), 1);
-    /// assert_eq!(gpu.take_messages().len(), 0);
-    /// ```
     pub fn take_messages(&self) -> Vec<Message> {
         self.hub.messages.take()
     }
@@ -252,12 +180,6 @@ impl Gpu {
     /// # Panics
     ///
     /// If there is a report that [`take_messages`](Self::take_messages) has not taken.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.assert_silent();
-    /// ```
     #[track_caller]
     pub fn assert_silent(&self) {
         let messages = self.messages();
@@ -317,25 +239,11 @@ impl Gpu {
     }
 
     /// The functions that were called and how often, sorted by name.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(gpu.call_counts(), []);
-    /// ```
     pub fn call_counts(&self) -> Vec<(&'static str, u64)> {
         self.hub.faults.counts()
     }
 
     /// Counts from zero again.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// unsafe { gpu.device().free_memory(ash::vk::DeviceMemory::null(), None) };
-    /// gpu.reset_calls();
-    /// assert_eq!(gpu.calls("vkFreeMemory"), 0);
-    /// ```
     pub fn reset_calls(&self) {
         self.hub.faults.reset_counts();
     }

@@ -179,30 +179,13 @@ use ash::vk;
 pub use profiles::Profile;
 
 /// The environment variable that chooses the profile of [`get_instance_proc_addr`].
-///
-/// ```
-/// assert_eq!(sublet_sim::PROFILE_VARIABLE, "SUBLET_SIM_PROFILE");
-/// ```
 pub const PROFILE_VARIABLE: &str = "SUBLET_SIM_PROFILE";
 /// The environment variable that chooses the version of Vulkan of [`get_instance_proc_addr`]: `1.0` to `1.4`.
-///
-/// ```
-/// assert_eq!(sublet_sim::VERSION_VARIABLE, "SUBLET_SIM_API_VERSION");
-/// ```
 pub const VERSION_VARIABLE: &str = "SUBLET_SIM_API_VERSION";
 /// The environment variable with the most host memory that a GPU of [`get_instance_proc_addr`] takes for the bytes of device memory, in
 /// MiB: see [`GpuBuilder::memory_limit`]. Without it, it is half of [`host_memory`].
-///
-/// ```
-/// assert_eq!(sublet_sim::MEMORY_LIMIT_VARIABLE, "SUBLET_SIM_MEMORY_LIMIT");
-/// ```
 pub const MEMORY_LIMIT_VARIABLE: &str = "SUBLET_SIM_MEMORY_LIMIT";
 /// The profile of [`get_instance_proc_addr`] if the environment chooses none.
-///
-/// ```
-/// use sublet_sim::{DEFAULT_PROFILE, profiles::Profile};
-/// assert!(Profile::by_name(DEFAULT_PROFILE).is_some());
-/// ```
 pub const DEFAULT_PROFILE: &str = "lavapipe";
 
 /// `vkGetInstanceProcAddr` of a simulated GPU, for programs that make instance and device themselves.

@@ -6,12 +6,6 @@ use crate::arithmetic::widen;
 
 impl Gpu {
     /// How much there is of everything on the device.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert!(gpu.live().is_empty());
-    /// ```
     pub fn live(&self) -> LiveObjects {
         let heaps = self.hub().profile.heaps.len();
         let mut live = LiveObjects { memory_bytes_by_heap: vec![0; heaps], ..Default::default() };
@@ -98,10 +92,6 @@ pub struct LiveObjects {
 
 impl LiveObjects {
     /// Whether there is nothing.
-    ///
-    /// ```
-    /// assert!(sublet_sim::LiveObjects::default().is_empty());
-    /// ```
     pub fn is_empty(&self) -> bool {
         let objects = [self.memories, self.buffers, self.images, self.views];
         let work = [self.command_buffers, self.command_pools, self.fences, self.semaphores];

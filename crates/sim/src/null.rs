@@ -71,81 +71,36 @@ impl NullGpu {
     }
 
     /// Vulkan without an instance.
-    ///
-    /// ```
-    /// use sublet_sim::{NullGpu, profiles::Profile};
-    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert!(unsafe { gpu.entry().try_enumerate_instance_version() }.is_ok());
-    /// ```
     pub fn entry(&self) -> &ash::Entry {
         self.0.entry()
     }
 
     /// The instance.
-    ///
-    /// ```
-    /// use sublet_sim::{NullGpu, profiles::Profile};
-    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(unsafe { gpu.instance().enumerate_physical_devices() }.unwrap().len(), 1);
-    /// ```
     pub fn instance(&self) -> &ash::Instance {
         self.0.instance()
     }
 
     /// The physical device.
-    ///
-    /// ```
-    /// use sublet_sim::{NullGpu, profiles::Profile};
-    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let memory = unsafe { gpu.instance().get_physical_device_memory_properties(gpu.physical_device()) };
-    /// assert_eq!(memory.memory_types_as_slice().len(), gpu.profile().types.len());
-    /// ```
     pub fn physical_device(&self) -> vk::PhysicalDevice {
         self.0.physical_device()
     }
 
     /// The device that does nothing.
-    ///
-    /// ```
-    /// use sublet_sim::{NullGpu, profiles::Profile};
-    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let info = ash::vk::MemoryAllocateInfo::default().allocation_size(1 << 40);
-    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// unsafe { gpu.device().free_memory(memory, None) };
-    /// ```
     pub fn device(&self) -> &ash::Device {
         self.0.device()
     }
 
     /// The version of Vulkan that instance and device report.
-    ///
-    /// ```
-    /// use sublet_sim::{NullGpu, profiles::Profile};
-    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert!(gpu.api_version() >= ash::vk::API_VERSION_1_3);
-    /// ```
     pub fn api_version(&self) -> u32 {
         self.0.api_version()
     }
 
     /// The GPU whose memory types this one has.
-    ///
-    /// ```
-    /// use sublet_sim::{NullGpu, profiles::Profile};
-    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(gpu.profile().name, "lavapipe");
-    /// ```
     pub fn profile(&self) -> &'static Profile {
         self.0.profile()
     }
 
     /// The device extensions that are enabled, sorted.
-    ///
-    /// ```
-    /// use sublet_sim::{NullGpu, profiles::Profile};
-    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert!(gpu.extensions().contains(&"VK_KHR_bind_memory2".to_owned()));
-    /// ```
     pub fn extensions(&self) -> Vec<String> {
         self.0.extensions()
     }

@@ -53,13 +53,6 @@ pub enum Descriptor {
 
 impl Descriptor {
     /// The type that it was written as: that of a mutable binding is its active one.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::Descriptor;
-    /// let kind = vk::DescriptorType::UNIFORM_TEXEL_BUFFER;
-    /// assert_eq!(Descriptor::Texels { kind, view: vk::BufferView::null() }.kind(), kind);
-    /// ```
     pub fn kind(&self) -> vk::DescriptorType {
         match *self {
             Self::Buffer { kind, .. } | Self::Texels { kind, .. } | Self::Image { kind, .. } => kind,

@@ -129,12 +129,6 @@ impl Gpu {
 
     /// How many sets a faulty driver has lost the memory of, see [`DescriptorQuirk::RESET_LEAKS`]: those of pools that are
     /// not destroyed yet. Always 0 without that quirk.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(gpu.leaked_descriptor_sets(), 0);
-    /// ```
     pub fn leaked_descriptor_sets(&self) -> u64 {
         self.hub().descriptors.leaked.load(Ordering::Relaxed)
     }

@@ -49,12 +49,6 @@ impl std::fmt::Debug for KernelBuffer<'_> {
 
 impl KernelBuffer<'_> {
     /// How many bytes the shader sees: the range of the descriptor, or what is left of the buffer from an address on.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| assert_eq!(kernel.buffer(0, 0, 0).len() % 16, 0));
-    /// ```
     pub fn len(&self) -> u64 {
         match &self.source {
             Source::Bytes { len, .. } => *len,
@@ -64,12 +58,6 @@ impl KernelBuffer<'_> {
     }
 
     /// Whether there is nothing to see, as behind a descriptor that has been reported.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| assert!(!kernel.buffer(0, 0, 0).is_empty()));
-    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

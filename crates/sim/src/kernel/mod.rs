@@ -172,14 +172,6 @@ impl<'a> Kernel<'a> {
     }
 
     /// The name of the entry point.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// for name in ["first", "second"] {
-    ///     gpu.set_kernel(name, |kernel: &mut Kernel<'_>| println!("{} runs", kernel.entry_point()));
-    /// }
-    /// ```
     pub fn entry_point(&self) -> &'a str {
         &self.program.entry_point
     }

@@ -331,11 +331,6 @@ impl Profile {
     }
 
     /// A bit for each memory type.
-    ///
-    /// ```
-    /// use sublet_sim::profiles::Profile;
-    /// assert_eq!(Profile::by_name("lavapipe").unwrap().all_types(), 1);
-    /// ```
     pub fn all_types(&self) -> u32 {
         all_types(self.types)
     }

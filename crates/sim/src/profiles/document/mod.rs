@@ -266,12 +266,6 @@ fn text_of(document: &Document) -> String {
 impl Profile {
     /// The profile as JSON, for [`from_json`](Self::from_json): one object whose `"format"` is `"sublet-device-profile"`, its
     /// members named as the fields are. The text ends with a line feed.
-    ///
-    /// ```
-    /// use sublet_sim::profiles::Profile;
-    /// let text = Profile::by_name("nvidia-h200").unwrap().to_json();
-    /// assert!(text.contains(r#""format": "sublet-device-profile""#) && text.contains(r#""HOST_VISIBLE""#));
-    /// ```
     #[must_use]
     pub fn to_json(&self) -> String {
         text_of(&Document::from(self)) + "\n"
