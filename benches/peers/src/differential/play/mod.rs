@@ -1,6 +1,9 @@
 //! A program played on both, and the two compared after each step.
 #![forbid(unsafe_code)]
 
+mod access;
+mod check;
+
 use std::collections::BTreeMap;
 
 use ash::vk;
@@ -11,7 +14,7 @@ use super::compact::Gains;
 use super::differences::Difference;
 use super::explain::{Case, explain};
 use super::program::{PoolSpec, Program, Resource, Setup, Spec, Step};
-use super::side::{Failed, HeapFigures, Place, Side, Why};
+use super::side::{Failed, Place, Side, Why};
 use super::sublet_side::SubletSide;
 use super::tap::{Fault, Log};
 use super::vma_side::VmaSide;
@@ -515,120 +518,6 @@ impl Player<'_> {
         Ok(())
     }
 
-    fn map(&mut self, at: u64) -> Result<(), String> {
-        let Some(at) = pick(&self.live, at) else { return Ok(()) };
-        let Live { slot, sublet, host_access, pool, .. } = self.live[at];
-        let flags = self.setup.profile.types[sublet.memory_type as usize].flags;
-        let visible = flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
-        if !visible || !host_access && pool.is_none() {
-            let answer = self.sublet.map(slot);
-            let fits =
-                matches!(answer, Err(Failed { why: Why::Other("not host-visible" | "no host access"), .. }));
-            if !fits {
-                return Err(format!("memory that cannot be mapped: {answer:?}"));
-            }
-            self.tally.differ(Difference::HostAccess);
-            return Ok(());
-        }
-        if !host_access && cfg!(debug_assertions) {
-            return Ok(());
-        }
-        let (vma, sublet) = (self.vma.map(slot), self.sublet.map(slot));
-        if vma.is_err() || sublet.is_err() {
-            return Err(format!("mapping: VMA {vma:?}, Sublet {sublet:?}"));
-        }
-        self.live[at].maps += 1;
-        self.tally.count("mappings compared");
-        self.same_pointers(at)
-    }
-
-    fn same_pointers(&self, at: usize) -> Result<(), String> {
-        let slot = self.live[at].slot;
-        let (vma, sublet) = (self.vma.place(slot), self.sublet.place(slot));
-        if vma.mapped == sublet.mapped {
-            Ok(())
-        } else {
-            Err(format!("mapped: VMA {vma:?}, Sublet {sublet:?}"))
-        }
-    }
-
-    fn unmap(&mut self, at: u64) -> Result<(), String> {
-        let mapped: Vec<_> = (0..self.live.len()).filter(|at| self.live[*at].maps != 0).collect();
-        let Some(at) = pick(&mapped, at).map(|at| mapped[at]) else { return Ok(()) };
-        let slot = self.live[at].slot;
-        self.vma.unmap(slot);
-        self.sublet.unmap(slot);
-        self.live[at].maps -= 1;
-        self.same_pointers(at)
-    }
-
-    fn flush(&mut self, at: u64, from: u64, size: u64, invalidate: bool) -> Result<(), String> {
-        let Some(at) = pick(&self.live, at) else { return Ok(()) };
-        let live = self.live[at];
-        let flags = self.setup.profile.types[live.sublet.memory_type as usize].flags;
-        let flushes = flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE)
-            && !flags.contains(vk::MemoryPropertyFlags::HOST_COHERENT);
-        let offset = share(live.sublet.size, from);
-        let rest = live.sublet.size - offset;
-        let size = if size == 256 { vk::WHOLE_SIZE } else { share(rest, size) };
-        // The simulated driver copies what is flushed.
-        let size = if rest > MOST_FLUSHED { size.min(MOST_FLUSHED) } else { size };
-        let mut is_mapped = self.sublet.place(live.slot).mapped;
-        let mappable = flushes && (live.host_access || live.pool.is_some() && !cfg!(debug_assertions));
-        let maps = !is_mapped && mappable && from % 2 == 0;
-        if maps {
-            let (vma, sublet) = (self.vma.map(live.slot), self.sublet.map(live.slot));
-            if vma.is_err() || sublet.is_err() {
-                return Err(format!("mapping: VMA {vma:?}, Sublet {sublet:?}"));
-            }
-            is_mapped = true;
-        }
-        if flushes && !is_mapped && size != 0 && rest != 0 {
-            // Mapped may still be what a neighbour, or somebody before, has mapped.
-            let answer = self.sublet.make_visible(live.slot, offset, size, invalidate);
-            self.sublet.tap().take();
-            if let Err(Failed { why, .. }) = answer {
-                if why != Why::Other("not mapped") {
-                    return Err(format!("flushing what is not mapped: {answer:?}"));
-                }
-            }
-            self.tally.differ(Difference::NotMapped);
-            return Ok(());
-        }
-        let vma = self.vma.make_visible(live.slot, offset, size, invalidate);
-        let sublet = self.sublet.make_visible(live.slot, offset, size, invalidate);
-        let (vma_log, sublet_log) = (self.vma.tap().take(), self.sublet.tap().take());
-        let text =
-            || format!("{offset} {size} VMA {vma:?} {vma_log:?}; Sublet {sublet:?} {sublet_log:?}; {live:?}");
-        if vma.is_ok() != sublet.is_ok() || vma_log.ranges.len() != sublet_log.ranges.len() {
-            return Err(format!("flushed otherwise: {}", text()));
-        }
-        for (vma, sublet) in vma_log.ranges.iter().zip(&sublet_log.ranges) {
-            let relative = |range: &super::tap::Range, place: &Place| {
-                (range.offset as i128 - i128::from(place.offset), range.flushed)
-            };
-            let end = |range: &super::tap::Range, place: &Place| {
-                (u128::from(range.offset) + u128::from(range.size)).wrapping_sub(u128::from(place.offset))
-            };
-            let (vma_end, sublet_end) = (end(vma, &live.vma), end(sublet, &live.sublet));
-            let at_end = |place: &Place, range: &super::tap::Range, books: &Books| {
-                books.blocks.get(&place.memory).is_some_and(|block| block.size == range.offset + range.size)
-            };
-            let clamped =
-                at_end(&live.vma, vma, &self.vma_books) || at_end(&live.sublet, sublet, &self.sublet_books);
-            if relative(vma, &live.vma) != relative(sublet, &live.sublet) || vma_end != sublet_end && !clamped
-            {
-                return Err(format!("another range: {}", text()));
-            }
-            self.tally.count("flushed ranges compared");
-        }
-        if maps {
-            self.vma.unmap(live.slot);
-            self.sublet.unmap(live.slot);
-        }
-        Ok(())
-    }
-
     fn find(&mut self, resource: &Resource, spec: &Spec) -> Result<(), String> {
         match self.asserts(resource, spec, None, false) {
             Assert::GoesOn => return Ok(()),
@@ -661,109 +550,6 @@ impl Player<'_> {
             }
         }
         Err(format!("another memory type: VMA {vma:?}, Sublet {sublet:?}, {resource:?}, {spec:?}"))
-    }
-
-    /// What holds after every step.
-    fn check(&mut self) -> Result<(), String> {
-        let messages = self.sublet.messages();
-        if !messages.is_empty() {
-            return Err(format!("the driver complains of Sublet: {}", messages.join("; ")));
-        }
-        let messages = self.vma.messages();
-        for _ in &messages {
-            self.tally.count("complaints of the driver about VMA");
-        }
-        let (vma, sublet) = (self.vma.heaps(), self.sublet.heaps());
-        let (vma_bytes, sublet_bytes) = (self.vma.tap().bytes(), self.sublet.tap().bytes());
-        let profile = self.setup.profile;
-        let heap_of = |memory_type: u32| profile.types[memory_type as usize].heap;
-        for (heap, (vma, sublet)) in vma.iter().zip(&sublet).enumerate() {
-            let text = || format!("heap {heap}: VMA {vma:?}, Sublet {sublet:?}");
-            if sublet.block_bytes != sublet_bytes[heap] || vma.block_bytes != vma_bytes[heap] {
-                return Err(format!(
-                    "counted wrongly, {} and {}: {}",
-                    vma_bytes[heap],
-                    sublet_bytes[heap],
-                    text()
-                ));
-            }
-            if vma.allocations != sublet.allocations || vma.budget != sublet.budget {
-                return Err(format!("other figures: {}", text()));
-            }
-            if vma_bytes[heap] == sublet_bytes[heap] {
-                if vma.usage != sublet.usage {
-                    return Err(format!("another usage: {}", text()));
-                }
-                self.tally.count("heap budgets compared in full");
-            }
-            // Where VMA's blocks are larger than the heap it has only dedicated allocations.
-            if self.setup.large_block <= LARGEST_BLOCK {
-                self.tally.reserved.0 += u128::from(vma_bytes[heap]);
-                self.tally.reserved.1 += u128::from(sublet_bytes[heap]);
-            }
-            let used = self.sublet_books.used_bytes(&heap_of, heap as u32);
-            if used > vma_bytes[heap] {
-                // Without a difference both hold the same.
-                let Some(cause) = self.cause else { return Err(format!("more reserved: {}", text())) };
-                *self.tally.more.entry(cause).or_default() += 1;
-            } else if sublet_bytes[heap] > vma_bytes[heap] {
-                self.tally.count("more reserved, in empty blocks");
-            }
-            self.tally.count("reserved bytes compared");
-        }
-        for slot in 0..self.pools.len() {
-            if self.pools[slot].is_some() {
-                let (vma, sublet) = (self.vma.pool_figures(slot), self.sublet.pool_figures(slot));
-                let blocks = |books: &Books| {
-                    let own = books.blocks.values().filter(|block| block.owner == Owner::Pool(slot));
-                    own.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.size))
-                };
-                let own = self.live.iter().filter(|live| live.pool == Some(slot)).count() as u64;
-                // VMA does not count what lies in the second half of a linear block.
-                let linear = self.pools[slot].is_some_and(|spec| spec.linear);
-                if (sublet.blocks, sublet.block_bytes) != blocks(&self.sublet_books)
-                    || sublet.allocations != own
-                    || vma.allocations != own && !linear
-                {
-                    return Err(format!("pool {slot}: VMA {vma:?}, Sublet {sublet:?}"));
-                }
-            }
-        }
-        self.sublet.validate();
-        Ok(())
-    }
-
-    /// Frees everything: nothing must be left.
-    fn end(mut self) -> Result<Tally, String> {
-        let mut found = Ok(());
-        while let Some(at) = self.live.len().checked_sub(1) {
-            found = found.and(self.free(at));
-        }
-        let live = self.sublet.heaps().iter().map(|heap: &HeapFigures| heap.allocations).sum::<u64>();
-        if live != 0 {
-            found = found.and(Err(format!("{live} allocations are left")));
-        }
-        // What a step that found something left behind.
-        for slot in 0..self.slots {
-            self.vma.free(slot);
-            self.sublet.free(slot);
-        }
-        for slot in 0..self.pools.len() {
-            if self.pools[slot].take().is_some() {
-                self.vma.destroy_pool(slot);
-                self.sublet.destroy_pool(slot);
-            }
-        }
-        let tap = self.sublet.tap().clone();
-        drop(self.vma.finish());
-        let messages = self.sublet.finish();
-        if !messages.is_empty() {
-            found = found.and(Err(format!("in the end: {}", messages.join("; "))));
-        }
-        if tap.live_count() != 0 {
-            found = found.and(Err(format!("{} memory objects are left", tap.live_count())));
-        }
-        found.map(|()| self.tally)
     }
 }
 

@@ -2,7 +2,6 @@
 
 mod gpu_alloc;
 mod gpu_allocator;
-mod stand_in;
 mod sublet;
 mod vma;
 
@@ -91,9 +90,9 @@ pub(crate) fn make<V: VisitPlayer>(
         PeerKind::Sublet => Some(visit.visit(sublet::shared(gpu)?)),
         PeerKind::SubletLocal => Some(visit.visit(sublet::local(gpu)?)),
         PeerKind::Vma => Some(visit.visit(vma::Player::new(gpu)?)),
-        PeerKind::GpuAllocator => Some(visit.visit(gpu_allocator::Player::new(gpu, hint)?)),
+        PeerKind::GpuAllocator => Some(visit.visit(gpu_allocator::original::Player::new(gpu, hint)?)),
         PeerKind::StandIn => match hint {
-            Some(hint) => Some(visit.visit(stand_in::Player::new(gpu, hint)?)),
+            Some(hint) => Some(visit.visit(gpu_allocator::stand_in::Player::new(gpu, hint)?)),
             None => None,
         },
         PeerKind::GpuAlloc => Some(visit.visit(gpu_alloc::Player::new(gpu))),

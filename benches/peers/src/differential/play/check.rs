@@ -1,0 +1,111 @@
+//! What holds after every step, and in the end.
+#![forbid(unsafe_code)]
+
+use super::{LARGEST_BLOCK, Player, Tally};
+use crate::differential::books::{Books, Owner};
+use crate::differential::side::{HeapFigures, Side};
+
+impl Player<'_> {
+    /// What holds after every step.
+    pub(super) fn check(&mut self) -> Result<(), String> {
+        let messages = self.sublet.messages();
+        if !messages.is_empty() {
+            return Err(format!("the driver complains of Sublet: {}", messages.join("; ")));
+        }
+        let messages = self.vma.messages();
+        for _ in &messages {
+            self.tally.count("complaints of the driver about VMA");
+        }
+        let (vma, sublet) = (self.vma.heaps(), self.sublet.heaps());
+        let (vma_bytes, sublet_bytes) = (self.vma.tap().bytes(), self.sublet.tap().bytes());
+        let profile = self.setup.profile;
+        let heap_of = |memory_type: u32| profile.types[memory_type as usize].heap;
+        for (heap, (vma, sublet)) in vma.iter().zip(&sublet).enumerate() {
+            let text = || format!("heap {heap}: VMA {vma:?}, Sublet {sublet:?}");
+            if sublet.block_bytes != sublet_bytes[heap] || vma.block_bytes != vma_bytes[heap] {
+                return Err(format!(
+                    "counted wrongly, {} and {}: {}",
+                    vma_bytes[heap],
+                    sublet_bytes[heap],
+                    text()
+                ));
+            }
+            if vma.allocations != sublet.allocations || vma.budget != sublet.budget {
+                return Err(format!("other figures: {}", text()));
+            }
+            if vma_bytes[heap] == sublet_bytes[heap] {
+                if vma.usage != sublet.usage {
+                    return Err(format!("another usage: {}", text()));
+                }
+                self.tally.count("heap budgets compared in full");
+            }
+            // Where VMA's blocks are larger than the heap it has only dedicated allocations.
+            if self.setup.large_block <= LARGEST_BLOCK {
+                self.tally.reserved.0 += u128::from(vma_bytes[heap]);
+                self.tally.reserved.1 += u128::from(sublet_bytes[heap]);
+            }
+            let used = self.sublet_books.used_bytes(&heap_of, heap as u32);
+            if used > vma_bytes[heap] {
+                // Without a difference both hold the same.
+                let Some(cause) = self.cause else { return Err(format!("more reserved: {}", text())) };
+                *self.tally.more.entry(cause).or_default() += 1;
+            } else if sublet_bytes[heap] > vma_bytes[heap] {
+                self.tally.count("more reserved, in empty blocks");
+            }
+            self.tally.count("reserved bytes compared");
+        }
+        for slot in 0..self.pools.len() {
+            if self.pools[slot].is_some() {
+                let (vma, sublet) = (self.vma.pool_figures(slot), self.sublet.pool_figures(slot));
+                let blocks = |books: &Books| {
+                    let own = books.blocks.values().filter(|block| block.owner == Owner::Pool(slot));
+                    own.fold((0, 0), |(count, bytes), block| (count + 1, bytes + block.size))
+                };
+                let own = self.live.iter().filter(|live| live.pool == Some(slot)).count() as u64;
+                // VMA does not count what lies in the second half of a linear block.
+                let linear = self.pools[slot].is_some_and(|spec| spec.linear);
+                if (sublet.blocks, sublet.block_bytes) != blocks(&self.sublet_books)
+                    || sublet.allocations != own
+                    || vma.allocations != own && !linear
+                {
+                    return Err(format!("pool {slot}: VMA {vma:?}, Sublet {sublet:?}"));
+                }
+            }
+        }
+        self.sublet.validate();
+        Ok(())
+    }
+
+    /// Frees everything: nothing must be left.
+    pub(super) fn end(mut self) -> Result<Tally, String> {
+        let mut found = Ok(());
+        while let Some(at) = self.live.len().checked_sub(1) {
+            found = found.and(self.free(at));
+        }
+        let live = self.sublet.heaps().iter().map(|heap: &HeapFigures| heap.allocations).sum::<u64>();
+        if live != 0 {
+            found = found.and(Err(format!("{live} allocations are left")));
+        }
+        // What a step that found something left behind.
+        for slot in 0..self.slots {
+            self.vma.free(slot);
+            self.sublet.free(slot);
+        }
+        for slot in 0..self.pools.len() {
+            if self.pools[slot].take().is_some() {
+                self.vma.destroy_pool(slot);
+                self.sublet.destroy_pool(slot);
+            }
+        }
+        let tap = self.sublet.tap().clone();
+        drop(self.vma.finish());
+        let messages = self.sublet.finish();
+        if !messages.is_empty() {
+            found = found.and(Err(format!("in the end: {}", messages.join("; "))));
+        }
+        if tap.live_count() != 0 {
+            found = found.and(Err(format!("{} memory objects are left", tap.live_count())));
+        }
+        found.map(|()| self.tally)
+    }
+}
