@@ -9,68 +9,43 @@ use crate::capi::types::{VmaAllocation, VmaAllocator};
 use super::bind::both;
 use super::resource::not_created;
 
-/// # Safety
-/// C1 to C3.
-unsafe fn alias_buffer(
-    function: &'static str,
-    allocator: VmaAllocator,
-    allocation: VmaAllocation,
-    offset: u64,
-    buffer_info: *const vk::BufferCreateInfo<'_>,
-    buffer: *mut vk::Buffer,
-) -> vk::Result {
-    // SAFETY: C3.
-    unsafe { answer(buffer, vk::Buffer::null()) };
-    // SAFETY: C1, C2.
-    let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    };
-    // SAFETY: C3.
-    let (Some(info), false) = (unsafe { given(function, buffer_info) }, buffer.is_null()) else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    };
-    // SAFETY: C3.
-    match each!(object, front => unsafe { front.allocator.create_aliasing_buffer(allocation, offset, info) })
-    {
-        Ok(made) => {
-            // SAFETY: C3; it was checked for null.
-            unsafe { buffer.write(made) };
-            vk::Result::SUCCESS
+/// A function that makes a `$handle` of an allocation's memory by `$create`.
+macro_rules! aliasing {
+    ($name:ident, $handle:ty, $info:ty, $create:ident) => {
+        /// # Safety
+        /// C1 to C3.
+        unsafe fn $name(
+            function: &'static str,
+            allocator: VmaAllocator,
+            allocation: VmaAllocation,
+            offset: u64,
+            info: *const $info,
+            handle: *mut $handle,
+        ) -> vk::Result {
+            // SAFETY: C3.
+            unsafe { answer(handle, <$handle>::null()) };
+            // SAFETY: C1, C2.
+            let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
+                return vk::Result::ERROR_INITIALIZATION_FAILED;
+            };
+            // SAFETY: C3.
+            let (Some(info), false) = (unsafe { given(function, info) }, handle.is_null()) else {
+                return vk::Result::ERROR_INITIALIZATION_FAILED;
+            };
+            // SAFETY: C3.
+            match each!(object, front => unsafe { front.allocator.$create(allocation, offset, info) }) {
+                Ok(made) => {
+                    // SAFETY: C3; it was checked for null.
+                    unsafe { handle.write(made) };
+                    vk::Result::SUCCESS
+                }
+                Err(error) => not_created(function, &error),
+            }
         }
-        Err(error) => not_created(function, &error),
-    }
-}
-
-/// # Safety
-/// C1 to C3.
-unsafe fn alias_image(
-    function: &'static str,
-    allocator: VmaAllocator,
-    allocation: VmaAllocation,
-    offset: u64,
-    image_info: *const vk::ImageCreateInfo<'_>,
-    image: *mut vk::Image,
-) -> vk::Result {
-    // SAFETY: C3.
-    unsafe { answer(image, vk::Image::null()) };
-    // SAFETY: C1, C2.
-    let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
     };
-    // SAFETY: C3.
-    let (Some(info), false) = (unsafe { given(function, image_info) }, image.is_null()) else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    };
-    // SAFETY: C3.
-    match each!(object, front => unsafe { front.allocator.create_aliasing_image(allocation, offset, info) }) {
-        Ok(made) => {
-            // SAFETY: C3; it was checked for null.
-            unsafe { image.write(made) };
-            vk::Result::SUCCESS
-        }
-        Err(error) => not_created(function, &error),
-    }
 }
+aliasing!(alias_buffer, vk::Buffer, vk::BufferCreateInfo<'_>, create_aliasing_buffer);
+aliasing!(alias_image, vk::Image, vk::ImageCreateInfo<'_>, create_aliasing_image);
 
 exported! {
     /// Creates a buffer in memory that is there.
