@@ -46,7 +46,7 @@ use crate::memory_type::{self, MemoryTypeTable};
 
 use debug::DebugState;
 pub(crate) use note::Note;
-use recording::{Care, Recording};
+use recording::Recording;
 
 pub use create_info::AllocatorCreateInfo;
 pub use debug::DebugSettings;
@@ -57,6 +57,7 @@ pub(crate) use map::Visibility;
 pub(crate) use request::Resource;
 pub use retire::{CollectError, RetiredResources, TimelineError};
 pub use statistics::HeapBudget;
+use tracking::Care;
 pub use tracking::Tracking;
 use vectors::DefaultVector;
 pub(crate) use vectors::VectorFacts;
@@ -267,7 +268,7 @@ impl<T: Threading> Allocator<T> {
             maintenance5: core_version >= API_VERSION_1_4
                 || info.flags.contains(AllocatorCreateFlags::KHR_MAINTENANCE5),
             tracking: info.tracking,
-            care: Care::new(!info.tracking.is_empty()),
+            care: Care::new(info.tracking),
             defaults: Box::default(),
             pool_vectors: AppendTable::new(),
             pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),

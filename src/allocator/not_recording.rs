@@ -11,21 +11,6 @@ use crate::create_info::AllocationCreateInfo;
 use crate::error::AllocationError;
 use crate::pool::Scope;
 
-/// Whether an allocation is no usual one, whatever is asked for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Care(bool);
-
-impl Care {
-    pub(super) fn new(tracks: bool) -> Self {
-        Self(tracks)
-    }
-
-    #[inline(always)]
-    pub(super) fn any(self) -> bool {
-        self.0
-    }
-}
-
 /// Nothing.
 #[derive(Debug)]
 pub(super) struct Recording;

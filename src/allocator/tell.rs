@@ -13,7 +13,7 @@ use crate::error::AllocationError;
 /// Why there is no other way than dedicated memory.
 pub(super) fn why_it_must<T: Threading>(spot: &Spot<'_, T>) -> &'static str {
     let AllocationRequest { resource, info, .. } = *spot.asked;
-    if !spot.asked.next.get().is_null() {
+    if spot.asked.next.is_some() {
         "chain"
     } else if info.flags.contains(Flags::DEDICATED_MEMORY) {
         "flag"

@@ -4,14 +4,14 @@
 //! [`trace`](crate::trace), which reads the bytes again, is above that. The format is described there.
 //!
 //! ```text
-//!   call ──> record ──> page ──full──> queue ──> writer's thread ──> sink
-//!             ^ clock,   ^ under one     │ bounded: when all pages wait,
+//!   call ──> record ─> payload ─full─> queue ──> writer's thread ──> sink
+//!             ^ clock,   ^ under one     │ bounded: when all payloads wait,
 //!               thread     lock          v the call waits, too
-//!                        spare pages <───┘
+//!                        spare payloads <┘
 //! ```
 //!
 //! - R1: a record is put under one lock, whoever calls: the order of the file is an order that all threads agree on.
-//! - R2: a page that is not full is sent on its way four times a second, so that little is lost when a program ends suddenly.
+//! - R2: a payload that is not full is sent on its way four times a second, so that little is lost when a program ends suddenly.
 //! - R3: a sink that fails or panics ends the recording, and nothing else; who stops it is told.
 
 pub(crate) mod bytes;
@@ -22,7 +22,7 @@ pub(crate) mod encode;
 pub(crate) mod error;
 pub(crate) mod failure;
 pub(crate) mod header;
-mod page;
+mod payload;
 pub(crate) mod raw;
 pub(crate) mod recorder;
 mod thread;

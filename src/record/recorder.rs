@@ -1,4 +1,4 @@
-//! The way of a record: into a page, under a lock that is held for some nanoseconds, so that all threads have one order.
+//! The way of a record: into a payload, under a lock that is held for some nanoseconds, so that all threads have one order.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -14,14 +14,14 @@ use super::chunk::Point;
 use super::clock::{self, Start};
 use super::encode::{Operation, THREAD};
 use super::error::{RecordingSummary, StartRecordingError, StopRecordingError};
-pub(crate) use super::page::Cursor;
-use super::page::{LIMIT, Page, new_page};
+pub(crate) use super::payload::Cursor;
+use super::payload::{LIMIT, Payload, new_payload};
 use super::thread as threads;
 use super::writer;
 use crate::base::sync::{CoreGuard, CoreMutex, Shared};
 
 /// Pages of a recording: as many bytes wait for the disk at most.
-const PAGES: usize = 16;
+const PAYLOADS: usize = 16;
 /// No thread.
 const NOBODY: u32 = u32::MAX;
 
@@ -33,10 +33,10 @@ enum State {
     Open,
 }
 
-/// A page on its way to the sink.
+/// A payload on its way to the sink.
 #[derive(Debug)]
 pub(super) struct Full {
-    pub(super) page: Page,
+    pub(super) payload: Payload,
     pub(super) length: usize,
     pub(super) records: u32,
     pub(super) point: Point,
@@ -51,12 +51,12 @@ struct Hot {
     thread: u32,
     records: u32,
     /// Empty only while closed.
-    page: Option<Page>,
+    payload: Option<Payload>,
     state: State,
     total: u64,
     start: Start,
     full: VecDeque<Full>,
-    spare: Vec<Page>,
+    spare: Vec<Payload>,
     writer: Option<Thread>,
 }
 
@@ -70,7 +70,7 @@ impl Hot {
             last_ticks: 0,
             thread: NOBODY,
             records: 0,
-            page: None,
+            payload: None,
             state: State::Closed,
             total: 0,
             start: Start::now(),
@@ -80,11 +80,11 @@ impl Hot {
         }
     }
 
-    /// Puts one record into the page, which has room for it.
+    /// Puts one record into the payload, which has room for it.
     #[inline(always)]
     fn put(&mut self, operation: Operation, thread: u32, ticks: u64, body: impl FnOnce(&mut Cursor<'_>)) {
-        let (Some(page), Ok(at)) = (self.page.as_mut(), u16::try_from(self.at)) else { return };
-        let mut cursor = Cursor::new(page, at);
+        let (Some(payload), Ok(at)) = (self.payload.as_mut(), u16::try_from(self.at)) else { return };
+        let mut cursor = Cursor::new(payload, at);
         if thread != self.thread {
             self.thread = thread;
             cursor.byte(THREAD);
@@ -100,16 +100,16 @@ impl Hot {
         self.records += 1;
     }
 
-    /// Sends the page on its way, if there is anything in it and a page to take its place. `last` needs none.
-    fn close_page(&mut self, last: bool) -> bool {
+    /// Sends the payload on its way, if there is anything in it and a payload to take its place. `last` needs none.
+    fn close_payload(&mut self, last: bool) -> bool {
         if self.records == 0 || !last && self.spare.is_empty() {
             return false;
         }
-        let Some(page) = self.page.take() else { return false };
+        let Some(payload) = self.payload.take() else { return false };
         let point = self.start.point(self.last_ticks);
-        self.full.push_back(Full { page, length: self.at, records: self.records, point });
+        self.full.push_back(Full { payload, length: self.at, records: self.records, point });
         self.total += u64::from(self.records);
-        self.page = self.spare.pop();
+        self.payload = self.spare.pop();
         self.at = 0;
         self.records = 0;
         self.thread = NOBODY;
@@ -124,7 +124,7 @@ impl Hot {
     /// Takes no more records; what there is goes on its way.
     fn end(&mut self) {
         if !self.is_closed() {
-            self.close_page(true);
+            self.close_payload(true);
             self.close();
         }
     }
@@ -178,12 +178,12 @@ impl Recorder {
         if writing.is_some() {
             return Err(StartRecordingError::Recording);
         }
-        let spare: Vec<_> = (1..PAGES).map(|_| new_page()).collect();
-        let page = new_page();
+        let spare: Vec<_> = (1..PAYLOADS).map(|_| new_payload()).collect();
+        let payload = new_payload();
         {
             let mut hot = self.hot.lock();
-            let full = VecDeque::with_capacity(PAGES);
-            *hot = Hot { state: State::Opening, page: Some(page), spare, full, ..Hot::new() };
+            let full = VecDeque::with_capacity(PAYLOADS);
+            *hot = Hot { state: State::Opening, payload: Some(payload), spare, full, ..Hot::new() };
             hot.last_ticks = hot.start.ticks;
         }
         let recorder = Arc::clone(self);
@@ -212,7 +212,7 @@ impl Recorder {
             ended();
             return Err(StopRecordingError::InSink);
         }
-        // Held until all is written: a recording that begins meanwhile would take the pages of this one.
+        // Held until all is written: a recording that begins meanwhile would take the payloads of this one.
         let mut writing = self.writing.lock();
         let handle = writing.take().ok_or(StopRecordingError::NotRecording)?;
         let writer = {
@@ -227,8 +227,8 @@ impl Recorder {
         self.made_room();
         // It catches what the sink panics with.
         let written = handle.join().unwrap_or(Err(StopRecordingError::Panicked));
-        // The pages are given back to the heap.
-        let _pages = std::mem::replace(&mut *self.hot.lock(), Hot::new());
+        // The payloads are given back to the heap.
+        let _payloads = std::mem::replace(&mut *self.hot.lock(), Hot::new());
         written
     }
 
@@ -285,14 +285,14 @@ impl Recorder {
         text: usize,
         opening: bool,
     ) -> Result<Guard<'a>, Option<Guard<'a>>> {
-        debug_assert!(text < LIMIT, "a record is no longer than a page");
+        debug_assert!(text < LIMIT, "a record is no longer than a payload");
         loop {
             match hot.state {
                 State::Closed => return Err(Some(hot)),
                 State::Opening if !opening => {}
                 _ if hot.at + text < LIMIT => return Ok(hot),
                 _ => {
-                    if hot.close_page(false) {
+                    if hot.close_payload(false) {
                         let writer = hot.writer.clone();
                         drop(hot);
                         if let Some(writer) = writer {
@@ -327,21 +327,21 @@ impl Recorder {
         self.room.notify_all();
     }
 
-    /// The next page that is to be written, if there is one; else whether the recording is over.
+    /// The next payload that is to be written, if there is one; else whether the recording is over.
     pub(super) fn next_full(&self) -> Result<Full, bool> {
         let mut hot = self.hot.lock();
         let closed = hot.is_closed();
         hot.full.pop_front().ok_or(closed)
     }
 
-    /// Sends on its way what waits in a page that is not full.
-    pub(super) fn close_page(&self) {
-        self.hot.lock().close_page(false);
+    /// Sends on its way what waits in a payload that is not full.
+    pub(super) fn close_payload(&self) {
+        self.hot.lock().close_payload(false);
     }
 
-    /// A page was written.
-    pub(super) fn give_back(&self, page: Page) {
-        self.hot.lock().spare.push(page);
+    /// A payload was written.
+    pub(super) fn give_back(&self, payload: Payload) {
+        self.hot.lock().spare.push(payload);
         self.made_room();
     }
 
@@ -400,7 +400,7 @@ impl Drop for Opening<'_> {
 
 const LONGEST: usize = LIMIT / 2;
 
-/// A text, cut so that a record fits a page.
+/// A text, cut so that a record fits a payload.
 #[inline(always)]
 pub(crate) fn fitting(text: Option<&str>) -> Option<&str> {
     text.map(|text| if text.len() <= LONGEST { text } else { cut(text) })
@@ -413,7 +413,7 @@ fn cut(text: &str) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
-/// As many elements of a list, each of at most `bytes`, as fit a page.
+/// As many elements of a list, each of at most `bytes`, as fit a payload.
 pub(crate) fn fitting_list<V>(list: &[V], bytes: usize) -> &[V] {
     &list[..list.len().min(LIMIT / 2 / bytes)]
 }

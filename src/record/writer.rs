@@ -91,9 +91,9 @@ fn write<W: Write>(
     loop {
         match recorder.next_full() {
             Ok(full) => {
-                let payload = full.page.get(..full.length).unwrap_or_default();
+                let payload = full.payload.get(..full.length).unwrap_or_default();
                 writer.chunk(Kind::Calls, full.records, full.point, payload)?;
-                recorder.give_back(full.page);
+                recorder.give_back(full.payload);
             }
             Err(true) => break,
             Err(false) => {
@@ -101,7 +101,7 @@ fn write<W: Write>(
                 let begun = Instant::now();
                 thread::park_timeout(INTERVAL);
                 if begun.elapsed() >= INTERVAL {
-                    recorder.close_page();
+                    recorder.close_payload();
                 }
             }
         }

@@ -30,11 +30,11 @@ const SMALL_BAR: u64 = 256 << 20;
 #[derive(Debug, Default)]
 pub(super) struct Ranges(Vec<vk::MappedMemoryRange<'static>>);
 
-// SAFETY: the only pointers in it are the ends of chains, which are null: `Source::add_range` alone adds to it.
+// SAFETY: the only pointers in it are the ends of chains, which are null: `Buffers::add_range` alone adds to it.
 unsafe impl Send for Ranges {}
 
 /// What both an arena and a ring are asked for.
-pub(super) struct Wanted<'a> {
+pub(super) struct BuffersInfo<'a> {
     pub(super) size: u64,
     pub(super) usage: vk::BufferUsageFlags,
     pub(super) device_address: bool,
@@ -47,7 +47,7 @@ pub(super) struct Wanted<'a> {
 
 /// Where memory is allocated.
 #[derive(Debug)]
-enum Place {
+enum Origin {
     /// The allocator's default blocks.
     Default,
     /// Pools that go with the source: one for each memory type that was needed. Their blocks are pages.
@@ -66,9 +66,9 @@ const BASE_ALIGNMENT: u64 = 4096;
 
 /// What buffers are made with.
 #[derive(Debug)]
-pub(super) struct Source<A: AllocatorRef> {
+pub(super) struct Buffers<A: AllocatorRef> {
     allocator: A,
-    place: Place,
+    origin: Origin,
     usage: vk::BufferUsageFlags,
     addresses: bool,
     /// The best one first, then one of each other heap that will do: where to go when that heap is full.
@@ -82,20 +82,23 @@ pub(super) struct Source<A: AllocatorRef> {
     caller: &'static Location<'static>,
 }
 
-impl<A: AllocatorRef> Source<A> {
-    /// Checks what is wanted, and answers with the size of a buffer: rounded up to `nonCoherentAtomSize`.
+impl<A: AllocatorRef> Buffers<A> {
+    /// Checks what is asked, and answers with the size of a buffer: rounded up to `nonCoherentAtomSize`.
     ///
     /// # Safety
     /// The usages are valid for the device.
-    pub(super) unsafe fn new(allocator: A, wanted: &Wanted<'_>) -> Result<(Self, u64), CreateUploadError> {
+    pub(super) unsafe fn new(
+        allocator: A,
+        asked: &BuffersInfo<'_>,
+    ) -> Result<(Self, u64), CreateUploadError> {
         let owner = allocator.allocator();
         let device = owner.device();
-        let bad_size = CreateUploadError::Size { size: wanted.size };
-        let size = align_up(wanted.size, device.atom).filter(|&size| size > 0).ok_or(bad_size)?;
+        let bad_size = CreateUploadError::Size { size: asked.size };
+        let size = align_up(asked.size, device.atom).filter(|&size| size > 0).ok_or(bad_size)?;
         if host_size(size).and_then(|size| isize::try_from(size).ok()).is_none() {
             return Err(bad_size);
         }
-        if wanted.usage.is_empty() {
+        if asked.usage.is_empty() {
             return Err(CreateUploadError::NoUsage);
         }
         let max = owner.max_buffer_size();
@@ -103,12 +106,12 @@ impl<A: AllocatorRef> Source<A> {
             return Err(CreateUploadError::BufferTooLarge { size, max });
         }
         let address = vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
-        let addresses = wanted.device_address || wanted.usage.contains(address);
+        let addresses = asked.device_address || asked.usage.contains(address);
         if addresses && !device.has_buffer_addresses() {
             return Err(CreateUploadError::DeviceAddress);
         }
-        let usage = if addresses { wanted.usage | address } else { wanted.usage };
-        let (place, memory_types) = match wanted.pool {
+        let usage = if addresses { asked.usage | address } else { asked.usage };
+        let (origin, memory_types) = match asked.pool {
             Some(pool) => {
                 owner.pool_facts(pool).map_err(|_| CreateUploadError::ForeignPool)?;
                 let memory_type = pool.memory_type_index();
@@ -120,27 +123,27 @@ impl<A: AllocatorRef> Source<A> {
                 if memory_type_bits & (1 << memory_type) == 0 {
                     return Err(CreateUploadError::PoolMemoryType { memory_type, memory_type_bits });
                 }
-                (Place::Given(Arc::clone(pool)), Box::from([memory_type]))
+                (Origin::Given(Arc::clone(pool)), Box::from([memory_type]))
             }
             None => {
                 let info = vk::BufferCreateInfo::default().size(size).usage(usage);
                 // SAFETY: the caller's own promise; the size is not zero.
-                let memory_types = unsafe { choose(&allocator, &info, wanted.memory) }?;
-                (Place::Default, memory_types)
+                let memory_types = unsafe { choose(&allocator, &info, asked.memory) }?;
+                (Origin::Default, memory_types)
             }
         };
         let alignments = Alignments::of(device);
         let base_alignment = alignments.any.max(BASE_ALIGNMENT);
         let source = Self {
-            place,
+            origin,
             usage,
             addresses,
             memory_types,
             alignments,
             base_alignment,
             most_alignment: base_alignment,
-            name: wanted.name.map(Box::from),
-            caller: wanted.caller,
+            name: asked.name.map(Box::from),
+            caller: asked.caller,
             allocator,
         };
         Ok((source, size))
@@ -152,7 +155,7 @@ impl<A: AllocatorRef> Source<A> {
     /// # Safety
     /// The usages are valid for the device.
     pub(super) unsafe fn own_pool(&mut self, size: u64, count: u32) -> Result<(), CreateUploadError> {
-        if !matches!(self.place, Place::Default) {
+        if !matches!(self.origin, Origin::Default) {
             return Ok(());
         }
         let owner = self.allocator.allocator();
@@ -171,7 +174,7 @@ impl<A: AllocatorRef> Source<A> {
                 Ok(pool) => {
                     let mut pools: Box<[_]> = self.memory_types.iter().map(|_| None).collect();
                     pools[0] = Some(pool);
-                    self.place = Place::Own { block_size, pools };
+                    self.origin = Origin::Own { block_size, pools };
                     return Ok(());
                 }
                 Err(error) => {
@@ -240,11 +243,11 @@ impl<A: AllocatorRef> Source<A> {
         mut told: Option<CreateError>,
     ) -> Result<Backing, CreateError> {
         for at in heaps {
-            if let Place::Own { block_size, pools } = &self.place {
+            if let Origin::Own { block_size, pools } = &self.origin {
                 if !alone && pools[at].is_none() {
                     // What a pool was refused for, the preferred one's error tells.
                     let Ok(pool) = self.make_pool(self.memory_types[at], *block_size) else { continue };
-                    if let Place::Own { pools, .. } = &mut self.place {
+                    if let Origin::Own { pools, .. } = &mut self.origin {
                         pools[at] = Some(pool);
                     }
                 }
@@ -288,13 +291,13 @@ impl<A: AllocatorRef> Source<A> {
             name: self.name.as_deref(),
             ..AllocationCreateInfo::default()
         };
-        let info = match &self.place {
-            Place::Own { .. } if alone => {
+        let info = match &self.origin {
+            Origin::Own { .. } if alone => {
                 AllocationCreateInfo { flags: host.flags | Flags::DEDICATED_MEMORY, ..host }
             }
-            Place::Default => host,
-            Place::Own { pools, .. } => AllocationCreateInfo { pool: pools[at].as_ref(), ..host },
-            Place::Given(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
+            Origin::Default => host,
+            Origin::Own { pools, .. } => AllocationCreateInfo { pool: pools[at].as_ref(), ..host },
+            Origin::Given(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
         };
         // SAFETY: the caller's own promise.
         let (buffer, allocation) = unsafe { owner.create_buffer_for(&buffer_info, &info, self.caller) }?;
@@ -354,7 +357,7 @@ impl<A: AllocatorRef> Source<A> {
     /// # Safety
     /// The device no longer uses any of the source's buffers. Nothing more is made.
     pub(super) unsafe fn close(&mut self) {
-        if let Place::Own { pools, .. } = std::mem::replace(&mut self.place, Place::Default) {
+        if let Origin::Own { pools, .. } = std::mem::replace(&mut self.origin, Origin::Default) {
             for pool in pools.into_iter().flatten() {
                 // SAFETY: the caller's own promise.
                 let leaks = unsafe { self.allocator.allocator().destroy_pool(pool) };

@@ -74,7 +74,7 @@ macro_rules! upload_methods {
             #[inline]
             #[must_use]
             pub fn alignments(&self) -> Alignments {
-                self.source.alignments
+                self.buffers.alignments
             }
 
             /// The most that an upload can be aligned to: 4096, or more if the device wants more of offsets. Less if the driver
@@ -93,7 +93,7 @@ macro_rules! upload_methods {
             #[inline]
             #[must_use]
             pub fn max_alignment(&self) -> u64 {
-                self.source.most_alignment
+                self.buffers.most_alignment
             }
 
             /// Gives out `size` bytes whose offset, pointer and device address are multiples of `alignment`.

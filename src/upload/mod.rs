@@ -69,12 +69,12 @@
 mod allocator_ref;
 mod arena;
 mod backing;
+mod buffers;
 mod create_info;
 mod error;
 mod methods;
 mod piece;
 mod ring;
-mod source;
 mod statistics;
 
 pub use allocator_ref::AllocatorRef;

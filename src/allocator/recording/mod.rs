@@ -9,7 +9,7 @@ mod beginning;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
@@ -87,37 +87,8 @@ macro_rules! note_writer {
 }
 operations!(note_writer);
 
-/// Something is kept of every allocation.
-const TRACKS: u8 = 1;
-/// Calls are recorded.
-const RECORDS: u8 = 2;
 /// A pool in a list takes no more bytes.
 const POOL_BYTES: usize = 10;
-
-/// Whether an allocation is no usual one, whatever is asked for. One byte for both reasons, so that the usual way has one look.
-#[derive(Debug)]
-pub(super) struct Care(AtomicU8);
-
-impl Care {
-    pub(super) fn new(tracks: bool) -> Self {
-        Self(AtomicU8::new(if tracks { TRACKS } else { 0 }))
-    }
-
-    #[inline(always)]
-    pub(super) fn any(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
-    }
-
-    #[inline(always)]
-    pub(super) fn tracks(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & TRACKS != 0
-    }
-
-    #[inline(always)]
-    fn records(&self) -> bool {
-        self.0.load(Ordering::Relaxed) & RECORDS != 0
-    }
-}
 
 /// What a trace says of the allocator, and no call does.
 #[derive(Debug)]
@@ -227,7 +198,7 @@ impl<T: Threading> Inner<T> {
     #[inline(always)]
     fn record(&self, operation: Operation, text: usize, body: impl FnOnce(&mut Cursor<'_>)) {
         if let Some(recorder) = self.recording.recorder.get() {
-            let gone = || _ = self.care.0.fetch_and(!RECORDS, Ordering::Relaxed);
+            let gone = || self.care.set_records(false);
             recorder.record(operation, text, gone, body);
         }
     }
@@ -250,7 +221,7 @@ impl<T: Threading> Inner<T> {
 
     fn stop_recording(&self) -> Result<RecordingSummary, StopRecordingError> {
         let recorder = self.recording.recorder.get().ok_or(StopRecordingError::NotRecording)?;
-        recorder.stop(|| _ = self.care.0.fetch_and(!RECORDS, Ordering::Relaxed))
+        recorder.stop(|| self.care.set_records(false))
     }
 }
 
@@ -292,7 +263,7 @@ impl<T: Threading> Allocator<T> {
         let recorder = inner.recording.recorder.get_or_init(|| Arc::new(Recorder::new()));
         let mut header = Vec::new();
         inner.header().encode(&mut header);
-        let begun = || _ = inner.care.0.fetch_or(RECORDS, Ordering::Relaxed);
+        let begun = || inner.care.set_records(true);
         let opening = recorder.start(header, sink, begun)?;
         inner.record_what_lives(&opening);
         Ok(())

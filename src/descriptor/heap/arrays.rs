@@ -9,7 +9,7 @@ use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
 use super::super::layout::SetLayout;
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
-use super::limits::{self, Wanted};
+use super::limits::{self, HeapShape};
 use crate::base::cast::narrow;
 
 /// What the layout is for.
@@ -54,7 +54,7 @@ impl Arrays {
         if !missing.is_empty() {
             return Err(CreateHeapError::Unsupported { missing });
         }
-        let wanted = Wanted { types, slots: info.slots, is_one };
+        let wanted = HeapShape { types, slots: info.slots, is_one };
         limits::check(device, &wanted, purpose == Purpose::UpdateAfterBind)?;
         let layout = create_layout(device, &wanted, info.stages, purpose)?;
         let is_destroyed = AtomicBool::new(false);
@@ -148,7 +148,7 @@ fn needed_features(types: &[DescriptorKind], is_one: bool, purpose: Purpose) -> 
 /// Makes the layout. Nothing is left on failure.
 fn create_layout(
     device: &DescriptorDevice,
-    wanted: &Wanted<'_>,
+    wanted: &HeapShape<'_>,
     stages: vk::ShaderStageFlags,
     purpose: Purpose,
 ) -> Result<SetLayout, CreateHeapError> {
@@ -209,7 +209,7 @@ fn vk_types(types: &[DescriptorKind]) -> Vec<vk::DescriptorType> {
 }
 
 /// What a set takes out of a pool.
-fn counts(wanted: &Wanted<'_>) -> DescriptorCounts {
+fn counts(wanted: &HeapShape<'_>) -> DescriptorCounts {
     if wanted.is_one {
         return DescriptorCounts::new().with(DescriptorKind::Mutable, wanted.slots);
     }

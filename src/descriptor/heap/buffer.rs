@@ -68,7 +68,7 @@ pub struct BufferStore<A: AllocatorRef> {
     allocator: A,
     device: DescriptorDevice,
     arrays: Arrays,
-    places: Box<[Place]>,
+    places: Box<[ArrayBytes]>,
     buffer: vk::Buffer,
     allocation: Allocation,
     usage: vk::BufferUsageFlags,
@@ -87,7 +87,7 @@ unsafe impl<A: AllocatorRef + Sync> Sync for BufferStore<A> {}
 
 /// Where the descriptors of a type are, in bytes from the start of the set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
+struct ArrayBytes {
     kind: DescriptorKind,
     first: usize,
     stride: usize,
@@ -96,7 +96,7 @@ struct Place {
 
 /// The set's places, and its bytes as far as they are known to be enough.
 struct Plan {
-    places: Box<[Place]>,
+    places: Box<[ArrayBytes]>,
     size: u64,
 }
 
@@ -126,7 +126,7 @@ impl Plan {
             else {
                 return Err(absurd);
             };
-            places.push(Place { kind, first, stride, size: own });
+            places.push(ArrayBytes { kind, first, stride, size: own });
         }
         Ok(Self { places: places.into(), size })
     }
@@ -283,7 +283,7 @@ impl<A: AllocatorRef> BufferStore<A> {
     }
 
     #[inline]
-    fn place(&self, kind: DescriptorKind) -> Option<&Place> {
+    fn place(&self, kind: DescriptorKind) -> Option<&ArrayBytes> {
         self.places.iter().find(|place| place.kind == kind)
     }
 
@@ -351,7 +351,7 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// # Safety
     /// As for [`HeapStore::write`]: the index is one of the heap's, and nobody else writes the slot.
     #[inline]
-    unsafe fn put(&self, place: &Place, index: u32, bytes: &[u8]) {
+    unsafe fn put(&self, place: &ArrayBytes, index: u32, bytes: &[u8]) {
         debug_assert!(index < self.arrays.slots() && bytes.len() <= place.stride);
         let at = place.first + place.stride * crate::base::cast::index(index);
         // SAFETY: `Plan::new` has seen that the arrays lie in the set, which is mapped from `mapped` on.
@@ -363,7 +363,7 @@ impl<A: AllocatorRef> BufferStore<A> {
 
 /// What [`BufferStore::with_buffer`] made.
 struct Parts {
-    places: Box<[Place]>,
+    places: Box<[ArrayBytes]>,
     buffer: vk::Buffer,
     allocation: Allocation,
     usage: vk::BufferUsageFlags,

@@ -77,7 +77,7 @@ pub struct ClassicStore {
 
 /// A slot of one of the arrays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Place {
+struct ArraySlot {
     binding: u32,
     index: u32,
 }
@@ -95,7 +95,7 @@ struct Content {
     /// The same; a bit for each copy that has another descriptor there, or none.
     stale: Vec<u32>,
     /// By copy.
-    lists: Vec<Vec<Place>>,
+    lists: Vec<Vec<ArraySlot>>,
 }
 
 /// So many values, once there is memory for them.
@@ -112,7 +112,7 @@ impl Content {
         let count = index(slots).saturating_mul(defaults.len());
         let places = || {
             (0..narrow(defaults.len()))
-                .flat_map(|binding| (0..slots).map(move |index| Place { binding, index }))
+                .flat_map(|binding| (0..slots).map(move |index| ArraySlot { binding, index }))
         };
         let all = u32::MAX >> (u32::BITS - copies);
         let mut lists = Vec::new();
@@ -125,11 +125,11 @@ impl Content {
         Ok(Self { slots, defaults, descriptors, stale, lists })
     }
 
-    fn at(&self, place: Place) -> usize {
+    fn at(&self, place: ArraySlot) -> usize {
         index(place.binding) * index(self.slots) + index(place.index)
     }
 
-    fn set(&mut self, place: Place, descriptor: Descriptor) {
+    fn set(&mut self, place: ArraySlot, descriptor: Descriptor) {
         let at = self.at(place);
         self.descriptors[at] = descriptor;
         for (copy, list) in self.lists.iter_mut().enumerate() {
@@ -143,7 +143,7 @@ impl Content {
     fn reset(&mut self, index: u32) {
         for binding in 0..narrow(self.defaults.len()) {
             let default = self.defaults[crate::base::cast::index(binding)];
-            let place = Place { binding, index };
+            let place = ArraySlot { binding, index };
             if self.descriptors[self.at(place)] != default {
                 self.set(place, default);
             }
@@ -334,7 +334,7 @@ impl HeapStore for ClassicStore {
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
         let kind = descriptor.kind();
         let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
-        self.content.lock().set(Place { binding, index }, *descriptor);
+        self.content.lock().set(ArraySlot { binding, index }, *descriptor);
         Ok(())
     }
 
@@ -351,7 +351,7 @@ impl HeapStore for ClassicStore {
         }
         let mut content = self.content.lock();
         for (index, descriptor) in writes {
-            content.set(Place { binding: binding_of(descriptor)?, index }, *descriptor);
+            content.set(ArraySlot { binding: binding_of(descriptor)?, index }, *descriptor);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use super::super::device::DescriptorDevice;
 use super::create_info::CreateHeapError;
 
 /// The descriptors of a heap, as limits see them.
-pub(super) struct Wanted<'a> {
+pub(super) struct HeapShape<'a> {
     pub(super) types: &'a [DescriptorKind],
     pub(super) slots: u32,
     /// One array for all types.
@@ -53,7 +53,7 @@ fn is_resource(kind: DescriptorKind) -> bool {
 /// Compares with the limits of sets that are updated after they are bound, or with those of all others.
 pub(super) fn check(
     device: &DescriptorDevice,
-    wanted: &Wanted<'_>,
+    wanted: &HeapShape<'_>,
     after_bind: bool,
 ) -> Result<(), CreateHeapError> {
     let limits = if after_bind { of_update_after_bind(device) } else { of_other_sets(device) };

@@ -79,7 +79,7 @@ struct Group {
 
 /// Where the next set comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Source {
+pub(super) enum NextSet {
     /// A ready set of the layout, in this pool.
     Ready(u32),
     /// The driver, out of this pool.
@@ -105,7 +105,7 @@ pub(super) struct Ways {
 
 /// Which layout is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct LayoutKey {
     pub(super) layout: u64,
     pub(super) handle: vk::DescriptorSetLayout,
 }
@@ -185,17 +185,17 @@ impl<S, P> Books<S, P> {
     ///
     /// O(log layouts + pools / 64).
     #[inline]
-    pub(super) fn source(&self, wanted: Wanted, ways: Ways) -> Source {
+    pub(super) fn source(&self, wanted: LayoutKey, ways: Ways) -> NextSet {
         let group = self.group_of(wanted.layout).and_then(|at| self.groups.get(index(at))?.as_ref());
         match (group.and_then(|group| group.mask.first()), self.with_room.first()) {
-            (Some(ready), Some(room)) if room < ready => Source::Room(room),
-            (Some(ready), _) => Source::Ready(ready),
-            (None, Some(room)) => Source::Room(room),
+            (Some(ready), Some(room)) if room < ready => NextSet::Room(room),
+            (Some(ready), _) => NextSet::Ready(ready),
+            (None, Some(room)) => NextSet::Room(room),
             (None, None) => match (self.idle.first(), self.with_ready.first()) {
-                (Some(idle), _) if ways.reset => Source::Reset(idle),
-                (_, Some(ready)) if ways.free => Source::Evict(ready),
-                (Some(idle), _) => Source::Replace(idle),
-                (None, _) => Source::Nowhere,
+                (Some(idle), _) if ways.reset => NextSet::Reset(idle),
+                (_, Some(ready)) if ways.free => NextSet::Evict(ready),
+                (Some(idle), _) => NextSet::Replace(idle),
+                (None, _) => NextSet::Nowhere,
             },
         }
     }
@@ -340,9 +340,9 @@ impl<S, P> Books<S, P> {
         self.slots.len().saturating_add(index(more)) < index(NONE)
     }
 
-    /// Hands out a ready set of the layout, as [`Source::Ready`] says.
+    /// Hands out a ready set of the layout, as [`NextSet::Ready`] says.
     #[inline]
-    pub(super) fn take_ready(&mut self, wanted: Wanted, at: u32) -> Option<u32> {
+    pub(super) fn take_ready(&mut self, wanted: LayoutKey, at: u32) -> Option<u32> {
         let group = self.group_of(wanted.layout)?;
         let slot = self.pop_ready(group, at)?;
         self.slots[index(slot)].state = State::Live;
@@ -356,7 +356,7 @@ impl<S, P> Books<S, P> {
     }
 
     /// Enters a set that the driver gave out of the pool.
-    pub(super) fn add_live(&mut self, wanted: Wanted, at: u32, set: vk::DescriptorSet) -> u32 {
+    pub(super) fn add_live(&mut self, wanted: LayoutKey, at: u32, set: vk::DescriptorSet) -> u32 {
         let group = self.join_group(wanted);
         let slot =
             self.new_slot(Slot { set, generation: 0, pool: at, group, next: NONE, state: State::Live });
@@ -383,7 +383,7 @@ impl<S, P> Books<S, P> {
         at
     }
 
-    fn join_group(&mut self, wanted: Wanted) -> u32 {
+    fn join_group(&mut self, wanted: LayoutKey) -> u32 {
         match self.by_layout.binary_search_by_key(&wanted.layout, |&(layout, _)| layout) {
             Ok(found) => {
                 let (_, at) = self.by_layout[found];
@@ -393,7 +393,7 @@ impl<S, P> Books<S, P> {
                 at
             }
             Err(place) => {
-                let Wanted { layout, handle } = wanted;
+                let LayoutKey { layout, handle } = wanted;
                 let group = Group { layout, handle, sets: 1, heads: Vec::new(), mask: PoolMask::default() };
                 let at = self.groups.iter().position(Option::is_none).unwrap_or(self.groups.len());
                 if at == self.groups.len() {
@@ -476,7 +476,7 @@ impl<S, P> Books<S, P> {
         group.mask.insert(pool);
     }
 
-    /// A ready set of some layout in the pool, for [`Source::Evict`]: its slot and itself. O(layouts).
+    /// A ready set of some layout in the pool, for [`NextSet::Evict`]: its slot and itself. O(layouts).
     pub(super) fn evictable(&self, pool: u32) -> Option<(u32, vk::DescriptorSet)> {
         let group = self.groups.iter().flatten().find(|group| group.mask.contains(pool))?;
         let slot = *group.heads.get(index(pool))?;

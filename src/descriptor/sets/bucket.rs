@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use ash::vk;
 
-use super::books::{Books, Wanted};
+use super::books::{Books, LayoutKey};
 use super::error::AllocateDescriptorSetError;
 use crate::base::sync::{Mutex, Threading};
 use crate::descriptor::pool::DescriptorPool;
@@ -66,8 +66,8 @@ impl<'a> Ask<'a> {
         })
     }
 
-    pub(super) fn wanted(&self) -> Wanted {
-        Wanted { layout: self.layout.id(), handle: self.layout.handle() }
+    pub(super) fn wanted(&self) -> LayoutKey {
+        LayoutKey { layout: self.layout.id(), handle: self.layout.handle() }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use ash::vk;
 
 use super::allocator::DescriptorAllocator;
-use super::books::{Books, Source, Ways};
+use super::books::{Books, NextSet, Ways};
 use super::bucket::{Ask, Bucket, Shape};
 use super::error::AllocateDescriptorSetError;
 use super::set::{DescriptorSet, DescriptorSetId};
@@ -240,13 +240,13 @@ impl<T: Threading> DescriptorAllocator<T> {
         let (wanted, ways) = (ask.wanted(), self.ways());
         while visit.taken < want {
             match books.source(wanted, ways) {
-                Source::Ready(at) => {
+                NextSet::Ready(at) => {
                     let Some(slot) = books.take_ready(wanted, at) else { return Ok(()) };
                     let (set, generation) = books.set_of(slot);
                     give(slot, set, generation);
                     visit.taken += 1;
                 }
-                Source::Room(at) => {
+                NextSet::Room(at) => {
                     // SAFETY: the caller's own promise.
                     match unsafe { self.ask_driver(books, at, ask, want - visit.taken, give) }? {
                         Ok(taken) => visit.taken += taken,
@@ -259,13 +259,13 @@ impl<T: Threading> DescriptorAllocator<T> {
                         }
                     }
                 }
-                Source::Reset(at) => {
+                NextSet::Reset(at) => {
                     if self.reset(books, at).is_err() {
                         graves.extend(books.remove_pool(at));
                     }
                 }
-                Source::Replace(at) => graves.extend(books.remove_pool(at)),
-                Source::Evict(at) => {
+                NextSet::Replace(at) => graves.extend(books.remove_pool(at)),
+                NextSet::Evict(at) => {
                     let freed = books.evictable(at).is_some_and(|(slot, set)| {
                         let Some(entry) = books.pool(at) else { return false };
                         // SAFETY: the set came out of this pool, which was made with VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT:
@@ -281,7 +281,7 @@ impl<T: Threading> DescriptorAllocator<T> {
                         self.take_out(books, at, graves);
                     }
                 }
-                Source::Nowhere => return Ok(()),
+                NextSet::Nowhere => return Ok(()),
             }
         }
         Ok(())

@@ -46,7 +46,7 @@ impl<A: AllocatorRef> Room for UploadArena<A> {
         alignment: u64,
         then: impl FnOnce(&mut Backing, Upload) -> R,
     ) -> Result<R, UploadError> {
-        if size != 0 && alignment.is_power_of_two() && alignment <= self.source.most_alignment {
+        if size != 0 && alignment.is_power_of_two() && alignment <= self.buffers.most_alignment {
             if let Some(page) = self.pages.get_mut(self.current) {
                 if let Some(upload) = take(page, size, alignment) {
                     return Ok(then(&mut page.backing, upload));
@@ -152,7 +152,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         if self.pages.has_own(size) {
             return Ok(());
         }
-        let own = align_up(size, self.source.alignments.any).ok_or(oversize)?;
+        let own = align_up(size, self.buffers.alignments.any).ok_or(oversize)?;
         if host_size(own).and_then(|own| isize::try_from(own).ok()).is_none() {
             return Err(oversize);
         }
@@ -162,7 +162,7 @@ impl<A: AllocatorRef> UploadArena<A> {
 
     /// Every page begins at a multiple of as much. Asked again when one was made: where the driver maps it is its own matter.
     fn check_alignment(&self, alignment: u64) -> Result<(), UploadError> {
-        let max = self.source.most_alignment;
+        let max = self.buffers.most_alignment;
         if alignment > max { Err(UploadError::AlignmentTooLarge { alignment, max }) } else { Ok(()) }
     }
 }

@@ -43,9 +43,9 @@ impl<A: AllocatorRef> UploadArena<A> {
         let is_used = self.pages.get(current).is_some_and(Page::is_used);
         let in_use = self.touched.iter().copied().chain(is_used.then_some(current));
         for page in in_use.clone().filter_map(|page| self.pages.get(page)) {
-            self.source.add_range(&mut self.ranges, &page.backing, page.flushed, page.next);
+            self.buffers.add_range(&mut self.ranges, &page.backing, page.flushed, page.next);
         }
-        self.source.flush(&mut self.ranges)?;
+        self.buffers.flush(&mut self.ranges)?;
         for id in in_use {
             if let Some(page) = self.pages.get_mut(id) {
                 page.flushed = page.next;
@@ -67,7 +67,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// The current page goes on behind what was flushed.
     fn share_current(&mut self) {
         if let Some(page) = self.pages.get_mut(self.current) {
-            let next = self.source.round(&page.backing, page.next);
+            let next = self.buffers.round(&page.backing, page.next);
             (page.next, page.flushed) = (next, next);
         }
     }
@@ -103,7 +103,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         let (tickets, freed) = self.take_back(clock);
         let policy = &self.policy;
         let since = policy.idle_collects.and_then(|idle| self.collections.checked_sub(u64::from(idle)));
-        self.pages.trim_idle(&self.source, (policy.own_pages_kept, policy.pages_kept), since);
+        self.pages.trim_idle(&self.buffers, (policy.own_pages_kept, policy.pages_kept), since);
         match tickets {
             Ok(_) => Ok(freed),
             Err(other) => Err(OtherClock { collected: freed, ..other }),
@@ -157,7 +157,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         let page_size = self.policy.page_size;
         let there = rest.saturating_add(self.pages.free_pages_bytes());
         let missing = bytes.saturating_sub(there).div_ceil(page_size);
-        let (reserved, heaps) = (self.pages.reserved, self.source.capacity());
+        let (reserved, heaps) = (self.pages.reserved, self.buffers.capacity());
         let in_all = missing.checked_mul(page_size).and_then(|bytes| bytes.checked_add(reserved));
         if in_all.is_none_or(|in_all| in_all > heaps) {
             return Err(UploadError::Reserve { bytes, reserved, heaps });
@@ -169,7 +169,7 @@ impl<A: AllocatorRef> UploadArena<A> {
                 Ok(page) => made.push(page),
                 Err(error) => {
                     for page in made {
-                        self.pages.undo(&self.source, page);
+                        self.pages.undo(&self.buffers, page);
                     }
                     self.pages.peak_reserved = peak;
                     return Err(error);
@@ -195,6 +195,6 @@ impl<A: AllocatorRef> UploadArena<A> {
         if self.pages.get(self.current).is_some_and(|page| page.is_done()) {
             self.leave_current();
         }
-        self.pages.trim(&self.source, u64::MAX)
+        self.pages.trim(&self.buffers, u64::MAX)
     }
 }

@@ -16,9 +16,9 @@ use std::panic::Location;
 
 use self::pages::{Page, PageId, Pages};
 use super::allocator_ref::AllocatorRef;
+use super::buffers::{Buffers, BuffersInfo, Ranges};
 use super::create_info::{Oversize, UploadArenaCreateInfo};
 use super::error::{CreateUploadError, UploadError, is_shortage, may_pass};
-use super::source::{Ranges, Source, Wanted};
 use super::statistics::ArenaStatistics;
 use crate::base::cast::index;
 use crate::retire::Retire;
@@ -114,7 +114,7 @@ pub struct UploadArena<A: AllocatorRef> {
     pages: Pages,
     /// Where uploads go: neither free nor in `touched`.
     current: PageId,
-    source: Source<A>,
+    buffers: Buffers<A>,
     policy: Policy,
     /// Used pages that are not current.
     touched: Vec<PageId>,
@@ -155,7 +155,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// ```
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
-        let wanted = Wanted {
+        let asked = BuffersInfo {
             size: info.page_size,
             usage: info.usage,
             device_address: info.device_address,
@@ -165,16 +165,16 @@ impl<A: AllocatorRef> UploadArena<A> {
             caller: Location::caller(),
         };
         // SAFETY: the caller's own promise.
-        let (mut source, page_size) = unsafe { Source::new(allocator, &wanted) }?;
+        let (mut buffers, page_size) = unsafe { Buffers::new(allocator, &asked) }?;
         if let Some(memory_limit) = info.memory_limit.filter(|&limit| limit < page_size) {
             return Err(CreateUploadError::Limit { memory_limit, page_size });
         }
         // SAFETY: the caller's own promise.
-        unsafe { source.own_pool(page_size, info.pages_per_block) }?;
+        unsafe { buffers.own_pool(page_size, info.pages_per_block) }?;
         Ok(Self {
             pages: Pages::default(),
             current: NO_PAGE,
-            source,
+            buffers,
             policy: Policy {
                 page_size,
                 oversize: info.oversize,
@@ -213,9 +213,9 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// ```
     pub unsafe fn destroy(mut self) {
         // SAFETY: the caller's own promise.
-        unsafe { self.pages.destroy_all(&self.source) };
+        unsafe { self.pages.destroy_all(&self.buffers) };
         // SAFETY: the caller's own promise; dropping makes no page.
-        unsafe { self.source.close() };
+        unsafe { self.buffers.close() };
     }
 
     /// Makes a free page, within the limit. For a large request free pages give way if they have to, and for any other page those
@@ -231,21 +231,21 @@ impl<A: AllocatorRef> UploadArena<A> {
                 return Err(UploadError::MemoryLimit { memory_limit, in_use, needed: size });
             }
             let excess = self.pages.reserved.saturating_add(size).saturating_sub(memory_limit);
-            self.pages.trim(&self.source, excess);
+            self.pages.trim(&self.buffers, excess);
         }
         // SAFETY: condition 1 of `new`; no page has the size zero.
-        let made = unsafe { self.pages.create(&mut self.source, size, own, self.collections, (0..1, None)) };
+        let made = unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (0..1, None)) };
         let Err(error) = made else { return made.map_err(UploadError::Page) };
         // Asked once more: some may have given way to the limit, and then pages that are to stay would go in their place.
         let left = may_go(&self.pages);
-        let has_room_now = may_pass(&error) && self.pages.trim(&self.source, left) > 0;
+        let has_room_now = may_pass(&error) && self.pages.trim(&self.buffers, left) > 0;
         if !has_room_now && !is_shortage(&error) {
             return Err(UploadError::Page(error));
         }
-        let heaps = usize::from(!has_room_now)..self.source.heaps();
+        let heaps = usize::from(!has_room_now)..self.buffers.heaps();
         let told = Some(error).filter(|_| !has_room_now);
         // SAFETY: as above.
-        unsafe { self.pages.create(&mut self.source, size, own, self.collections, (heaps, told)) }
+        unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (heaps, told)) }
             .map_err(UploadError::Page)
     }
 
@@ -278,7 +278,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// ```
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
-        self.source.memory_type()
+        self.buffers.memory_type()
     }
 
     /// What there is, and what it is used for.
@@ -360,13 +360,13 @@ impl<A: AllocatorRef> Drop for UploadArena<A> {
         let used = self.pages.iter().filter(|page| !page.is_done()).count();
         if used == 0 {
             // SAFETY: of no page is anything used that the clock has not said to be done, or that was not given to a flush.
-            unsafe { self.pages.destroy_all(&self.source) };
+            unsafe { self.pages.destroy_all(&self.buffers) };
             // SAFETY: as above; nothing is made any more.
-            unsafe { self.source.close() };
+            unsafe { self.buffers.close() };
             return;
         }
         // What is free may go. The pool stays, because the others are in it; it goes with the allocator.
-        self.pages.trim(&self.source, u64::MAX);
+        self.pages.trim(&self.buffers, u64::MAX);
         let unflushed = self.pages.iter().filter(|page| page.is_used()).count();
         let why =
             if unflushed > 0 { "with uploads that were never flushed" } else { "before its last collection" };

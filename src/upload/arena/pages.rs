@@ -25,7 +25,7 @@ use crate::base::cast::{index, narrow};
 use crate::error::CreateError;
 use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::backing::Backing;
-use crate::upload::source::Source;
+use crate::upload::buffers::Buffers;
 
 /// Names a page while it is not destroyed.
 pub(super) type PageId = u32;
@@ -149,20 +149,20 @@ impl Pages {
         self.get(page).is_some_and(|page| page.own)
     }
 
-    /// Makes a free page: see [`Source::create`].
+    /// Makes a free page: see [`Buffers::create`].
     ///
     /// # Safety
-    /// The source's usages are valid for the device, and the size is not zero.
+    /// The buffers's usages are valid for the device, and the size is not zero.
     pub(super) unsafe fn create<A: AllocatorRef>(
         &mut self,
-        source: &mut Source<A>,
+        buffers: &mut Buffers<A>,
         size: u64,
         own: bool,
         collections: u64,
         (heaps, told): (Range<usize>, Option<CreateError>),
     ) -> Result<PageId, CreateError> {
         // SAFETY: the caller's own promise.
-        let backing = unsafe { source.create(size, own, heaps, told) }?;
+        let backing = unsafe { buffers.create(size, own, heaps, told) }?;
         let page = Page { backing, own, ..Page::VACANT };
         let at = match self.vacant.pop() {
             Some(at) => {
@@ -226,25 +226,25 @@ impl Pages {
     ///
     /// # Safety
     /// The device no longer uses it.
-    unsafe fn destroy<A: AllocatorRef>(&mut self, source: &Source<A>, page: PageId) {
+    unsafe fn destroy<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, page: PageId) {
         let slot = &mut self.slots[index(page)];
         self.reserved -= slot.backing.size();
         // SAFETY: the caller's own promise.
-        unsafe { source.destroy(&mut slot.backing) };
+        unsafe { buffers.destroy(&mut slot.backing) };
         *slot = Page::VACANT;
         self.vacant.push(page);
     }
 
     /// Destroys free pages until `bytes` are gone: those of large requests first, and of each kind the one that has been
     /// free for longest. Returns the bytes that did go.
-    pub(super) fn trim<A: AllocatorRef>(&mut self, source: &Source<A>, bytes: u64) -> u64 {
+    pub(super) fn trim<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, bytes: u64) -> u64 {
         let before = self.reserved;
         while before - self.reserved < bytes {
             let Some(page) = self.own_free.pop_front().or_else(|| self.free.pop_front()) else { break };
             self.unfree(page);
             // SAFETY: it was free, and so all recordings that used it are done: `release` is told of pages only when the clock says
             // so, or when they have never been used.
-            unsafe { self.destroy(source, page) };
+            unsafe { self.destroy(buffers, page) };
         }
         before - self.reserved
     }
@@ -253,7 +253,7 @@ impl Pages {
     /// were free before the collection `since`.
     pub(super) fn trim_idle<A: AllocatorRef>(
         &mut self,
-        source: &Source<A>,
+        buffers: &Buffers<A>,
         (own_kept, kept): (u32, u32),
         since: Option<u64>,
     ) {
@@ -261,7 +261,7 @@ impl Pages {
             let Some(page) = self.own_free.pop_front() else { break };
             self.unfree(page);
             // SAFETY: as in `trim`.
-            unsafe { self.destroy(source, page) };
+            unsafe { self.destroy(buffers, page) };
         }
         let Some(since) = since else { return };
         while self.free.len() > index(kept) {
@@ -272,28 +272,28 @@ impl Pages {
             let Some(page) = self.free.pop_front() else { break };
             self.unfree(page);
             // SAFETY: as in `trim`.
-            unsafe { self.destroy(source, page) };
+            unsafe { self.destroy(buffers, page) };
         }
     }
 
     /// Destroys a page that [`Self::create`] has made and nobody has used.
-    pub(super) fn undo<A: AllocatorRef>(&mut self, source: &Source<A>, page: PageId) {
+    pub(super) fn undo<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, page: PageId) {
         for list in [&mut self.free, &mut self.own_free] {
             list.retain(|&free| free != page);
         }
         self.unfree(page);
         // SAFETY: it was free, and so nobody uses it.
-        unsafe { self.destroy(source, page) };
+        unsafe { self.destroy(buffers, page) };
     }
 
     /// Destroys all pages, whatever they are.
     ///
     /// # Safety
     /// The device no longer uses any of them.
-    pub(super) unsafe fn destroy_all<A: AllocatorRef>(&mut self, source: &Source<A>) {
+    pub(super) unsafe fn destroy_all<A: AllocatorRef>(&mut self, buffers: &Buffers<A>) {
         for page in &mut self.slots {
             // SAFETY: the caller's own promise.
-            unsafe { source.destroy(&mut page.backing) };
+            unsafe { buffers.destroy(&mut page.backing) };
         }
         *self = Self::default();
     }

@@ -11,11 +11,11 @@ use std::panic::Location;
 use self::order::Order;
 use super::allocator_ref::AllocatorRef;
 use super::backing::Backing;
+use super::buffers::{Buffers, BuffersInfo, Ranges};
 use super::create_info::UploadRingCreateInfo;
 use super::error::{CreateUploadError, FlushError, UploadError, WaitError};
 use super::methods::{Room, upload_methods};
 use super::piece::{Alignments, Upload};
-use super::source::{Ranges, Source, Wanted};
 use super::statistics::RingStatistics;
 use crate::base::cast::widen;
 use crate::retire::{Clock, OtherClock, Ticket};
@@ -75,7 +75,7 @@ use crate::retire::{Clock, OtherClock, Ticket};
 pub struct UploadRing<A: AllocatorRef> {
     order: Order,
     backing: Backing,
-    source: Source<A>,
+    buffers: Buffers<A>,
     ranges: Ranges,
     /// It is for one thread at a time.
     not_sync: PhantomData<Cell<()>>,
@@ -105,7 +105,7 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// ```
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadRingCreateInfo<'_>) -> Result<Self, CreateUploadError> {
-        let wanted = Wanted {
+        let asked = BuffersInfo {
             size: info.size,
             usage: info.usage,
             device_address: info.device_address,
@@ -115,14 +115,14 @@ impl<A: AllocatorRef> UploadRing<A> {
             caller: Location::caller(),
         };
         // SAFETY: the caller's own promise.
-        let (mut source, size) = unsafe { Source::new(allocator, &wanted) }?;
+        let (mut buffers, size) = unsafe { Buffers::new(allocator, &asked) }?;
         // SAFETY: the caller's own promise; the size is not zero.
-        let backing = unsafe { source.create(size, false, 0..source.heaps(), None) }
+        let backing = unsafe { buffers.create(size, false, 0..buffers.heaps(), None) }
             .map_err(CreateUploadError::Buffer)?;
         Ok(Self {
-            order: Order::new(size, source.most_alignment),
+            order: Order::new(size, buffers.most_alignment),
             backing,
-            source,
+            buffers,
             ranges: Ranges::default(),
             not_sync: PhantomData,
         })
@@ -146,7 +146,7 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// ```
     pub unsafe fn destroy(mut self) {
         // SAFETY: the caller's own promise.
-        unsafe { self.source.destroy(&mut self.backing) };
+        unsafe { self.buffers.destroy(&mut self.backing) };
     }
 
     /// The buffer that all uploads are in.
@@ -208,10 +208,10 @@ impl<A: AllocatorRef> UploadRing<A> {
         }
         self.order.check_clock(ticket).map_err(FlushError::MixedClocks)?;
         for (begin, end) in self.order.written() {
-            self.source.add_range(&mut self.ranges, &self.backing, begin, end);
+            self.buffers.add_range(&mut self.ranges, &self.backing, begin, end);
         }
-        self.source.flush(&mut self.ranges)?;
-        let next = self.source.round(&self.backing, self.order.head());
+        self.buffers.flush(&mut self.ranges)?;
+        let next = self.buffers.round(&self.backing, self.order.head());
         self.order.close(ticket, next);
         Ok(())
     }
@@ -324,7 +324,7 @@ impl<A: AllocatorRef> Drop for UploadRing<A> {
     fn drop(&mut self) {
         if self.order.is_empty() {
             // SAFETY: nothing is used that the clock has not said to be done, or that was not given to a flush.
-            unsafe { self.source.destroy(&mut self.backing) };
+            unsafe { self.buffers.destroy(&mut self.backing) };
         } else if self.backing.size() > 0 {
             let unflushed = self.order.has_open();
             let why =

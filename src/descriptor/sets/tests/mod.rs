@@ -7,16 +7,16 @@ mod model;
 use ash::vk;
 use ash::vk::Handle;
 
-use super::books::{Books, Source, Wanted, Ways};
+use super::books::{Books, LayoutKey, NextSet, Ways};
 
 type TestBooks = Books<(), &'static str>;
 
 const ALL: Ways = Ways { free: true, reset: true };
-const A: Wanted = wanted(1);
-const B: Wanted = wanted(2);
+const A: LayoutKey = wanted(1);
+const B: LayoutKey = wanted(2);
 
-const fn wanted(layout: u64) -> Wanted {
-    Wanted { layout, handle: vk::DescriptorSetLayout::null() }
+const fn wanted(layout: u64) -> LayoutKey {
+    LayoutKey { layout, handle: vk::DescriptorSetLayout::null() }
 }
 
 fn set(number: u64) -> vk::DescriptorSet {
@@ -29,7 +29,7 @@ fn full() -> (TestBooks, [u32; 2]) {
     let pool = books.add_pool("first", 2);
     let slots = [books.add_live(A, pool, set(1)), books.add_live(A, pool, set(2))];
     books.validate();
-    assert_eq!(books.source(A, ALL), Source::Nowhere);
+    assert_eq!(books.source(A, ALL), NextSet::Nowhere);
     (books, slots)
 }
 
@@ -38,14 +38,14 @@ fn a_freed_set_serves_its_own_layout_first_and_other_layouts_before_a_pool_is_ma
     let (mut books, [first, _]) = full();
     books.release(first);
     books.validate();
-    assert_eq!(books.source(A, ALL), Source::Ready(0));
-    assert_eq!(books.source(B, ALL), Source::Evict(0));
+    assert_eq!(books.source(A, ALL), NextSet::Ready(0));
+    assert_eq!(books.source(B, ALL), NextSet::Evict(0));
     let (slot, freed) = books.evictable(0).unwrap();
     assert_eq!(freed, set(1));
     books.evict(slot);
     books.validate();
-    assert_eq!(books.source(B, ALL), Source::Room(0));
-    assert_eq!(books.source(A, ALL), Source::Room(0));
+    assert_eq!(books.source(B, ALL), NextSet::Room(0));
+    assert_eq!(books.source(A, ALL), NextSet::Room(0));
 }
 
 #[test]
@@ -54,13 +54,13 @@ fn an_empty_pool_is_reset_for_another_layout_and_not_freed_set_by_set() {
     for slot in slots {
         books.release(slot);
     }
-    assert_eq!(books.source(B, ALL), Source::Reset(0));
-    assert_eq!(books.source(B, Ways { free: true, reset: false }), Source::Evict(0));
-    assert_eq!(books.source(B, Ways { free: false, reset: false }), Source::Replace(0));
-    assert_eq!(books.source(A, ALL), Source::Ready(0));
+    assert_eq!(books.source(B, ALL), NextSet::Reset(0));
+    assert_eq!(books.source(B, Ways { free: true, reset: false }), NextSet::Evict(0));
+    assert_eq!(books.source(B, Ways { free: false, reset: false }), NextSet::Replace(0));
+    assert_eq!(books.source(A, ALL), NextSet::Ready(0));
     books.reset(0);
     books.validate();
-    assert_eq!(books.source(A, ALL), Source::Room(0));
+    assert_eq!(books.source(A, ALL), NextSet::Room(0));
     assert_eq!(books.pool(0).unwrap().room, 2);
 }
 
@@ -69,24 +69,24 @@ fn where_sets_are_not_freed_one_by_one_other_layouts_wait_for_an_empty_pool() {
     let (mut books, [first, second]) = full();
     let ways = Ways { free: false, reset: true };
     books.release(first);
-    assert_eq!(books.source(B, ways), Source::Nowhere);
+    assert_eq!(books.source(B, ways), NextSet::Nowhere);
     books.release(second);
-    assert_eq!(books.source(B, ways), Source::Reset(0));
+    assert_eq!(books.source(B, ways), NextSet::Reset(0));
 }
 
 #[test]
 fn the_lowest_pool_serves_whether_its_set_is_ready_or_new() {
     let (mut books, [first, _]) = full();
     let second = books.add_pool("second", 2);
-    assert_eq!(books.source(A, ALL), Source::Room(second));
+    assert_eq!(books.source(A, ALL), NextSet::Room(second));
     books.release(first);
-    assert_eq!(books.source(A, ALL), Source::Ready(0));
+    assert_eq!(books.source(A, ALL), NextSet::Ready(0));
     let first = books.take_ready(A, 0).unwrap();
     let other = books.add_live(A, second, set(3));
     books.release(other);
-    assert_eq!(books.source(A, ALL), Source::Ready(second));
+    assert_eq!(books.source(A, ALL), NextSet::Ready(second));
     books.release(first);
-    assert_eq!(books.source(A, ALL), Source::Ready(0));
+    assert_eq!(books.source(A, ALL), NextSet::Ready(0));
     books.validate();
 }
 
@@ -103,9 +103,9 @@ fn names_end_with_a_free_and_with_a_retirement() {
     assert_eq!(books.pool(0).unwrap().live, 1, "a retired set is not given to anybody");
     assert_eq!(books.take_ready(A, 0), Some(first));
     assert_eq!(live(&books), [None, None], "the same set with another name");
-    assert_eq!(books.source(A, ALL), Source::Nowhere);
+    assert_eq!(books.source(A, ALL), NextSet::Nowhere);
     books.release(waits);
-    assert_eq!(books.source(A, ALL), Source::Ready(0));
+    assert_eq!(books.source(A, ALL), NextSet::Ready(0));
     books.validate();
 }
 
@@ -143,15 +143,15 @@ fn a_sealed_pool_gives_nothing_before_it_is_empty_and_all_of_it_afterwards() {
     books.release(slots[0]);
     books.seal(pool);
     books.validate();
-    assert_eq!(books.source(A, ALL), Source::Nowhere, "neither the ready set nor the room");
+    assert_eq!(books.source(A, ALL), NextSet::Nowhere, "neither the ready set nor the room");
     books.release(slots[1]);
     books.validate();
-    assert_eq!(books.source(A, ALL), Source::Nowhere);
+    assert_eq!(books.source(A, ALL), NextSet::Nowhere);
     books.release(slots[2]);
     assert_eq!(books.pool(pool).unwrap().live, 0);
     books.reset(pool);
     books.validate();
-    assert_eq!(books.source(A, ALL), Source::Room(pool));
+    assert_eq!(books.source(A, ALL), NextSet::Room(pool));
     assert_eq!(books.pool(pool).unwrap().room, 4);
 }
 

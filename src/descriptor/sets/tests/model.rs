@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ash::vk;
 use ash::vk::Handle;
 
-use super::super::books::{Books, PoolEntry, Source, Wanted, Ways};
+use super::super::books::{Books, LayoutKey, NextSet, PoolEntry, Ways};
 use super::wanted;
 
 /// What a driver knows: for each pool its capacity, and its sets with their layouts.
@@ -81,29 +81,29 @@ impl Play {
         self.resets += 1;
     }
 
-    fn allocate(&mut self, wanted: Wanted) {
+    fn allocate(&mut self, wanted: LayoutKey) {
         let slot = loop {
             match self.books.source(wanted, self.ways) {
-                Source::Ready(at) => break self.books.take_ready(wanted, at).unwrap(),
-                Source::Room(at) if self.rng.u32(..20) == 0 => {
+                NextSet::Ready(at) => break self.books.take_ready(wanted, at).unwrap(),
+                NextSet::Room(at) if self.rng.u32(..20) == 0 => {
                     // The driver refuses although there is room.
                     if self.books.pool(at).unwrap().live == 0 { self.remove(at) } else { self.books.seal(at) }
                 }
-                Source::Room(at) => {
+                NextSet::Room(at) => {
                     let pool = self.books.pool(at).unwrap().pool;
                     let set = self.driver.allocate(pool, wanted.layout);
                     break self.books.add_live(wanted, at, set);
                 }
-                Source::Reset(at) => self.reset(at),
-                Source::Replace(at) => self.remove(at),
-                Source::Evict(at) => {
+                NextSet::Reset(at) => self.reset(at),
+                NextSet::Replace(at) => self.remove(at),
+                NextSet::Evict(at) => {
                     let (slot, set) = self.books.evictable(at).unwrap();
                     let pool = self.books.pool(at).unwrap().pool;
                     self.driver.pools.get_mut(&pool).unwrap().1.remove(&set).unwrap();
                     self.books.evict(slot);
                     self.evictions += 1;
                 }
-                Source::Nowhere => {
+                NextSet::Nowhere => {
                     // A pool is made only if no set can be had otherwise.
                     let of = |pool: &PoolEntry<u64>| if pool.sealed { 0 } else { pool.room + pool.ready };
                     let free: u32 = self.books.pools().map(of).sum();
