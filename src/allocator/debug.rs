@@ -174,7 +174,7 @@ impl<T: Threading> Allocator<T> {
     /// ```
     pub fn check_pool_corruption(&self, pool: &Pool) -> Result<(), CorruptionError> {
         let facts = self.pool_facts(pool).map_err(CorruptionError::Foreign)?;
-        if !self.has_guards(facts.memory_type) {
+        if !self.has_guards(facts.config.memory_type) {
             return Err(CorruptionError::NotDetected);
         }
         let this = (facts.vector, pool.generation);

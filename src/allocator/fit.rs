@@ -18,11 +18,11 @@ impl Look {
     fn fit<T: Threading>(spot: &Spot<'_, T>, place: FitPlace) -> Fit {
         let Spot { allocator, facts, vector, .. } = *spot;
         let context = &allocator.inner.context;
-        let heap_index = context.heap_of(facts.memory_type);
+        let heap_index = context.heap_of(facts.config.memory_type);
         let level = context.budgets.level(heap_index);
         let (free_bytes, largest_free) = vector.free_bytes();
         Fit {
-            memory_type_index: facts.memory_type,
+            memory_type_index: facts.config.memory_type,
             heap_index,
             place,
             within_budget: level.usage.saturating_add(place.new_bytes()) <= level.budget,
@@ -50,7 +50,11 @@ impl<T: Threading> Way<T> for Look {
     fn dedicated(&self, spot: &Spot<'_, T>, _by_name: bool) -> Result<Fit, AllocationError> {
         let context = &spot.allocator.inner.context;
         let size = spot.dedicated_size();
-        context.budgets.check(context.heap_of(spot.facts.memory_type), size, spot.request.within_budget)?;
+        context.budgets.check(
+            context.heap_of(spot.facts.config.memory_type),
+            size,
+            spot.request.within_budget,
+        )?;
         Ok(Self::fit(spot, FitPlace::Dedicated { size }))
     }
 }

@@ -60,7 +60,6 @@ pub use statistics::HeapBudget;
 use tracking::Care;
 pub use tracking::Tracking;
 use vectors::DefaultVector;
-pub(crate) use vectors::VectorFacts;
 
 /// `ash` has no name for it yet.
 const API_VERSION_1_4: u32 = vk::make_api_version(0, 1, 4, 0);

@@ -2,11 +2,11 @@
 
 use super::note::Note;
 use super::relief::Need;
-use super::{Allocator, Inner, VectorFacts};
+use super::{Allocator, Inner};
 use crate::allocation::{Leak, ResourceKind};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, VectorConfig, Visited};
+use crate::blocks::{BlockVector, NO_LIMIT, VectorConfig, VectorFacts, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
 use crate::error::{CreatePoolError, ForeignHandle};
 use crate::metadata::Chunk;
@@ -53,8 +53,9 @@ impl<T: Threading> Allocator<T> {
         scope: Option<u32>,
     ) -> Result<Pool, CreatePoolError> {
         let inner = &*self.inner;
-        let (config, facts) = inner.pool_config(info)?;
-        let config = VectorConfig { scope, ..config };
+        let mut facts = inner.new_pool_facts(info)?;
+        facts.config.scope = scope;
+        let config = facts.config;
         let defaults = narrow(inner.defaults.len());
         let number = {
             let mut pools = inner.pools.lock();
@@ -178,10 +179,7 @@ impl<T: Threading> Allocator<T> {
 
 impl<T: Threading> Inner<T> {
     /// Checks a create-info and turns it into what a vector is made with.
-    pub(super) fn pool_config(
-        &self,
-        info: &PoolCreateInfo<'_>,
-    ) -> Result<(VectorConfig, VectorFacts), CreatePoolError> {
+    pub(super) fn new_pool_facts(&self, info: &PoolCreateInfo<'_>) -> Result<VectorFacts, CreatePoolError> {
         // Who asks for two wrong things at once is told the same one as by VMA.
         if info.max_block_count != 0 && info.min_block_count > info.max_block_count {
             return Err(CreatePoolError::BlockCounts {
@@ -210,7 +208,7 @@ impl<T: Threading> Inner<T> {
         let block_size = if fixed_block_size {
             info.block_size
         } else {
-            self.defaults[index(memory_type)].facts.block_size
+            self.defaults[index(memory_type)].facts.config.block_size
         };
         let ignore_granularity = info.flags.contains(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY);
         let config = VectorConfig {
@@ -220,7 +218,7 @@ impl<T: Threading> Inner<T> {
             first_block_size: 0,
             fixed_block_size,
             min_blocks: info.min_block_count,
-            max_blocks: if info.max_block_count == 0 { u32::MAX } else { info.max_block_count },
+            max_blocks: if info.max_block_count == 0 { NO_LIMIT } else { info.max_block_count },
             empty_blocks_kept: info.empty_blocks_kept,
             keeps_only_last: false,
             granularity: if ignore_granularity { 1 } else { self.context.device.granularity },
@@ -229,24 +227,17 @@ impl<T: Threading> Inner<T> {
             next: info.memory_allocate_next,
             scope: None,
         };
-        let facts = VectorFacts {
+        Ok(VectorFacts {
             vector: 0,
-            memory_type,
-            block_size,
-            largest_shared: match (
-                self.debug.settings.is_special(),
-                fixed_block_size || info.max_block_count != 0,
-            ) {
+            config,
+            largest_shared: match (self.debug.settings.is_special(), fixed_block_size || config.is_limited())
+            {
                 (true, _) => 0,
                 (false, true) => block_size,
                 (false, false) => block_size / 2,
             },
-            fixed_block_size,
-            algorithm: info.algorithm,
-            max_block_count: info.max_block_count,
             host: self.host_flags(memory_type),
-        };
-        Ok((config, facts))
+        })
     }
 
     /// Takes a vector out of use and reports what was still allocated in it.

@@ -5,9 +5,8 @@ use std::panic::Location;
 
 use ash::vk;
 
-use super::VectorFacts;
 use crate::allocation::{ResourceKind, allocation_flags};
-use crate::blocks::{VectorRequest, with_alignment};
+use crate::blocks::{VectorFacts, VectorRequest, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction};

@@ -8,11 +8,11 @@ use super::request::{
     AllocationRequest, ORDINARY, Resource, check_flags, is_zero_or_power_of_two, needs_host_access_flag,
 };
 use super::tell;
-use super::{Allocator, DefaultVector, VectorFacts};
+use super::{Allocator, DefaultVector};
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::cast::{byte, index};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, Grant, VectorRequest};
+use crate::blocks::{BlockVector, Grant, VectorFacts, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
@@ -69,7 +69,7 @@ impl<T: Threading> Way<T> for Take {
         let can_alias = info.flags.contains(Flags::CAN_ALIAS);
         let what = DriverAllocation {
             size: resource.requirements.size,
-            memory_type: facts.memory_type,
+            memory_type: facts.config.memory_type,
             // A pool has a priority of its own.
             priority: info.pool.is_none().then_some(info.priority),
             device_address: resource.device_address,
@@ -234,7 +234,7 @@ impl<T: Threading> Allocator<T> {
         let (facts, vector) = match info.pool {
             Some(pool) => {
                 let facts = self.pool_facts(pool).ok()?;
-                if memory_type_bits & (1 << facts.memory_type) == 0 {
+                if memory_type_bits & (1 << facts.config.memory_type) == 0 {
                     return None;
                 }
                 (facts, self.inner.vector(facts.vector)?)
@@ -261,9 +261,9 @@ impl<T: Threading> Allocator<T> {
         if let Some(pool) = info.pool {
             let facts = self.pool_facts(pool).map_err(|_| AllocationError::ForeignPool)?;
             let memory_type_bits = resource.requirements.memory_type_bits;
-            if memory_type_bits & (1 << facts.memory_type) == 0 {
+            if memory_type_bits & (1 << facts.config.memory_type) == 0 {
                 return Err(AllocationError::PoolMemoryType {
-                    memory_type: facts.memory_type,
+                    memory_type: facts.config.memory_type,
                     memory_type_bits,
                 });
             }
@@ -360,8 +360,12 @@ impl<T: Threading> Allocator<T> {
             return attempt();
         }
         let need = Need {
-            memory_type: facts.memory_type,
-            bytes: if facts.fixed_block_size { facts.block_size } else { asked.resource.requirements.size },
+            memory_type: facts.config.memory_type,
+            bytes: if facts.config.fixed_block_size {
+                facts.config.block_size
+            } else {
+                asked.resource.requirements.size
+            },
             count: 1,
             within_budget: asked.info.flags.contains(Flags::WITHIN_BUDGET),
         };
@@ -384,10 +388,10 @@ impl<T: Threading> Allocator<T> {
         let requirements = &resource.requirements;
         let never_allocate = info.flags.contains(Flags::NEVER_ALLOCATE);
         let upper = info.flags.contains(Flags::UPPER_ADDRESS);
-        if upper && (facts.algorithm != Algorithm::Linear || facts.max_block_count != 1) {
+        if upper && (facts.config.algorithm != Algorithm::Linear || facts.config.max_blocks != 1) {
             return Err(AllocationError::UpperAddress {
-                algorithm: facts.algorithm,
-                max_block_count: facts.max_block_count,
+                algorithm: facts.config.algorithm,
+                max_block_count: facts.config.max_block_count(),
             });
         }
         let mut request = asked.of_vector(facts);
@@ -398,7 +402,7 @@ impl<T: Threading> Allocator<T> {
             if never_allocate {
                 return Err(Contradiction::DedicatedNeverAllocate.into());
             }
-            if facts.fixed_block_size {
+            if facts.config.fixed_block_size {
                 return Err(Contradiction::DedicatedInFixedPool.into());
             }
             if W::TAKES {
@@ -406,7 +410,7 @@ impl<T: Threading> Allocator<T> {
             }
             return way.dedicated(spot, true);
         }
-        let may_be_dedicated = !never_allocate && !facts.fixed_block_size && !upper;
+        let may_be_dedicated = !never_allocate && !facts.config.fixed_block_size && !upper;
         let mut refused = None;
         if may_be_dedicated && self.is_always_dedicated() {
             if W::TAKES {
@@ -417,8 +421,8 @@ impl<T: Threading> Allocator<T> {
         }
         // Dedicated memory is better than a part of a block, but where blocks are counted: it would be one that nothing else is
         // in.
-        let is_better_dedicated = facts.max_block_count == 0
-            && (requirements.prefers_dedicated || requirements.size > facts.block_size / 2);
+        let is_better_dedicated = !facts.config.is_limited()
+            && (requirements.prefers_dedicated || requirements.size > facts.config.block_size / 2);
         if may_be_dedicated && is_better_dedicated {
             if self.inner.context.budgets.is_near_max_live_memory() {
                 if W::TAKES {
@@ -507,7 +511,7 @@ impl<T: Threading> Allocator<T> {
             generation: grant.generation,
             allocator: self.inner.id,
             // There are at most 32 memory types.
-            memory_type: byte(facts.memory_type),
+            memory_type: byte(facts.config.memory_type),
             flags,
             shard: grant.shard,
         }

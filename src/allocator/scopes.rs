@@ -170,11 +170,11 @@ impl<T: Threading> Allocator<T> {
         }
         // The pool is not there yet, and shall not be for a look: one that nobody else sees does as well.
         let inner = &*self.inner;
-        let (config, facts) = inner
-            .pool_config(&self.scope_pool_info(scope, memory_type))
+        let facts = inner
+            .new_pool_facts(&self.scope_pool_info(scope, memory_type))
             .expect("P2: what was checked when the scope was made is right for its pools");
         let vector = BlockVector::unused();
-        vector.activate(&inner.context, config, None)?;
+        vector.activate(&inner.context, facts.config, None)?;
         self.place_in(way, asked, &facts, &vector)
     }
 

@@ -34,9 +34,9 @@ pub(super) fn why_it_should<T: Threading>(spot: &Spot<'_, T>) -> &'static str {
 pub(super) fn dedicated<T: Threading>(spot: &Spot<'_, T>, reason: &str) {
     tracing::debug!(
         name: "dedicated_chosen", target: "sublet::dedicated",
-        size = spot.dedicated_size(), memory_type = spot.facts.memory_type,
+        size = spot.dedicated_size(), memory_type = spot.facts.config.memory_type,
         resource = %spot.asked.resource.kind, allocation = spot.asked.info.name, reason,
-        block_size = spot.facts.block_size,
+        block_size = spot.facts.config.block_size,
         "memory of its own"
     );
 }
@@ -50,7 +50,7 @@ pub(super) fn dedicated_declined<T: Threading>(
 ) {
     tracing::debug!(
         name: "dedicated_declined", target: "sublet::dedicated",
-        size = spot.dedicated_size(), memory_type = spot.facts.memory_type,
+        size = spot.dedicated_size(), memory_type = spot.facts.config.memory_type,
         resource = %spot.asked.resource.kind, allocation = spot.asked.info.name, reason,
         error = error.map(tracing::field::display),
         "a part of a block instead of memory of its own"

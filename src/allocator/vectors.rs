@@ -6,7 +6,7 @@ use super::{AllocatorCreateInfo, Inner};
 use crate::allocation::allocation_flags;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, VectorConfig};
+use crate::blocks::{BlockVector, NO_LIMIT, VectorConfig, VectorFacts};
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::device::MemoryAllocateNext;
 use crate::metadata::Algorithm;
@@ -17,24 +17,6 @@ const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;
 const DEFAULT_LARGE_HEAP_BLOCK_SIZE: u64 = 256 << 20;
 /// Managed block sizes are multiples of this.
 const BLOCK_SIZE_STEP: u64 = 32;
-
-/// What is fixed for a default vector, read without its lock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct VectorFacts {
-    pub(crate) vector: u32,
-    pub(crate) memory_type: u32,
-    pub(crate) block_size: u64,
-    /// The most bytes that always share a block; what is larger may get memory of its own. 0 where debug settings have
-    /// something to do for every allocation.
-    pub(crate) largest_shared: u64,
-    pub(crate) fixed_block_size: bool,
-    pub(crate) algorithm: Algorithm,
-    /// 0 for no limit.
-    pub(crate) max_block_count: u32,
-    /// [`HOST_VISIBLE`](allocation_flags::HOST_VISIBLE) and [`NON_COHERENT`](allocation_flags::NON_COHERENT), as the
-    /// memory type has them.
-    pub(crate) host: u8,
-}
 
 /// The vector of a memory type.
 pub(super) struct DefaultVector<T: Threading> {
@@ -60,7 +42,7 @@ impl<T: Threading> Inner<T> {
                 first_block_size: first,
                 fixed_block_size: false,
                 min_blocks: 0,
-                max_blocks: u32::MAX,
+                max_blocks: NO_LIMIT,
                 empty_blocks_kept: info.empty_blocks_kept,
                 keeps_only_last: info.flags.contains(AllocatorCreateFlags::KEEP_ONLY_LAST_BLOCK),
                 granularity: self.context.device.granularity,
@@ -74,12 +56,8 @@ impl<T: Threading> Inner<T> {
             debug_assert!(active.is_ok(), "a vector without blocks asks nothing of the driver");
             let facts = VectorFacts {
                 vector: memory_type,
-                memory_type,
-                block_size,
+                config,
                 largest_shared: if info.debug.is_special() { 0 } else { block_size / 2 },
-                fixed_block_size: false,
-                algorithm: Algorithm::Tlsf,
-                max_block_count: 0,
                 host: self.host_flags(memory_type),
             };
             DefaultVector { facts, vector }

@@ -3,43 +3,15 @@
 
 use super::device_block::{DeviceBlock, DeviceContext};
 use super::news::News;
-use crate::device::{DriverAllocation, MemoryAllocateNext};
+use super::vector_config::VectorConfig;
+use crate::device::DriverAllocation;
 use crate::error::MemoryError;
-use crate::metadata::Algorithm;
 
 /// How often a managed block size may be halved below the preferred one.
 const MAX_HALVINGS: u32 = 3;
 /// Over the budget, blocks shrink down to this part of the preferred size, so that small allocations go on sharing
 /// blocks instead of becoming one driver call each.
 const LEAST_PART: u64 = 64;
-
-/// What is fixed when a vector is made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct VectorConfig {
-    pub(crate) memory_type: u32,
-    pub(crate) algorithm: Algorithm,
-    /// Bytes of a block; the most of them if sizes are managed.
-    pub(crate) block_size: u64,
-    /// Bytes of the first block if sizes are managed; 0: [`MAX_HALVINGS`] halvings of the largest size.
-    pub(crate) first_block_size: u64,
-    /// The program chose the size: every block has it, and nothing is dedicated.
-    pub(crate) fixed_block_size: bool,
-    pub(crate) min_blocks: u32,
-    /// `u32::MAX` for no limit.
-    pub(crate) max_blocks: u32,
-    pub(crate) empty_blocks_kept: u32,
-    /// An empty block stays only if there is no other block.
-    pub(crate) keeps_only_last: bool,
-    /// `bufferImageGranularity`, or 1 where it is ignored.
-    pub(crate) granularity: u64,
-    /// Every allocation is aligned to this at least.
-    pub(crate) min_alignment: u64,
-    pub(crate) priority: f32,
-    pub(crate) next: MemoryAllocateNext,
-    /// The number of the scope that it is a vector of.
-    #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
-    pub(crate) scope: Option<u32>,
-}
 
 /// A vector's wish for a block.
 #[derive(Clone, Copy, Debug)]

@@ -8,6 +8,7 @@ mod growth;
 mod mapped_pointer;
 mod news;
 mod tag;
+mod vector_config;
 
 pub(crate) use block_vector::{
     BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget, Planned, Record,
@@ -15,7 +16,6 @@ pub(crate) use block_vector::{
 };
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::{DeviceContext, ReturnedBlock};
-pub(crate) use growth::VectorConfig;
 pub(crate) use mapped_pointer::MappedPointer;
 pub(crate) use news::tell_all_levels;
 #[cfg(feature = "trace")]
@@ -23,3 +23,4 @@ pub(crate) use tag::alignment_of;
 #[allow(unused_imports, reason = "for reports")]
 pub(crate) use tag::usage_of;
 pub(crate) use tag::{kind_of, needs_whole_pages, tag_of, with_alignment};
+pub(crate) use vector_config::{NO_LIMIT, VectorConfig, VectorFacts};

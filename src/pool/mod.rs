@@ -6,7 +6,7 @@ mod scope;
 use std::error::Error;
 use std::fmt;
 
-use crate::allocator::VectorFacts;
+use crate::blocks::VectorFacts;
 use crate::error::ForeignHandle;
 
 pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
@@ -51,7 +51,7 @@ impl Pool {
     /// ```
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
-        self.facts.memory_type
+        self.facts.config.memory_type
     }
 
     /// The number that a [`MemoryMap`](crate::MemoryMap) shows the pool under. Of all pools that live at the same time no
@@ -85,7 +85,7 @@ impl Pool {
     /// ```
     #[must_use]
     pub fn block_size(&self) -> u64 {
-        self.facts.block_size
+        self.facts.config.block_size
     }
 }
 
@@ -111,7 +111,7 @@ pub struct DestroyPoolError {
 
 impl fmt::Display for DestroyPoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let VectorFacts { memory_type, .. } = self.pool.facts;
+        let memory_type = self.pool.facts.config.memory_type;
         let why = ForeignHandle::Pool;
         write!(f, "pool {} of memory type {memory_type} was not destroyed: {why}", self.pool.number)
     }

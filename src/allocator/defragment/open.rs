@@ -149,7 +149,7 @@ impl<T: Threading> Allocator<T> {
         let pools = info.pools.iter().map(|pool| {
             let known = pool.allocator == self.inner.id;
             let vector = if known { pool.facts.vector } else { u32::MAX };
-            (vector, pool.facts.memory_type, Some(pool.generation))
+            (vector, pool.facts.config.memory_type, Some(pool.generation))
         });
         for (vector, memory_type, generation) in defaults.chain(pools) {
             let is_pool = generation.is_some();

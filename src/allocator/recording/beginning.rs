@@ -127,7 +127,7 @@ impl<T: Threading> Inner<T> {
                     algorithm: config.algorithm,
                     block_size: if config.fixed_block_size { config.block_size } else { 0 },
                     min_block_count: config.min_blocks,
-                    max_block_count: if config.max_blocks == u32::MAX { 0 } else { config.max_blocks },
+                    max_block_count: config.max_block_count(),
                     empty_blocks_kept: config.empty_blocks_kept,
                     priority: config.priority,
                     min_allocation_alignment: config.min_alignment,

@@ -305,7 +305,7 @@ impl<T: Threading> BlockVector<T> {
             _ => return Err(Contradiction::TwoMemoryAllocateChains.into()),
         };
         let what = DriverAllocation { next, priority: what.priority.or(Some(config.priority)), ..*what };
-        let counts = !by_name && config.max_blocks != u32::MAX;
+        let counts = !by_name && config.is_limited();
         if counts {
             self.reserve_dedicated(request)?;
         }

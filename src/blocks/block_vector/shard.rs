@@ -7,8 +7,8 @@
 
 use ash::vk;
 
-use super::super::growth::VectorConfig;
 use super::super::mapped_pointer::MappedPointer;
+use super::super::vector_config::VectorConfig;
 use super::records::{Record, Records, change_record};
 use super::returns::{FEW, Left, Returns};
 use super::{FOREIGN, Grant, Live, VectorRequest};

@@ -4,8 +4,9 @@
 use ash::vk;
 
 use super::super::device_block::{DeviceBlock, DeviceContext};
-use super::super::growth::{Growth, VectorConfig};
+use super::super::growth::Growth;
 use super::super::mapped_pointer::MappedPointer;
+use super::super::vector_config::VectorConfig;
 use super::records::Records;
 use super::shard::{Lending, Loan};
 use super::{Emptied, FOREIGN, Grant, VectorRequest};
@@ -319,7 +320,7 @@ impl Active {
             AllocateError::UpperInRing => AllocationError::UpperAddressInRing,
             _ => AllocationError::UpperAddress {
                 algorithm: self.config.algorithm,
-                max_block_count: if self.config.max_blocks == u32::MAX { 0 } else { self.config.max_blocks },
+                max_block_count: self.config.max_block_count(),
             },
         }
     }
