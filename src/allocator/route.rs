@@ -168,8 +168,8 @@ impl<T: Threading> Allocator<T> {
         Ok(self.allocation(&asked, facts, grant, true, 0))
     }
 
-    /// Allocates whatever can be allocated, or says why not. What is `usual` was not granted at once, in the vector that is
-    /// named: it has no room, another thread is in the way, or a strategy is asked for. It was checked.
+    /// Allocates whatever can be allocated, or says why not. `usual`, if the request was checked: the vector that did not
+    /// grant it at once. It has no room, another thread is in the way, or a strategy is asked for.
     #[inline(never)]
     pub(super) fn allocate_slow(
         &self,
@@ -346,7 +346,8 @@ impl<T: Threading> Allocator<T> {
         self.inner.vector(facts.vector).expect("P1: a pool has a vector for as long as it lives")
     }
 
-    /// A part of a block or dedicated memory, in one memory type or pool; out of memory that lay empty elsewhere if there is no other.
+    /// A part of a block or dedicated memory, in one memory type or pool; out of memory that lay empty elsewhere if there
+    /// is no other.
     #[inline]
     pub(super) fn place_in<W: Way<T>>(
         &self,
@@ -419,8 +420,8 @@ impl<T: Threading> Allocator<T> {
             // The debug settings ask for it.
             return way.dedicated(spot, true);
         }
-        // Dedicated memory is better than a part of a block, but where blocks are counted: it would be one that nothing else is
-        // in.
+        // Dedicated memory is better than a part of a block, but where blocks are counted: it would be one that nothing
+        // else is in.
         let is_better_dedicated = !facts.config.is_limited()
             && (requirements.prefers_dedicated || requirements.size > facts.config.block_size / 2);
         if may_be_dedicated && is_better_dedicated {

@@ -7,7 +7,8 @@ use crate::metadata::Algorithm;
 /// As the most blocks of a vector: as many as there is memory for.
 pub(crate) const NO_LIMIT: u32 = u32::MAX;
 
-/// What a vector is made with. Of that, only its priority and how many empty blocks it keeps change later, and only the vector knows.
+/// What a vector is made with. Of that, its priority and how many empty blocks it keeps may change later: then only the
+/// vector knows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorConfig {
     pub(crate) memory_type: u32,

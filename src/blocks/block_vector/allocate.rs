@@ -22,8 +22,8 @@ impl<T: Threading> BlockVector<T> {
         lends && self.shards.settle() != 0
     }
 
-    /// Grants what is usual, balanced and from below: out of the core if `home` is 0 and nobody else is there, else out of that
-    /// shard. If it is to be mapped the caller sees to it that it is. `None` changes nothing.
+    /// Grants what is usual, balanced and from below: out of the core if `home` is 0 and nobody else is there, else out
+    /// of that shard. If it is to be mapped the caller sees to it that it is. `None` changes nothing.
     #[inline(always)]
     pub(crate) fn grant(&self, home: u8, request: &VectorRequest) -> Option<Grant> {
         if home == 0 {

@@ -89,7 +89,8 @@ pub(super) struct Active {
     /// Ranges that shards divide, and their bytes: used chunks to the engine, but no allocations.
     pub(super) loan_count: u64,
     pub(super) loan_bytes: u64,
-    /// What the engine has refused last, and how it was then. Forgotten where something is granted that `uses` does not count.
+    /// What the engine has refused last, and how it was then. Forgotten where something is granted that `uses` does not
+    /// count.
     pub(super) refused: Option<Refused>,
     /// A context for defragmentation works on this vector.
     pub(super) is_compacted: bool,
@@ -302,7 +303,7 @@ impl Active {
         request.of_engine(self.config.granularity, self.config.min_alignment)
     }
 
-    /// Whether the engine has too little for the request in all, or has refused it and granted nothing and lost nothing since.
+    /// Whether the engine has too little for the request in all, or has refused it and nothing was granted or freed since.
     fn is_known_to_refuse(&self, wanted: &Request, uses: u32) -> bool {
         let usage = self.engine.usage();
         let has_too_little = !wanted.upper && usage.capacity - usage.used < wanted.size;
