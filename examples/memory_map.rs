@@ -57,7 +57,7 @@ fn map(context: &Context) -> Result<()> {
     ));
 
     heading("The same for GpuMemDumpVis, shortened");
-    let json = allocator.build_stats_string_from(&picture);
+    let json = sublet_report::stats_string_of_map(&allocator, &picture);
     let lines: Vec<&str> = json.lines().collect();
     let details = lines.iter().position(|line| line.contains("DefaultPools")).unwrap_or(0);
     lines.iter().skip(details).take(12).for_each(|line| note(line));

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
  * The library has it when it is made with the feature `sim`:
- *     cargo rustc --release --features capi,sim --crate-type staticlib
+ *     cargo build -p sublet-capi --release --features sim
  */
 #ifndef SUBLET_SIM_H
 #define SUBLET_SIM_H

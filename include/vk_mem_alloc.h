@@ -7,14 +7,13 @@
  * instead of compiling VMA. There is no implementation in here: VMA_IMPLEMENTATION has no effect, and the compiler notes that.
  * Where VMA's own header and this one meet in one file, so that VMA would be compiled and used, the compiler stops.
  *
- *     cargo rustc --release --features capi --crate-type staticlib      target/release/libsublet.a
- *     cargo rustc --release --features capi --crate-type cdylib         target/release/libsublet.so, .dylib, .dll
- *     packaging/build && packaging/install                              both, for Linux, with pkg-config and CMake
+ *     cargo build -p sublet-capi --release      target/release/libsublet_capi.a, and libsublet_capi.so, .dylib or .dll
+ *     packaging/build && packaging/install      both as libsublet, for Linux, with pkg-config and CMake
  *
  * Needs the headers of Vulkan 1.1 or later. C11, C++17 and later.
  *
- * Define VMA_SUBLET_3_3 before including it, and build the library with the feature `capi-3-3`, for the structures of
- * VMA 3.3: they lack VmaAllocationCreateInfo::minAlignment and VmaVulkanFunctions::vkGetPhysicalDeviceProperties2KHR.
+ * Define VMA_SUBLET_3_3 before including it, and build the library with SUBLET_VMA_3_3=1 in the environment, for the
+ * structures of VMA 3.3: they lack VmaAllocationCreateInfo::minAlignment and VmaVulkanFunctions::vkGetPhysicalDeviceProperties2KHR.
  *
  *
  * WHAT HOLDS FOR ALL FUNCTIONS

@@ -245,6 +245,25 @@ impl Allocation {
         self.user_data = user_data;
     }
 
+    /// Whether what the host writes has to be flushed, and what the device writes to be invalidated, before the other sees it:
+    /// the host sees the memory, which is not coherent.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// assert!(!allocation.needs_flush(), "all memory is the host's there");
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    #[inline]
+    pub fn needs_flush(&self) -> bool {
+        self.has(allocation_flags::NON_COHERENT)
+    }
+
     #[inline]
     pub(crate) fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
@@ -413,12 +432,22 @@ impl fmt::Display for ResourceKind {
 }
 
 impl ResourceKind {
-    /// Every kind, in the order of [`number`](Self::number).
-    pub(crate) const ALL: [Self; 5] =
+    /// Every kind, in the order of the numbers that a recording has for them.
+    ///
+    /// ```
+    /// # use sublet::ResourceKind;
+    /// assert!(ResourceKind::ALL.contains(&ResourceKind::Buffer));
+    /// ```
+    pub const ALL: [Self; 5] =
         [Self::Unknown, Self::Buffer, Self::ImageUnknown, Self::ImageLinear, Self::ImageOptimal];
 
     /// What VMA's statistics string calls it.
-    pub(crate) const fn text(self) -> &'static str {
+    ///
+    /// ```
+    /// assert_eq!(sublet::ResourceKind::ImageOptimal.text(), "IMAGE_OPTIMAL");
+    /// ```
+    #[must_use]
+    pub const fn text(self) -> &'static str {
         match self {
             Self::Unknown => "UNKNOWN",
             Self::Buffer => "BUFFER",

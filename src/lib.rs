@@ -22,7 +22,7 @@
 //! | when the GPU is done with something | [`retire::Clock`], [`RetiredResources`]: see [`guide::retirement`] |
 //! | bytes on their way to the device | [`upload::UploadArena`], [`upload::UploadRing`]: see [`guide::uploads`] |
 //! | descriptor sets, heaps, and what binds them | [`descriptor`]: see [`guide::descriptors`] |
-//! | maps of the memory as pages and pictures, comparisons | `report`, with the feature of that name: see [`guide::reports`] |
+//! | maps of the memory as pages and pictures, comparisons | the package `sublet-report`: see [`guide::reports`] |
 //! | recordings of what a program asks for, and their replay | `trace`, with the feature of that name: see [`guide::reports`] |
 //! | numbers of your own | [`VirtualBlock`], or the engines themselves in [`metadata`] |
 //! | tests without a GPU | `sim`, with the feature of that name |
@@ -59,9 +59,6 @@ mod allocation;
 mod allocator;
 mod base;
 mod blocks;
-#[cfg(feature = "capi")]
-#[doc(hidden)]
-pub mod capi;
 mod create_info;
 mod defragment;
 pub mod descriptor;
@@ -71,15 +68,11 @@ pub mod guide;
 mod memory_type;
 pub mod metadata;
 mod operations;
-#[cfg(all(feature = "report", feature = "trace"))]
-mod perfetto;
 mod pool;
+#[doc(hidden)]
+pub mod private;
 #[cfg(feature = "trace")]
 mod record;
-#[cfg(all(feature = "json", not(feature = "report")))]
-mod report;
-#[cfg(feature = "report")]
-pub mod report;
 pub mod retire;
 mod statistics;
 #[cfg(feature = "trace")]

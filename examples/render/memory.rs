@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sublet::Allocator;
-use sublet::report::Snapshot;
+use sublet_report::Snapshot;
 
 use crate::support::{Table, bytes, heading, note};
 

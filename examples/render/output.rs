@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgAction, ArgMatches};
 use sublet::Allocator;
-use sublet::report::Page;
+use sublet_report::Page;
 
 use crate::memory;
 use crate::picture::{Difference, Picture};

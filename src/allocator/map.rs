@@ -271,7 +271,8 @@ impl<T: Threading> Drop for Pin<'_, T> {
 
 /// The two directions of making writes visible.
 #[derive(Clone, Copy)]
-pub(crate) enum Visibility {
+#[doc(hidden)]
+pub enum Visibility {
     Flush,
     Invalidate,
 }
@@ -335,7 +336,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Counts a mapping and answers where the allocation begins. It is not recorded.
-    pub(crate) fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
+    #[doc(hidden)]
+    pub fn count_mapping(&self, allocation: &Allocation) -> Result<NonNull<u8>, MapError> {
         self.check_host_access(allocation)?;
         let vector = self.vector_of(allocation)?;
         let base = vector.map(&self.inner.context, allocation.live())?;
@@ -343,7 +345,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Ends a mapping. It is not recorded.
-    pub(crate) fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError> {
+    #[doc(hidden)]
+    pub fn uncount_mapping(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.vector_of(allocation)?.unmap(allocation.live())
     }
 
@@ -445,7 +448,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// [`Self::flush_many`], or [`Self::invalidate_many`].
-    pub(crate) fn make_visible(
+    #[doc(hidden)]
+    pub fn make_visible(
         &self,
         visibility: Visibility,
         ranges: &[(&Allocation, u64, u64)],
@@ -458,7 +462,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The same as a part of another call: it is not recorded.
-    pub(crate) fn make_visible_quietly(
+    #[doc(hidden)]
+    pub fn make_visible_quietly(
         &self,
         visibility: Visibility,
         ranges: &[(&Allocation, u64, u64)],

@@ -45,16 +45,15 @@ use crate::error::{CreateAllocatorError, ForeignHandle};
 use crate::memory_type::{self, MemoryTypeTable};
 
 use debug::DebugState;
-pub(crate) use note::Note;
+pub use note::{Note, Outcome};
 use recording::Recording;
 
 pub use create_info::AllocatorCreateInfo;
 pub use debug::DebugSettings;
 pub use defragment::{CompleteMoveError, Defragmentation, DefragmentationPass, FreeMoveError, Move};
 pub use map::Mapping;
-#[cfg(feature = "capi")]
-pub(crate) use map::Visibility;
-pub(crate) use request::Resource;
+pub use map::Visibility;
+pub use request::Resource;
 pub use retire::{CollectError, RetiredResources, TimelineError};
 pub use statistics::HeapBudget;
 use tracking::Care;
@@ -286,7 +285,8 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// As for [`Self::free_memory`]; and once it was freed the allocation is not used again.
     #[inline]
-    pub(crate) unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
+    #[doc(hidden)]
+    pub unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
         self.note_free(allocation);
         if allocation.has(allocation_flags::WATCHED) {
             self.unwatch(allocation);

@@ -52,7 +52,8 @@ impl<T: Threading> Allocator<T> {
     pub(super) fn note_free(&self, _: &Allocation) {}
 
     #[inline(always)]
-    pub(crate) fn note(&self, _: Note<'_>) {}
+    #[doc(hidden)]
+    pub fn note(&self, _: Note<'_>) {}
 
     #[inline(always)]
     pub(super) fn next_scope(&self) -> u32 {

@@ -35,7 +35,8 @@ macro_rules! notes {
         /// A call that succeeded, or that cannot fail any more.
         #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
         #[derive(Clone, Copy)]
-        pub(crate) enum Note<'a> {
+        #[doc(hidden)]
+        pub enum Note<'a> {
             CreatePool(&'a Pool, &'a PoolCreateInfo<'a>),
             CreateScope(&'a Scope),
             BeginDefragmentation(u32, &'a DefragmentationInfo<'a>),
@@ -47,7 +48,8 @@ macro_rules! notes {
 operations!(notes);
 
 impl<'a> Note<'a> {
-    pub(crate) fn made_visible(
+    #[doc(hidden)]
+    pub fn made_visible(
         visibility: Visibility,
         (allocation, offset, size): (&'a Allocation, u64, u64),
     ) -> Self {
@@ -61,7 +63,8 @@ impl<'a> Note<'a> {
 /// What becomes of a move.
 #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
 #[derive(Clone, Copy)]
-pub(crate) enum Outcome {
+#[doc(hidden)]
+pub enum Outcome {
     /// It is about to be completed: the allocation goes there.
     Completing(AllocationId),
     /// It was not completed after all.

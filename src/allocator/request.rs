@@ -15,7 +15,8 @@ use crate::metadata::{Strategy, Tag};
 
 /// What memory is wanted for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Resource {
+#[doc(hidden)]
+pub struct Resource {
     pub(super) requirements: Requirements,
     pub(super) kind: ResourceKind,
     /// Whether the device does more with it than copy; `None` if that is not known.
@@ -27,7 +28,8 @@ pub(crate) struct Resource {
 }
 
 impl Resource {
-    pub(crate) fn unknown(requirements: Requirements) -> Self {
+    #[doc(hidden)]
+    pub fn unknown(requirements: Requirements) -> Self {
         Self::of_kind(requirements, ResourceKind::Unknown)
     }
 

@@ -91,7 +91,8 @@ impl<T: Threading> Allocator<T> {
     /// between functions costs as much as the search for a place. The resource is described by a function, and not by
     /// a value, for the same reason: what is needed of it stays in registers.
     #[inline(always)]
-    pub(crate) fn allocate(
+    #[doc(hidden)]
+    pub fn allocate(
         &self,
         resource: impl Fn() -> Resource,
         info: &AllocationCreateInfo<'_>,

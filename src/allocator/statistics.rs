@@ -44,20 +44,37 @@ impl From<Totals> for Statistics {
 }
 
 impl<T: Threading> Allocator<T> {
-    pub(crate) fn device(&self) -> &Device {
+    #[doc(hidden)]
+    pub fn device(&self) -> &Device {
         &self.inner.context.device
     }
 
-    /// The allocator's number in this process.
-    #[cfg(feature = "report")]
-    pub(crate) fn number(&self) -> u32 {
+    /// The allocator's number, which no other allocator of this process has or had.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let make = || unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) };
+    /// assert_ne!(make()?.number(), make()?.number());
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn number(&self) -> u32 {
         self.inner.id
     }
 
-    /// Whether allocations may be in a memory type at all.
-    #[cfg(feature = "json")]
-    pub(crate) fn is_type_allowed(&self, memory_type: u32) -> bool {
-        self.inner.allowed_types & (1 << memory_type) != 0
+    /// Whether allocations may be in a memory type at all: it is there, and the allocator uses types with its flags.
+    ///
+    /// ```
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// assert!(allocator.is_type_allowed(0) && !allocator.is_type_allowed(1), "there is one memory type");
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn is_type_allowed(&self, memory_type: u32) -> bool {
+        1_u32.checked_shl(memory_type).is_some_and(|bit| self.inner.allowed_types & bit != 0)
     }
 
     pub(crate) fn has_maintenance5(&self) -> bool {

@@ -26,7 +26,8 @@ pub(crate) struct DeviceSettings {
 
 /// A live device and what is known of it.
 #[derive(Debug)]
-pub(crate) struct Device {
+#[doc(hidden)]
+pub struct Device {
     pub(super) functions: Functions,
     pub(super) device: vk::Device,
     physical_device: vk::PhysicalDevice,
@@ -52,7 +53,8 @@ pub(crate) struct Device {
 
 /// What a resource needs, with the driver's opinion on dedicated memory where it could be asked.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Requirements {
+#[doc(hidden)]
+pub struct Requirements {
     pub(crate) size: u64,
     pub(crate) alignment: u64,
     pub(crate) memory_type_bits: u32,
@@ -439,7 +441,8 @@ impl Device {
     /// # Safety
     /// `buffer` is of this device, is destroyed once, and the device no longer uses it
     /// (VUID-vkDestroyBuffer-buffer-00922).
-    pub(crate) unsafe fn destroy_buffer(&self, buffer: vk::Buffer) {
+    #[doc(hidden)]
+    pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer) {
         // SAFETY: the caller's own promise.
         unsafe { (self.functions.destroy_buffer)(self.device, buffer, self.host()) };
     }
@@ -464,7 +467,8 @@ impl Device {
     /// # Safety
     /// `image` is of this device, is destroyed once, and the device no longer uses it
     /// (VUID-vkDestroyImage-image-01000).
-    pub(crate) unsafe fn destroy_image(&self, image: vk::Image) {
+    #[doc(hidden)]
+    pub unsafe fn destroy_image(&self, image: vk::Image) {
         // SAFETY: the caller's own promise.
         unsafe { (self.functions.destroy_image)(self.device, image, self.host()) };
     }

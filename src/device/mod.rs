@@ -18,7 +18,9 @@ mod win32;
 pub use callbacks::{
     DeviceMemoryCallbacks, DeviceMemoryEvent, DeviceMemoryFunction, RawDeviceMemoryCallbacks,
 };
-pub(crate) use driver::{BufferOrImage, Device, DeviceSettings, DriverAllocation, Requirements};
+pub(crate) use driver::{BufferOrImage, DeviceSettings, DriverAllocation};
+#[doc(hidden)]
+pub use driver::{Device, Requirements};
 pub use error::DriverError;
 pub use functions::{MissingFunction, VulkanFunctions};
 pub use next::MemoryAllocateNext;

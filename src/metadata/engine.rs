@@ -26,8 +26,12 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// All, in the order of the numbers that a trace has for them.
-    #[cfg(any(feature = "report", feature = "trace"))]
-    pub(crate) const ALL: [Self; 3] = [Self::Tlsf, Self::Linear, Self::Buddy];
+    ///
+    /// ```
+    /// # use sublet::Algorithm;
+    /// assert_eq!(Algorithm::ALL[0], Algorithm::default());
+    /// ```
+    pub const ALL: [Self; 3] = [Self::Tlsf, Self::Linear, Self::Buddy];
 
     /// The number that a trace has for it: where it is in [`Self::ALL`].
     #[cfg(feature = "trace")]

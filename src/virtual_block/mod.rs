@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod error;
-#[cfg(feature = "capi")]
 mod handle;
 #[cfg(test)]
 mod tests;

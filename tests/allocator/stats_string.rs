@@ -264,8 +264,8 @@ fn tracked(profile: &'static sublet::sim::profiles::Profile) -> Rig {
 fn the_schema_holds_whatever_is_allocated() {
     on_every_profile(|profile| {
         let rig = tracked(profile);
-        check_schema(&rig, &rig.allocator.build_stats_string(false), false);
-        check_schema(&rig, &rig.allocator.build_stats_string(true), true);
+        check_schema(&rig, &sublet_report::stats_string(&rig.allocator, false), false);
+        check_schema(&rig, &sublet_report::stats_string(&rig.allocator, true), true);
         let types = rig.types();
         let of_type =
             |memory_type| PoolCreateInfo { block_size: 128 * KIB, ..PoolCreateInfo::new(memory_type) };
@@ -294,11 +294,11 @@ fn the_schema_holds_whatever_is_allocated() {
                 held.push(rig.memory(random.size(14), 1, &info).unwrap());
             }
             if round % 16 == 0 {
-                check_schema(&rig, &rig.allocator.build_stats_string(true), true);
+                check_schema(&rig, &sublet_report::stats_string(&rig.allocator, true), true);
             }
         }
-        check_schema(&rig, &rig.allocator.build_stats_string(false), false);
-        let root = check_schema(&rig, &rig.allocator.build_stats_string(true), true);
+        check_schema(&rig, &sublet_report::stats_string(&rig.allocator, false), false);
+        let root = check_schema(&rig, &sublet_report::stats_string(&rig.allocator, true), true);
         let all = rig.allocator.statistics();
         let bars = bars(&root);
         assert_eq!(bars.len() as u64, all.block_count);
@@ -324,7 +324,7 @@ fn the_layout_is_vma_s() {
     let shared = rig.memory(256, 1, &info).unwrap();
     let own = AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..AllocationCreateInfo::default() };
     let own = rig.memory(64, 1, &own).unwrap();
-    let json = rig.allocator.build_stats_string(true);
+    let json = sublet_report::stats_string(&rig.allocator, true);
     let details = &json[json.find("  \"DefaultPools\"").unwrap()..];
     let preferred = rig.block_size(0);
     let expected = format!(
@@ -387,7 +387,7 @@ fn kinds_and_usages_are_named() {
     let image = rig.image(&square(16, ash::vk::ImageUsageFlags::SAMPLED), &auto).unwrap();
     let linear = square(16, ash::vk::ImageUsageFlags::SAMPLED).tiling(ash::vk::ImageTiling::LINEAR);
     let linear = rig.image(&linear, &auto).unwrap();
-    let json = rig.allocator.build_stats_string(true);
+    let json = sublet_report::stats_string(&rig.allocator, true);
     for (kind, usage) in [("BUFFER", 16), ("IMAGE_OPTIMAL", 4), ("IMAGE_LINEAR", 4)] {
         let found = json.lines().filter(|line| {
             line.contains(&format!("\"Type\": \"{kind}\"")) && line.contains(&format!("\"Usage\": {usage}"))
@@ -414,7 +414,9 @@ fn virtual_blocks_have_a_string_too() {
                 block.free(held.remove(0)).unwrap();
             }
             for detailed in [false, true] {
-                let root: Value = serde_json::from_str(&block.build_stats_string(detailed)).unwrap();
+                let root: Value =
+                    serde_json::from_str(&sublet_report::virtual_block_stats_string(&block, detailed))
+                        .unwrap();
                 let needed: &[&str] = if detailed { &["Stats", "Details"] } else { &["Stats"] };
                 members(&root, needed, &[]);
                 check_statistics(&root["Stats"], &block.detailed_statistics());

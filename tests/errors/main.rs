@@ -52,7 +52,7 @@ fn saying<E: Error>(error: E, parts: &[&str]) -> Told {
         .unwrap()
         .trim_start_matches('&')
         .trim_start_matches("sublet::")
-        .to_owned();
+        .replace("sublet_report::", "report::");
     let parts = parts.iter().map(|&part| part.to_owned()).collect();
     Told { path, debug: format!("{error:?}"), lines, ends_in_result, parts }
 }

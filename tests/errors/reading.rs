@@ -2,8 +2,8 @@
 
 use std::io;
 
-use sublet::report::{Place, ReadSnapshotError, Snapshot, SnapshotFault};
 use sublet::trace::{Damage, ReadTraceError, StartRecordingError, StopRecordingError};
+use sublet_report::{Place, ReadSnapshotError, Snapshot, SnapshotFault};
 
 use super::{Told, saying, told};
 
@@ -103,6 +103,7 @@ impl std::error::Error for Shown {}
 fn shown<T: std::fmt::Display + std::fmt::Debug>(it: &T) -> Told {
     let debug = format!("{it:?}");
     let parts = super::parts_of(&debug);
-    let path = std::any::type_name::<T>().trim_start_matches("sublet::").to_owned();
+    let path =
+        std::any::type_name::<T>().trim_start_matches("sublet::").replace("sublet_report::", "report::");
     Told { path, debug, parts, ..saying(Shown(it.to_string()), &[]) }
 }

@@ -51,7 +51,7 @@ compile_error!(
 #[cfg(feature = "visualizer")]
 compile_error!(
     "this stand-in for gpu-allocator has no `visualizer`: build without that feature. The same is shown without egui by the pages of \
-     `sublet::report` (Sublet's feature `report`), which are made from `vulkan::Allocator::as_sublet`"
+     `sublet_report` (Sublet's package `sublet-report`), which are made from `vulkan::Allocator::as_sublet`"
 );
 
 mod report;

@@ -157,7 +157,7 @@ impl Allocator {
 
     /// Everything as JSON in VMA's schema, with a map of every block if `detailed`.
     pub fn build_stats_string(&self, detailed: bool) -> String {
-        self.inner.build_stats_string(detailed)
+        sublet_report::stats_string(&self.inner, detailed)
     }
 
     /// Frees memory and leaves `allocation` empty. One that is empty already is left as it is, and so is another allocator's.

@@ -173,7 +173,7 @@ impl VirtualBlock {
 
     /// Everything as JSON in VMA's schema, with a map if `detailed`. User data are those that ranges were allocated with.
     pub fn build_stats_string(&self, detailed: bool) -> String {
-        self.inner.build_stats_string(detailed)
+        sublet_report::virtual_block_stats_string(&self.inner, detailed)
     }
 
     /// Figures that have to be collected.

@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 pub use self::errors::{CompleteMoveError, FreeMoveError};
 pub use self::moves::Move;
-pub(crate) use self::open::{OpenDefragmentation, PlannedMove};
+pub use self::open::{OpenDefragmentation, PlannedMove};
 use super::Allocator;
 use crate::base::sync::{Shared, Threading};
 use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};

@@ -54,7 +54,8 @@ impl Tally {
 /// A context. It has to be given to [`Allocator::close_defragmentation`].
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct OpenDefragmentation {
+#[doc(hidden)]
+pub struct OpenDefragmentation {
     /// What a trace calls it.
     number: u32,
     vectors: Vec<OpenVector>,
@@ -69,7 +70,8 @@ pub(crate) struct OpenDefragmentation {
 /// A move, and the vector that it is in. It has to be completed, ignored, freed or rolled back, once.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct PlannedMove {
+#[doc(hidden)]
+pub struct PlannedMove {
     pub(crate) vector: u32,
     pub(crate) memory_type: u32,
     pub(crate) allocator: u32,
@@ -78,7 +80,8 @@ pub(crate) struct PlannedMove {
 
 impl PlannedMove {
     /// The allocation that is moved.
-    pub(crate) fn source(&self) -> AllocationId {
+    #[doc(hidden)]
+    pub fn source(&self) -> AllocationId {
         let source = self.planned.source;
         AllocationId {
             allocator: self.allocator,
@@ -93,7 +96,8 @@ impl PlannedMove {
     /// The destination as an allocation like `source`, for who has to bind to it or to map it. It must not be freed, and not be
     /// used after the move was resolved.
     #[allow(dead_code, reason = "for the C interface")]
-    pub(crate) fn destination(&self, source: &Allocation) -> Allocation {
+    #[doc(hidden)]
+    pub fn destination(&self, source: &Allocation) -> Allocation {
         Allocation {
             memory: self.planned.memory,
             offset: self.planned.offset,
@@ -129,7 +133,8 @@ impl From<Extent> for DefragmentationExtent {
 
 impl<T: Threading> Allocator<T> {
     /// Begins a context. The break callback of `info` is not kept: [`Self::plan_moves`] is given one each time.
-    pub(crate) fn open_defragmentation(
+    #[doc(hidden)]
+    pub fn open_defragmentation(
         &self,
         info: &DefragmentationInfo<'_>,
     ) -> Result<OpenDefragmentation, BeginDefragmentationError> {
@@ -196,7 +201,8 @@ impl<T: Threading> Allocator<T> {
 
     /// Plans the moves of the next pass; none: there is nothing to do, `stop` said so, or nothing came of the last pass. All moves
     /// of the pass before have to be resolved.
-    pub(crate) fn plan_moves(
+    #[doc(hidden)]
+    pub fn plan_moves(
         &self,
         open: &mut OpenDefragmentation,
         stop: &mut dyn FnMut() -> bool,
@@ -231,7 +237,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// What remains to be done when all moves of a pass are resolved: blocks that only idle threads had a part of go back.
-    pub(crate) fn end_pass(&self, open: &OpenDefragmentation) {
+    #[doc(hidden)]
+    pub fn end_pass(&self, open: &OpenDefragmentation) {
         if open.planned != 0 {
             for open_vector in &open.vectors {
                 if let Some(vector) = self.inner.vector(open_vector.vector) {
@@ -255,7 +262,8 @@ impl<T: Threading> Allocator<T> {
 
     /// Completes a move: `allocation` has its new place, and the old one is free. `users` of its mapping move along, besides the
     /// persistent one. The memory must not be in use by the device.
-    pub(crate) fn complete_move(
+    #[doc(hidden)]
+    pub fn complete_move(
         &self,
         open: &OpenDefragmentation,
         planned: &PlannedMove,
@@ -300,7 +308,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Gives the destination back, and moves nothing more out of the block of the source in this context.
-    pub(crate) fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+    #[doc(hidden)]
+    pub fn ignore_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
         if let Some(vector) = self.inner.vector(planned.vector) {
             vector.let_stay(planned.planned.source);
         }
@@ -311,7 +320,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Lets the allocation stay where it is.
-    pub(crate) fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
+    #[doc(hidden)]
+    pub fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
         self.note_move(open, planned, Outcome::RolledBack);
         self.give_back_destination(open, planned);
     }
@@ -327,7 +337,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Frees the allocation that was to be moved, and the destination. `users` of its mapping end with it.
-    pub(crate) fn free_move(
+    #[doc(hidden)]
+    pub fn free_move(
         &self,
         open: &OpenDefragmentation,
         planned: &PlannedMove,
@@ -369,7 +380,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Ends a context, all moves of which are resolved.
-    pub(crate) fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics {
+    #[doc(hidden)]
+    pub fn close_defragmentation(&self, open: OpenDefragmentation) -> DefragmentationStatistics {
         self.end_pass(&open);
         let statistics = self.defragmentation_statistics(&open);
         self.let_go(&open);

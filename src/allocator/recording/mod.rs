@@ -390,7 +390,8 @@ impl<T: Threading> Allocator<T> {
 
     /// Tells of a call.
     #[inline(always)]
-    pub(crate) fn note(&self, note: Note<'_>) {
+    #[doc(hidden)]
+    pub fn note(&self, note: Note<'_>) {
         if self.inner.care.records() {
             self.write_note(note);
         }

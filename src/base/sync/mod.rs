@@ -78,26 +78,31 @@ pub(crate) type Mutex<T, V> = lock_api::Mutex<<T as Threading>::RawMutex, V>;
 ///
 /// A type of its own and no alias, because the lock it is made with cannot be a constant where a model checker looks on.
 #[derive(Debug)]
-pub(crate) struct CoreMutex<T: Threading, V>(lock_api::Mutex<T::RawCoreMutex, V>);
+#[doc(hidden)]
+pub struct CoreMutex<T: Threading, V>(lock_api::Mutex<T::RawCoreMutex, V>);
 
 /// Holds a [`CoreMutex`] until it is dropped.
-pub(crate) type CoreGuard<'a, T, V> = lock_api::MutexGuard<'a, <T as Threading>::RawCoreMutex, V>;
+#[doc(hidden)]
+pub type CoreGuard<'a, T, V> = lock_api::MutexGuard<'a, <T as Threading>::RawCoreMutex, V>;
 
 impl<T: Threading, V> CoreMutex<T, V> {
     #[inline]
-    pub(crate) fn new(value: V) -> Self {
+    #[doc(hidden)]
+    pub fn new(value: V) -> Self {
         Self(lock_api::Mutex::const_new(T::RawCoreMutex::default(), value))
     }
 
     /// Waits until the lock is free. With [`Local`], panics if it is not: the caller would wait for itself.
     #[inline]
-    pub(crate) fn lock(&self) -> CoreGuard<'_, T, V> {
+    #[doc(hidden)]
+    pub fn lock(&self) -> CoreGuard<'_, T, V> {
         self.0.lock()
     }
 
     /// `None` if the lock is held.
     #[inline]
-    pub(crate) fn try_lock(&self) -> Option<CoreGuard<'_, T, V>> {
+    #[doc(hidden)]
+    pub fn try_lock(&self) -> Option<CoreGuard<'_, T, V>> {
         self.0.try_lock()
     }
 }

@@ -1,0 +1,396 @@
+//! What is behind a `VmaAllocator`.
+
+use std::ffi::{CStr, c_void};
+use std::fmt;
+use std::sync::OnceLock;
+
+use ash::vk;
+
+use crate::cast::{index, narrow, widen};
+use sublet::Allocation;
+use sublet::device::VulkanFunctions;
+use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
+use sublet::{Allocator, private::Note};
+use sublet::{Local, Shared, Threading};
+
+use super::defragmentation::ContextObject;
+use super::guard::{foreign, misused};
+use super::held::Held;
+use super::pool::PoolObject;
+use super::slab::{Slab, Slot};
+use super::types::{
+    USER_DATA_COPY_STRING, VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaVulkanFunctions,
+};
+
+/// An allocator with the objects of its allocations.
+#[derive(Debug)]
+pub(super) struct Front<T: Threading> {
+    pub(super) allocator: Allocator<T>,
+    pub(super) slab: Slab<T>,
+    /// Whether priorities are looked at.
+    pub(super) has_priorities: bool,
+}
+
+/// Which of the two kinds of allocator it is.
+#[derive(Debug)]
+pub(super) enum AnyFront {
+    Shared(Front<Shared>),
+    /// Made with `EXTERNALLY_SYNCHRONIZED`: nothing in it is locked.
+    Local(Front<Local>),
+}
+
+/// Does the same with either kind of allocator.
+macro_rules! each {
+    ($object:expr, $front:ident => $call:expr) => {
+        match &$object.front {
+            $crate::allocator::AnyFront::Shared($front) => $call,
+            $crate::allocator::AnyFront::Local($front) => $call,
+        }
+    };
+}
+pub(super) use each;
+
+/// What is behind a `VmaAllocator`.
+pub struct AllocatorObject {
+    pub(super) front: AnyFront,
+    pub(super) instance: vk::Instance,
+    pub(super) physical_device: vk::PhysicalDevice,
+    pub(super) device: vk::Device,
+    /// For who asks by pointer.
+    pub(super) properties: Box<vk::PhysicalDeviceProperties>,
+    pub(super) memory_properties: Box<vk::PhysicalDeviceMemoryProperties>,
+    /// Pools that were not destroyed.
+    pub(super) pools: Held<PoolObject>,
+    /// Defragmentations that were not ended.
+    pub(super) contexts: Held<ContextObject>,
+}
+
+impl fmt::Debug for AllocatorObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AllocatorObject").field("front", &self.front).finish_non_exhaustive()
+    }
+}
+
+impl AllocatorObject {
+    /// Types of memory.
+    pub(super) fn memory_types(&self) -> &[vk::MemoryType] {
+        let count = index(self.memory_properties.memory_type_count);
+        self.memory_properties.memory_types.get(..count).unwrap_or_default()
+    }
+
+    /// Ends what the program has left. Says how many defragmentations, pools and allocations that was.
+    pub(super) fn end_all(&self) -> [(&'static str, u64); 3] {
+        let contexts = self.contexts.take_all();
+        let open = widen(contexts.len());
+        for context in contexts {
+            each!(self, front => front.end_defragmentation(*context));
+        }
+        let pools = widen(self.pools.take_all().len());
+        let mut allocations = 0;
+        each!(self, front => front.slab.for_each(|_, _| allocations += 1));
+        [("defragmentations", open), ("pools", pools), ("allocations", allocations)]
+    }
+}
+
+/// The flags that VMA knows; the Rust interface may know more.
+const KNOWN_FLAGS: u32 = 0x7_1FC7;
+
+/// What an allocation is to be, in the words of the Rust interface.
+///
+/// # Safety
+/// `info.pool` is null or a live pool (C1).
+#[inline(always)]
+pub(super) unsafe fn create_info<'a>(
+    info: &VmaAllocationCreateInfo,
+    has_priorities: bool,
+) -> AllocationCreateInfo<'a> {
+    // SAFETY: the caller's own promise.
+    let pool = unsafe { info.pool.cast_const().as_ref() };
+    let flags = AllocationCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS);
+    let strategies = (flags & AllocationCreateFlags::STRATEGY_MASK).bits();
+    AllocationCreateInfo {
+        flags: if strategies & strategies.wrapping_sub(1) == 0 { flags } else { one_strategy(flags) },
+        usage: usage(info.usage),
+        required_flags: info.required_flags,
+        preferred_flags: info.preferred_flags,
+        memory_type_bits: info.memory_type_bits,
+        pool: pool.map(PoolObject::pool),
+        scope: None,
+        // A string that is to be the name is no user data.
+        user_data: if info.flags & USER_DATA_COPY_STRING == 0 { address(info.user_data) } else { 0 },
+        // Without the extension nobody looks at it, and a pool has its own, so that it may be anything.
+        priority: if has_priorities && pool.is_none() { info.priority } else { 0.5 },
+        min_alignment: info.min_alignment(),
+        name: None,
+    }
+}
+
+/// Of several strategies the one that VMA follows.
+#[cold]
+#[inline(never)]
+pub(super) fn one_strategy(flags: AllocationCreateFlags) -> AllocationCreateFlags {
+    use AllocationCreateFlags as Flags;
+    let in_order = [Flags::STRATEGY_MIN_TIME, Flags::STRATEGY_MIN_MEMORY, Flags::STRATEGY_MIN_OFFSET];
+    let first = in_order.into_iter().find(|&strategy| flags.contains(strategy));
+    flags.difference(Flags::STRATEGY_MASK) | first.unwrap_or_default()
+}
+
+/// A pointer of the program's as the number that is kept with an allocation.
+#[inline]
+pub(super) fn address(pointer: *mut c_void) -> u64 {
+    // The provenance goes to the program, which alone looks behind the pointer.
+    crate::cast::widen(pointer.expose_provenance())
+}
+
+/// The pointer that [`address`] was given.
+#[inline]
+pub(super) fn pointer(address: u64) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(usize::try_from(address).unwrap_or(0))
+}
+
+/// The usage of that number. What VMA does not know is nothing in particular.
+#[inline(always)]
+fn usage(usage: u32) -> MemoryUsage {
+    match usage {
+        0 => MemoryUsage::Unknown,
+        1 => MemoryUsage::GpuOnly,
+        2 => MemoryUsage::CpuOnly,
+        3 => MemoryUsage::CpuToGpu,
+        4 => MemoryUsage::GpuToCpu,
+        5 => MemoryUsage::CpuCopy,
+        6 => MemoryUsage::GpuLazilyAllocated,
+        7 => MemoryUsage::Auto,
+        8 => MemoryUsage::AutoPreferDevice,
+        9 => MemoryUsage::AutoPreferHost,
+        _ => {
+            misused("VmaAllocationCreateInfo", "usage is not one of VmaMemoryUsage");
+            MemoryUsage::Unknown
+        }
+    }
+}
+
+impl<T: Threading> Front<T> {
+    /// Gives a new allocation its object: names it, if the flags say so, writes handle and description.
+    ///
+    /// # Safety
+    /// The allocation is not used again. `handle` and `description` are null or valid for writes; `info.user_data` is a string if the flags say that it is.
+    #[inline(always)]
+    pub(super) unsafe fn publish(
+        &self,
+        allocation: &Allocation,
+        info: &VmaAllocationCreateInfo,
+        handle: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) {
+        // SAFETY: the caller's own promise.
+        let object = unsafe { self.slab.insert(allocation) };
+        if info.flags & USER_DATA_COPY_STRING != 0 && !info.user_data.is_null() {
+            // SAFETY: the caller's own promise.
+            unsafe { self.name(object, info.user_data.cast_const().cast()) };
+        }
+        if !description.is_null() {
+            // SAFETY: the object was made just now.
+            if let Some(slot) = unsafe { Slot::of(object) } {
+                // SAFETY: the caller's own promise.
+                unsafe { description.write(describe(slot)) };
+            }
+        }
+        // SAFETY: the caller's own promise; functions of the interface check it for null.
+        unsafe { handle.write(object) };
+    }
+
+    /// Names an allocation, or takes its name away.
+    ///
+    /// # Safety
+    /// `handle` is live and not used by another call; `name` is null or a string.
+    #[cold]
+    pub(super) unsafe fn name(&self, handle: VmaAllocation, name: *const std::ffi::c_char) {
+        // SAFETY: the caller's own promise.
+        let Some(slot) = (unsafe { self.own("vmaSetAllocationName", handle) }) else { return };
+        // SAFETY: the caller's own promise.
+        let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned());
+        // Reports and leaks show it, too.
+        let text = name.as_deref().map(CStr::to_string_lossy);
+        if let Err(error) = self.allocator.set_allocation_name(slot.allocation(), text.as_deref()) {
+            foreign("vmaSetAllocationName", &error);
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { slot.set_name(name) };
+    }
+
+    /// Changes what the program keeps with an allocation.
+    ///
+    /// # Safety
+    /// C1 and C2.
+    pub(super) unsafe fn set_user_data(&self, function: &'static str, handle: VmaAllocation, user_data: u64) {
+        // SAFETY: the caller's own promise.
+        let Some(slot) = (unsafe { self.own(function, handle) }) else { return };
+        // SAFETY: C2: the copy takes the place of the allocation.
+        let mut changed = unsafe { slot.copy() };
+        changed.set_user_data(user_data);
+        self.allocator.note(Note::SetUserData(&changed, user_data));
+        // SAFETY: C2: no other call uses the allocation.
+        unsafe { self.slab.replace(slot, changed) };
+    }
+
+    /// The object of an allocation. `None` if that is not a live one of this allocator, which is logged.
+    ///
+    /// # Safety
+    /// C1 and C2.
+    #[inline(always)]
+    pub(super) unsafe fn own<'a>(&self, function: &'static str, handle: VmaAllocation) -> Option<&'a Slot> {
+        // SAFETY: the caller's own promise.
+        let slot = unsafe { self.slab.own(handle) };
+        if slot.is_none() {
+            misused(function, "the allocation is null, another allocator's, or was freed already");
+        }
+        slot
+    }
+
+    /// Frees an allocation. Null and what is no longer allocated are nothing.
+    ///
+    /// # Safety
+    /// As for [`Allocator::free_memory`]; `handle` is null or came from a live allocator, and no other call uses it.
+    #[inline(always)]
+    pub(super) unsafe fn free(&self, function: &'static str, handle: VmaAllocation) {
+        if handle.is_null() {
+            return;
+        }
+        // SAFETY: the caller's own promise.
+        let Some(slot) = (unsafe { self.own(function, handle) }) else { return };
+        let allocation = slot.allocation();
+        if slot.map_count() != 0 {
+            self.unmap_all(function, allocation, slot.map_count());
+        }
+        // SAFETY: the caller's own promise; the slot is given up just below, so that it is freed once.
+        if let Err(error) = unsafe { self.allocator.free_in_place(allocation) } {
+            foreign(function, &error);
+        }
+        // SAFETY: the caller's own promise.
+        unsafe { self.slab.remove(slot) };
+    }
+
+    /// Takes back the mappings that the program left.
+    #[cold]
+    #[inline(never)]
+    fn unmap_all(&self, function: &'static str, allocation: &Allocation, count: u32) {
+        misused(function, "the allocation is still mapped");
+        for _ in 0..count {
+            // SAFETY: each was counted when it was made, and the program has no use for the memory any more.
+            let unmapped = unsafe { self.allocator.unmap_memory(allocation) };
+            if unmapped.is_err() {
+                // Its pool is gone, and the mapping with it.
+                return;
+            }
+        }
+    }
+}
+
+/// What C wants to know of an allocation.
+#[inline(always)]
+pub(super) fn describe(slot: &Slot) -> VmaAllocationInfo {
+    let allocation = slot.allocation();
+    VmaAllocationInfo {
+        memory_type: allocation.memory_type_index(),
+        device_memory: allocation.memory(),
+        offset: allocation.offset(),
+        size: allocation.size(),
+        mapped_data: slot.mapped(),
+        user_data: pointer(allocation.user_data()),
+        name: slot.name(),
+    }
+}
+
+/// The functions that the program gave, and where the others are to be looked up.
+///
+/// Three ways lead to Vulkan: every function is given; the two that look others up are given; or nothing is, and the
+/// Vulkan library of the system is loaded, which then stays for as long as the program runs.
+pub(super) fn functions(given: Option<&VmaVulkanFunctions>) -> VulkanFunctions {
+    let given = given.copied().unwrap_or_default();
+    let mut functions = VulkanFunctions {
+        get_instance_proc_addr: given.get_instance_proc_addr,
+        get_device_proc_addr: given.get_device_proc_addr,
+        get_physical_device_properties: given.get_physical_device_properties,
+        get_physical_device_memory_properties: given.get_physical_device_memory_properties,
+        get_physical_device_memory_properties2: given.get_physical_device_memory_properties2,
+        allocate_memory: given.allocate_memory,
+        free_memory: given.free_memory,
+        map_memory: given.map_memory,
+        unmap_memory: given.unmap_memory,
+        flush_mapped_memory_ranges: given.flush_mapped_memory_ranges,
+        invalidate_mapped_memory_ranges: given.invalidate_mapped_memory_ranges,
+        bind_buffer_memory: given.bind_buffer_memory,
+        bind_image_memory: given.bind_image_memory,
+        get_buffer_memory_requirements: given.get_buffer_memory_requirements,
+        get_image_memory_requirements: given.get_image_memory_requirements,
+        create_buffer: given.create_buffer,
+        destroy_buffer: given.destroy_buffer,
+        create_image: given.create_image,
+        destroy_image: given.destroy_image,
+        get_buffer_memory_requirements2: given.get_buffer_memory_requirements2,
+        get_image_memory_requirements2: given.get_image_memory_requirements2,
+        bind_buffer_memory2: given.bind_buffer_memory2,
+        bind_image_memory2: given.bind_image_memory2,
+        get_device_buffer_memory_requirements: given.get_device_buffer_memory_requirements,
+        get_device_image_memory_requirements: given.get_device_image_memory_requirements,
+        get_memory_win32_handle: given.get_memory_win32_handle.filter(|_| cfg!(windows)),
+        // VMA has no members for the others.
+        ..VulkanFunctions::default()
+    };
+    // Whoever gives functions of the device has loaded Vulkan, and may have no library of it at all.
+    if functions.get_instance_proc_addr.is_none() && functions.allocate_memory.is_none() {
+        functions.get_instance_proc_addr = loaded();
+    }
+    functions
+}
+
+/// `vkGetInstanceProcAddr` of the system's Vulkan library, which is loaded on the first call.
+#[cold]
+pub(super) fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
+    static ENTRY: OnceLock<Option<ash::Entry>> = OnceLock::new();
+    let entry = ENTRY.get_or_init(|| {
+        // SAFETY: loading runs the code by which the library starts itself: the system's Vulkan library is trusted to do that
+        // well, as it is by a program that links to it.
+        match unsafe { ash::Entry::load() } {
+            Ok(entry) => Some(entry),
+            Err(error) => {
+                tracing::error!(name: "vulkan_not_loaded", target: "sublet::capi", %error, "the Vulkan library was not loaded");
+                None
+            }
+        }
+    });
+    entry.as_ref().map(|entry| entry.static_fn().get_instance_proc_addr)
+}
+
+/// The numbers of memory types and heaps, which say how long the program's lists are.
+///
+/// # Safety
+/// As for [`Allocator::new`].
+pub(super) unsafe fn memory_counts(
+    functions: &VulkanFunctions,
+    instance: vk::Instance,
+    physical_device: vk::PhysicalDevice,
+) -> (usize, usize) {
+    const NAME: &CStr = c"vkGetPhysicalDeviceMemoryProperties";
+    let found = functions.get_physical_device_memory_properties.or_else(|| {
+        let lookup = functions.get_instance_proc_addr?;
+        // SAFETY: the instance is live and the name ends with a zero (VUID-vkGetInstanceProcAddr-pName-parameter).
+        let found = unsafe { lookup(instance, NAME.as_ptr()) }?;
+        // SAFETY: that is the type of the function of that name.
+        Some(unsafe {
+            std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkGetPhysicalDeviceMemoryProperties>(
+                found,
+            )
+        })
+    });
+    let Some(query) = found else {
+        // The allocator will not be made either.
+        return (0, 0);
+    };
+    let mut properties = vk::PhysicalDeviceMemoryProperties::default();
+    // SAFETY: the physical device is live (VUID-vkGetPhysicalDeviceMemoryProperties-physicalDevice-parameter).
+    unsafe { query(physical_device, &mut properties) };
+    let types = properties.memory_type_count.min(narrow(properties.memory_types.len()));
+    let heaps = properties.memory_heap_count.min(narrow(properties.memory_heaps.len()));
+    (index(types), index(heaps))
+}

@@ -1,0 +1,96 @@
+//! Buffers and images in memory that is there already.
+
+use ash::vk;
+
+use crate::allocator::each;
+use crate::guard::{answer, exported, given};
+use crate::types::{VmaAllocation, VmaAllocator};
+
+use super::bind::both;
+use super::resource::not_created;
+
+/// A function that makes a `$handle` of an allocation's memory by `$create`.
+macro_rules! aliasing {
+    ($name:ident, $handle:ty, $info:ty, $create:ident) => {
+        /// # Safety
+        /// C1 to C3.
+        unsafe fn $name(
+            function: &'static str,
+            allocator: VmaAllocator,
+            allocation: VmaAllocation,
+            offset: u64,
+            info: *const $info,
+            handle: *mut $handle,
+        ) -> vk::Result {
+            // SAFETY: C3.
+            unsafe { answer(handle, <$handle>::null()) };
+            // SAFETY: C1, C2.
+            let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
+                return vk::Result::ERROR_INITIALIZATION_FAILED;
+            };
+            // SAFETY: C3.
+            let (Some(info), false) = (unsafe { given(function, info) }, handle.is_null()) else {
+                return vk::Result::ERROR_INITIALIZATION_FAILED;
+            };
+            // SAFETY: C3.
+            match each!(object, front => unsafe { front.allocator.$create(allocation, offset, info) }) {
+                Ok(made) => {
+                    // SAFETY: C3; it was checked for null.
+                    unsafe { handle.write(made) };
+                    vk::Result::SUCCESS
+                }
+                Err(error) => not_created(function, &error),
+            }
+        }
+    };
+}
+aliasing!(alias_buffer, vk::Buffer, vk::BufferCreateInfo<'_>, create_aliasing_buffer);
+aliasing!(alias_image, vk::Image, vk::ImageCreateInfo<'_>, create_aliasing_image);
+
+exported! {
+    /// Creates a buffer in memory that is there.
+    fn vmaCreateAliasingBuffer(
+        allocator: VmaAllocator,
+        allocation: VmaAllocation,
+        buffer_info: *const vk::BufferCreateInfo<'_>,
+        buffer: *mut vk::Buffer,
+    ) -> vk::Result {
+        // SAFETY: C1 to C3.
+        unsafe { alias_buffer("vmaCreateAliasingBuffer", allocator, allocation, 0, buffer_info, buffer) }
+    }
+
+    /// Creates a buffer in memory that is there.
+    fn vmaCreateAliasingBuffer2(
+        allocator: VmaAllocator,
+        allocation: VmaAllocation,
+        offset: u64,
+        buffer_info: *const vk::BufferCreateInfo<'_>,
+        buffer: *mut vk::Buffer,
+    ) -> vk::Result {
+        // SAFETY: C1 to C3.
+        unsafe { alias_buffer("vmaCreateAliasingBuffer2", allocator, allocation, offset, buffer_info, buffer) }
+    }
+
+    /// Creates an image in memory that is there.
+    fn vmaCreateAliasingImage(
+        allocator: VmaAllocator,
+        allocation: VmaAllocation,
+        image_info: *const vk::ImageCreateInfo<'_>,
+        image: *mut vk::Image,
+    ) -> vk::Result {
+        // SAFETY: C1 to C3.
+        unsafe { alias_image("vmaCreateAliasingImage", allocator, allocation, 0, image_info, image) }
+    }
+
+    /// Creates an image in memory that is there.
+    fn vmaCreateAliasingImage2(
+        allocator: VmaAllocator,
+        allocation: VmaAllocation,
+        offset: u64,
+        image_info: *const vk::ImageCreateInfo<'_>,
+        image: *mut vk::Image,
+    ) -> vk::Result {
+        // SAFETY: C1 to C3.
+        unsafe { alias_image("vmaCreateAliasingImage2", allocator, allocation, offset, image_info, image) }
+    }
+}

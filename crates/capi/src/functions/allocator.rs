@@ -1,0 +1,244 @@
+//! Allocators: made, asked, destroyed.
+
+use ash::vk;
+
+use crate::allocator::{AllocatorObject, AnyFront, Front, each, functions, memory_counts};
+use crate::cast::index;
+use crate::guard::{answer, exported, given, misused, refused};
+use crate::held::Held;
+use crate::slab::Slab;
+use crate::types::{
+    DeviceMemoryFunction, EXTERNALLY_SYNCHRONIZED, VmaAllocator, VmaAllocatorCreateInfo, VmaAllocatorInfo,
+};
+use crate::{log, settings};
+use sublet::AllocatorCreateFlags;
+use sublet::CreateAllocatorError;
+use sublet::Threading;
+use sublet::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
+use sublet::{Allocator, AllocatorCreateInfo, LocalAllocator};
+
+/// The flags that VMA knows; the Rust interface knows more.
+const KNOWN_FLAGS: u32 = 0x3FF;
+
+/// Makes what the members of the program's structure say. `own` is where it will be.
+///
+/// # Safety
+/// C1 to C3 for `info`.
+unsafe fn make(
+    info: &VmaAllocatorCreateInfo,
+    own: VmaAllocator,
+) -> Result<AllocatorObject, CreateAllocatorError> {
+    // SAFETY: C3.
+    let functions = functions(unsafe { info.vulkan_functions.as_ref() });
+    let limits: &[u64] = if info.heap_size_limit.is_null() {
+        &[]
+    } else {
+        // SAFETY: C3.
+        let count = unsafe { memory_counts(&functions, info.instance, info.physical_device) }.1;
+        // SAFETY: C3: the list has an element for each heap.
+        unsafe { std::slice::from_raw_parts(info.heap_size_limit, count) }
+    };
+    // SAFETY: C3.
+    let told = unsafe { info.device_memory_callbacks.as_ref() }.map(|callbacks| {
+        let raw = RawDeviceMemoryCallbacks {
+            allocated: callbacks.allocate.map(untyped),
+            freeing: callbacks.free.map(untyped),
+            allocator: own.cast(),
+            user_data: callbacks.user_data.0,
+        };
+        // SAFETY: C3: the functions may be called with this allocator and this user data for as long as the allocator lives.
+        unsafe { DeviceMemoryCallbacks::from_raw(raw) }
+    });
+    let handle_types: &[vk::ExternalMemoryHandleTypeFlags] =
+        if info.type_external_memory_handle_types.is_null() {
+            &[]
+        } else {
+            // SAFETY: C3.
+            let count = unsafe { memory_counts(&functions, info.instance, info.physical_device) }.0;
+            // SAFETY: C3: the list has an element for each memory type.
+            unsafe { std::slice::from_raw_parts(info.type_external_memory_handle_types, count) }
+        };
+    let flags = AllocatorCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS);
+    let api_version = match info.vulkan_api_version {
+        0 => vk::API_VERSION_1_0,
+        version => version,
+    };
+    let rust = AllocatorCreateInfo {
+        flags,
+        preferred_large_heap_block_size: info.preferred_large_heap_block_size,
+        heap_size_limits: limits,
+        // SAFETY: C3.
+        allocation_callbacks: unsafe { info.allocation_callbacks.as_ref() },
+        device_memory_callbacks: told,
+        external_memory_handle_types: handle_types,
+        debug: settings::current(),
+        ..AllocatorCreateInfo::from_raw(
+            info.instance,
+            info.device,
+            info.physical_device,
+            api_version,
+            functions,
+        )
+    };
+    let front = if info.flags & EXTERNALLY_SYNCHRONIZED == 0 {
+        // SAFETY: C3.
+        let allocator = unsafe { Allocator::new(&rust) }?;
+        AnyFront::Shared(front(allocator, flags, true))
+    } else {
+        // SAFETY: C3.
+        let allocator = unsafe { LocalAllocator::new_local(&rust) }?;
+        AnyFront::Local(front(allocator, flags, false))
+    };
+    // What goes wrong there is told, and is no reason not to have an allocator.
+    #[cfg(feature = "trace")]
+    let _ = match &front {
+        AnyFront::Shared(front) => sublet::trace::start_from_environment(&front.allocator),
+        AnyFront::Local(front) => sublet::trace::start_from_environment(&front.allocator),
+    };
+    let (properties, memory_properties) = match &front {
+        AnyFront::Shared(front) => facts(&front.allocator),
+        AnyFront::Local(front) => facts(&front.allocator),
+    };
+    Ok(AllocatorObject {
+        front,
+        instance: info.instance,
+        physical_device: info.physical_device,
+        device: info.device,
+        properties,
+        memory_properties,
+        pools: Held::new(),
+        contexts: Held::new(),
+    })
+}
+
+/// The function with the handle as a pointer to anything, which it is.
+fn untyped(function: DeviceMemoryFunction) -> sublet::device::DeviceMemoryFunction {
+    // SAFETY: the two types differ in what the first parameter points to, and in nothing that a call can see.
+    unsafe { std::mem::transmute::<DeviceMemoryFunction, sublet::device::DeviceMemoryFunction>(function) }
+}
+
+fn front<T: Threading>(allocator: Allocator<T>, flags: AllocatorCreateFlags, shared: bool) -> Front<T> {
+    let has_priorities = flags.contains(AllocatorCreateFlags::EXT_MEMORY_PRIORITY);
+    Front { allocator, slab: Slab::new(shared), has_priorities }
+}
+
+fn facts<T: Threading>(
+    allocator: &Allocator<T>,
+) -> (Box<vk::PhysicalDeviceProperties>, Box<vk::PhysicalDeviceMemoryProperties>) {
+    (Box::new(*allocator.physical_device_properties()), Box::new(allocator.memory_properties()))
+}
+
+/// The result for an allocator that is not made. VMA asserts in all these cases and has none.
+fn result(error: &CreateAllocatorError) -> vk::Result {
+    match error {
+        CreateAllocatorError::ExtensionNotPresent { .. } => vk::Result::ERROR_EXTENSION_NOT_PRESENT,
+        _ => vk::Result::ERROR_INITIALIZATION_FAILED,
+    }
+}
+
+exported! {
+    /// Makes an allocator.
+    fn vmaCreateAllocator(info: *const VmaAllocatorCreateInfo, allocator: *mut VmaAllocator) -> vk::Result {
+        const NAME: &str = "vmaCreateAllocator";
+        log::start();
+        // SAFETY: C3.
+        unsafe { answer(allocator, std::ptr::null_mut()) };
+        // SAFETY: C3.
+        let (Some(info), false) = (unsafe { given(NAME, info) }, allocator.is_null()) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        if info.instance == vk::Instance::null()
+            || info.physical_device == vk::PhysicalDevice::null()
+            || info.device == vk::Device::null()
+        {
+            misused(NAME, "instance, physicalDevice and device must not be null");
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        }
+        // Where it will be has to be known before: callbacks are told the handle.
+        let mut place = Box::<AllocatorObject>::new_uninit();
+        // SAFETY: C1 to C3.
+        match unsafe { make(info, place.as_mut_ptr()) } {
+            Ok(object) => {
+                place.write(object);
+                // SAFETY: C3; it was checked for null.
+                unsafe { allocator.write(Box::into_raw(place).cast()) };
+                vk::Result::SUCCESS
+            }
+            Err(error) => refused(NAME, &error, true, result(&error)),
+        }
+    }
+
+    /// Destroys an allocator and all that is in it.
+    fn vmaDestroyAllocator(allocator: VmaAllocator) {
+        if !allocator.is_null() {
+            // SAFETY: C1 and C2: `vmaCreateAllocator` made the box, and nobody uses it any more.
+            let object = unsafe { Box::from_raw(allocator) };
+            let left = object.end_all();
+            // Says by name what was left. The sums come last: what asserts ends the program there.
+            drop(object);
+            for (holds, count) in left.into_iter().filter(|&(_, count)| count != 0) {
+                tracing::error!(
+                    name: "destroyed_in_use", target: "sublet::capi", what = "allocator", holds, count,
+                    "an allocator is destroyed before what is in it"
+                );
+            }
+        }
+    }
+
+    /// Says which handles an allocator was made with.
+    fn vmaGetAllocatorInfo(allocator: VmaAllocator, info: *mut VmaAllocatorInfo) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaGetAllocatorInfo", allocator) } {
+            let AllocatorObject { instance, physical_device, device, .. } = *object;
+            // SAFETY: C3.
+            unsafe { answer(info, VmaAllocatorInfo { instance, physical_device, device }) };
+        }
+    }
+
+    /// Where the properties of the physical device are.
+    fn vmaGetPhysicalDeviceProperties(
+        allocator: VmaAllocator,
+        properties: *mut *const vk::PhysicalDeviceProperties,
+    ) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaGetPhysicalDeviceProperties", allocator) } {
+            // SAFETY: C3.
+            unsafe { answer(properties, std::ptr::from_ref(&*object.properties)) };
+        }
+    }
+
+    /// Where the properties of the memory are, sizes of heaps as they are limited.
+    fn vmaGetMemoryProperties(
+        allocator: VmaAllocator,
+        properties: *mut *const vk::PhysicalDeviceMemoryProperties,
+    ) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaGetMemoryProperties", allocator) } {
+            // SAFETY: C3.
+            unsafe { answer(properties, std::ptr::from_ref(&*object.memory_properties)) };
+        }
+    }
+
+    /// The properties of one memory type.
+    fn vmaGetMemoryTypeProperties(allocator: VmaAllocator, memory_type: u32, flags: *mut vk::MemoryPropertyFlags) {
+        const NAME: &str = "vmaGetMemoryTypeProperties";
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given(NAME, allocator) } {
+            let known = object.memory_types().get(index(memory_type));
+            if known.is_none() {
+                misused(NAME, "there is no such memory type");
+            }
+            let properties = known.map_or(vk::MemoryPropertyFlags::empty(), |known| known.property_flags);
+            // SAFETY: C3.
+            unsafe { answer(flags, properties) };
+        }
+    }
+
+    /// Says that a frame begins: budgets are fetched.
+    fn vmaSetCurrentFrameIndex(allocator: VmaAllocator, frame_index: u32) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaSetCurrentFrameIndex", allocator) } {
+            each!(object, front => front.allocator.set_current_frame_index(frame_index));
+        }
+    }
+}

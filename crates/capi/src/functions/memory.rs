@@ -1,0 +1,432 @@
+//! Memory: found, allocated, described, named, freed.
+
+use std::ffi::{c_char, c_void};
+use std::panic::Location;
+
+use ash::vk;
+
+use crate::allocator::{Front, address, create_info, describe, each};
+use crate::guard::{answer, exported, foreign, given, misused, refused};
+use crate::types::{
+    VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocationInfo2, VmaAllocator,
+};
+use sublet::MemoryAllocateNext;
+use sublet::Threading;
+use sublet::private::{Requirements, Resource};
+use sublet::{AllocationError, FindMemoryTypeError};
+
+use super::bind::both;
+
+/// What C is told of an allocation that there is not. Mistakes of the program are errors in the log, shortages are not.
+#[cold]
+#[inline(never)]
+pub(super) fn not_allocated(function: &'static str, error: &AllocationError) -> vk::Result {
+    let misuse = matches!(
+        error,
+        AllocationError::Alignment { .. }
+            | AllocationError::Priority { .. }
+            | AllocationError::Contradiction(_)
+            | AllocationError::ForeignPool
+            | AllocationError::UpperAddress { .. }
+    );
+    refused(function, error, misuse, error.vk_result())
+}
+
+fn not_found(function: &'static str, error: &FindMemoryTypeError) -> vk::Result {
+    let result = match error {
+        FindMemoryTypeError::Resource(error) => error.result,
+        _ => vk::Result::ERROR_FEATURE_NOT_PRESENT,
+    };
+    refused(function, error, matches!(error, FindMemoryTypeError::Contradiction(_)), result)
+}
+
+/// Writes what was found, or says why nothing was.
+///
+/// # Safety
+/// `found` is null or valid for writes.
+unsafe fn tell_found(
+    function: &'static str,
+    answered: Result<u32, FindMemoryTypeError>,
+    found: *mut u32,
+) -> vk::Result {
+    // What stands there when nothing was found is VMA's, too.
+    let (index, result) = match answered {
+        Ok(index) => (index, vk::Result::SUCCESS),
+        Err(error) => (u32::MAX, not_found(function, &error)),
+    };
+    // SAFETY: the caller's own promise.
+    unsafe { answer(found, index) };
+    result
+}
+
+impl<T: Threading> Front<T> {
+    /// `vmaAllocateMemory`.
+    ///
+    /// # Safety
+    /// C1 to C3; `handle` is not null.
+    #[inline(always)]
+    unsafe fn allocate(
+        &self,
+        requirements: &vk::MemoryRequirements,
+        info: &VmaAllocationCreateInfo,
+        handle: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        // SAFETY: C1.
+        let asked = unsafe { create_info(info, self.has_priorities) };
+        // VMA does not look whether a pool's memory type is among them.
+        let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
+        let needed =
+            || Requirements::from(&vk::MemoryRequirements { memory_type_bits: bits, ..*requirements });
+        // `allocate_memory`, in line: a call more, and what it moves, would be felt.
+        let allocated = self.allocator.allocate(|| Resource::unknown(needed()), &asked, Location::caller());
+        match &allocated {
+            Ok(allocation) => {
+                // SAFETY: C3.
+                unsafe { self.publish(allocation, info, handle, description) };
+                vk::Result::SUCCESS
+            }
+            Err(error) => {
+                // SAFETY: C3.
+                unsafe { handle.write(std::ptr::null_mut()) };
+                not_allocated("vmaAllocateMemory", error)
+            }
+        }
+    }
+}
+
+exported! {
+    /// Finds the best memory type.
+    fn vmaFindMemoryTypeIndex(
+        allocator: VmaAllocator,
+        memory_type_bits: u32,
+        info: *const VmaAllocationCreateInfo,
+        found: *mut u32,
+    ) -> vk::Result {
+        const NAME: &str = "vmaFindMemoryTypeIndex";
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+        };
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            let answered = front.allocator.find_memory_type_index(memory_type_bits, &asked);
+            // SAFETY: C3.
+            unsafe { tell_found(NAME, answered, found) }
+        })
+    }
+
+    /// Finds the best memory type for a buffer.
+    fn vmaFindMemoryTypeIndexForBufferInfo(
+        allocator: VmaAllocator,
+        buffer_info: *const vk::BufferCreateInfo<'_>,
+        info: *const VmaAllocationCreateInfo,
+        found: *mut u32,
+    ) -> vk::Result {
+        const NAME: &str = "vmaFindMemoryTypeIndexForBufferInfo";
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+        };
+        // SAFETY: C3.
+        let Some(buffer_info) = (unsafe { given(NAME, buffer_info) }) else {
+            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+        };
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            // SAFETY: C3.
+            let answered = unsafe { front.allocator.find_memory_type_index_for_buffer_info(buffer_info, &asked) };
+            // SAFETY: C3.
+            unsafe { tell_found(NAME, answered, found) }
+        })
+    }
+
+    /// Finds the best memory type for an image.
+    fn vmaFindMemoryTypeIndexForImageInfo(
+        allocator: VmaAllocator,
+        image_info: *const vk::ImageCreateInfo<'_>,
+        info: *const VmaAllocationCreateInfo,
+        found: *mut u32,
+    ) -> vk::Result {
+        const NAME: &str = "vmaFindMemoryTypeIndexForImageInfo";
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+        };
+        // SAFETY: C3.
+        let Some(image_info) = (unsafe { given(NAME, image_info) }) else {
+            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+        };
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            // SAFETY: C3.
+            let answered = unsafe { front.allocator.find_memory_type_index_for_image_info(image_info, &asked) };
+            // SAFETY: C3.
+            unsafe { tell_found(NAME, answered, found) }
+        })
+    }
+
+    /// Allocates memory.
+    fn vmaAllocateMemory(
+        allocator: VmaAllocator,
+        requirements: *const vk::MemoryRequirements,
+        info: *const VmaAllocationCreateInfo,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        const NAME: &str = "vmaAllocateMemory";
+        // SAFETY: C3.
+        unsafe { answer(allocation, std::ptr::null_mut()) };
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        // SAFETY: C3.
+        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, allocation.is_null()) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        // SAFETY: C1 to C3; the handle was checked.
+        each!(object, front => unsafe { front.allocate(requirements, info, allocation, description) })
+    }
+
+    /// Allocates memory that is the allocation's own.
+    fn vmaAllocateDedicatedMemory(
+        allocator: VmaAllocator,
+        requirements: *const vk::MemoryRequirements,
+        info: *const VmaAllocationCreateInfo,
+        next: *mut c_void,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        const NAME: &str = "vmaAllocateDedicatedMemory";
+        // SAFETY: C3.
+        unsafe { answer(allocation, std::ptr::null_mut()) };
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        // SAFETY: C3.
+        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, allocation.is_null()) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            // SAFETY: C3.
+            let next = unsafe { MemoryAllocateNext::new(next) };
+            // As for `vmaAllocateMemory`.
+            let bits = if info.pool.is_null() { requirements.memory_type_bits } else { u32::MAX };
+            let needed = vk::MemoryRequirements { memory_type_bits: bits, ..*requirements };
+            match front.allocator.allocate_dedicated_memory(&needed, &asked, next) {
+                Ok(allocated) => {
+                    // SAFETY: C3.
+                    unsafe { front.publish(&allocated, info, allocation, description) };
+                    vk::Result::SUCCESS
+                }
+                Err(error) => not_allocated(NAME, &error),
+            }
+        })
+    }
+
+    /// Allocates several pieces of memory that are alike: all, or none.
+    fn vmaAllocateMemoryPages(
+        allocator: VmaAllocator,
+        requirements: *const vk::MemoryRequirements,
+        info: *const VmaAllocationCreateInfo,
+        count: usize,
+        allocations: *mut VmaAllocation,
+        descriptions: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        const NAME: &str = "vmaAllocateMemoryPages";
+        if count == 0 {
+            return vk::Result::SUCCESS;
+        }
+        if !allocations.is_null() {
+            // SAFETY: C3: there is room for as many handles.
+            unsafe { allocations.write_bytes(0, count) };
+        }
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        // SAFETY: C3.
+        let (Some(requirements), false) = (unsafe { given(NAME, requirements) }, allocations.is_null()) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        for at in 0..count {
+            let description =
+                if descriptions.is_null() { descriptions } else { descriptions.wrapping_add(at) };
+            let handle = allocations.wrapping_add(at);
+            // SAFETY: C1 to C3; the handle is one of the program's.
+            let result = each!(object, front => unsafe { front.allocate(requirements, info, handle, description) });
+            if result != vk::Result::SUCCESS {
+                for handle in (0..at).rev().map(|at| allocations.wrapping_add(at)) {
+                    // SAFETY: it was written above.
+                    let allocation = unsafe { handle.replace(std::ptr::null_mut()) };
+                    // SAFETY: nobody else has seen the allocation.
+                    each!(object, front => unsafe { front.free(NAME, allocation) });
+                }
+                return result;
+            }
+        }
+        vk::Result::SUCCESS
+    }
+
+    /// Allocates memory for a buffer.
+    fn vmaAllocateMemoryForBuffer(
+        allocator: VmaAllocator,
+        buffer: vk::Buffer,
+        info: *const VmaAllocationCreateInfo,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        const NAME: &str = "vmaAllocateMemoryForBuffer";
+        // SAFETY: C3.
+        unsafe { answer(allocation, std::ptr::null_mut()) };
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        if buffer == vk::Buffer::null() || allocation.is_null() {
+            misused(NAME, "buffer and pAllocation must not be null");
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        }
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            // SAFETY: C3.
+            match unsafe { front.allocator.allocate_memory_for_buffer(buffer, &asked) } {
+                Ok(allocated) => {
+                    // SAFETY: C3.
+                    unsafe { front.publish(&allocated, info, allocation, description) };
+                    vk::Result::SUCCESS
+                }
+                Err(error) => not_allocated(NAME, &error),
+            }
+        })
+    }
+
+    /// Allocates memory for an image.
+    fn vmaAllocateMemoryForImage(
+        allocator: VmaAllocator,
+        image: vk::Image,
+        info: *const VmaAllocationCreateInfo,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        const NAME: &str = "vmaAllocateMemoryForImage";
+        // SAFETY: C3.
+        unsafe { answer(allocation, std::ptr::null_mut()) };
+        // SAFETY: C1, C3.
+        let (Some(object), Some(info)) = (unsafe { given(NAME, allocator) }, unsafe { given(NAME, info) }) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        if image == vk::Image::null() || allocation.is_null() {
+            misused(NAME, "image and pAllocation must not be null");
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        }
+        each!(object, front => {
+            // SAFETY: C1.
+            let asked = unsafe { create_info(info, front.has_priorities) };
+            // SAFETY: C3.
+            match unsafe { front.allocator.allocate_memory_for_image(image, &asked) } {
+                Ok(allocated) => {
+                    // SAFETY: C3.
+                    unsafe { front.publish(&allocated, info, allocation, description) };
+                    vk::Result::SUCCESS
+                }
+                Err(error) => not_allocated(NAME, &error),
+            }
+        })
+    }
+
+    /// Frees memory.
+    fn vmaFreeMemory(allocator: VmaAllocator, allocation: VmaAllocation) {
+        const NAME: &str = "vmaFreeMemory";
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given(NAME, allocator) } {
+            // SAFETY: C1 to C3.
+            each!(object, front => unsafe { front.free(NAME, allocation) });
+        }
+    }
+
+    /// Frees several pieces of memory.
+    fn vmaFreeMemoryPages(allocator: VmaAllocator, count: usize, allocations: *const VmaAllocation) {
+        const NAME: &str = "vmaFreeMemoryPages";
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        if count != 0 && allocations.is_null() {
+            return misused(NAME, "pAllocations must not be null");
+        }
+        // The last one first: what a linear pool has on top goes before what is below.
+        for at in (0..count).rev() {
+            // SAFETY: C3.
+            let allocation = unsafe { allocations.wrapping_add(at).read() };
+            // SAFETY: C1 to C3.
+            each!(object, front => unsafe { front.free(NAME, allocation) });
+        }
+    }
+
+    /// Describes an allocation.
+    fn vmaGetAllocationInfo(allocator: VmaAllocator, allocation: VmaAllocation, info: *mut VmaAllocationInfo) {
+        // SAFETY: C1, C2.
+        if let Some((_, slot, _)) = unsafe { both("vmaGetAllocationInfo", allocator, allocation) } {
+            // SAFETY: C3.
+            unsafe { answer(info, describe(slot)) };
+        }
+    }
+
+    /// Describes an allocation, and the memory that it is in.
+    fn vmaGetAllocationInfo2(allocator: VmaAllocator, allocation: VmaAllocation, info: *mut VmaAllocationInfo2) {
+        const NAME: &str = "vmaGetAllocationInfo2";
+        // SAFETY: C1, C2.
+        let Some((object, slot, _)) = (unsafe { both(NAME, allocator, allocation) }) else { return };
+        match each!(object, front => front.allocator.allocation_info(slot.allocation())) {
+            Ok(known) => {
+                let dedicated_memory = vk::Bool32::from(known.dedicated);
+                let block_size = known.memory_size;
+                let allocation_info = describe(slot);
+                // SAFETY: C3.
+                unsafe { answer(info, VmaAllocationInfo2 { allocation_info, block_size, dedicated_memory }) };
+            }
+            Err(error) => foreign(NAME, &error),
+        }
+    }
+
+    /// Changes what the program keeps with an allocation.
+    fn vmaSetAllocationUserData(allocator: VmaAllocator, allocation: VmaAllocation, user_data: *mut c_void) {
+        const NAME: &str = "vmaSetAllocationUserData";
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        // SAFETY: C1, C2.
+        each!(object, front => unsafe { front.set_user_data(NAME, allocation, address(user_data)) });
+    }
+
+    /// Names an allocation.
+    fn vmaSetAllocationName(allocator: VmaAllocator, allocation: VmaAllocation, name: *const c_char) {
+        // SAFETY: C1.
+        if let Some(object) = unsafe { given("vmaSetAllocationName", allocator) } {
+            // SAFETY: C1 to C3.
+            each!(object, front => unsafe { front.name(allocation, name) });
+        }
+    }
+
+    /// The properties of the memory that an allocation is in.
+    fn vmaGetAllocationMemoryProperties(
+        allocator: VmaAllocator,
+        allocation: VmaAllocation,
+        flags: *mut vk::MemoryPropertyFlags,
+    ) {
+        const NAME: &str = "vmaGetAllocationMemoryProperties";
+        // SAFETY: C1, C2.
+        let Some((object, slot, _)) = (unsafe { both(NAME, allocator, allocation) }) else { return };
+        let memory_type = crate::cast::index(slot.allocation().memory_type_index());
+        if let Some(known) = object.memory_types().get(memory_type) {
+            // SAFETY: C3.
+            unsafe { answer(flags, known.property_flags) };
+        }
+    }
+}

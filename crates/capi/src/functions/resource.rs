@@ -1,0 +1,308 @@
+//! Buffers and images together with their memory.
+
+use std::ffi::c_void;
+
+use ash::vk;
+
+use crate::allocator::{Front, create_info, each};
+use crate::guard::{answer, exported, given, misused, refused};
+use crate::types::{VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocator};
+use sublet::AllocationCreateInfo;
+use sublet::CreateError;
+use sublet::MemoryAllocateNext;
+use sublet::Threading;
+
+/// Alters what the structure asks for: see each use.
+#[derive(Clone, Copy)]
+struct Also {
+    min_alignment: u64,
+    /// A chain for memory of its own.
+    dedicated: Option<*const c_void>,
+}
+
+impl Also {
+    const NOTHING: Self = Self { min_alignment: 0, dedicated: None };
+
+    #[inline(always)]
+    fn apply(self, asked: &mut AllocationCreateInfo<'_>) {
+        asked.min_alignment = asked.min_alignment.max(self.min_alignment);
+    }
+
+    /// # Safety
+    /// C3 for the chain.
+    unsafe fn next(self) -> Option<MemoryAllocateNext> {
+        // SAFETY: the caller's own promise.
+        self.dedicated.map(|next| unsafe { MemoryAllocateNext::new(next) })
+    }
+}
+
+#[cold]
+#[inline(never)]
+pub(super) fn not_created(function: &'static str, error: &CreateError) -> vk::Result {
+    match error {
+        CreateError::Allocation(error) => super::memory::not_allocated(function, error),
+        CreateError::Alias(_) => refused(function, error, true, vk::Result::ERROR_FEATURE_NOT_PRESENT),
+        CreateError::DeviceAddress => refused(function, error, true, error.vk_result()),
+        _ => refused(function, error, false, error.vk_result()),
+    }
+}
+
+impl<T: Threading> Front<T> {
+    /// # Safety
+    /// C1 to C3; neither `buffer` nor `handle` is null.
+    #[inline(always)]
+    unsafe fn create_buffer(
+        &self,
+        function: &'static str,
+        buffer_info: &vk::BufferCreateInfo<'_>,
+        info: &VmaAllocationCreateInfo,
+        also: Also,
+        (buffer, handle, description): (*mut vk::Buffer, *mut VmaAllocation, *mut VmaAllocationInfo),
+    ) -> vk::Result {
+        // SAFETY: C1.
+        let mut asked = unsafe { create_info(info, self.has_priorities) };
+        also.apply(&mut asked);
+        // SAFETY: C3.
+        let created = match unsafe { also.next() } {
+            // SAFETY: C3.
+            None => unsafe { self.allocator.create_buffer(buffer_info, &asked) },
+            // SAFETY: C3.
+            Some(next) => unsafe { self.allocator.create_dedicated_buffer(buffer_info, &asked, next) },
+        };
+        match created {
+            Ok((made, allocation)) => {
+                // SAFETY: C3.
+                unsafe { buffer.write(made) };
+                // SAFETY: C3.
+                unsafe { self.publish(&allocation, info, handle, description) };
+                vk::Result::SUCCESS
+            }
+            Err(error) => not_created(function, &error),
+        }
+    }
+
+    /// # Safety
+    /// C1 to C3; neither `image` nor `handle` is null.
+    #[inline(always)]
+    unsafe fn create_image(
+        &self,
+        function: &'static str,
+        image_info: &vk::ImageCreateInfo<'_>,
+        info: &VmaAllocationCreateInfo,
+        also: Also,
+        (image, handle, description): (*mut vk::Image, *mut VmaAllocation, *mut VmaAllocationInfo),
+    ) -> vk::Result {
+        // SAFETY: C1.
+        let mut asked = unsafe { create_info(info, self.has_priorities) };
+        also.apply(&mut asked);
+        // SAFETY: C3.
+        let created = match unsafe { also.next() } {
+            // SAFETY: C3.
+            None => unsafe { self.allocator.create_image(image_info, &asked) },
+            // SAFETY: C3.
+            Some(next) => unsafe { self.allocator.create_dedicated_image(image_info, &asked, next) },
+        };
+        match created {
+            Ok((made, allocation)) => {
+                // SAFETY: C3.
+                unsafe { image.write(made) };
+                // SAFETY: C3.
+                unsafe { self.publish(&allocation, info, handle, description) };
+                vk::Result::SUCCESS
+            }
+            Err(error) => not_created(function, &error),
+        }
+    }
+}
+
+/// All functions that create a buffer with memory.
+///
+/// # Safety
+/// C1 to C3.
+#[inline(always)]
+unsafe fn create_buffer(
+    function: &'static str,
+    allocator: VmaAllocator,
+    buffer_info: *const vk::BufferCreateInfo<'_>,
+    info: *const VmaAllocationCreateInfo,
+    also: Also,
+    answers: (*mut vk::Buffer, *mut VmaAllocation, *mut VmaAllocationInfo),
+) -> vk::Result {
+    // SAFETY: C3.
+    unsafe { answer(answers.0, vk::Buffer::null()) };
+    // SAFETY: C3.
+    unsafe { answer(answers.1, std::ptr::null_mut()) };
+    // SAFETY: C1, C3.
+    let (Some(object), Some(info)) =
+        (unsafe { given(function, allocator) }, unsafe { given(function, info) })
+    else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    // SAFETY: C3.
+    let Some(buffer_info) = (unsafe { given(function, buffer_info) }) else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    if answers.0.is_null() || answers.1.is_null() {
+        misused(function, "pBuffer and pAllocation must not be null");
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    }
+    // SAFETY: C1 to C3; the answers were checked.
+    each!(object, front => unsafe { front.create_buffer(function, buffer_info, info, also, answers) })
+}
+
+/// All functions that create an image with memory.
+///
+/// # Safety
+/// C1 to C3.
+#[inline(always)]
+unsafe fn create_image(
+    function: &'static str,
+    allocator: VmaAllocator,
+    image_info: *const vk::ImageCreateInfo<'_>,
+    info: *const VmaAllocationCreateInfo,
+    also: Also,
+    answers: (*mut vk::Image, *mut VmaAllocation, *mut VmaAllocationInfo),
+) -> vk::Result {
+    // SAFETY: C3.
+    unsafe { answer(answers.0, vk::Image::null()) };
+    // SAFETY: C3.
+    unsafe { answer(answers.1, std::ptr::null_mut()) };
+    // SAFETY: C1, C3.
+    let (Some(object), Some(info)) =
+        (unsafe { given(function, allocator) }, unsafe { given(function, info) })
+    else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    // SAFETY: C3.
+    let Some(image_info) = (unsafe { given(function, image_info) }) else {
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    };
+    if answers.0.is_null() || answers.1.is_null() {
+        misused(function, "pImage and pAllocation must not be null");
+        return vk::Result::ERROR_INITIALIZATION_FAILED;
+    }
+    if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
+        misused(function, "an image whose planes are bound one by one cannot be created with its memory");
+        return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+    }
+    // SAFETY: C1 to C3; the answers were checked.
+    each!(object, front => unsafe { front.create_image(function, image_info, info, also, answers) })
+}
+
+exported! {
+    /// Creates a buffer with its memory.
+    fn vmaCreateBuffer(
+        allocator: VmaAllocator,
+        buffer_info: *const vk::BufferCreateInfo<'_>,
+        info: *const VmaAllocationCreateInfo,
+        buffer: *mut vk::Buffer,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        let answers = (buffer, allocation, description);
+        // SAFETY: C1 to C3.
+        unsafe { create_buffer("vmaCreateBuffer", allocator, buffer_info, info, Also::NOTHING, answers) }
+    }
+
+    /// Creates a buffer with its memory, which is aligned to `min_alignment` at least.
+    fn vmaCreateBufferWithAlignment(
+        allocator: VmaAllocator,
+        buffer_info: *const vk::BufferCreateInfo<'_>,
+        info: *const VmaAllocationCreateInfo,
+        min_alignment: u64,
+        buffer: *mut vk::Buffer,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        let also = Also { min_alignment, ..Also::NOTHING };
+        let answers = (buffer, allocation, description);
+        // SAFETY: C1 to C3.
+        unsafe { create_buffer("vmaCreateBufferWithAlignment", allocator, buffer_info, info, also, answers) }
+    }
+
+    /// Creates a buffer with memory of its own.
+    fn vmaCreateDedicatedBuffer(
+        allocator: VmaAllocator,
+        buffer_info: *const vk::BufferCreateInfo<'_>,
+        info: *const VmaAllocationCreateInfo,
+        next: *mut c_void,
+        buffer: *mut vk::Buffer,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        let also = Also { dedicated: Some(next.cast_const()), ..Also::NOTHING };
+        let answers = (buffer, allocation, description);
+        // SAFETY: C1 to C3.
+        unsafe { create_buffer("vmaCreateDedicatedBuffer", allocator, buffer_info, info, also, answers) }
+    }
+
+    /// Destroys a buffer and frees its memory.
+    fn vmaDestroyBuffer(allocator: VmaAllocator, buffer: vk::Buffer, allocation: VmaAllocation) {
+        const NAME: &str = "vmaDestroyBuffer";
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        each!(object, front => {
+            // Whose it is decides about the buffer, too: destroyed with the memory before, or by another allocator's device.
+            // SAFETY: C1, C2.
+            if !allocation.is_null() && unsafe { front.own(NAME, allocation) }.is_none() {
+                return;
+            }
+            if buffer != vk::Buffer::null() {
+                // SAFETY: C3.
+                unsafe { front.allocator.device().destroy_buffer(buffer) };
+            }
+            // SAFETY: C1 to C3.
+            unsafe { front.free(NAME, allocation) };
+        });
+    }
+
+    /// Creates an image with its memory.
+    fn vmaCreateImage(
+        allocator: VmaAllocator,
+        image_info: *const vk::ImageCreateInfo<'_>,
+        info: *const VmaAllocationCreateInfo,
+        image: *mut vk::Image,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        let answers = (image, allocation, description);
+        // SAFETY: C1 to C3.
+        unsafe { create_image("vmaCreateImage", allocator, image_info, info, Also::NOTHING, answers) }
+    }
+
+    /// Creates an image with memory of its own.
+    fn vmaCreateDedicatedImage(
+        allocator: VmaAllocator,
+        image_info: *const vk::ImageCreateInfo<'_>,
+        info: *const VmaAllocationCreateInfo,
+        next: *mut c_void,
+        image: *mut vk::Image,
+        allocation: *mut VmaAllocation,
+        description: *mut VmaAllocationInfo,
+    ) -> vk::Result {
+        let also = Also { dedicated: Some(next.cast_const()), ..Also::NOTHING };
+        let answers = (image, allocation, description);
+        // SAFETY: C1 to C3.
+        unsafe { create_image("vmaCreateDedicatedImage", allocator, image_info, info, also, answers) }
+    }
+
+    /// Destroys an image and frees its memory.
+    fn vmaDestroyImage(allocator: VmaAllocator, image: vk::Image, allocation: VmaAllocation) {
+        const NAME: &str = "vmaDestroyImage";
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
+        each!(object, front => {
+            // Whose it is decides about the image, too: destroyed with the memory before, or by another allocator's device.
+            // SAFETY: C1, C2.
+            if !allocation.is_null() && unsafe { front.own(NAME, allocation) }.is_none() {
+                return;
+            }
+            if image != vk::Image::null() {
+                // SAFETY: C3.
+                unsafe { front.allocator.device().destroy_image(image) };
+            }
+            // SAFETY: C1 to C3.
+            unsafe { front.free(NAME, allocation) };
+        });
+    }
+}

@@ -1,0 +1,93 @@
+//! Reports as JSON.
+
+use std::collections::HashMap;
+use std::ffi::c_char;
+
+use ash::vk;
+
+use crate::allocator::{Front, each};
+use crate::guard::{answer, exported, given};
+use crate::types::{VmaAllocator, VmaVirtualBlock};
+use sublet::Threading;
+
+/// Bytes before a text that say how many there are in all: a program may write into the text, and shorten it.
+const HEADER: usize = size_of::<usize>();
+
+/// Hands a text to C, which gives it back to be freed.
+fn into_c(text: String) -> *mut c_char {
+    let length = HEADER + text.len() + 1;
+    let mut bytes = Vec::with_capacity(length);
+    bytes.extend(length.to_ne_bytes());
+    // JSON has no zero bytes: it writes them as escapes.
+    bytes.extend(text.into_bytes());
+    bytes.push(0);
+    let bytes: *mut u8 = Box::into_raw(bytes.into_boxed_slice()).cast();
+    bytes.wrapping_add(HEADER).cast()
+}
+
+/// Takes a text back.
+///
+/// # Safety
+/// `text` is null or came from [`into_c`] and was not given back.
+unsafe fn free(text: *mut c_char) {
+    if !text.is_null() {
+        let bytes: *mut u8 = text.cast::<u8>().wrapping_sub(HEADER);
+        // SAFETY: `into_c` has written the length there.
+        let length = usize::from_ne_bytes(unsafe { bytes.cast::<[u8; HEADER]>().read() });
+        // SAFETY: `into_c` made the box, of that length.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(bytes, length)) });
+    }
+}
+
+impl<T: Threading> Front<T> {
+    /// The report, with what C keeps with the allocations.
+    fn stats_string(&self, detailed: bool) -> String {
+        if !detailed {
+            return sublet_report::stats_string(&self.allocator, false);
+        }
+        let mut map = self.allocator.memory_map();
+        let mut kept = HashMap::new();
+        self.slab.for_each(|_, slot| {
+            let allocation = slot.allocation();
+            kept.insert(allocation.id(), allocation.user_data());
+        });
+        for entry in map.allocations_mut() {
+            entry.user_data = kept.get(&entry.id).copied().filter(|&user_data| user_data != 0);
+        }
+        sublet_report::stats_string_of_map(&self.allocator, &map)
+    }
+}
+
+exported! {
+    /// Describes all that an allocator holds.
+    fn vmaBuildStatsString(allocator: VmaAllocator, text: *mut *mut c_char, detailed_map: vk::Bool32) {
+        // SAFETY: C1.
+        let Some(object) = (unsafe { given("vmaBuildStatsString", allocator) }) else { return };
+        // As in VMA: one and nothing else asks for details.
+        let json = each!(object, front => front.stats_string(detailed_map == vk::TRUE));
+        // SAFETY: C3.
+        unsafe { answer(text, into_c(json)) };
+    }
+
+    /// Frees what `vmaBuildStatsString` has made.
+    fn vmaFreeStatsString(_allocator: VmaAllocator, text: *mut c_char) {
+        // SAFETY: C1: it came from `vmaBuildStatsString`.
+        unsafe { free(text) };
+    }
+
+    /// Describes all that a virtual block holds.
+    fn vmaBuildVirtualBlockStatsString(block: VmaVirtualBlock, text: *mut *mut c_char, detailed_map: vk::Bool32) {
+        // SAFETY: C1, C2.
+        if let Some(object) = unsafe { given("vmaBuildVirtualBlockStatsString", block) } {
+            let json = sublet_report::virtual_block_stats_string(&object.block, detailed_map != vk::FALSE);
+            // SAFETY: C3.
+            unsafe { answer(text, into_c(json)) };
+        }
+    }
+
+    /// Frees what `vmaBuildVirtualBlockStatsString` has made.
+    fn vmaFreeVirtualBlockStatsString(_block: VmaVirtualBlock, text: *mut c_char) {
+        // SAFETY: C1: it came from `vmaBuildVirtualBlockStatsString`.
+        unsafe { free(text) };
+    }
+}

@@ -1,0 +1,38 @@
+//! For programs with volk that were compiled with VMA's own header.
+
+use ash::vk;
+
+use crate::allocator::loaded;
+use crate::guard::{answer, exported, given, misused};
+use crate::types::{VmaAllocatorCreateInfo, VmaVulkanFunctions};
+
+exported! {
+    /// Writes the two functions that find all others. Those of volk are in the program, where a library cannot see them: these are
+    /// of the system's Vulkan library, which volk has loaded as well.
+    fn vmaImportVulkanFunctionsFromVolk(info: *const VmaAllocatorCreateInfo, written: *mut VmaVulkanFunctions) -> vk::Result {
+        const NAME: &str = "vmaImportVulkanFunctionsFromVolk";
+        // SAFETY: C3.
+        let (Some(info), false) = (unsafe { given(NAME, info) }, written.is_null()) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
+        if info.instance == vk::Instance::null() {
+            misused(NAME, "instance must not be null");
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        }
+        let Some(lookup) = loaded() else { return vk::Result::ERROR_INITIALIZATION_FAILED };
+        // SAFETY: the instance is live and the name ends with a zero (VUID-vkGetInstanceProcAddr-pName-parameter).
+        let found = unsafe { lookup(info.instance, c"vkGetDeviceProcAddr".as_ptr()) };
+        // SAFETY: that is the type of the function of that name.
+        let of_device = found.map(|found| unsafe {
+            std::mem::transmute::<unsafe extern "system" fn(), vk::PFN_vkGetDeviceProcAddr>(found)
+        });
+        let both = VmaVulkanFunctions {
+            get_instance_proc_addr: Some(lookup),
+            get_device_proc_addr: of_device,
+            ..VmaVulkanFunctions::default()
+        };
+        // SAFETY: C3; it was checked for null.
+        unsafe { answer(written, both) };
+        vk::Result::SUCCESS
+    }
+}

@@ -1,0 +1,124 @@
+//! The border with C: no panic crosses it, and who calls wrongly is told.
+
+use std::error::Error;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ash::vk;
+
+/// What a function answers if something in it panicked.
+pub(super) trait OnPanic {
+    /// The answer.
+    fn on_panic() -> Self;
+}
+
+impl OnPanic for () {
+    fn on_panic() -> Self {}
+}
+
+impl OnPanic for vk::Result {
+    fn on_panic() -> Self {
+        Self::ERROR_UNKNOWN
+    }
+}
+
+impl OnPanic for vk::Bool32 {
+    fn on_panic() -> Self {
+        vk::FALSE
+    }
+}
+
+/// Runs the body of a function of the interface. A panic is a fault of this library: it is logged, and becomes
+/// `VK_ERROR_UNKNOWN` where there is a result. Locks are open again afterwards; that the books behind them may be half
+/// written is what makes it a fault.
+#[inline(always)]
+pub(super) fn guard<R: OnPanic>(function: &'static str, body: impl FnOnce() -> R) -> R {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(answer) => answer,
+        Err(payload) => panicked(function, &*payload),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn panicked<R: OnPanic>(function: &'static str, payload: &(dyn std::any::Any + Send)) -> R {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no text)");
+    // A subscriber that panics would take the program with it.
+    let _ = catch_unwind(AssertUnwindSafe(|| {
+        tracing::error!(name: "panic_stopped", target: "sublet::capi", function, panic = text, "a panic was stopped");
+    }));
+    R::on_panic()
+}
+
+/// Says that a call breaks the rules, where VMA would have asserted.
+#[cold]
+#[inline(never)]
+pub(super) fn misused(function: &'static str, rule: &str) {
+    tracing::error!(name: "rule_broken", target: "sublet::capi", function, rule, "wrong call");
+}
+
+/// Says why a call fails, and answers with the result that says so in C. `misuse` if the caller is to blame.
+#[cold]
+#[inline(never)]
+pub(super) fn refused(
+    function: &'static str,
+    error: &dyn Error,
+    misuse: bool,
+    result: vk::Result,
+) -> vk::Result {
+    let cause = error.source().map(ToString::to_string).unwrap_or_default();
+    if misuse {
+        tracing::error!(name: "call_misused", target: "sublet::capi", function, %error, cause, ?result, "wrong call");
+    } else {
+        tracing::debug!(name: "call_refused", target: "sublet::capi", function, %error, cause, ?result, "refused");
+    }
+    result
+}
+
+/// Says that a call without a result was given a handle of something else.
+#[cold]
+#[inline(never)]
+pub(super) fn foreign(function: &'static str, error: &dyn Error) {
+    let _ = refused(function, error, true, vk::Result::ERROR_UNKNOWN);
+}
+
+/// Defines functions of the interface: exported under their own names, and guarded.
+macro_rules! exported {
+    ($( $(#[$attribute:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? $body:block )*) => {$(
+        $(#[$attribute])*
+        ///
+        /// # Safety
+        /// C1 to C3 of [`capi`](crate).
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            $crate::guard::guard(stringify!($name), || $body)
+        }
+    )*};
+}
+pub(super) use exported;
+
+/// What a pointer of C's is to; `None` if it is null, which is logged.
+///
+/// # Safety
+/// `pointer` is null, or valid for reads for as long as the answer is used.
+#[inline(always)]
+pub(super) unsafe fn given<'a, V>(function: &'static str, pointer: *const V) -> Option<&'a V> {
+    // SAFETY: the caller's own promise.
+    let value = unsafe { pointer.as_ref() };
+    if value.is_none() {
+        misused(function, "a pointer that must not be null is");
+    }
+    value
+}
+
+/// Writes an answer where C wants it, which may be nowhere.
+///
+/// # Safety
+/// `pointer` is null, or valid for writes.
+#[inline(always)]
+pub(super) unsafe fn answer<V>(pointer: *mut V, value: V) {
+    if !pointer.is_null() {
+        // SAFETY: the caller's own promise.
+        unsafe { pointer.write(value) };
+    }
+}

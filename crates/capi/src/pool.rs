@@ -1,0 +1,47 @@
+//! What is behind a `VmaPool`.
+
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, CString, c_char};
+
+use sublet::Pool;
+
+/// A pool and its name, where C can see it.
+#[derive(Debug)]
+pub struct PoolObject {
+    pool: Pool,
+    /// Not synchronised: see `vmaSetPoolName` in the header.
+    name: UnsafeCell<Option<CString>>,
+}
+
+impl PoolObject {
+    pub(super) fn new(pool: Pool) -> Self {
+        Self { pool, name: UnsafeCell::new(None) }
+    }
+
+    #[inline]
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    pub(super) fn into_pool(self) -> Pool {
+        self.pool
+    }
+
+    /// Its name, for C; null if it has none.
+    ///
+    /// # Safety
+    /// No other call names the pool.
+    pub(super) unsafe fn name(&self) -> *const c_char {
+        // SAFETY: the caller's own promise.
+        unsafe { &*self.name.get() }.as_deref().map_or(std::ptr::null(), CStr::as_ptr)
+    }
+
+    /// Gives it another name. The old one lives no longer.
+    ///
+    /// # Safety
+    /// No other call uses the pool's name.
+    pub(super) unsafe fn set_name(&self, name: Option<CString>) {
+        // SAFETY: the caller's own promise.
+        drop(unsafe { std::ptr::replace(self.name.get(), name) });
+    }
+}

@@ -1,0 +1,79 @@
+//! Help in finding faults, as a program or its environment asks for it.
+
+use parking_lot::Mutex;
+
+use sublet::DebugSettings;
+
+use super::guard::misused;
+use super::types::SubletDebugSettings;
+
+/// The variable that a user of a program sets.
+const VARIABLE: &str = "SUBLET_DEBUG";
+
+/// What the program has set.
+static SETTINGS: Mutex<Option<DebugSettings>> = Mutex::new(None);
+
+/// Sets what allocators get that are made from now on.
+pub(super) fn set(settings: Option<DebugSettings>) {
+    *SETTINGS.lock() = settings;
+}
+
+/// What an allocator gets: what the program has set, or else what the environment says.
+pub(super) fn current() -> DebugSettings {
+    let set = *SETTINGS.lock();
+    set.or_else(|| std::env::var(VARIABLE).ok().map(|text| parsed(&text))).unwrap_or_default()
+}
+
+/// The settings of a list such as `margin=64,detect_corruption`. What is none of them is logged.
+fn parsed(text: &str) -> DebugSettings {
+    let mut settings = DebugSettings::default();
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let (name, value) =
+            word.split_once('=').map_or((word, None), |(name, value)| (name, value.parse().ok()));
+        match (name, value) {
+            ("margin", Some(bytes)) => settings.margin = bytes,
+            ("min_buffer_image_granularity", Some(bytes)) => settings.min_buffer_image_granularity = bytes,
+            ("detect_corruption", None) => settings.detect_corruption = true,
+            ("fill", None) => settings.fill = true,
+            ("always_dedicated", None) => settings.always_dedicated = true,
+            ("exceed_max_allocation_count", None) => settings.exceed_max_allocation_count = true,
+            _ => misused(VARIABLE, &format!("there is no setting {word:?}")),
+        }
+    }
+    settings
+}
+
+impl From<&SubletDebugSettings> for DebugSettings {
+    fn from(told: &SubletDebugSettings) -> Self {
+        Self {
+            margin: told.margin,
+            detect_corruption: told.detect_corruption != 0,
+            fill: told.fill != 0,
+            always_dedicated: told.always_dedicated != 0,
+            min_buffer_image_granularity: told.min_buffer_image_granularity,
+            exceed_max_allocation_count: told.exceed_max_allocation_count != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_names_settings_as_rust_does() {
+        let expected = DebugSettings { margin: 64, detect_corruption: true, ..Default::default() };
+        assert_eq!(parsed("margin=64, detect_corruption"), expected);
+        assert_eq!(parsed(""), DebugSettings::default());
+        // What is wrong is left out, and the rest holds.
+        let expected = DebugSettings { fill: true, always_dedicated: true, ..Default::default() };
+        assert_eq!(parsed("margin=much,margin,fill,nothing,always_dedicated"), expected);
+        let rest = "min_buffer_image_granularity=1024,exceed_max_allocation_count";
+        let expected = DebugSettings {
+            min_buffer_image_granularity: 1024,
+            exceed_max_allocation_count: true,
+            ..Default::default()
+        };
+        assert_eq!(parsed(rest), expected);
+    }
+}

@@ -1,0 +1,359 @@
+//! Where the objects behind `VmaAllocation` live: slots that never move and are used again.
+//!
+//! A handle is the address of a slot with a part of the slot's generation in the bits below its alignment. A handle that
+//! was freed is told from the one that its slot has now, unless a multiple of 128 others were in between.
+//!
+//! Slots are in stripes, each with a lock and a list of free slots. A thread takes from the stripe of its token, so that
+//! threads do not meet here; a slot goes back to the stripe that it is of, so that no stripe grows because one thread
+//! allocates what another frees.
+
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use crate::cast::{index, narrow};
+use sublet::Allocation;
+use sublet::private::{CoreGuard, CoreMutex, Threading, thread_token};
+
+use super::types::VmaAllocation;
+
+#[cfg(test)]
+mod tests;
+
+/// Stripes of a slab that threads share. A power of two.
+const STRIPES: u32 = 64;
+/// Slots of a stripe's first chunk; each further chunk has twice as many, up to [`LARGEST_CHUNK`].
+const FIRST_CHUNK: usize = 32;
+/// Slots of a chunk at most.
+const LARGEST_CHUNK: usize = 1024;
+/// Doublings after which a chunk has as many in any case.
+const DOUBLINGS: usize = 5;
+/// The bits of a handle that hold a generation.
+const GENERATION_MASK: usize = align_of::<Slot>() - 1;
+
+/// One object: an allocation, and what C wants to know of it.
+#[repr(align(128))]
+pub struct Slot {
+    /// Written under the stripe's lock; there while the slot is used.
+    allocation: UnsafeCell<MaybeUninit<Allocation>>,
+    /// Where it is mapped while [`Self::map_count`] is not zero.
+    mapped: AtomicPtr<c_void>,
+    /// How often it was mapped, the mapping of a `MAPPED` allocation left out.
+    map_count: AtomicU32,
+    /// Odd while the slot is used; counts up with each use and each end of one.
+    generation: AtomicU32,
+    name: UnsafeCell<Option<CString>>,
+    /// The next free slot of the stripe.
+    next: UnsafeCell<*const Slot>,
+    /// Which slab it is of, and which stripe of that.
+    slab: u32,
+    stripe: u32,
+}
+
+const _: () = assert!(size_of::<Slot>() == 128, "a slot is two cache lines");
+
+// SAFETY: `allocation` and `next` are written under the lock of the slot's stripe only. `allocation` and `name` are read
+// without it by calls that got the handle, and the program promises not to free, rename or move an allocation while another
+// call uses it (C2 of the interface).
+unsafe impl Sync for Slot {}
+// SAFETY: nothing in it is bound to a thread; the pointers are to other slots of the slab, which live as long.
+unsafe impl Send for Slot {}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slot")
+            .field("generation", &self.generation)
+            .field("map_count", &self.map_count)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Slot {
+    fn new(slab: u32, stripe: u32) -> Self {
+        Self {
+            allocation: UnsafeCell::new(MaybeUninit::uninit()),
+            mapped: AtomicPtr::new(std::ptr::null_mut()),
+            map_count: AtomicU32::new(0),
+            generation: AtomicU32::new(0),
+            name: UnsafeCell::new(None),
+            next: UnsafeCell::new(std::ptr::null()),
+            slab,
+            stripe,
+        }
+    }
+
+    /// The slot that a handle is of, if the handle is the one that the slot has now: then it holds an allocation.
+    ///
+    /// # Safety
+    /// `handle` is null, or came from a slab that lives; while the answer is used, the allocation is not freed, renamed or
+    /// moved.
+    #[inline]
+    pub(super) unsafe fn of<'a>(handle: VmaAllocation) -> Option<&'a Self> {
+        let address = handle.map_addr(|address| address & !GENERATION_MASK).cast_const();
+        // SAFETY: the caller's own promise: slots live as long as their slab, whether used or not.
+        let slot = unsafe { address.as_ref() }?;
+        let generation = slot.generation.load(Ordering::Relaxed);
+        (generation & 1 == 1 && handle.addr() & GENERATION_MASK == tag(generation)).then_some(slot)
+    }
+
+    /// The allocation.
+    #[inline(always)]
+    pub(super) fn allocation(&self) -> &Allocation {
+        // SAFETY: a used slot's allocation is written only by calls that the program does not make at the same time: the
+        // promise of `of`, from which every reference to a slot outside of this file is.
+        let allocation = unsafe { &*self.allocation.get() };
+        // SAFETY: `of` has seen that the slot is used, and `insert` has put an allocation into it before it was.
+        unsafe { allocation.assume_init_ref() }
+    }
+
+    /// The same allocation once more, to be changed and put back with [`Slab::replace`].
+    ///
+    /// # Safety
+    /// Only one of the two is used from now on.
+    pub(super) unsafe fn copy(&self) -> Allocation {
+        // SAFETY: a value that needs no drop is read; the caller's own promise makes up for the type not being `Copy`.
+        unsafe { std::ptr::read(self.allocation()) }
+    }
+
+    /// Its name, for C; null if it has none.
+    #[inline]
+    pub(super) fn name(&self) -> *const c_char {
+        // SAFETY: as in `allocation`.
+        unsafe { &*self.name.get() }.as_deref().map_or(std::ptr::null(), CStr::as_ptr)
+    }
+
+    /// Gives it another name. The old one lives no longer.
+    ///
+    /// # Safety
+    /// No other call uses the allocation.
+    pub(super) unsafe fn set_name(&self, name: Option<CString>) {
+        // SAFETY: the caller's own promise.
+        let old = unsafe { std::ptr::replace(self.name.get(), name) };
+        drop(old);
+    }
+
+    /// Where it is mapped: by `vmaMapMemory`, or for as long as it lives; null if it is not.
+    #[inline]
+    pub(super) fn mapped(&self) -> *mut c_void {
+        match self.allocation().mapped_pointer() {
+            Some(always) => always.as_ptr(),
+            // What it was when it was last mapped, otherwise.
+            None if self.map_count() == 0 => std::ptr::null_mut(),
+            None => self.mapped.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Notes that it was mapped once more, at `pointer`.
+    pub(super) fn count_map(&self, pointer: *mut c_void) {
+        self.mapped.store(pointer, Ordering::Relaxed);
+        self.map_count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that it is mapped elsewhere, as often as before.
+    pub(super) fn set_mapped(&self, pointer: *mut c_void) {
+        self.mapped.store(pointer, Ordering::Relaxed);
+    }
+
+    /// Notes that it is to be unmapped once; `false` if it is not mapped.
+    pub(super) fn count_unmap(&self) -> bool {
+        // The pointer stays: another thread may just be mapping it again.
+        self.map_count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
+    }
+
+    /// How often it is mapped.
+    #[inline(always)]
+    pub(super) fn map_count(&self) -> u32 {
+        self.map_count.load(Ordering::Relaxed)
+    }
+
+    /// Forgets name and mappings.
+    ///
+    /// # Safety
+    /// No other call uses the slot.
+    #[cold]
+    #[inline(never)]
+    unsafe fn clean(&self) {
+        self.map_count.store(0, Ordering::Relaxed);
+        self.mapped.store(std::ptr::null_mut(), Ordering::Relaxed);
+        // SAFETY: the caller's own promise.
+        unsafe { self.set_name(None) };
+    }
+}
+
+/// The part of a generation that a handle holds.
+#[inline]
+fn tag(generation: u32) -> usize {
+    index(generation >> 1) & GENERATION_MASK
+}
+
+#[derive(Debug)]
+struct Free {
+    head: *const Slot,
+    chunks: Vec<Box<[Slot]>>,
+}
+
+// SAFETY: the pointers are to slots of the chunks beside them.
+unsafe impl Send for Free {}
+
+#[repr(align(128))]
+struct Stripe<T: Threading> {
+    free: CoreMutex<T, Free>,
+}
+
+/// All the objects of one allocator.
+pub(super) struct Slab<T: Threading> {
+    id: u32,
+    /// One less than the number of stripes.
+    mask: u32,
+    stripes: Box<[Stripe<T>]>,
+}
+
+impl<T: Threading> fmt::Debug for Slab<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Slab").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl<T: Threading> Slab<T> {
+    /// With stripes for threads that share it, or one for a program that does not.
+    pub(super) fn new(shared: bool) -> Self {
+        static SLABS: AtomicU32 = AtomicU32::new(0);
+        let id = SLABS.fetch_add(1, Ordering::Relaxed);
+        let stripe = |_| Stripe { free: CoreMutex::new(Free { head: std::ptr::null(), chunks: Vec::new() }) };
+        let stripes: Box<[_]> = (0..if shared { STRIPES } else { 1 }).map(stripe).collect();
+        Self { id, mask: narrow(stripes.len()) - 1, stripes }
+    }
+
+    /// The calling thread's stripe.
+    #[inline(always)]
+    fn home(&self) -> u32 {
+        if self.mask == 0 { 0 } else { thread_token() & self.mask }
+    }
+
+    /// Gives an allocation a slot and a handle. By reference, so that it is copied once, from where it was made.
+    ///
+    /// # Safety
+    /// The allocation is not used again where it is.
+    #[inline(always)]
+    pub(super) unsafe fn insert(&self, allocation: &Allocation) -> VmaAllocation {
+        let home = self.home();
+        let stripe = &self.stripes[index(home)];
+        let mut free = stripe.free.lock();
+        if free.head.is_null() {
+            drop(free);
+            free = stripe.more(self.id, home);
+        }
+        let slot = free.head;
+        // SAFETY: the head of the list is a slot of a chunk of this stripe, and there is one: a chunk was added if not.
+        let used = unsafe { &*slot };
+        // SAFETY: `next` of a free slot is of whoever holds the stripe's lock.
+        free.head = unsafe { *used.next.get() };
+        let to = used.allocation.get().cast::<Allocation>();
+        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out. The caller's own promise makes
+        // up for the type not being `Copy`.
+        unsafe { std::ptr::copy_nonoverlapping(allocation, to, 1) };
+        let generation = used.generation.load(Ordering::Relaxed).wrapping_add(1);
+        used.generation.store(generation, Ordering::Relaxed);
+        slot.cast_mut().map_addr(|address| address | tag(generation))
+    }
+
+    /// The slot of a handle, if it is one of this slab.
+    ///
+    /// # Safety
+    /// As for [`Slot::of`].
+    #[inline(always)]
+    pub(super) unsafe fn own<'a>(&self, handle: VmaAllocation) -> Option<&'a Slot> {
+        // SAFETY: the caller's own promise.
+        unsafe { Slot::of(handle) }.filter(|slot| slot.slab == self.id)
+    }
+
+    /// A copy of the allocation behind a handle, which another thread may be changing meanwhile. `None` if the handle is not a
+    /// live one of this slab. The copy is to be looked at, and nothing else.
+    ///
+    /// # Safety
+    /// `handle` is null, or came from a slab that lives.
+    pub(super) unsafe fn peek(&self, handle: VmaAllocation) -> Option<Allocation> {
+        // SAFETY: the caller's own promise; nothing but the slot's numbers is looked at without the lock.
+        let slot = unsafe { self.own(handle) }?;
+        let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        // SAFETY: the caller's own promise. Under the lock the slot is neither removed nor replaced.
+        let slot = unsafe { self.own(handle) }?;
+        // SAFETY: the slot is used; the caller frees nothing by the copy.
+        Some(unsafe { slot.copy() })
+    }
+
+    /// Puts an allocation in the place of the one that it was made from.
+    ///
+    /// # Safety
+    /// The slot is from [`Self::own`] and was not removed since; no other call uses it.
+    pub(super) unsafe fn replace(&self, slot: &Slot, allocation: Allocation) {
+        // Who walks over the slab looks at it under the lock.
+        let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        // SAFETY: the caller's own promise; what is overwritten needs no drop.
+        unsafe { slot.allocation.get().write(MaybeUninit::new(allocation)) };
+    }
+
+    /// Ends the use of a slot, whose allocation was freed.
+    ///
+    /// # Safety
+    /// The slot is from [`Self::own`] and was not removed since; no other call uses it.
+    #[inline(always)]
+    pub(super) unsafe fn remove(&self, slot: &Slot) {
+        // SAFETY: the caller's own promise.
+        if unsafe { &*slot.name.get() }.is_some() || slot.map_count.load(Ordering::Relaxed) != 0 {
+            // SAFETY: the caller's own promise.
+            unsafe { slot.clean() };
+        }
+        let mut free = self.stripes[index(slot.stripe & self.mask)].free.lock();
+        let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
+        slot.generation.store(generation, Ordering::Relaxed);
+        // SAFETY: `next` is of whoever holds the stripe's lock.
+        unsafe { slot.next.get().write(free.head) };
+        free.head = slot;
+    }
+
+    /// Calls `visit` with each used slot and its handle. Nothing is allocated or freed meanwhile.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(VmaAllocation, &Slot)) {
+        for stripe in &self.stripes {
+            let free = stripe.free.lock();
+            for slot in free.chunks.iter().flat_map(|chunk| chunk.iter()) {
+                let generation = slot.generation.load(Ordering::Relaxed);
+                if generation & 1 == 1 {
+                    let handle = std::ptr::from_ref(slot).cast_mut();
+                    visit(handle.map_addr(|address| address | tag(generation)), slot);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Threading> Stripe<T> {
+    /// More slots, made while nobody waits for them.
+    #[cold]
+    #[inline(never)]
+    fn more(&self, slab: u32, stripe: u32) -> CoreGuard<'_, T, Free> {
+        let chunks = self.free.lock().chunks.len();
+        let slots = (FIRST_CHUNK << chunks.min(DOUBLINGS)).min(LARGEST_CHUNK);
+        let chunk = (0..slots).map(|_| Slot::new(slab, stripe)).collect();
+        let mut free = self.free.lock();
+        free.add(chunk);
+        free
+    }
+}
+
+impl Free {
+    /// Puts the slots of a chunk in front of the list, the first one first.
+    #[cold]
+    #[inline(never)]
+    fn add(&mut self, chunk: Box<[Slot]>) {
+        for slot in chunk.iter().rev() {
+            // SAFETY: nobody else has seen the slot.
+            unsafe { slot.next.get().write(self.head) };
+            self.head = slot;
+        }
+        // The slots are behind the box, which moves; they do not.
+        self.chunks.push(chunk);
+    }
+}

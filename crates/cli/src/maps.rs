@@ -1,0 +1,22 @@
+//! Memory maps, read from files.
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+
+use sublet_report::{ReadSnapshotError, Snapshot};
+
+use crate::failure::Failure;
+use crate::files;
+
+/// Reads a map in Sublet's schema or in VMA's.
+pub(crate) fn read(path: &Path) -> Result<Snapshot, Failure> {
+    let text = files::read_text(path)?;
+    parse(path, &text)
+}
+
+/// The same, of a text that was read already.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<Snapshot, Failure> {
+    Snapshot::from_json(text).map_err(|error: ReadSnapshotError| {
+        Failure::file(format!("{} cannot be read as a memory map", path.display()), error)
+    })
+}

@@ -1,0 +1,115 @@
+//! The maps and traces that the tests give to the command.
+
+use ash::vk;
+use sublet::sim::{Gpu, Profile};
+use sublet::trace::{
+    Allocate, AllocationNumber, Buffer, Event, Granted, Header, Heap, MemoryType, Needs, Record, Trace,
+    Wanted,
+};
+use sublet::{
+    Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, Tracking,
+};
+use sublet_report::Snapshot;
+
+use super::Folder;
+
+fn with_allocator<R>(info: &AllocatorCreateInfo<'_>, task: impl FnOnce(&Allocator) -> R) -> R {
+    // SAFETY: instance and device are live, and outlive the allocator.
+    let allocator: Allocator = unsafe { Allocator::new(info) }.unwrap();
+    task(&allocator)
+}
+
+fn free(allocator: &Allocator, allocation: Allocation) {
+    // SAFETY: no device ever used it.
+    unsafe { allocator.free_memory(allocation) }.unwrap();
+}
+
+/// A map of three meshes and of an atlas with memory of its own, and a later one of the same program with two more.
+pub(crate) fn maps() -> (Snapshot, Snapshot) {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    let info = AllocatorCreateInfo { tracking: Tracking::all(), ..AllocatorCreateInfo::for_gpu(&gpu) };
+    with_allocator(&info, |allocator| {
+        let allocate = |name, size| {
+            let requirements = vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 };
+            let info = AllocationCreateInfo { name: Some(name), ..Default::default() };
+            allocator.allocate_memory(&requirements, &info).unwrap()
+        };
+        let mut held = vec![allocate("atlas", 300 << 20)];
+        held.extend((0..3).map(|_| allocate("mesh", 1 << 20)));
+        let before = Snapshot::of(allocator);
+        held.extend((0..2).map(|_| allocate("mesh", 1 << 20)));
+        let now = Snapshot::of(allocator);
+        held.into_iter().for_each(|allocation| free(allocator, allocation));
+        (before, now)
+    })
+}
+
+/// A map in VMA's schema.
+pub(crate) fn vma_map() -> String {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
+        let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 256, memory_type_bits: !0 };
+        let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
+        let text = sublet_report::stats_string(&allocator, true);
+        free(allocator, allocation);
+        text
+    })
+}
+
+/// A recording of a program that allocates 40 meshes, and then frees one in each of ten frames.
+pub(crate) fn trace(size: u64) -> Vec<u8> {
+    let gpu = Gpu::new(Profile::by_name("nvidia-h200").unwrap());
+    with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
+        let buffer = Buffer::new();
+        allocator.start_recording(buffer.clone()).unwrap();
+        let requirements = vk::MemoryRequirements { size, alignment: 256, memory_type_bits: !0 };
+        let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+        let mut held: Vec<_> =
+            (0..40).map(|_| allocator.allocate_memory(&requirements, &info).unwrap()).collect();
+        for frame in 0..10 {
+            allocator.set_current_frame_index(frame);
+            free(allocator, held.remove(0));
+        }
+        allocator.stop_recording().unwrap();
+        held.into_iter().for_each(|allocation| free(allocator, allocation));
+        buffer.bytes()
+    })
+}
+
+/// A recording that claims a device with 70 TiB, and maps 512 MiB four times and a MiB once.
+pub(crate) fn greedy_trace() -> Vec<u8> {
+    let number = AllocationNumber;
+    let visible = vk::MemoryPropertyFlags::HOST_VISIBLE;
+    let mut header = Header::default();
+    header.max_memory_allocation_count = 4096;
+    header.heaps = vec![Heap { size: 70 << 40, flags: vk::MemoryHeapFlags::empty() }];
+    header.memory_types = vec![MemoryType { heap: 0, flags: visible }];
+    let mut records = Vec::new();
+    for (at, size) in (0..).zip([512 << 20, 512 << 20, 512 << 20, 512 << 20, 1 << 20]) {
+        let flags = AllocationCreateFlags::DEDICATED_MEMORY;
+        let allocate = Allocate {
+            allocation: number(at),
+            resource: Needs { size, ..Needs::default() },
+            wanted: Wanted { flags, required_flags: visible, ..Wanted::default() },
+            granted: Granted::default(),
+        };
+        for event in [Event::Allocate(Box::new(allocate)), Event::Map { allocation: number(at) }] {
+            records.push(Record { event, ..Record::default() });
+        }
+    }
+    Trace { header, records, ..Trace::default() }.to_bytes()
+}
+
+/// A folder with all the files that the examples of the help name.
+pub(crate) fn folder() -> Folder {
+    let folder = Folder::new();
+    let (before, now) = maps();
+    folder.write("before.json", before.to_json());
+    folder.write("map.json", now.to_json());
+    folder.write("vma.json", vma_map());
+    folder.write("frames.trace", trace(1 << 20));
+    folder.write("profile.json", Profile::by_name("arm-mali-g52").unwrap().to_json());
+    let replayed = folder.run("replay frames.trace --json").expect(0);
+    folder.write("frames.json", replayed.out);
+    folder
+}

@@ -1,0 +1,160 @@
+//! `sublet replay`.
+
+use serde_json::Value;
+use sublet::trace::Trace;
+
+use super::files;
+use super::{has_vulkan, repository};
+
+#[test]
+fn a_replay_says_how_long_calls_take_and_how_much_memory_there_was() {
+    let folder = files::folder();
+    let found = folder.run("replay frames.trace").expect(0);
+    for text in
+        ["on NVIDIA H200, simulated", "allocate", "p99.9", "peak reserved", "40 MiB", "Placements: 0x"]
+    {
+        assert!(found.out.contains(text), "{text}: {}", found.out);
+    }
+    // No bar where there is no terminal.
+    assert!(found.err.is_empty(), "{}", found.err);
+    let document = folder.run("replay frames.trace --json --no-progress").expect(0).json();
+    assert_eq!((&document["format"], &document["version"]), (&"sublet-replay".into(), &1.into()));
+    assert_eq!(document["result"]["calls"]["allocate"]["made"], 40);
+    assert_eq!(document["result"]["memory"]["peak_used"], 40 << 20);
+    assert!(document["times"]["calls"]["allocate"]["p99"].as_u64().unwrap() > 0);
+    assert!(document["differences"].is_null());
+}
+
+#[test]
+fn the_same_trace_comes_to_the_same_and_another_does_not() {
+    let folder = files::folder();
+    let found = folder.run("replay frames.trace --expect frames.json").expect(0);
+    assert!(found.out.contains("As expected."), "{}", found.out);
+    folder.write("other.trace", files::trace(3 << 20));
+    let found = folder.run("replay other.trace --expect frames.json").expect(1);
+    assert!(found.out.contains("Not as expected") && found.out.contains("/peak_used"), "{}", found.out);
+    let document = folder.run("replay other.trace --expect frames.json --json").expect(1).json();
+    let differences = document["differences"].as_array().unwrap();
+    assert!(differences.iter().any(|difference| difference["where"] == "/placements"));
+}
+
+/// The results beside committed traces are by device.
+#[test]
+fn an_expected_result_may_be_one_of_several_devices() {
+    let folder = files::folder();
+    let replayed: Value = serde_json::from_str(&folder.read("frames.json")).unwrap();
+    let all = serde_json::json!({ "recorded device": replayed["result"], "lavapipe": {} });
+    folder.write("all.json", all.to_string());
+    folder.run("replay frames.trace --expect all.json").expect(0);
+    folder.run("replay frames.trace --expect all.json --device sim:lavapipe").expect(1);
+    let found = folder.run("replay frames.trace --expect all.json --device sim:nvidia-gtx-1060").expect(3);
+    assert!(found.err.contains("nvidia-gtx-1060"), "{}", found.err);
+    folder.run("replay frames.trace --expect map.json").expect(3);
+    folder.run("replay frames.trace --expect nothing.json").expect(3);
+}
+
+#[test]
+fn a_trace_is_replayed_on_other_devices() {
+    let folder = files::folder();
+    for device in ["sim:lavapipe", "sim:amd-rx-6800-windows", "profile.json"] {
+        let document = folder.run(&format!("replay frames.trace --json --device {device}")).expect(0).json();
+        assert_eq!(document["result"]["memory"]["peak_used"], 40 << 20, "{device}");
+    }
+    if has_vulkan() {
+        folder.run("replay frames.trace --device 0").expect(0);
+    }
+}
+
+/// A few bytes that claim a device with 70 TiB, and map much of it.
+#[test]
+fn a_trace_takes_no_more_of_the_machine_than_it_may() {
+    let folder = files::folder();
+    let trace = files::greedy_trace();
+    assert!(trace.len() < 1000, "{}", trace.len());
+    folder.write("greedy.trace", trace);
+    let found = folder.run("replay greedy.trace --memory-limit 16 --json").expect(0);
+    assert!(
+        found.err.contains("SUBLET-memory-limit") && found.err.contains("16777216 bytes"),
+        "{}",
+        found.err
+    );
+    let result = &found.json()["result"];
+    assert_eq!(result["calls"]["map"]["failed"], 4, "{result}");
+    assert_eq!(result["calls"]["map"]["made"], 5, "{result}");
+    // Without a number it is half of the machine's, which may be enough.
+    folder.run("replay greedy.trace").expect(0);
+    folder.run("report --trace greedy.trace --memory-limit 16").expect(0);
+    folder.run("report map.json --memory-limit 16").expect(2);
+    folder.run("replay greedy.trace --memory-limit much").expect(2);
+}
+
+#[test]
+fn the_map_at_the_end_is_a_map() {
+    let folder = files::folder();
+    folder.run("replay frames.trace --map left.json").expect(0);
+    let found = folder.run("report left.json").expect(0);
+    assert!(found.out.contains("30 MiB used (allocations: 30)"), "{}", found.out);
+    folder.run("replay frames.trace --map nowhere/left.json").expect(3);
+}
+
+#[test]
+fn damaged_traces_are_refused_with_the_place() {
+    let folder = files::folder();
+    let whole = files::trace(1 << 20);
+    folder.write("half.trace", &whole[..whole.len() / 2]);
+    let found = folder.run("replay half.trace").expect(3);
+    assert!(found.err.contains("half.trace cannot be read as a trace: byte "), "{}", found.err);
+    // What a program leaves that was killed: no end.
+    folder.write("killed.trace", &whole[..whole.len() - 4]);
+    let found = folder.run("replay killed.trace").expect(3);
+    assert!(found.err.contains("--partial takes the 60 events"), "{}", found.err);
+    let partial = folder.run("replay killed.trace --partial").expect(0);
+    assert!(partial.err.contains("killed.trace is not whole, 60 events are"), "{}", partial.err);
+    folder.run("report --trace killed.trace --partial").expect(0);
+    // Ended before the first events were written: there is what it is of, and nothing else.
+    let first = Trace::read_prefix(&whole).unwrap();
+    let header = Trace { records: Vec::new(), ..first.trace }.to_bytes();
+    let cut = (16..whole.len()).find(|&at| Trace::read_prefix(&whole[..at]).is_ok()).unwrap();
+    for bytes in [&whole[..cut], &whole[..cut + 100], &header[..header.len() - 1]] {
+        folder.write("early.trace", bytes);
+        for call in
+            ["replay early.trace", "replay early.trace --partial", "report --trace early.trace --partial"]
+        {
+            let found = folder.run(call).expect(3);
+            assert!(found.err.contains("early.trace"), "{}", found.err);
+        }
+        let found = folder.run("replay early.trace --partial").expect(3);
+        assert!(found.err.contains("no event of early.trace is whole: byte "), "{}", found.err);
+    }
+    // A trace is no map, and it is said what it is.
+    let found = folder.run("report frames.trace").expect(3);
+    assert!(found.err.contains("it is a trace"), "{}", found.err);
+    let mut flipped = whole.clone();
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    folder.write("flipped.trace", &flipped);
+    folder.run("replay flipped.trace").expect(3);
+    for bytes in [&b""[..], b"hello", &whole[..7]] {
+        folder.write("short.trace", bytes);
+        folder.run("replay short.trace").expect(3);
+        folder.run("report --trace short.trace").expect(3);
+    }
+    folder.run("replay nothing.trace").expect(3);
+}
+
+/// What real programs asked for, beside what came of it.
+#[test]
+fn the_committed_traces_come_to_what_is_expected() {
+    let folder = files::folder();
+    let traces = repository().join("tests/traces");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&traces).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "trace") {
+            let expected = path.with_extension("json");
+            folder.run(&format!("replay {} --expect {}", path.display(), expected.display())).expect(0);
+            count += 1;
+        }
+    }
+    assert!(count >= 3, "{count}");
+}

@@ -1,0 +1,89 @@
+//! Which allocation of one snapshot is which of another.
+#![forbid(unsafe_code)]
+
+use std::cmp::Ordering;
+
+use serde::Serialize;
+
+use crate::snapshot::Located;
+
+/// How a [`Comparison`](super::Comparison) recognised allocations. In JSON: `"ids"`, `"places"`.
+///
+/// ```
+/// # use sublet::*; use sublet_report::{{Comparison, Matching, Snapshot}};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let now = Snapshot::of(&allocator);
+/// let mut of_another_run = now.clone();
+/// of_another_run.run = None;
+/// assert_eq!(Comparison::new(&of_another_run, &now).matching, Matching::Places);
+/// # Ok::<(), CreateAllocatorError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Matching {
+    /// By their ids: certain.
+    Ids,
+    /// By pool and memory type, block, offset, size, kind and name: a guess. Dedicated allocations that are alike are told apart by
+    /// their order.
+    Places,
+}
+
+/// For each allocation of the second snapshot, which of the first it is.
+pub(super) fn pairs(
+    is_one_run: bool,
+    was: &[Located<'_>],
+    is: &[Located<'_>],
+) -> (Matching, Vec<Option<usize>>) {
+    let have_ids = |all: &[Located<'_>]| all.iter().all(|found| found.entry.id.is_some());
+    if is_one_run && have_ids(was) && have_ids(is) {
+        let by_id = |a: &Located<'_>, b: &Located<'_>| a.entry.id.cmp(&b.entry.id);
+        (Matching::Ids, merged(was, is, by_id))
+    } else {
+        (Matching::Places, merged(was, is, by_place))
+    }
+}
+
+fn by_place(a: &Located<'_>, b: &Located<'_>) -> Ordering {
+    let place = |it: &Located<'_>| {
+        let block = it.block.map(|block| block.id);
+        (it.vector.memory_type, it.vector.pool, block, it.offset, it.size, it.entry.usage)
+    };
+    let words = |it: &Located<'_>| it.entry.kind.text();
+    place(a)
+        .cmp(&place(b))
+        .then_with(|| words(a).cmp(words(b)))
+        .then_with(|| a.entry.name.cmp(&b.entry.name))
+        .then_with(|| a.vector.name.cmp(&b.vector.name))
+}
+
+/// Sorts both and walks them side by side. Of those that are alike, the first goes with the first.
+fn merged(
+    was: &[Located<'_>],
+    is: &[Located<'_>],
+    order: impl Fn(&Located<'_>, &Located<'_>) -> Ordering,
+) -> Vec<Option<usize>> {
+    let sorted = |all: &[Located<'_>]| {
+        let mut indices: Vec<usize> = (0..all.len()).collect();
+        indices.sort_by(|&a, &b| order(&all[a], &all[b]));
+        indices
+    };
+    let mut pairs = vec![None; is.len()];
+    let mut olds = sorted(was).into_iter().peekable();
+    for new in sorted(is) {
+        while let Some(&old) = olds.peek() {
+            match order(&was[old], &is[new]) {
+                Ordering::Less => {
+                    olds.next();
+                }
+                Ordering::Equal => {
+                    pairs[new] = olds.next();
+                    break;
+                }
+                Ordering::Greater => break,
+            }
+        }
+    }
+    pairs
+}

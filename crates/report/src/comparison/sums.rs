@@ -1,0 +1,212 @@
+//! How sums changed.
+#![forbid(unsafe_code)]
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+
+use crate::snapshot::{Located, Snapshot, Vector};
+use sublet::{DetailedStatistics, Statistics};
+
+/// Sums before and now.
+///
+/// ```
+/// use sublet::{Statistics, report::Change};
+///
+/// let mut change = Change::default();
+/// change.before.allocation_bytes = 300;
+/// change.now = Statistics { block_count: 1, block_bytes: 1000, allocation_count: 1, allocation_bytes: 100 };
+/// assert_eq!((change.growth(), change.block_growth()), (-200, 1000));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Change {
+    /// As it was.
+    pub before: Statistics,
+    /// As it is.
+    pub now: Statistics,
+}
+
+impl Change {
+    /// By how many bytes the allocations grew; negative if they shrank. The ends of the range stand for all that is beyond them.
+    ///
+    /// ```
+    /// assert_eq!(sublet_report::Change::default().growth(), 0);
+    /// ```
+    #[must_use]
+    pub fn growth(&self) -> i64 {
+        difference(self.before.allocation_bytes, self.now.allocation_bytes)
+    }
+
+    /// By how many bytes the blocks grew, dedicated memory included; negative if they shrank.
+    ///
+    /// ```
+    /// assert_eq!(sublet_report::Change::default().block_growth(), 0);
+    /// ```
+    #[must_use]
+    pub fn block_growth(&self) -> i64 {
+        difference(self.before.block_bytes, self.now.block_bytes)
+    }
+}
+
+fn difference(before: u64, now: u64) -> i64 {
+    let size = i64::try_from(now.abs_diff(before)).unwrap_or(i64::MAX);
+    if now < before { -size } else { size }
+}
+
+impl Serialize for Change {
+    /// `before`, `now`, and the two growths.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut to = to.serialize_struct("Change", 4)?;
+        to.serialize_field("before", &Sums(&self.before))?;
+        to.serialize_field("now", &Sums(&self.now))?;
+        to.serialize_field("growth", &self.growth())?;
+        to.serialize_field("block_growth", &self.block_growth())?;
+        to.end()
+    }
+}
+
+struct Sums<'a>(&'a Statistics);
+
+impl Serialize for Sums<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Statistics { block_count, block_bytes, allocation_count, allocation_bytes } = self.0;
+        let mut to = to.serialize_struct("Statistics", 4)?;
+        to.serialize_field("block_count", block_count)?;
+        to.serialize_field("block_bytes", block_bytes)?;
+        to.serialize_field("allocation_count", allocation_count)?;
+        to.serialize_field("allocation_bytes", allocation_bytes)?;
+        to.end()
+    }
+}
+
+/// How a vector or pool changed. A pool is the same in both snapshots if number, memory type and name are.
+///
+/// ```
+/// # use sublet::*; use sublet_report::{{Comparison, Snapshot, VectorChange}};
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let before = Snapshot::of(&allocator);
+/// let pool = allocator.create_pool(&PoolCreateInfo { name: Some("meshes"), ..PoolCreateInfo::new(0) })?;
+/// let now = Snapshot::of(&allocator);
+/// let change: &VectorChange = &Comparison::new(&before, &now).vectors[1];
+/// assert_eq!((change.name.as_deref(), change.was_there, change.is_there), (Some("meshes"), false, true));
+/// # unsafe { allocator.destroy_pool(pool) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[non_exhaustive]
+pub struct VectorChange {
+    /// Index of the memory type.
+    pub memory_type: u32,
+    /// Index of its heap, in the second snapshot if it is there.
+    pub heap: u32,
+    /// The number of the pool; `None` for a default vector.
+    pub pool: Option<u32>,
+    /// The pool's name.
+    pub name: Option<Box<str>>,
+    /// Whether the first snapshot has it.
+    pub was_there: bool,
+    /// Whether the second snapshot has it.
+    pub is_there: bool,
+    /// Its sums.
+    pub change: Change,
+}
+
+/// How the allocations of one name changed.
+///
+/// ```
+/// # use sublet::*; use sublet_report::{{Comparison, NameChange, Snapshot}}; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// let before = Snapshot::of(&allocator);
+/// # let requirements = vk::MemoryRequirements { size: 1000, alignment: 4, memory_type_bits: !0 };
+/// let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// let now = Snapshot::of(&allocator);
+/// let change: &NameChange = &Comparison::new(&before, &now).names[0];
+/// assert_eq!((change.name.as_deref(), change.count_before, change.count_now), (Some("mesh"), 0, 1));
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
+#[non_exhaustive]
+pub struct NameChange {
+    /// The name; `None` for all that have none.
+    pub name: Option<Box<str>>,
+    /// How many there were.
+    pub count_before: u64,
+    /// How many there are.
+    pub count_now: u64,
+    /// Bytes that they had.
+    pub bytes_before: u64,
+    /// Bytes that they have.
+    pub bytes_now: u64,
+}
+
+impl NameChange {
+    /// By how many bytes they grew; negative if they shrank.
+    ///
+    /// ```
+    /// assert_eq!(sublet_report::NameChange::default().growth(), 0);
+    /// ```
+    #[must_use]
+    pub fn growth(&self) -> i64 {
+        difference(self.bytes_before, self.bytes_now)
+    }
+}
+
+pub(super) fn vectors(before: &Snapshot, now: &Snapshot) -> Vec<VectorChange> {
+    fn key(vector: &Vector) -> (Option<u32>, u32, Option<&str>) {
+        (vector.pool, vector.memory_type, vector.name.as_deref())
+    }
+    let change = |vector: &Vector, before: Option<&Vector>, now: Option<&Vector>| {
+        let sums = |vector: Option<&Vector>| vector.map(|it| it.statistics().statistics).unwrap_or_default();
+        VectorChange {
+            memory_type: vector.memory_type,
+            heap: vector.heap,
+            pool: vector.pool,
+            name: vector.name.clone(),
+            was_there: before.is_some(),
+            is_there: now.is_some(),
+            change: Change { before: sums(before), now: sums(now) },
+        }
+    };
+    let were: BTreeMap<_, _> = before.vectors.iter().map(|vector| (key(vector), vector)).collect();
+    let are: BTreeMap<_, _> = now.vectors.iter().map(|vector| (key(vector), vector)).collect();
+    let still =
+        now.vectors.iter().map(|vector| change(vector, were.get(&key(vector)).copied(), Some(vector)));
+    let is_gone = |vector: &&Vector| !are.contains_key(&key(vector));
+    let gone = before.vectors.iter().filter(is_gone).map(|vector| change(vector, Some(vector), None));
+    still.chain(gone).collect()
+}
+
+pub(super) fn heaps(was: &[DetailedStatistics], is: &[DetailedStatistics]) -> Vec<Change> {
+    let mut changes = vec![Change::default(); was.len().max(is.len())];
+    for (change, sums) in changes.iter_mut().zip(was) {
+        change.before = sums.statistics;
+    }
+    for (change, sums) in changes.iter_mut().zip(is) {
+        change.now = sums.statistics;
+    }
+    changes
+}
+
+pub(super) fn names(was: &[Located<'_>], is: &[Located<'_>]) -> Vec<NameChange> {
+    let mut names = BTreeMap::<Option<&str>, NameChange>::new();
+    for found in was {
+        let sums = names.entry(found.entry.name.as_deref()).or_default();
+        sums.count_before += 1;
+        sums.bytes_before = sums.bytes_before.saturating_add(found.size);
+    }
+    for found in is {
+        let sums = names.entry(found.entry.name.as_deref()).or_default();
+        sums.count_now += 1;
+        sums.bytes_now = sums.bytes_now.saturating_add(found.size);
+    }
+    let named = names.into_iter().map(|(name, sums)| NameChange { name: name.map(Into::into), ..sums });
+    let mut names: Vec<NameChange> = named.collect();
+    names.sort_by_key(|sums| Reverse(sums.bytes_now.abs_diff(sums.bytes_before)));
+    names
+}

@@ -1,0 +1,276 @@
+//! A snapshot as one HTML page, for a browser.
+//!
+//! The page is text, style, script and data in a single file. It needs no network and no other file, and forbids itself both: see
+//! the policy in `page.html`.
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests;
+
+use std::borrow::Cow;
+use std::ptr;
+
+use serde::Serialize;
+
+use super::words::file_and_line;
+use super::{Comparison, Figures, Located, Matching, Snapshot};
+use sublet::Leak;
+
+const TEMPLATE: &str = include_str!("page.html");
+
+/// One style sheet, in parts. The order matters: what is for narrow windows and for paper overrides the rest.
+const STYLES: &[&str] = &[
+    include_str!("theme.css"),
+    include_str!("page.css"),
+    include_str!("map.css"),
+    include_str!("lists.css"),
+    include_str!("media.css"),
+];
+
+/// One script, in parts of one subject each. A part uses those before it as it is loaded, and all others when it runs.
+const SCRIPTS: &[&str] = &[
+    "'use strict';\n",
+    include_str!("text.js"),
+    include_str!("flags.js"),
+    include_str!("model.js"),
+    include_str!("search.js"),
+    include_str!("colours.js"),
+    include_str!("paint.js"),
+    include_str!("map.js"),
+    include_str!("describe.js"),
+    include_str!("inspector.js"),
+    include_str!("tables.js"),
+    include_str!("comparison.js"),
+    include_str!("page.js"),
+];
+
+/// A page about a [`Snapshot`]: heaps and budgets, every block drawn to scale, the largest allocations, sums by name and by caller,
+/// how fragmented what is free is, and a search over all of it. With [`before`](Self::before) the page shows what changed, with
+/// [`leaks`](Self::leaks) what was never given back.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// use sublet_report::{Page, Snapshot};
+///
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// # let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// let html: String = Page::new(&Snapshot::of(&allocator)).title("Level 3").to_html();
+/// std::fs::write(std::env::temp_dir().join("level-3.html"), &html)?;
+/// assert!(html.contains("<title>Level 3</title>"));
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "`to_html` makes the page"]
+pub struct Page<'a> {
+    now: &'a Snapshot,
+    before: Option<&'a Snapshot>,
+    leaks: &'a [Leak],
+    title: Option<&'a str>,
+}
+
+impl<'a> Page<'a> {
+    /// A page about one snapshot. It has the snapshot's title, if that has one.
+    ///
+    /// ```
+    /// use sublet_report::{Page, Snapshot};
+    ///
+    /// let snapshot = Snapshot::default();
+    /// let page = Page::new(&snapshot);
+    /// assert!(page.to_html().starts_with("<!doctype html>"));
+    /// ```
+    pub fn new(now: &'a Snapshot) -> Self {
+        Self { now, before: None, leaks: &[], title: None }
+    }
+
+    /// Compares with a snapshot that was taken before: bars of both, tables of what is new, gone and grown, and the earlier map to
+    /// switch to. How allocations are recognised is [`Comparison`]'s to say.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// use sublet_report::{Page, Snapshot};
+    ///
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let before = Snapshot::of(&allocator);
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let now = Snapshot::of(&allocator);
+    /// let html = Page::new(&now).before(&before).to_html();
+    /// assert!(html.contains(r#""before":{"format":"#));
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn before(self, before: &'a Snapshot) -> Self {
+        Self { before: Some(before), ..self }
+    }
+
+    /// Adds a table of allocations that were never given back.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// use sublet_report::{Page, Snapshot};
+    ///
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let info = AllocationCreateInfo { name: Some("forgotten"), ..Default::default() };
+    /// let allocation = allocator.allocate_memory(&requirements, &info)?;
+    /// let snapshot = Snapshot::of(&allocator);
+    /// // At the end of the program, without having given it back:
+    /// let leaks = allocator.destroy();
+    /// let html = Page::new(&snapshot).leaks(&leaks).to_html();
+    /// assert!(html.contains(r#""leaks":[{"name":"forgotten","#));
+    /// # drop(allocation);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn leaks(self, leaks: &'a [Leak]) -> Self {
+        Self { leaks, ..self }
+    }
+
+    /// What stands above the page and in the window's title, instead of the snapshot's own title.
+    ///
+    /// ```
+    /// use sublet_report::{Page, Snapshot};
+    ///
+    /// let html = Page::new(&Snapshot::default()).title("Menu & <level>").to_html();
+    /// assert!(html.contains("<title>Menu &amp; &lt;level&gt;</title>"));
+    /// ```
+    pub fn title(self, title: &'a str) -> Self {
+        Self { title: Some(title), ..self }
+    }
+
+    /// The page: a whole HTML file. The same snapshots give the same text.
+    ///
+    /// # Complexity
+    /// O(chunks).
+    ///
+    /// ```
+    /// use sublet_report::{Page, Snapshot};
+    ///
+    /// let html = Page::new(&Snapshot::default()).to_html();
+    /// assert!(!html.contains("http://") && !html.contains("https://"), "it fetches nothing");
+    /// ```
+    #[must_use]
+    pub fn to_html(&self) -> String {
+        let title = self.title.or(self.now.title.as_deref()).unwrap_or("Memory map");
+        let data = Data {
+            title,
+            now: self.now,
+            before: self.before,
+            leaks: self.leaks.iter().map(LeakData::new).collect(),
+            figures: self.now.figures(),
+            figures_before: self.before.map(Snapshot::figures),
+            comparison: self.before.map(|before| Differences::new(before, self.now)),
+        };
+        // Text takes everything, and no map here has keys that are no text. Without `<` nothing in the data can end the element that it
+        // is in; a JSON string may have the escape anywhere, and outside of strings JSON has no `<`.
+        let data = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
+        let (title, nonce) = (escaped(title), nonce(&data));
+        let (style, script) = (STYLES.join("\n"), SCRIPTS.join("\n"));
+        fill(TEMPLATE, |name| match name {
+            "title" => &title,
+            "nonce" => &nonce,
+            "generator" => concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION")),
+            "style" => &style,
+            "script" => &script,
+            _ => &data,
+        })
+    }
+}
+
+/// What the script reads: see `model.js`.
+#[derive(Serialize)]
+struct Data<'a> {
+    title: &'a str,
+    now: &'a Snapshot,
+    before: Option<&'a Snapshot>,
+    leaks: Vec<LeakData<'a>>,
+    figures: Figures,
+    figures_before: Option<Figures>,
+    comparison: Option<Differences>,
+}
+
+/// Which allocations one snapshot has alone: their places in the order of [`Snapshot::allocations`], in which the script has them.
+#[derive(Serialize)]
+struct Differences {
+    matching: Matching,
+    new: Vec<usize>,
+    gone: Vec<usize>,
+}
+
+impl Differences {
+    fn new(before: &Snapshot, now: &Snapshot) -> Self {
+        let Comparison { matching, new, gone, .. } = Comparison::new(before, now);
+        Self { matching, new: places(now, &new), gone: places(before, &gone) }
+    }
+}
+
+/// Where some allocations of a snapshot come in the order of all. They are in that order themselves.
+fn places(snapshot: &Snapshot, some: &[Located<'_>]) -> Vec<usize> {
+    let mut some = some.iter().peekable();
+    // The same entry, not an equal one: without ids, two may be equal.
+    let mut is_next = |all: &Located<'_>| some.next_if(|it| ptr::eq(it.entry, all.entry)).is_some();
+    snapshot.allocations().enumerate().filter(|(_, found)| is_next(found)).map(|(at, _)| at).collect()
+}
+
+/// A leak in the words that a snapshot has for the same things.
+#[derive(Serialize)]
+struct LeakData<'a> {
+    name: Option<&'a str>,
+    kind: &'static str,
+    size: u64,
+    memory_type: u32,
+    pool: Option<Cow<'a, str>>,
+    user_data: Option<String>,
+    caller: Option<String>,
+}
+
+impl<'a> LeakData<'a> {
+    fn new(leak: &'a Leak) -> Self {
+        Self {
+            name: leak.name.as_deref(),
+            kind: leak.kind.text(),
+            size: leak.size,
+            memory_type: leak.memory_type_index,
+            pool: match (&leak.pool, leak.pool_number) {
+                (Some(name), _) => Some(Cow::Borrowed(name)),
+                (None, number) => number.map(|number| format!("Pool {number}").into()),
+            },
+            // A string: numbers of JavaScript end at 2^53.
+            user_data: leak.user_data.map(|user_data| format!("{user_data:#x}")),
+            caller: leak.caller.map(file_and_line),
+        }
+    }
+}
+
+/// Replaces each `{{name}}` of the template. What is put in is not looked at again: a name in the data may well be `{{style}}`.
+fn fill<'a>(template: &str, part: impl Fn(&str) -> &'a str) -> String {
+    let mut page = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, after)) = after.split_once("}}") else { break };
+        page.push_str(before);
+        page.push_str(part(name));
+        rest = after;
+    }
+    page.push_str(rest);
+    page
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// The word by which the page knows its own script and style from what came in with the data, should an element ever get out of
+/// there. It is a hash of the data (FNV-1a), so that a text would have to contain its own hash to know it.
+fn nonce(data: &str) -> String {
+    let hash = data.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}

@@ -1,0 +1,113 @@
+//! A snapshot for viewers of traces: offsets stand for times.
+#![forbid(unsafe_code)]
+
+use serde::Serialize;
+
+use super::chrome::{Events, Time};
+use super::snapshot::{Entry, Snapshot};
+use super::words::{bytes, clean, flags, flags_of, title};
+use crate::cast::narrow;
+
+/// The snapshot as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open: a viewer that zooms, searches and
+/// sums what is selected.
+///
+/// Each memory type and pool is a process, and each block a thread of it, whose time is the offset: a microsecond is a byte, so that a
+/// MB is a second. Chunks in use are slices, with what is known of them as arguments; between them it is free. Dedicated allocations have threads of
+/// their own. Heaps are a process with counters: budget, usage, bytes in blocks and in use.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// use sublet_report::{Snapshot, perfetto};
+///
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 4, memory_type_bits: !0 };
+/// # let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+/// # let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// let json = perfetto(&Snapshot::of(&allocator));
+/// let slice = r#"{"ph":"X","name":"mesh","cat":"allocation","ts":0,"pid":2,"tid":1,"dur":4096,"#;
+/// assert!(json.contains(slice), "{json}");
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn perfetto(snapshot: &Snapshot) -> String {
+    let mut events = Events::new();
+    heaps(&mut events, snapshot);
+    for (vector, number) in snapshot.vectors.iter().zip(0..) {
+        if vector.blocks.is_empty() && vector.dedicated.is_empty() {
+            continue;
+        }
+        let pid: u32 = FIRST_VECTOR + number;
+        let flags = flags_of(snapshot, vector.memory_type);
+        events.process(pid, &format!("{} ({flags}, heap {})", title(vector), vector.heap), pid);
+        for (block, tid) in vector.blocks.iter().zip(1..) {
+            events.thread(pid, tid, &format!("block {} ({})", block.id, bytes(block.size)));
+            for chunk in &block.chunks {
+                if let Some(entry) = &chunk.allocation {
+                    slice(&mut events, (pid, tid), chunk.offset, chunk.size, entry);
+                }
+            }
+        }
+        let first = 1 + narrow(vector.blocks.len());
+        for (dedicated, tid) in vector.dedicated.iter().zip(first..) {
+            events.thread(pid, tid, &format!("dedicated ({})", bytes(dedicated.size)));
+            slice(&mut events, (pid, tid), 0, dedicated.size, &dedicated.allocation);
+        }
+    }
+    events.finish(&About {
+        title: snapshot.title.as_deref(),
+        device: snapshot.device.name.as_deref(),
+        api_version: snapshot.device.api_version.as_deref(),
+        time: "a microsecond is a byte",
+    })
+}
+
+/// The process of the heaps, and that of the first vector.
+const HEAPS: u32 = 1;
+const FIRST_VECTOR: u32 = 2;
+
+#[derive(Serialize)]
+struct About<'a> {
+    title: Option<&'a str>,
+    device: Option<&'a str>,
+    api_version: Option<&'a str>,
+    time: &'a str,
+}
+
+/// Counters have a value at the start, and at the end of what there is to see: lines need two points.
+fn heaps(events: &mut Events, snapshot: &Snapshot) {
+    let blocks = snapshot.vectors.iter().flat_map(|vector| vector.blocks.iter().map(|block| block.size));
+    let dedicated = snapshot.vectors.iter().flat_map(|vector| vector.dedicated.iter().map(|it| it.size));
+    let end = blocks.chain(dedicated).max().unwrap_or(0).max(1);
+    events.process(HEAPS, "Heaps", 0);
+    let statistics = snapshot.statistics();
+    for ((heap, sums), number) in snapshot.heaps.iter().zip(&statistics.memory_heaps).zip(0_u32..) {
+        let flags = if heap.flags.is_empty() { String::new() } else { format!(" {}", flags(&heap.flags)) };
+        for (what, value) in [
+            ("size", heap.size),
+            ("budget", heap.budget),
+            ("usage", heap.usage),
+            ("in blocks", sums.statistics.block_bytes),
+            ("in use", sums.statistics.allocation_bytes),
+        ] {
+            let name = format!("heap {number}{flags}: {what}");
+            events.counter(HEAPS, Time::Micros(0), &name, value);
+            events.counter(HEAPS, Time::Micros(end), &name, value);
+        }
+    }
+}
+
+fn slice(events: &mut Events, track: (u32, u32), offset: u64, size: u64, entry: &Entry) {
+    #[derive(Serialize)]
+    struct Arguments<'a> {
+        size: u64,
+        offset: u64,
+        #[serde(flatten)]
+        entry: &'a Entry,
+    }
+    let name = entry.name.as_deref().map(clean).filter(|name| !name.is_empty());
+    let name = name.as_deref().unwrap_or_else(|| entry.kind.text());
+    let times = (Time::Micros(offset), Time::Micros(size));
+    events.slice(track, times, "allocation", name, Arguments { size, offset, entry });
+}

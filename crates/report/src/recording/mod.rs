@@ -1,0 +1,123 @@
+//! Recordings for viewers of traces.
+#![forbid(unsafe_code)]
+
+mod ledger;
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use self::ledger::Ledger;
+use crate::chrome::{Events, Time};
+use sublet::trace::{AllocateFailed, Event, MoveOutcome, Record, Trace};
+
+/// The processes of the file: what the program called, how much there is, and the first memory type's allocations.
+const CALLS: u32 = 1;
+const BYTES: u32 = 2;
+const FIRST_TYPE: u32 = 3;
+
+/// A recording as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open.
+///
+/// Its processes are:
+///
+/// - the program, with its calls as instants on their threads, failures on all of them, and frames across everything;
+/// - counters: the bytes of the live allocations, in all, by heap, by memory type and by pool. A recording knows what was granted, and
+///   not the blocks behind it;
+/// - for each memory type its allocations, each from when it was made until it was freed. Those that were never freed, and those
+///   that end with the recording, end there. An allocation has the first name that it had.
+///
+/// # Complexity
+/// O(n log n) for n records.
+///
+/// ```
+/// use sublet::trace::{Allocate, AllocationNumber, Event, Granted, Needs, Record, Trace, Wanted};
+///
+/// let allocation = AllocationNumber(0);
+/// let event = Event::Allocate(Box::new(Allocate {
+///     allocation,
+///     resource: Needs { size: 4096, ..Needs::default() },
+///     wanted: Wanted { name: Some("mesh".into()), ..Wanted::default() },
+///     granted: Granted::default(),
+/// }));
+/// let frees = Event::Free { allocation };
+/// let records = vec![Record { event, ..Record::default() }, Record { event: frees, ..Record::default() }];
+/// let json = sublet_report::recording_to_perfetto(&Trace { records, ..Trace::default() });
+/// assert!(json.contains(r#"{"ph":"b","name":"mesh","cat":"allocation","ts":0.0,"#), "{json}");
+/// ```
+#[must_use]
+pub fn recording_to_perfetto(recording: &Trace) -> String {
+    let mut events = Events::new();
+    let mut ledger = Ledger::new(recording);
+    ledger.introduce(&mut events);
+    introduce(&mut events, recording);
+    // Threads of a program write their records as they come: times go back a little now and then.
+    let mut now = 0;
+    for record in &recording.records {
+        now = now.max(u64::try_from(record.time.as_nanos()).unwrap_or(u64::MAX));
+        call(&mut events, now, record);
+        ledger.follow(&mut events, now, &record.event);
+    }
+    ledger.finish(&mut events, now);
+    events.finish(&About {
+        program: &recording.header.program,
+        process: recording.header.process,
+        device: &recording.header.device_name,
+        library_version: &recording.header.library_version,
+    })
+}
+
+fn introduce(events: &mut Events, recording: &Trace) {
+    let header = &recording.header;
+    let program = if header.program.is_empty() { "calls" } else { &header.program };
+    events.process(CALLS, &format!("{program} ({})", header.process), 1);
+    let threads: BTreeSet<u32> = recording.records.iter().map(|record| record.thread).collect();
+    for thread in threads {
+        events.thread(CALLS, thread.saturating_add(1), &format!("thread {thread}"));
+    }
+}
+
+#[derive(Serialize)]
+struct About<'a> {
+    program: &'a str,
+    process: u32,
+    device: &'a str,
+    library_version: &'a str,
+}
+
+/// The call itself, on the track of its thread.
+fn call(events: &mut Events, now: u64, record: &Record) {
+    let mut instant = |name: &str, over: char| {
+        let track = (CALLS, record.thread.saturating_add(1));
+        let arguments = Arguments { allocation: record.event.allocation().map(|number| number.0) };
+        events.instant(track, Time::Nanos(now), "call", (name, over), arguments);
+    };
+    match &record.event {
+        Event::Frame { index } => instant(&format!("frame {index}"), 'g'),
+        Event::AllocateFailed(failed) => instant(&failure(failed), 'p'),
+        event => instant(word(event), 't'),
+    }
+}
+
+#[derive(Serialize)]
+struct Arguments {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allocation: Option<u32>,
+}
+
+fn failure(failed: &AllocateFailed) -> String {
+    format!("allocating {} bytes failed: {:?}", failed.resource.size, failed.failure)
+}
+
+fn word(event: &Event) -> &'static str {
+    match event {
+        Event::Move { outcome: MoveOutcome::Completed, .. } => "move completed",
+        Event::Move { outcome: MoveOutcome::Ignored, .. } => "move ignored",
+        Event::Move { outcome: MoveOutcome::Freed, .. } => "move freed",
+        event => event.name(),
+    }
+}
+
+/// The track of a memory type's allocations. Vulkan has 32 types; a recording that was made by hand may name any.
+fn track_of(memory_type: u32) -> u32 {
+    FIRST_TYPE.saturating_add(memory_type)
+}

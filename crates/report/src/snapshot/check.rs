@@ -1,0 +1,97 @@
+//! Whether a snapshot that somebody wrote holds together.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+
+use ash::vk;
+
+use super::Snapshot;
+use super::error::{Place, ReadSnapshotError, SnapshotFault};
+use super::parts::{Block, Vector};
+use crate::cast::index;
+
+/// Gives the snapshot back if there is nothing wrong with it.
+pub(super) fn checked(snapshot: Snapshot) -> Result<Snapshot, ReadSnapshotError> {
+    heaps_and_types(&snapshot).map_err(|fault| fault.at(Place::default()))?;
+    let (mut defaults, mut pools, mut ids) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut bytes = 0;
+    for (at, vector) in snapshot.vectors.iter().enumerate() {
+        let place = Place { vector: Some(at), ..Place::default() };
+        let is_new = match vector.pool {
+            Some(number) => pools.insert(number),
+            None => defaults.insert(vector.memory_type),
+        };
+        if !is_new {
+            return Err(SnapshotFault::VectorTwice.at(place));
+        }
+        type_and_heap(&snapshot, vector).map_err(|fault| fault.at(place))?;
+        blocks(vector, place, &mut bytes)?;
+    }
+    for found in snapshot.allocations() {
+        if found.entry.id.as_deref().is_some_and(|id| !ids.insert(id)) {
+            let block = found.block.map(|block| block.id);
+            let place = Place { vector: Some(found.vector_index), block, offset: Some(found.offset) };
+            return Err(SnapshotFault::AllocationTwice.at(place));
+        }
+    }
+    Ok(snapshot)
+}
+
+fn heaps_and_types(snapshot: &Snapshot) -> Result<(), SnapshotFault> {
+    let (heaps, types) = (snapshot.heaps.len(), snapshot.types.len());
+    if heaps > vk::MAX_MEMORY_HEAPS {
+        return Err(SnapshotFault::TooManyHeaps { heaps });
+    }
+    if types > vk::MAX_MEMORY_TYPES {
+        return Err(SnapshotFault::TooManyTypes { types });
+    }
+    match snapshot.types.iter().find(|kind| index(kind.heap) >= heaps) {
+        Some(kind) => Err(SnapshotFault::NoSuchHeap { heap: kind.heap, heaps }),
+        None => Ok(()),
+    }
+}
+
+fn type_and_heap(snapshot: &Snapshot, vector: &Vector) -> Result<(), SnapshotFault> {
+    let (memory_type, heap) = (vector.memory_type, vector.heap);
+    let Some(kind) = snapshot.types.get(index(memory_type)) else {
+        return Err(SnapshotFault::NoSuchType { memory_type, types: snapshot.types.len() });
+    };
+    if kind.heap != heap {
+        return Err(SnapshotFault::HeapOfAnotherType { heap, of_type: kind.heap });
+    }
+    Ok(())
+}
+
+/// Adds the bytes of the vector to those of the ones before: sums of what was checked cannot overflow.
+fn blocks(vector: &Vector, place: Place, bytes: &mut u64) -> Result<(), ReadSnapshotError> {
+    let mut ids = BTreeSet::new();
+    for block in &vector.blocks {
+        let place = Place { block: Some(block.id), ..place };
+        if !ids.insert(block.id) {
+            return Err(SnapshotFault::BlockTwice.at(place));
+        }
+        *bytes = bytes.checked_add(block.size).ok_or_else(|| SnapshotFault::TooLarge.at(place))?;
+        chunks(block, place)?;
+    }
+    for dedicated in &vector.dedicated {
+        *bytes = bytes.checked_add(dedicated.size).ok_or_else(|| SnapshotFault::TooLarge.at(place))?;
+    }
+    Ok(())
+}
+
+fn chunks(block: &Block, place: Place) -> Result<(), ReadSnapshotError> {
+    let mut end = 0;
+    for chunk in &block.chunks {
+        let place = Place { offset: Some(chunk.offset), ..place };
+        if chunk.offset < end {
+            return Err(SnapshotFault::Overlap { end_of_previous: end }.at(place));
+        }
+        end = match chunk.offset.checked_add(chunk.size) {
+            Some(end) if end <= block.size => end,
+            _ => {
+                return Err(SnapshotFault::BeyondBlock { size: chunk.size, block_size: block.size }.at(place));
+            }
+        };
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! What can be wrong with a saved snapshot.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+use std::fmt;
+
+/// A text could not be read as a [`Snapshot`](super::Snapshot).
+///
+/// ```
+/// use sublet_report::{ReadSnapshotError, Snapshot};
+///
+/// let newer = r#"{ "format": "sublet-memory-map", "version": 9 }"#;
+/// let error: ReadSnapshotError = Snapshot::from_json(newer).unwrap_err();
+/// assert_eq!(error.to_string(), "the memory map has version 9; known is version 1");
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ReadSnapshotError {
+    /// It is no JSON, ends too early, or a member is missing or of the wrong type.
+    Json {
+        /// The line, from 1; 0 if it is not known.
+        line: usize,
+        /// The column, in bytes from 1; 0 if it is not known.
+        column: usize,
+        /// What the reader of JSON says.
+        source: serde_json::Error,
+    },
+    /// It is JSON, but of something else.
+    NotASnapshot,
+    /// It was written by another version of this library, in a format that came later.
+    Version {
+        /// What the text has; `None` if it has none.
+        found: Option<u64>,
+        /// What this library writes.
+        known: u32,
+    },
+    /// It is the statistics string of a VMA before 3.0, which had another schema.
+    OldVma,
+    /// It is a statistics string in VMA's schema, of an allocator for another interface than Vulkan.
+    NotVulkan,
+    /// It is a statistics string without its detailed part: it has sums, and no blocks.
+    WithoutDetails,
+    /// What it says cannot be.
+    Contradiction {
+        /// Where.
+        place: Place,
+        /// What.
+        fault: SnapshotFault,
+    },
+}
+
+impl ReadSnapshotError {
+    pub(super) fn json(source: serde_json::Error) -> Self {
+        Self::Json { line: source.line(), column: source.column(), source }
+    }
+}
+
+impl fmt::Display for ReadSnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // The reader of JSON names the place.
+            Self::Json { source, .. } => write!(f, "the memory map cannot be read: {source}"),
+            Self::NotASnapshot => f.write_str("this JSON is not a memory map"),
+            Self::Version { found: Some(found), known } => {
+                write!(f, "the memory map has version {found}; known is version {known}")
+            }
+            Self::Version { found: None, known } => {
+                write!(f, "the memory map has no version; known is version {known}")
+            }
+            Self::OldVma => f.write_str("this is a statistics string of VMA 2; known are those of VMA 3"),
+            Self::NotVulkan => f.write_str("this statistics string is not of an allocator for Vulkan"),
+            Self::WithoutDetails => {
+                f.write_str("this statistics string has no blocks: it was built without the detailed map")
+            }
+            Self::Contradiction { place, fault } => write!(f, "{place}: {fault}"),
+        }
+    }
+}
+
+impl Error for ReadSnapshotError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Json { source, .. } => source.source(),
+            _ => None,
+        }
+    }
+}
+
+/// Where something is in a saved snapshot.
+///
+/// ```
+/// use sublet_report::Place;
+///
+/// assert_eq!(Place::default().to_string(), "memory map");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Place {
+    /// Which of the vectors, from 0.
+    pub vector: Option<usize>,
+    /// The id of the block in that vector.
+    pub block: Option<u32>,
+    /// The offset of the chunk in that block, in bytes.
+    pub offset: Option<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(vector) = self.vector else { return f.write_str("memory map") };
+        write!(f, "vector {vector}")?;
+        if let Some(block) = self.block {
+            write!(f, ", block {block}")?;
+        }
+        match self.offset {
+            Some(offset) => write!(f, ", chunk at {offset}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a saved snapshot says that cannot be.
+///
+/// ```
+/// use sublet_report::SnapshotFault;
+///
+/// let fault = SnapshotFault::NoSuchHeap { heap: 7, heaps: 2 };
+/// assert_eq!(fault.to_string(), "heap 7 is named, and there are 2");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SnapshotFault {
+    /// Vulkan has at most 16 heaps.
+    TooManyHeaps {
+        /// How many there are.
+        heaps: usize,
+    },
+    /// Vulkan has at most 32 memory types.
+    TooManyTypes {
+        /// How many there are.
+        types: usize,
+    },
+    /// The heaps are numbered, and this one is not there.
+    HeapMissing {
+        /// Its index.
+        heap: u32,
+    },
+    /// The memory types are numbered, and this one is not there, or one before it is there twice.
+    TypeMissing {
+        /// Its index.
+        memory_type: u32,
+    },
+    /// A heap that is not there is named.
+    NoSuchHeap {
+        /// Its index.
+        heap: u32,
+        /// How many there are.
+        heaps: usize,
+    },
+    /// A memory type that is not there is named.
+    NoSuchType {
+        /// Its index.
+        memory_type: u32,
+        /// How many there are.
+        types: usize,
+    },
+    /// A vector names a heap that is not the one of its memory type.
+    HeapOfAnotherType {
+        /// What the vector says.
+        heap: u32,
+        /// What the memory type says.
+        of_type: u32,
+    },
+    /// There are two default vectors of this memory type, or two pools of this number.
+    VectorTwice,
+    /// There are two blocks of this id in the vector.
+    BlockTwice,
+    /// There are two allocations of this id.
+    AllocationTwice,
+    /// A chunk begins before the one before it ends.
+    Overlap {
+        /// Where that one ends.
+        end_of_previous: u64,
+    },
+    /// A chunk ends behind the end of its block.
+    BeyondBlock {
+        /// Bytes of the chunk.
+        size: u64,
+        /// Bytes of the block.
+        block_size: u64,
+    },
+    /// All blocks up to here have more bytes than 64 bits can count.
+    TooLarge,
+}
+
+impl SnapshotFault {
+    pub(super) fn at(self, place: Place) -> ReadSnapshotError {
+        ReadSnapshotError::Contradiction { place, fault: self }
+    }
+}
+
+impl fmt::Display for SnapshotFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyHeaps { heaps } => write!(f, "there are {heaps} heaps, and Vulkan has at most 16"),
+            Self::TooManyTypes { types } => {
+                write!(f, "there are {types} memory types, and Vulkan has at most 32")
+            }
+            Self::HeapMissing { heap } => write!(f, "heap {heap} is missing"),
+            Self::TypeMissing { memory_type } => write!(f, "memory type {memory_type} is missing"),
+            Self::NoSuchHeap { heap, heaps } => write!(f, "heap {heap} is named, and there are {heaps}"),
+            Self::NoSuchType { memory_type, types } => {
+                write!(f, "memory type {memory_type} is named, and there are {types}")
+            }
+            Self::HeapOfAnotherType { heap, of_type } => {
+                write!(f, "it is said to be in heap {heap}, and its memory type is in heap {of_type}")
+            }
+            Self::VectorTwice => f.write_str("there is another of this memory type or pool number"),
+            Self::BlockTwice => f.write_str("there is another block of this id"),
+            Self::AllocationTwice => f.write_str("there is another allocation of this id"),
+            Self::Overlap { end_of_previous } => {
+                write!(f, "the chunk before it ends at {end_of_previous}")
+            }
+            Self::BeyondBlock { size, block_size } => {
+                write!(f, "its {size} bytes do not fit its block, which has {block_size}")
+            }
+            Self::TooLarge => f.write_str("the sizes so far add up to more than 2^64 bytes"),
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! A snapshot's own JSON.
+#![forbid(unsafe_code)]
+
+use serde::de::{Deserializer, Error, IgnoredAny};
+use serde::ser::{SerializeStruct, Serializer};
+use serde::{Deserialize, Serialize};
+
+use super::error::ReadSnapshotError;
+use super::parts::{Device, Heap, MemoryType, Vector};
+use super::{Located, Snapshot, check, vma};
+
+/// What stands in `format`.
+const FORMAT: &str = "sublet-memory-map";
+/// What stands in `version`. Members may be added without a new one: readers leave out what they do not know.
+const VERSION: u32 = 1;
+
+impl Snapshot {
+    /// The text that [`Self::from_json`] reads again, on one line.
+    ///
+    /// ```json
+    /// {
+    ///   "format": "sublet-memory-map", "version": 1, "title": null, "run": "1f3-18c2a…",
+    ///   "device": { "name": "llvmpipe", "kind": "CPU", "api_version": "1.3.224", … },
+    ///   "heaps": [{ "size": 8589934592, "flags": ["DEVICE_LOCAL"], "budget": 6871947673, "usage": 67108864 }],
+    ///   "types": [{ "heap": 0, "flags": ["DEVICE_LOCAL", "HOST_VISIBLE", "HOST_COHERENT", "HOST_CACHED"] }],
+    ///   "vectors": [{
+    ///     "memory_type": 0, "heap": 0, "pool": null, "name": null, "algorithm": "Tlsf", "block_size": 268435456,
+    ///     "blocks": [{ "id": 0, "size": 67108864, "map_count": 0, "chunks": [
+    ///       { "offset": 0, "size": 4096, "allocation":
+    ///         { "id": "0-0-0-0-0-100000001", "kind": "BUFFER", "usage": 16, "name": "mesh", "user_data": "0x2a", "caller": "a.rs:7" } },
+    ///       { "offset": 4096, "size": 67104768, "allocation": null }] }],
+    ///     "dedicated": [{ "size": 4096, "map_count": 0, "allocation": { … } }]
+    ///   }]
+    /// }
+    /// ```
+    ///
+    /// # Complexity
+    /// O(chunks).
+    ///
+    /// ```
+    /// # use sublet::*; use sublet_report::Snapshot;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let json = Snapshot::of(&allocator).to_json();
+    /// assert!(json.starts_with(r#"{"format":"sublet-memory-map","version":1,"title":null,"#));
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        // Text takes everything, and no map here has keys that are no text.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads what [`Self::to_json`] wrote; members that this version does not know are left out. And what
+    /// [`build_stats_string`](sublet::Allocator::build_stats_string) wrote, this library's or VMA's, of VMA 3.0 or later. What that
+    /// does not say is `None`; its pools are numbered as they stand in it, and what lies between two chunks is not free and
+    /// not used.
+    ///
+    /// # Errors
+    /// - [`Json`](ReadSnapshotError::Json): it is no JSON, ends too early, or a member is missing or of the wrong type.
+    /// - [`NotASnapshot`](ReadSnapshotError::NotASnapshot): it is JSON, of something else.
+    /// - [`Version`](ReadSnapshotError::Version): it was written in a format that came later.
+    /// - [`OldVma`](ReadSnapshotError::OldVma), [`NotVulkan`](ReadSnapshotError::NotVulkan): it is of another allocator.
+    /// - [`WithoutDetails`](ReadSnapshotError::WithoutDetails): a statistics string that was not to have blocks.
+    /// - [`Contradiction`](ReadSnapshotError::Contradiction): it says what cannot be: see [`SnapshotFault`](super::SnapshotFault).
+    ///
+    /// # Panics
+    /// Never, whatever the text is.
+    ///
+    /// ```
+    /// use sublet_report::{ReadSnapshotError, Snapshot};
+    ///
+    /// let error = Snapshot::from_json("{\n  \"format\": \"sublet-memory-map\",\n  \"version\": 1,\n").unwrap_err();
+    /// assert!(matches!(error, ReadSnapshotError::Json { line: 4, .. }), "{error:?}");
+    /// assert!(matches!(Snapshot::from_json("{}"), Err(ReadSnapshotError::NotASnapshot)));
+    ///
+    /// # use sublet::*;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let snapshot = Snapshot::from_json(&allocator.build_stats_string(true))?;
+    /// assert_eq!(snapshot.statistics(), allocator.calculate_statistics());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_json(text: &str) -> Result<Self, ReadSnapshotError> {
+        let mark: Mark = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
+        if mark.format.is_none() && mark.memory_info.is_some() {
+            return match mark.general.as_ref().and_then(|general| general.api.as_deref()) {
+                Some("Vulkan") | None => {
+                    let read: vma::Document = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
+                    read.into_snapshot()
+                }
+                Some(_) => Err(ReadSnapshotError::NotVulkan),
+            };
+        }
+        if mark.format.is_none() && mark.total.is_some() && mark.heap.is_some() {
+            return Err(ReadSnapshotError::OldVma);
+        }
+        if mark.format.as_deref() != Some(FORMAT) {
+            return Err(ReadSnapshotError::NotASnapshot);
+        }
+        if mark.version != Some(u64::from(VERSION)) {
+            return Err(ReadSnapshotError::Version { found: mark.version, known: VERSION });
+        }
+        let raw: Raw = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;
+        raw.checked()
+    }
+}
+
+/// What tells formats apart.
+#[derive(Deserialize)]
+struct Mark {
+    format: Option<Box<str>>,
+    version: Option<u64>,
+    #[serde(rename = "General")]
+    general: Option<MarkOfVma>,
+    #[serde(rename = "MemoryInfo")]
+    memory_info: Option<IgnoredAny>,
+    #[serde(rename = "Total")]
+    total: Option<IgnoredAny>,
+    #[serde(rename = "Heap 0")]
+    heap: Option<IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct MarkOfVma {
+    #[serde(rename = "API")]
+    api: Option<Box<str>>,
+}
+
+/// A snapshot as it is written, not yet checked.
+#[derive(Deserialize)]
+struct Raw {
+    title: Option<Box<str>>,
+    run: Option<Box<str>>,
+    device: Device,
+    heaps: Vec<Heap>,
+    types: Vec<MemoryType>,
+    vectors: Vec<Vector>,
+}
+
+impl Raw {
+    fn checked(self) -> Result<Snapshot, ReadSnapshotError> {
+        let Self { title, run, device, heaps, types, vectors } = self;
+        check::checked(Snapshot { title, run, device, heaps, types, vectors })
+    }
+}
+
+impl Serialize for Snapshot {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Self { title, run, device, heaps, types, vectors } = self;
+        let mut to = to.serialize_struct("Snapshot", 8)?;
+        to.serialize_field("format", FORMAT)?;
+        to.serialize_field("version", &VERSION)?;
+        to.serialize_field("title", title)?;
+        to.serialize_field("run", run)?;
+        to.serialize_field("device", device)?;
+        to.serialize_field("heaps", heaps)?;
+        to.serialize_field("types", types)?;
+        to.serialize_field("vectors", vectors)?;
+        to.end()
+    }
+}
+
+impl Serialize for Located<'_> {
+    /// Where it lies, its size, and all that is known of it as `allocation`.
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut to = to.serialize_struct("Located", 8)?;
+        to.serialize_field("vector", &self.vector_index)?;
+        to.serialize_field("memory_type", &self.vector.memory_type)?;
+        to.serialize_field("pool", &self.vector.pool)?;
+        to.serialize_field("pool_name", &self.vector.name)?;
+        to.serialize_field("block", &self.block.map(|block| block.id))?;
+        to.serialize_field("offset", &self.offset)?;
+        to.serialize_field("size", &self.size)?;
+        to.serialize_field("allocation", self.entry)?;
+        to.end()
+    }
+}
+
+/// For snapshots within something else. The version is not looked at.
+impl<'a> Deserialize<'a> for Snapshot {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
+        Raw::deserialize(from)?.checked().map_err(D::Error::custom)
+    }
+}

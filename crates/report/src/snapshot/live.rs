@@ -1,0 +1,145 @@
+//! Snapshots of an allocator that lives.
+#![forbid(unsafe_code)]
+
+use std::process;
+use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ash::vk;
+
+use super::parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
+use super::{Snapshot, text};
+use crate::flags::{HEAP_FLAGS, TYPE_FLAGS, words};
+use crate::words::file_and_line;
+use sublet::Allocator;
+use sublet::Threading;
+use sublet::{AllocationEntry, MemoryMap, VectorMap};
+
+impl Snapshot {
+    /// What the allocator holds now.
+    ///
+    /// # Complexity
+    /// That of [`memory_map`](Allocator::memory_map), which makes other threads wait. For tools, and not for every frame.
+    ///
+    /// ```
+    /// # use sublet::*; use sublet_report::Snapshot;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// let snapshot = Snapshot::of(&allocator);
+    /// assert_eq!((snapshot.heaps.len(), snapshot.types.len(), snapshot.allocations().count()), (1, 1, 0));
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn of<T: Threading>(allocator: &Allocator<T>) -> Self {
+        Self::new(allocator, &allocator.memory_map())
+    }
+
+    /// Of a map that was made before. A program that keeps names or data of its own enters them in the map first. Budgets are those
+    /// of now.
+    ///
+    /// ```
+    /// # use sublet::*; use sublet_report::Snapshot; use ash::vk;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let mut map = allocator.memory_map();
+    /// for entry in map.allocations_mut().filter(|entry| entry.id == allocation.id()) {
+    ///     entry.name = Some("level 3".into());
+    /// }
+    /// let snapshot = Snapshot::new(&allocator, &map);
+    /// assert_eq!(snapshot.allocations().next().unwrap().entry.name.as_deref(), Some("level 3"));
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn new<T: Threading>(allocator: &Allocator<T>, map: &MemoryMap) -> Self {
+        let memory = allocator.memory_properties();
+        let heaps = memory.memory_heaps_as_slice().iter().zip(allocator.heap_budgets());
+        let types = memory.memory_types_as_slice().iter();
+        Self {
+            title: None,
+            run: Some(format!("{}-{:x}", run(), allocator.number()).into()),
+            device: device(allocator.physical_device_properties()),
+            heaps: heaps
+                .map(|(heap, budget)| Heap {
+                    size: heap.size,
+                    flags: words(heap.flags.as_raw(), HEAP_FLAGS),
+                    budget: budget.budget,
+                    usage: budget.usage,
+                })
+                .collect(),
+            types: types
+                .map(|kind| MemoryType {
+                    heap: kind.heap_index,
+                    flags: words(kind.property_flags.as_raw(), TYPE_FLAGS),
+                })
+                .collect(),
+            vectors: map.vectors.iter().map(vector).collect(),
+        }
+    }
+}
+
+/// One text for each run of a program: two runs may have the same process id, as in containers, but not at the same time.
+fn run() -> &'static str {
+    static FIRST: OnceLock<Box<str>> = OnceLock::new();
+    FIRST.get_or_init(|| {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        format!("{:x}-{:x}", process::id(), now.as_nanos()).into()
+    })
+}
+
+fn device(properties: &vk::PhysicalDeviceProperties) -> Device {
+    let version = properties.api_version;
+    let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
+    let kind = u32::try_from(properties.device_type.as_raw()).ok().and_then(text::device_kind);
+    let name = properties.device_name_as_c_str().unwrap_or_default();
+    Device {
+        name: Some(name.to_string_lossy().into()),
+        kind: Some(kind.unwrap_or("OTHER").into()),
+        api_version: Some(format!("{major}.{minor}.{}", vk::api_version_patch(version)).into()),
+        driver_version: Some(properties.driver_version),
+        vendor_id: Some(properties.vendor_id),
+        device_id: Some(properties.device_id),
+        max_memory_allocation_count: Some(properties.limits.max_memory_allocation_count),
+        buffer_image_granularity: Some(properties.limits.buffer_image_granularity),
+        non_coherent_atom_size: Some(properties.limits.non_coherent_atom_size),
+    }
+}
+
+fn vector(map: &VectorMap) -> Vector {
+    let blocks = map.blocks.iter().map(|block| {
+        let chunks = block.chunks.iter().map(|chunk| Chunk {
+            offset: chunk.offset,
+            size: chunk.size,
+            allocation: chunk.allocation.as_ref().map(entry),
+        });
+        Block { id: block.id, size: block.size, map_count: block.map_count, chunks: chunks.collect() }
+    });
+    let dedicated = map.dedicated.iter().map(|dedicated| Dedicated {
+        size: dedicated.size,
+        map_count: Some(dedicated.map_count),
+        allocation: entry(&dedicated.allocation),
+    });
+    Vector {
+        memory_type: map.memory_type_index,
+        heap: map.heap_index,
+        pool: map.pool,
+        name: map.pool_name.clone(),
+        algorithm: Some(map.algorithm),
+        block_size: map.block_size,
+        blocks: blocks.collect(),
+        dedicated: dedicated.collect(),
+    }
+}
+
+fn entry(entry: &AllocationEntry) -> Entry {
+    Entry {
+        id: Some(entry.id.to_string().into()),
+        kind: entry.kind,
+        usage: entry.usage.into(),
+        name: entry.name.clone(),
+        user_data: entry.user_data,
+        caller: entry.caller.map(|caller| file_and_line(caller).into()),
+    }
+}

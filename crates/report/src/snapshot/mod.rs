@@ -1,0 +1,186 @@
+//! What an allocator held at one moment, as plain data that outlives it.
+#![forbid(unsafe_code)]
+
+mod check;
+mod error;
+mod json;
+mod live;
+mod parts;
+mod text;
+mod vma;
+
+pub use error::{Place, ReadSnapshotError, SnapshotFault};
+pub use parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector};
+
+use sublet::{DetailedStatistics, TotalStatistics};
+
+/// Everything that an allocator held at one moment: heaps and budgets, and each block with its chunks. Plain data, which knows no
+/// handles: it can be saved, sent, read again, compared and drawn.
+///
+/// It is made of a live allocator ([`Self::of`]), of a [`MemoryMap`](sublet::MemoryMap) of one ([`Self::new`]), or of a file
+/// ([`Self::from_json`]): its own, or one that VMA wrote. What a file does not say is `None`.
+///
+/// What these three make holds together: heaps and types are there, the chunks of a block are in the order of their offsets, lie within it and do
+/// not overlap, no block and no pool is there twice, and all sizes together fit an `u64`. A program that edits a snapshot
+/// keeps it so.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// use sublet_report::Snapshot;
+///
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// let mut snapshot = Snapshot::of(&allocator);
+/// snapshot.title = Some("after the level was loaded".into());
+/// assert_eq!(snapshot.statistics(), allocator.calculate_statistics());
+/// let json = snapshot.to_json();
+/// assert_eq!(Snapshot::from_json(&json)?, snapshot);
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// What the program calls it: a sentence for people.
+    pub title: Option<Box<str>>,
+    /// Names the run of the program and the allocator in it: [ids](Entry::id) of two snapshots mean the same allocation only where both are
+    /// the same.
+    pub run: Option<Box<str>>,
+    /// The device.
+    pub device: Device,
+    /// The heaps, in the order of their indices.
+    pub heaps: Vec<Heap>,
+    /// The memory types, in the order of their indices.
+    pub types: Vec<MemoryType>,
+    /// The default vectors in the order of their memory types, then the pools.
+    pub vectors: Vec<Vector>,
+}
+
+/// An allocation of a [`Snapshot`], and where it lies.
+///
+/// ```
+/// use sublet_report::Located;
+///
+/// fn line(allocation: &Located<'_>) -> String {
+///     let name = allocation.entry.name.as_deref().unwrap_or("(unnamed)");
+///     format!("{name}: {} bytes in memory type {}", allocation.size, allocation.vector.memory_type)
+/// }
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Located<'a> {
+    /// What is known of it.
+    pub entry: &'a Entry,
+    /// Bytes, rounding included.
+    pub size: u64,
+    /// Bytes from the start of the block; 0 if it is dedicated.
+    pub offset: u64,
+    /// The block; `None` if it is dedicated.
+    pub block: Option<&'a Block>,
+    /// The vector or pool.
+    pub vector: &'a Vector,
+    /// The index of `vector` in [`Snapshot::vectors`].
+    pub vector_index: usize,
+}
+
+impl Snapshot {
+    /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones last.
+    ///
+    /// ```
+    /// # use sublet::*; use ash::vk;
+    /// # use sublet_report::Snapshot;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let snapshot = Snapshot::of(&allocator);
+    /// let found = snapshot.allocations().next().unwrap();
+    /// assert_eq!(found.entry.id.as_deref(), Some(&*allocation.id().to_string()));
+    /// assert_eq!((found.offset, found.size), (allocation.offset(), 4096));
+    /// # unsafe { allocator.free_memory(allocation) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn allocations(&self) -> impl Iterator<Item = Located<'_>> {
+        self.vectors.iter().enumerate().flat_map(|(vector_index, vector)| {
+            let shared = vector.blocks.iter().flat_map(move |block| {
+                block.chunks.iter().filter_map(move |chunk| {
+                    let entry = chunk.allocation.as_ref()?;
+                    let (size, offset) = (chunk.size, chunk.offset);
+                    Some(Located { entry, size, offset, block: Some(block), vector, vector_index })
+                })
+            });
+            let dedicated = vector.dedicated.iter().map(move |dedicated| {
+                let entry = &dedicated.allocation;
+                Located { entry, size: dedicated.size, offset: 0, block: None, vector, vector_index }
+            });
+            shared.chain(dedicated)
+        })
+    }
+
+    /// Sums by memory type, by heap and in all: those that the allocator had.
+    ///
+    /// # Complexity
+    /// O(chunks).
+    ///
+    /// ```
+    /// # use sublet::*; use sublet_report::Snapshot;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// assert_eq!(Snapshot::of(&allocator).statistics(), allocator.calculate_statistics());
+    /// # Ok::<(), CreateAllocatorError>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> TotalStatistics {
+        let mut all = TotalStatistics::new(self.types.len(), self.heaps.len());
+        for vector in &self.vectors {
+            all.add(vector.memory_type, vector.heap, &vector.statistics());
+        }
+        all
+    }
+}
+
+impl Vector {
+    /// Sums over the blocks and dedicated allocations.
+    ///
+    /// ```
+    /// # use sublet::*; use sublet_report::Snapshot;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 2, ..PoolCreateInfo::new(0) })?;
+    /// let snapshot = Snapshot::of(&allocator);
+    /// let of_pool = snapshot.vectors.iter().find(|vector| vector.pool == Some(pool.number())).unwrap();
+    /// assert_eq!(of_pool.statistics(), allocator.calculate_pool_statistics(&pool)?);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> DetailedStatistics {
+        let blocks = self.blocks.iter().map(Block::statistics);
+        DetailedStatistics::of_vector(blocks, self.dedicated.iter().map(|dedicated| dedicated.size))
+    }
+}
+
+impl Block {
+    /// Sums over the chunks.
+    ///
+    /// ```
+    /// # use sublet::*; use sublet_report::Snapshot;
+    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 1, ..PoolCreateInfo::new(0) };
+    /// # let pool = allocator.create_pool(&info)?;
+    /// let snapshot = Snapshot::of(&allocator);
+    /// let of_pool = snapshot.vectors.iter().find(|vector| vector.pool == Some(pool.number())).unwrap();
+    /// assert_eq!(of_pool.blocks[0].statistics().unused_range_size_max, 1 << 20);
+    /// # unsafe { allocator.destroy_pool(pool) }?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn statistics(&self) -> DetailedStatistics {
+        let chunks = self.chunks.iter().map(|chunk| (chunk.size, chunk.allocation.is_some()));
+        DetailedStatistics::of_block(self.size, chunks)
+    }
+}

@@ -1,0 +1,292 @@
+//! The statistics strings, in the schema that VMA's `vmaBuildStatsString` and `vmaBuildVirtualBlockStatsString` have.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+
+use crate::cast::index;
+use crate::flags::{HEAP_FLAGS, TYPE_FLAGS};
+use crate::writer::{Layout, Writer};
+use sublet::Allocator;
+use sublet::Threading;
+use sublet::VirtualBlock;
+use sublet::{AllocationEntry, DetailedStatistics, MemoryMap, TotalStatistics, VectorMap};
+
+/// Everything that an allocator has to show, as JSON: device, budgets, statistics, and, if `detailed`, every block with its chunks. The string is
+/// laid out as `vmaBuildStatsString` does it, so that what reads VMA's strings, GpuMemDumpVis for one, reads these.
+///
+/// `CustomData` is the allocation's user data in hexadecimal, and is there with
+/// [`Tracking::USER_DATA`](sublet::Tracking::USER_DATA) and where it is not zero. In `Usage`, the lower bits of the usage are kept.
+///
+/// # Complexity
+/// O(chunks): see [`Allocator::memory_map`] if `detailed`, else [`Allocator::calculate_statistics`].
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let info = AllocationCreateInfo { name: Some("mesh \"A\""), ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// let json = sublet_report::stats_string(&allocator, true);
+/// let line = r#"{ "Offset": 0, "Type": "UNKNOWN", "Size": 4096, "Usage": 0, "Name": "mesh \"A\"" },"#;
+/// assert!(json.contains(line), "{json}");
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn stats_string<T: Threading>(allocator: &Allocator<T>, detailed: bool) -> String {
+    if detailed {
+        return stats_string_of_map(allocator, &allocator.memory_map());
+    }
+    write(allocator, &allocator.calculate_statistics(), None)
+}
+
+/// As [`stats_string`] with all details, of a map that was made before. A program that keeps names or data of its
+/// own enters them in the map first.
+///
+/// ```
+/// # use sublet::*; use ash::vk;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+/// let mut map = allocator.memory_map();
+/// for entry in map.allocations_mut().filter(|entry| entry.id == allocation.id()) {
+///     entry.name = Some("level 3".into());
+/// }
+/// assert!(sublet_report::stats_string_of_map(&allocator, &map).contains(r#""Name": "level 3""#));
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub fn stats_string_of_map<T: Threading>(allocator: &Allocator<T>, map: &MemoryMap) -> String {
+    write(allocator, &map.statistics(), Some(map))
+}
+
+fn write<T: Threading>(
+    allocator: &Allocator<T>,
+    statistics: &TotalStatistics,
+    map: Option<&MemoryMap>,
+) -> String {
+    Writer::document(|json| {
+        json.object("General", |json| write_general(json, allocator));
+        json.object("Total", |json| write_statistics(json, &statistics.total));
+        json.object("MemoryInfo", |json| write_heaps(json, allocator, statistics));
+        if let Some(map) = map {
+            json.object("DefaultPools", |json| write_defaults(json, allocator, map));
+            json.object("CustomPools", |json| write_pools(json, map));
+        }
+    })
+}
+
+fn write_general<T: Threading>(json: &mut Writer, allocator: &Allocator<T>) {
+    let properties = allocator.physical_device_properties();
+    let memory = allocator.memory_properties();
+    let version = properties.api_version;
+    let (major, minor) = (vk::api_version_major(version), vk::api_version_minor(version));
+    json.string("API", "Vulkan");
+    json.string("apiVersion", &format!("{major}.{minor}.{}", vk::api_version_patch(version)));
+    let name = properties.device_name_as_c_str().unwrap_or_default();
+    json.string("GPU", &name.to_string_lossy());
+    // Vulkan's device types are not negative.
+    json.number("deviceType", properties.device_type.as_raw().unsigned_abs());
+    json.number("maxMemoryAllocationCount", properties.limits.max_memory_allocation_count);
+    json.number("bufferImageGranularity", properties.limits.buffer_image_granularity);
+    json.number("nonCoherentAtomSize", properties.limits.non_coherent_atom_size);
+    json.number("memoryHeapCount", memory.memory_heap_count);
+    json.number("memoryTypeCount", memory.memory_type_count);
+}
+
+fn write_heaps<T: Threading>(json: &mut Writer, allocator: &Allocator<T>, statistics: &TotalStatistics) {
+    let memory = allocator.memory_properties();
+    let types = memory.memory_types_as_slice();
+    for (at, (heap, budget)) in (0..).zip(memory.memory_heaps_as_slice().iter().zip(allocator.heap_budgets()))
+    {
+        json.object(&format!("Heap {at}"), |json| {
+            json.list("Flags", Layout::OneLine, |json| write_flags(json, heap.flags.as_raw(), HEAP_FLAGS, 0));
+            json.number("Size", heap.size);
+            json.object("Budget", |json| {
+                json.number("BudgetBytes", budget.budget);
+                json.number("UsageBytes", budget.usage);
+            });
+            json.object("Stats", |json| write_statistics(json, &statistics.memory_heaps[index(at)]));
+            json.object("MemoryPools", |json| {
+                for (kind, number) in types.iter().zip(0..).filter(|(kind, _)| kind.heap_index == at) {
+                    json.object(&format!("Type {number}"), |json| {
+                        let flags = kind.property_flags.as_raw();
+                        // VMA shows this flag twice.
+                        let again = vk::MemoryPropertyFlags::PROTECTED.as_raw();
+                        json.list("Flags", Layout::OneLine, |json| {
+                            write_flags(json, flags, TYPE_FLAGS, again);
+                        });
+                        let statistics = &statistics.memory_types[index(number)];
+                        json.object("Stats", |json| write_statistics(json, statistics));
+                    });
+                }
+            });
+        });
+    }
+}
+
+fn write_defaults<T: Threading>(json: &mut Writer, allocator: &Allocator<T>, map: &MemoryMap) {
+    // Memory types that are never used have no entry.
+    let is_used = |vector: &&VectorMap| allocator.is_type_allowed(vector.memory_type_index);
+    for vector in map.vectors.iter().filter(|vector| vector.pool.is_none()).filter(is_used) {
+        json.object(&format!("Type {}", vector.memory_type_index), |json| write_vector(json, vector));
+    }
+}
+
+/// The names of the flags that have one, and the rest, with those of `again`, as a number.
+fn write_flags(json: &mut Writer, flags: u32, names: &[(u32, &str)], again: u32) {
+    let mut rest = flags;
+    for &(flag, name) in names.iter().filter(|(flag, _)| flags & flag != 0) {
+        json.string_element(name);
+        rest &= !flag | again;
+    }
+    if rest != 0 {
+        json.number_element(rest);
+    }
+}
+
+fn write_statistics(json: &mut Writer, all: &DetailedStatistics) {
+    let sums = &all.statistics;
+    json.number("BlockCount", sums.block_count);
+    json.number("BlockBytes", sums.block_bytes);
+    json.number("AllocationCount", sums.allocation_count);
+    json.number("AllocationBytes", sums.allocation_bytes);
+    json.number("UnusedRangeCount", all.unused_range_count);
+    if sums.allocation_count > 1 {
+        json.number("AllocationSizeMin", all.allocation_size_min);
+        json.number("AllocationSizeMax", all.allocation_size_max);
+    }
+    if all.unused_range_count > 1 {
+        json.number("UnusedRangeSizeMin", all.unused_range_size_min);
+        json.number("UnusedRangeSizeMax", all.unused_range_size_max);
+    }
+}
+
+/// Pools, in lists by memory type; types without pools have none.
+fn write_pools(json: &mut Writer, map: &MemoryMap) {
+    let memory_types = map.vectors.iter().map(|vector| vector.memory_type_index + 1).max().unwrap_or(0);
+    for memory_type in 0..memory_types {
+        let is_of_type = |vector: &&VectorMap| vector.memory_type_index == memory_type;
+        let mut pools =
+            map.vectors.iter().filter(|vector| vector.pool.is_some()).filter(is_of_type).zip(0..).peekable();
+        if pools.peek().is_none() {
+            continue;
+        }
+        json.list(&format!("Type {memory_type}"), Layout::Lines, |json| {
+            for (pool, at) in pools {
+                json.object_element(Layout::Lines, |json| {
+                    let at: u32 = at;
+                    match &pool.pool_name {
+                        Some(name) => json.string("Name", &format!("{at} - {name}")),
+                        None => json.string("Name", &at.to_string()),
+                    }
+                    write_vector(json, pool);
+                });
+            }
+        });
+    }
+}
+
+fn write_vector(json: &mut Writer, vector: &VectorMap) {
+    json.number("PreferredBlockSize", vector.block_size);
+    json.object("Blocks", |json| {
+        for block in &vector.blocks {
+            json.object(&block.id.to_string(), |json| {
+                json.number("MapRefCount", block.map_count);
+                write_block(json, &block.statistics(), |json| {
+                    for chunk in &block.chunks {
+                        json.object_element(Layout::OneLine, |json| {
+                            json.number("Offset", chunk.offset);
+                            match &chunk.allocation {
+                                Some(allocation) => write_allocation(json, chunk.size, allocation),
+                                None => write_free(json, chunk.size),
+                            }
+                        });
+                    }
+                });
+            });
+        }
+    });
+    json.list("DedicatedAllocations", Layout::Lines, |json| {
+        for dedicated in &vector.dedicated {
+            json.object_element(Layout::OneLine, |json| {
+                write_allocation(json, dedicated.size, &dedicated.allocation);
+            });
+        }
+    });
+}
+
+fn write_block(json: &mut Writer, all: &DetailedStatistics, chunks: impl FnOnce(&mut Writer)) {
+    json.number("TotalBytes", all.statistics.block_bytes);
+    json.number("UnusedBytes", all.statistics.unused_bytes());
+    json.number("Allocations", all.statistics.allocation_count);
+    json.number("UnusedRanges", all.unused_range_count);
+    json.list("Suballocations", Layout::Lines, chunks);
+}
+
+fn write_free(json: &mut Writer, size: u64) {
+    json.string("Type", "FREE");
+    json.number("Size", size);
+}
+
+fn write_allocation(json: &mut Writer, size: u64, allocation: &AllocationEntry) {
+    json.string("Type", allocation.kind.text());
+    json.number("Size", size);
+    json.number("Usage", allocation.usage);
+    write_custom_data(json, allocation.user_data.unwrap_or(0));
+    if let Some(name) = &allocation.name {
+        json.string("Name", name);
+    }
+}
+
+/// Zero stands for a null pointer.
+fn write_custom_data(json: &mut Writer, user_data: u64) {
+    if user_data != 0 {
+        json.string("CustomData", &format!("{user_data:#x}"));
+    }
+}
+
+/// What a virtual block holds, as JSON: statistics, and, if `detailed`, every range. The string is laid out as
+/// `vmaBuildVirtualBlockStatsString` does it. `CustomData` is the user data in hexadecimal, where it is not zero.
+///
+/// # Complexity
+/// O(ranges).
+///
+/// ```
+/// # use sublet::*;
+/// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() }).unwrap();
+/// let info = VirtualAllocationCreateInfo { size: 16, user_data: 0xab, ..Default::default() };
+/// let allocation = block.allocate(&info).unwrap();
+/// let json = sublet_report::virtual_block_stats_string(&block, true);
+/// assert!(json.contains(r#"{ "Offset": 0, "Size": 16, "CustomData": "0xab" }"#), "{json}");
+/// assert!(json.contains(r#"{ "Offset": 16, "Type": "FREE", "Size": 48 }"#), "{json}");
+/// # block.free(allocation).unwrap();
+/// ```
+#[must_use]
+pub fn virtual_block_stats_string(block: &VirtualBlock, detailed: bool) -> String {
+    let statistics = block.detailed_statistics();
+    Writer::document(|json| {
+        json.object("Stats", |json| write_statistics(json, &statistics));
+        if detailed {
+            json.object("Details", |json| {
+                write_block(json, &statistics, |json| {
+                    block.walk(|range| {
+                        json.object_element(Layout::OneLine, |json| {
+                            json.number("Offset", range.offset);
+                            match range.user_data {
+                                Some(user_data) => {
+                                    json.number("Size", range.size);
+                                    write_custom_data(json, user_data);
+                                }
+                                None => write_free(json, range.size),
+                            }
+                        });
+                    });
+                });
+            });
+        }
+    })
+}

@@ -1,0 +1,17 @@
+//! Reports, as a program sees them: snapshots, figures, comparisons, pictures.
+#![allow(
+    clippy::unwrap_used,
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    reason = "a test that meets the unexpected is to fail, and its numbers are small"
+)]
+
+mod compared;
+mod damaged;
+mod figures;
+mod kit;
+mod leaks;
+mod pictures;
+mod saved;
+mod timelines;
+mod vma;

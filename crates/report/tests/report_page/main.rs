@@ -1,0 +1,42 @@
+//! The page of `sublet_report`, in a headless browser: that it loads without a word on the console and without asking for any
+//! other file, that the figures on it are those of the snapshot, that it can be searched, pointed at and compared, and that
+//! 10,000 allocations are drawn in time.
+//!
+//! Needs Chromium (`SUBLET_BROWSER` names another one of its kind). Without it the tests say so and pass; with
+//! `SUBLET_REQUIRE_VULKAN=1`, where everything has to be installed, they fail then. The pages, and pictures of them, stay in
+//! `target/tmp/report_page`.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    clippy::unwrap_used,
+    reason = "the tests call the allocator as programs do"
+)]
+
+mod browser;
+mod comparison;
+mod data;
+mod drawing;
+mod figures;
+mod large;
+mod names;
+mod search;
+mod silence;
+mod widths;
+
+use browser::Browser;
+use sublet_report::{Page, Snapshot};
+
+/// A browser with the page of this snapshot. Without a browser the test ends here.
+#[macro_export]
+macro_rules! browser_or_return {
+    ($test:expr) => {
+        match $crate::browser::start($test) {
+            Some(browser) => browser,
+            None => return,
+        }
+    };
+}
+
+/// Opens the plain page of a snapshot.
+fn open(browser: &mut Browser, name: &str, snapshot: &Snapshot) {
+    browser.open(name, &Page::new(snapshot).title(name).to_html());
+}

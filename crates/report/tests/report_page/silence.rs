@@ -1,0 +1,49 @@
+//! The test's own test: it hears what it claims to listen for.
+
+use sublet_report::{Page, Snapshot};
+
+use crate::browser_or_return;
+
+/// A page of nothing, with this put in front of its script's last call.
+fn with(code: &str) -> String {
+    let html = Page::new(&Snapshot::default()).to_html();
+    let (head, tail) = html.rsplit_once("run();").unwrap();
+    format!("{head}{code};run();{tail}")
+}
+
+#[test]
+fn a_page_that_complains_is_heard() {
+    let mut browser = browser_or_return!("a_page_that_complains_is_heard");
+    for (name, code, complaint) in [
+        ("silent", "", None),
+        ("error", "console.error('a word')", Some("console.\"error\"")),
+        ("warning", "console.warn('a word')", Some("console.\"warning\"")),
+        ("exception", "setTimeout(() => nothing.there, 0)", Some("exception")),
+        ("rejection", "Promise.reject(new Error('later'))", Some("exception")),
+        ("request", "fetch('other.json').catch(() => {})", Some("Content Security Policy")),
+        ("image", "new Image().src = 'file:///other.png'", Some("Content Security Policy")),
+        (
+            "handler",
+            "document.body.setAttribute('onclick', 'x()'); document.body.click()",
+            Some("Content Security Policy"),
+        ),
+    ] {
+        browser.open(&format!("complains-{name}"), &with(code));
+        // What comes a moment later belongs to it as well.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        let complaints = browser.complaints();
+        match complaint {
+            None => assert_eq!(complaints, [""; 0]),
+            Some(part) => {
+                assert!(complaints.iter().any(|said| said.contains(part)), "{name}: {complaints:?}")
+            }
+        }
+    }
+    // Without its policy the page could ask for files, and that would be heard too.
+    let open =
+        with("fetch('file:///other.json').catch(() => {})").replace("default-src 'none'", "default-src *");
+    browser.open("complains-file", &open.replace("script-src", "connect-src file: *; script-src"));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let complaints = browser.complaints();
+    assert!(complaints.iter().any(|said| said.contains("request for file:///other.json")), "{complaints:?}");
+}

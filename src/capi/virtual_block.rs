@@ -1,9 +1,0 @@
-//! What is behind a `VmaVirtualBlock`.
-
-use crate::virtual_block::VirtualBlock;
-
-/// A virtual block. Its allocations need no objects: a `VmaVirtualAllocation` is what the engine calls the range by.
-#[derive(Debug)]
-pub struct BlockObject {
-    pub(super) block: VirtualBlock,
-}
