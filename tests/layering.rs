@@ -125,7 +125,6 @@ const UNSAFE_FILES_OF_PEERS: &[&str] = &[
     "peers/mod.rs",
     "peers/replay/gpu_alloc.rs",
     "peers/replay/gpu_allocator.rs",
-    "peers/replay/stand_in.rs",
     "peers/replay/sublet.rs",
     "peers/replay/vma.rs",
     "peers/rlsf.rs",
