@@ -1,6 +1,7 @@
-//! Every public item has a doc example: types, functions, methods and constants. Examples of a trait's methods stand on the
-//! trait; fields and variants need none. Rust's own documentation tests run the examples.
+//! Documentation has examples where they teach: a public type with methods of its own, and a public trait, has one that
+//! is compiled. Errors and plain records need a sentence, and so does every other public item. No example is an escaped string.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,79 @@ const PRIVATE: &[&str] = &[
     "src/base/align.rs",
     "src/base/cast.rs",
     "crates/report/src/chrome.rs",
+];
+
+/// Records and errors that have no methods but teach something: they keep their examples.
+const TEACHING: &[&str] = &[
+    "AllocationCreateFlags",
+    "AllocationError",
+    "BlockSizes",
+    "CompleteMoveError",
+    "DebugSettings",
+    "DefragmentationInfo",
+    "FreeError",
+    "HeapBudget",
+    "Leak",
+    "Tracking",
+    "UploadArenaCreateInfo",
+    "WaitError",
+];
+
+/// Public methods whose use is a sequence that the signature does not show, as `file: method`.
+const SEQUENCES: &[&str] = &[
+    "src/allocator/alias.rs: create_aliasing_buffer",
+    "src/allocator/allocate.rs: allocate_memory",
+    "src/allocator/allocate.rs: allocate_memory_for_buffer",
+    "src/allocator/allocate.rs: allocate_memory_pages",
+    "src/allocator/bind.rs: bind_buffer_memory",
+    "src/allocator/create.rs: create_buffer",
+    "src/allocator/create.rs: create_image",
+    "src/allocator/create_info.rs: from_raw",
+    "src/allocator/debug.rs: check_corruption",
+    "src/allocator/dedicated.rs: allocate_dedicated_memory",
+    "src/allocator/defragment/mod.rs: begin_defragmentation",
+    "src/allocator/defragment/moves.rs: complete",
+    "src/allocator/defragment/moves.rs: create_buffer",
+    "src/allocator/defragment/moves.rs: free",
+    "src/allocator/empty_blocks.rs: set_empty_blocks_kept",
+    "src/allocator/external.rs: memory_fd",
+    "src/allocator/external.rs: win32_handle",
+    "src/allocator/find.rs: find_memory_type_index",
+    "src/allocator/fit.rs: would_fit",
+    "src/allocator/map.rs: copy_to_allocation",
+    "src/allocator/map.rs: flush_many",
+    "src/allocator/map.rs: into_raw",
+    "src/allocator/memory_map.rs: memory_map",
+    "src/allocator/mod.rs: destroy",
+    "src/allocator/mod.rs: trim",
+    "src/allocator/pools.rs: create_pool",
+    "src/allocator/priority.rs: set_allocation_priority",
+    "src/allocator/recording/mod.rs: start_recording",
+    "src/allocator/retire/mod.rs: drain",
+    "src/allocator/retire/timelines.rs: poll_timelines",
+    "src/allocator/settle.rs: settle_in_memory_type",
+    "src/allocator/statistics.rs: heap_budgets",
+    "src/descriptor/sets/allocator.rs: allocate_many",
+    "src/descriptor/sets/allocator.rs: retire",
+    "src/descriptor/sets/allocator.rs: set",
+    "src/descriptor/transient/allocate.rs: allocate_variable",
+    "src/descriptor/transient/create_info.rs: from_create_info",
+    "src/descriptor/transient/recycle.rs: collect",
+    "src/metadata/counted/mod.rs: seal",
+    "src/metadata/tlsf/at.rs: allocate_at",
+    "src/metadata/tlsf/mod.rs: exact",
+    "src/retire/clock/frames.rs: begin_frame",
+    "src/retire/clock/mod.rs: discard",
+    "src/retire/clock/mod.rs: poll",
+    "src/retire/clock/mod.rs: submit",
+    "src/retire/queue.rs: collect",
+    "src/trace/environment.rs: start_from_environment",
+    "src/trace/replay/simulated.rs: create_info",
+    "src/upload/arena/cycle.rs: flush",
+    "src/upload/methods.rs: wait_for_room",
+    "src/upload/methods.rs: write_with",
+    "src/upload/piece.rs: copy_to",
+    "src/virtual_block/mod.rs: walk",
 ];
 
 fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
@@ -31,79 +105,168 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a line begins the definition of a public item that wants an example.
-fn is_public_item(line: &str) -> bool {
-    let Some(rest) = line.trim_start().strip_prefix("pub ") else { return false };
-    let words = [
-        "fn ",
-        "const fn ",
-        "unsafe fn ",
-        "const unsafe fn ",
-        "struct ",
-        "enum ",
-        "trait ",
-        "type ",
-        "const ",
-        "static ",
-    ];
-    words.iter().any(|word| rest.starts_with(word)) && !rest.starts_with("trait Sealed")
+/// The name and the kind of the public item that a line begins to define.
+fn public_item(line: &str) -> Option<(&'static str, &str)> {
+    let rest = line.trim_start().strip_prefix("pub ")?;
+    let rest = rest.strip_prefix("const fn ").map_or(rest, |name| name);
+    let kinds =
+        ["fn ", "unsafe fn ", "const unsafe fn ", "struct ", "enum ", "trait ", "type ", "const ", "static "];
+    let (kind, name) = match kinds.iter().find_map(|kind| Some((*kind, rest.strip_prefix(kind)?))) {
+        Some(found) => found,
+        None if line.trim_start().starts_with("pub const fn ") => ("fn ", rest),
+        None => return None,
+    };
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+    (&name[..end] != "Sealed").then_some((kind, &name[..end]))
 }
 
-/// Lines of public items without an example, as `file:line: text`.
-fn without_example(path: &Path) -> Vec<String> {
+/// The type that an `impl` block without a trait is of.
+fn inherent_impl(line: &str) -> Option<&str> {
+    let mut rest = line.strip_prefix("impl")?;
+    if line.contains(" for ") || !line.ends_with('{') {
+        return None;
+    }
+    if rest.starts_with('<') {
+        rest = &rest[rest.find("> ")? + 1..];
+    }
+    let rest = rest.trim_start();
+    rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+}
+
+struct Item {
+    place: String,
+    file: String,
+    kind: &'static str,
+    name: String,
+    sentence: bool,
+    example: bool,
+}
+
+/// What a file shows: its public items, the types that have public methods, and the types that are errors.
+fn items(path: &Path, with_methods: &mut BTreeSet<String>, errors: &mut BTreeSet<String>) -> Vec<Item> {
     let text = fs::read_to_string(path).expect("it is text");
+    let file = path.to_string_lossy().replace('\\', "/");
     let lines: Vec<&str> = text.lines().collect();
-    let mut missing = Vec::new();
+    let mut found = Vec::new();
+    let mut of = None;
     for (at, line) in lines.iter().enumerate() {
         if line.starts_with("#[cfg(test)]")
             && lines.get(at + 1).is_some_and(|next| next.starts_with("mod tests {"))
         {
             break;
         }
-        if !is_public_item(line) {
-            continue;
+        if let Some(start) = line.find("Error for ").filter(|_| line.starts_with("impl")) {
+            let name =
+                line[start + "Error for ".len()..].split(|c: char| !c.is_alphanumeric() && c != '_').next();
+            errors.extend(name.map(str::to_owned));
         }
-        let above = lines[..at].iter().rev();
-        let docs = above.take_while(|line| {
+        if line.starts_with("impl") {
+            of = inherent_impl(line);
+        }
+        let Some((kind, name)) = public_item(line) else { continue };
+        let above = lines[..at].iter().rev().take_while(|line| {
             let line = line.trim_start();
-            line.starts_with("///")
+            line.starts_with("//")
                 || line.starts_with("#[")
                 || line.starts_with(')')
-                || line.starts_with("//")
                 || line.ends_with(")]")
                 || line.starts_with("reason =")
                 || line.starts_with("clippy::")
         });
-        let (mut example, mut hidden) = (false, false);
-        for doc in docs {
+        let (mut example, mut sentence, mut hidden) = (false, false, false);
+        for doc in above {
             example |= doc.contains("```");
+            sentence |= doc.trim_start().strip_prefix("/// ").is_some_and(|text| !text.trim().is_empty());
             hidden |= doc.contains("#[doc(hidden)]") || doc.contains("#[test]");
         }
-        if !example && !hidden {
-            missing.push(format!("{}:{}: {}", path.display(), at + 1, line.trim()));
+        if hidden {
+            continue;
+        }
+        if kind.ends_with("fn ") {
+            with_methods.extend(of.filter(|_| line.starts_with(' ')).map(str::to_owned));
+        }
+        let place = format!("{file}:{}: {}", at + 1, line.trim());
+        found.push(Item { place, file: file.clone(), kind, name: name.to_owned(), sentence, example });
+    }
+    found
+}
+
+fn shown() -> (Vec<Item>, BTreeSet<String>, BTreeSet<String>) {
+    let mut files = Vec::new();
+    rust_files(Path::new("src"), &mut files);
+    let (mut with_methods, mut errors) = (BTreeSet::new(), BTreeSet::new());
+    let mut all = Vec::new();
+    for path in &files {
+        let name = path.to_string_lossy().replace('\\', "/");
+        if !PRIVATE.iter().any(|private| path.starts_with(private)) && !name.contains("/tests") {
+            all.extend(items(path, &mut with_methods, &mut errors));
         }
     }
-    missing
+    (all, with_methods, errors)
 }
 
 #[test]
-fn every_public_item_has_an_example() {
-    let mut files = Vec::new();
-    rust_files(Path::new("src"), &mut files);
-    rust_files(Path::new("crates/report/src"), &mut files);
-    let shown = files.iter().filter(|path| {
-        let path = path.to_string_lossy().replace('\\', "/");
-        !PRIVATE.iter().any(|private| path.starts_with(private)) && !path.contains("/tests")
-    });
-    let missing: Vec<String> = shown.flat_map(|path| without_example(path)).collect();
+fn types_with_methods_and_named_items_have_an_example() {
+    let (all, with_methods, errors) = shown();
+    let wants = |item: &Item| match item.kind {
+        "trait " => true,
+        "struct " | "enum " => {
+            TEACHING.contains(&item.name.as_str())
+                || with_methods.contains(&item.name) && !errors.contains(&item.name)
+        }
+        kind if kind.ends_with("fn ") => SEQUENCES.contains(&&*format!("{}: {}", item.file, item.name)),
+        _ => false,
+    };
+    let missing: Vec<&str> =
+        all.iter().filter(|item| wants(item) && !item.example).map(|item| &*item.place).collect();
     assert!(missing.is_empty(), "{} public items have no example:\n{}", missing.len(), missing.join("\n"));
 }
 
 #[test]
+fn every_name_in_the_lists_is_a_public_item() {
+    let (all, ..) = shown();
+    for name in TEACHING {
+        assert!(all.iter().any(|item| item.name == *name), "there is no public {name}");
+    }
+    for place in SEQUENCES {
+        assert!(
+            all.iter().any(|item| format!("{}: {}", item.file, item.name) == *place),
+            "there is no {place}"
+        );
+    }
+}
+
+#[test]
+fn every_public_item_has_a_sentence() {
+    let (all, ..) = shown();
+    let missing: Vec<&str> = all.iter().filter(|item| !item.sentence).map(|item| &*item.place).collect();
+    assert!(missing.is_empty(), "{} public items have no sentence:\n{}", missing.len(), missing.join("\n"));
+}
+
+#[test]
+fn no_example_is_an_escaped_string() {
+    let mut files = Vec::new();
+    rust_files(Path::new("src"), &mut files);
+    let mut bad = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(&path).expect("it is text");
+        for (at, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("#[doc = ") && line.contains("```") {
+                bad.push(format!("{}:{}", path.display(), at + 1));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "examples are written as lines of `///`:\n{}", bad.join("\n"));
+}
+
+#[test]
 fn the_scan_finds_items() {
-    assert!(is_public_item("    pub unsafe fn free_memory(&self)"));
-    assert!(is_public_item("pub struct Pool {"));
-    assert!(!is_public_item("pub(crate) fn allocate("));
-    assert!(!is_public_item("    pub name: u32,"));
-    assert!(!is_public_item("pub use pool::Pool;"));
+    assert_eq!(public_item("    pub unsafe fn free_memory(&self)"), Some(("unsafe fn ", "free_memory")));
+    assert_eq!(public_item("pub struct Pool {"), Some(("struct ", "Pool")));
+    assert_eq!(public_item("    pub const fn size(&self) -> u64 {"), Some(("fn ", "size")));
+    assert_eq!(public_item("pub(crate) fn allocate("), None);
+    assert_eq!(public_item("    pub name: u32,"), None);
+    assert_eq!(public_item("pub use pool::Pool;"), None);
+    assert_eq!(inherent_impl("impl<T: Threading> Allocator<T> {"), Some("Allocator"));
+    assert_eq!(inherent_impl("impl Drop for Pool {"), None);
 }
