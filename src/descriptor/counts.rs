@@ -51,11 +51,6 @@ pub enum DescriptorKind {
 
 impl DescriptorKind {
     /// All of them, in the order of Vulkan's numbers.
-    ///
-    /// ```
-    /// use sublet::descriptor::DescriptorKind;
-    /// assert!(DescriptorKind::ALL.iter().all(|&kind| DescriptorKind::from_vk(kind.to_vk()) == Some(kind)));
-    /// ```
     pub const ALL: [Self; 14] = [
         Self::Sampler,
         Self::CombinedImageSampler,
@@ -74,11 +69,6 @@ impl DescriptorKind {
     ];
 
     /// Vulkan's number for it.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::descriptor::DescriptorKind;
-    /// assert_eq!(DescriptorKind::Mutable.to_vk(), vk::DescriptorType::MUTABLE_EXT);
-    /// ```
     #[must_use]
     pub const fn to_vk(self) -> vk::DescriptorType {
         match self {
@@ -100,11 +90,6 @@ impl DescriptorKind {
     }
 
     /// The kind of a type; `None` for types of vendors' extensions.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::descriptor::DescriptorKind;
-    /// assert_eq!(DescriptorKind::from_vk(vk::DescriptorType::BLOCK_MATCH_IMAGE_QCOM), None);
-    /// ```
     #[must_use]
     pub fn from_vk(descriptor_type: vk::DescriptorType) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.to_vk() == descriptor_type)
@@ -157,22 +142,12 @@ pub struct DescriptorCounts {
 
 impl DescriptorCounts {
     /// Nothing of anything.
-    ///
-    /// ```
-    /// assert!(sublet::descriptor::DescriptorCounts::new().is_zero());
-    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self { slots: [0; SLOTS] }
     }
 
     /// The same with `count` more of one kind; it stops at `u32::MAX`.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// let counts = DescriptorCounts::new().with(DescriptorKind::Sampler, 2).with(DescriptorKind::Sampler, 3);
-    /// assert_eq!(counts.get(DescriptorKind::Sampler), 5);
-    /// ```
     #[must_use]
     pub const fn with(mut self, kind: DescriptorKind, count: u32) -> Self {
         let slot = kind.index();
@@ -181,11 +156,6 @@ impl DescriptorCounts {
     }
 
     /// The same with so many more bindings of inline uniform blocks.
-    ///
-    /// ```
-    /// # use sublet::descriptor::DescriptorCounts;
-    /// assert_eq!(DescriptorCounts::new().with_inline_uniform_bindings(2).inline_uniform_bindings(), 2);
-    /// ```
     #[must_use]
     pub const fn with_inline_uniform_bindings(mut self, bindings: u32) -> Self {
         self.slots[INLINE_BINDINGS] = self.slots[INLINE_BINDINGS].saturating_add(bindings);
@@ -193,44 +163,24 @@ impl DescriptorCounts {
     }
 
     /// How many of one kind.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// assert_eq!(DescriptorCounts::new().get(DescriptorKind::Sampler), 0);
-    /// ```
     #[must_use]
     pub const fn get(&self, kind: DescriptorKind) -> u32 {
         self.slots[kind.index()]
     }
 
     /// How many bindings of inline uniform blocks.
-    ///
-    /// ```
-    /// assert_eq!(sublet::descriptor::DescriptorCounts::new().inline_uniform_bindings(), 0);
-    /// ```
     #[must_use]
     pub const fn inline_uniform_bindings(&self) -> u32 {
         self.slots[INLINE_BINDINGS]
     }
 
     /// Whether there is nothing of anything.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// assert!(!DescriptorCounts::new().with(DescriptorKind::Sampler, 1).is_zero());
-    /// ```
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.slots == [0; SLOTS]
     }
 
     /// Descriptors of all types; an inline uniform block is one for each binding, whatever its bytes.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// let counts = DescriptorCounts::new().with(DescriptorKind::Sampler, 2).with(DescriptorKind::SampledImage, 3);
-    /// assert_eq!(counts.total(), 5);
-    /// ```
     #[must_use]
     pub fn total(&self) -> u64 {
         let inline = DescriptorKind::InlineUniformBlock.index();
@@ -239,12 +189,6 @@ impl DescriptorCounts {
     }
 
     /// Whether all of this can be taken out of `room`. O(1), a few instructions.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// let one = DescriptorCounts::new().with(DescriptorKind::Sampler, 1);
-    /// assert!(one.fits(&one) && !one.fits(&DescriptorCounts::new()));
-    /// ```
     #[inline]
     #[must_use]
     pub fn fits(&self, room: &Self) -> bool {
@@ -256,13 +200,6 @@ impl DescriptorCounts {
     }
 
     /// Takes `counts` out; what is not there is taken as far as it goes.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// let mut counts = DescriptorCounts::new().with(DescriptorKind::Sampler, 2);
-    /// counts.take(&DescriptorCounts::new().with(DescriptorKind::Sampler, 2));
-    /// assert!(counts.is_zero());
-    /// ```
     #[inline]
     pub fn take(&mut self, counts: &Self) {
         for (have, take) in self.slots.iter_mut().zip(&counts.slots) {
@@ -272,13 +209,6 @@ impl DescriptorCounts {
     }
 
     /// Puts `counts` back, or adds them; sums stop at `u32::MAX`.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// let mut counts = DescriptorCounts::new();
-    /// counts.put(&DescriptorCounts::new().with(DescriptorKind::Sampler, 2));
-    /// assert_eq!(counts.get(DescriptorKind::Sampler), 2);
-    /// ```
     #[inline]
     pub fn put(&mut self, counts: &Self) {
         for (have, put) in self.slots.iter_mut().zip(&counts.slots) {
@@ -287,12 +217,6 @@ impl DescriptorCounts {
     }
 
     /// Each count times `factor`; products stop at `u32::MAX`.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// let counts = DescriptorCounts::new().with(DescriptorKind::Sampler, 2).times(3);
-    /// assert_eq!(counts.get(DescriptorKind::Sampler), 6);
-    /// ```
     #[must_use]
     pub fn times(mut self, factor: u32) -> Self {
         for slot in &mut self.slots {
@@ -320,12 +244,6 @@ impl DescriptorCounts {
     }
 
     /// The larger count of each kind.
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// let one = DescriptorCounts::new().with(DescriptorKind::Sampler, 2);
-    /// assert_eq!(one.max(&DescriptorCounts::new()), one);
-    /// ```
     #[must_use]
     pub fn max(mut self, other: &Self) -> Self {
         for (slot, other) in self.slots.iter_mut().zip(&other.slots) {
@@ -335,12 +253,6 @@ impl DescriptorCounts {
     }
 
     /// The kinds that are there, with their counts, in the order of [`DescriptorKind::ALL`].
-    ///
-    /// ```
-    /// # use sublet::descriptor::{DescriptorCounts, DescriptorKind};
-    /// let counts = DescriptorCounts::new().with(DescriptorKind::Sampler, 2);
-    /// assert_eq!(counts.iter().collect::<Vec<_>>(), [(DescriptorKind::Sampler, 2)]);
-    /// ```
     pub fn iter(&self) -> impl Iterator<Item = (DescriptorKind, u32)> + '_ {
         DescriptorKind::ALL.into_iter().map(|kind| (kind, self.get(kind))).filter(|&(_, count)| count != 0)
     }

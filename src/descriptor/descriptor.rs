@@ -34,24 +34,12 @@ pub struct BufferDescriptor {
 
 impl BufferDescriptor {
     /// A range without an address: for sets.
-    ///
-    /// ```
-    /// # use ash::vk;
-    /// let all = sublet::descriptor::BufferDescriptor::new(vk::Buffer::null(), 0, vk::WHOLE_SIZE);
-    /// assert_eq!(all.address, None);
-    /// ```
     #[must_use]
     pub const fn new(buffer: vk::Buffer, offset: vk::DeviceSize, range: vk::DeviceSize) -> Self {
         Self { buffer, offset, range, address: None }
     }
 
     /// The same with the address, given that of the buffer's first byte (`vkGetBufferDeviceAddress`). No address if the sum is none.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::descriptor::BufferDescriptor;
-    /// let range = BufferDescriptor::new(vk::Buffer::null(), 16, 64);
-    /// assert_eq!(range.with_buffer_address(1 << 20).address, Some((1 << 20) + 16));
-    /// ```
     #[must_use]
     pub const fn with_buffer_address(mut self, buffer: vk::DeviceAddress) -> Self {
         self.address = buffer.checked_add(self.offset);
@@ -59,11 +47,6 @@ impl BufferDescriptor {
     }
 
     /// The null descriptor: reads of it give zeros. For devices with `nullDescriptor` enabled.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::descriptor::BufferDescriptor;
-    /// assert_eq!(BufferDescriptor::null().range, vk::WHOLE_SIZE);
-    /// ```
     #[must_use]
     pub const fn null() -> Self {
         Self::new(vk::Buffer::null(), 0, vk::WHOLE_SIZE)
@@ -93,24 +76,12 @@ pub struct TexelBufferDescriptor {
 
 impl TexelBufferDescriptor {
     /// A view without an address: for sets.
-    ///
-    /// ```
-    /// # use ash::vk;
-    /// let texels = sublet::descriptor::TexelBufferDescriptor::new(vk::BufferView::null());
-    /// assert_eq!(texels.address, None);
-    /// ```
     #[must_use]
     pub const fn new(view: vk::BufferView) -> Self {
         Self { view, address: None, range: 0, format: vk::Format::UNDEFINED }
     }
 
     /// The same with what descriptor buffers want.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::descriptor::TexelBufferDescriptor;
-    /// let texels = TexelBufferDescriptor::new(vk::BufferView::null()).with_range(256, 64, vk::Format::R32_SFLOAT);
-    /// assert_eq!((texels.address, texels.range), (Some(256), 64));
-    /// ```
     #[must_use]
     pub const fn with_range(
         mut self,
@@ -144,12 +115,6 @@ pub struct ImageDescriptor {
 
 impl ImageDescriptor {
     /// A view and a layout.
-    ///
-    /// ```
-    /// # use ash::vk;
-    /// let image = sublet::descriptor::ImageDescriptor::new(vk::ImageView::null(), vk::ImageLayout::GENERAL);
-    /// assert_eq!(image.view, vk::ImageView::null());
-    /// ```
     #[must_use]
     pub const fn new(view: vk::ImageView, layout: vk::ImageLayout) -> Self {
         Self { view, layout }
@@ -161,14 +126,6 @@ impl ImageDescriptor {
 }
 
 /// An acceleration structure. Sets want the handle, descriptor buffers the address.
-///
-/// ```
-/// use ash::vk;
-/// use sublet::descriptor::AccelerationStructureDescriptor;
-/// # let handle = vk::AccelerationStructureKHR::null();
-/// let scene = AccelerationStructureDescriptor { handle, address: Some(0x1_0000) };
-/// assert_eq!(scene.address, Some(0x1_0000));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AccelerationStructureDescriptor {
     /// The handle. Descriptor buffers do not look at it.
@@ -233,11 +190,6 @@ pub(crate) enum DescriptorWrite {
 
 impl Descriptor {
     /// Its type.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::descriptor::{Descriptor, DescriptorKind};
-    /// assert_eq!(Descriptor::Sampler(vk::Sampler::null()).kind(), DescriptorKind::Sampler);
-    /// ```
     #[must_use]
     pub const fn kind(&self) -> DescriptorKind {
         match self {
@@ -422,12 +374,6 @@ fn address_info(
 }
 
 /// A descriptor does not say what descriptor buffers want. Nothing was written.
-///
-/// ```
-/// use sublet::descriptor::{DescriptorDataError, DescriptorKind};
-/// let error = DescriptorDataError::NoAddress { kind: DescriptorKind::StorageBuffer };
-/// assert_eq!(error.to_string(), "a StorageBuffer for a descriptor buffer needs its device address");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DescriptorDataError {

@@ -13,10 +13,6 @@ use crate::device::descriptors::{DescriptorDriver, DescriptorExtensions};
 use crate::device::{MissingFunction, VulkanFunctions};
 
 /// How shaders get at descriptors. One for each device: sets and descriptor buffers that are bound undo each other.
-///
-/// ```
-/// assert_eq!(sublet::descriptor::BindingModel::default(), sublet::descriptor::BindingModel::Auto);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum BindingModel {
@@ -62,7 +58,6 @@ pub struct DescriptorDeviceCreateInfo {
 
 impl DescriptorDeviceCreateInfo {
     /// For a program that uses `ash`. `api_version` is the version that the **instance** was made for.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\nlet info = DescriptorDeviceCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());\nassert!(info.features.is_empty());\n```"]
     #[must_use]
     pub fn new(
         instance: &ash::Instance,
@@ -83,7 +78,6 @@ impl DescriptorDeviceCreateInfo {
     }
 
     /// For a simulated GPU, with everything that it has enabled.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\nlet gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\nassert_eq!(DescriptorDeviceCreateInfo::for_gpu(&gpu).device, gpu.device().handle());\n```"]
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn for_gpu(gpu: &sublet_sim::Gpu) -> Self {
@@ -145,7 +139,6 @@ impl DescriptorDevice {
     /// 1. Instance, physical device and device are live, belong together, and outlive everything that is made from the value.
     /// 2. `info.functions` are theirs.
     /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.features` says is enabled.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n// SAFETY: instance and device are live, and outlive everything that is made from the value.\nlet device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(device.model(), BindingModel::Sets);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     pub unsafe fn new(info: &DescriptorDeviceCreateInfo) -> Result<Self, CreateDescriptorDeviceError> {
         let &DescriptorDeviceCreateInfo { instance, physical_device, device, .. } = info;
         let enabled = DescriptorExtensions {
@@ -185,48 +178,41 @@ impl DescriptorDevice {
     }
 
     /// The Vulkan version in use: the program's, as far as the device has it.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.api_version() <= gpu.api_version());\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[must_use]
     pub fn api_version(&self) -> u32 {
         self.inner.api_version
     }
 
     /// What is enabled, and what came with the version.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.features().contains(DescriptorFeatures::MAINTENANCE1));\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[must_use]
     pub fn features(&self) -> DescriptorFeatures {
         self.inner.features
     }
 
     /// The faults that are worked around.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.quirks().is_empty());\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[must_use]
     pub fn quirks(&self) -> DescriptorQuirks {
         self.inner.quirks
     }
 
     /// How shaders get at descriptors: never [`BindingModel::Auto`].
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(device.model(), BindingModel::Sets);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[must_use]
     pub fn model(&self) -> BindingModel {
         self.inner.model
     }
 
     /// The device's limits.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.limits().non_coherent_atom_size > 0);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     pub fn limits(&self) -> &vk::PhysicalDeviceLimits {
         &self.inner.driver.facts.properties.limits
     }
 
     /// `maxUpdateAfterBindDescriptorsInAllPools`; 0 where sets cannot be updated after they are bound.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert!(device.update_after_bind_used() <= device.max_update_after_bind());\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[must_use]
     pub fn max_update_after_bind(&self) -> u64 {
         self.inner.driver.facts.indexing.max_update_after_bind_descriptors_in_all_pools.into()
     }
 
     /// Descriptors in the update-after-bind pools of everything that was made from this value.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(device.update_after_bind_used(), 0);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[must_use]
     pub fn update_after_bind_used(&self) -> u64 {
         self.inner.update_after_bind.load(Ordering::Relaxed)
@@ -261,18 +247,6 @@ impl DescriptorDevice {
 }
 
 /// Why there is no [`DescriptorDevice`].
-///
-/// ```
-/// # use sublet::{descriptor::*, sim};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// let info = DescriptorDeviceCreateInfo {
-///     model: BindingModel::Buffer,
-///     ..DescriptorDeviceCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version())
-/// };
-/// // SAFETY: instance and device are live, and outlive everything that is made from the value.
-/// let error = unsafe { DescriptorDevice::new(&info) }.unwrap_err();
-/// assert!(matches!(error, CreateDescriptorDeviceError::NoDescriptorBuffer));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateDescriptorDeviceError {

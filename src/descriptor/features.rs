@@ -75,13 +75,6 @@ bitflags! {
 
 impl DescriptorFeatures {
     /// The features that lets descriptors of a kind be written after their set is bound; `None` where Vulkan has none.
-    ///
-    /// ```
-    /// use sublet::descriptor::{DescriptorFeatures, DescriptorKind};
-    /// let needed = DescriptorFeatures::update_after_bind_of(DescriptorKind::Sampler);
-    /// assert_eq!(needed, Some(DescriptorFeatures::SAMPLED_IMAGE_UPDATE_AFTER_BIND));
-    /// assert_eq!(DescriptorFeatures::update_after_bind_of(DescriptorKind::UniformBufferDynamic), None);
-    /// ```
     #[must_use]
     pub const fn update_after_bind_of(kind: DescriptorKind) -> Option<Self> {
         match kind {

@@ -107,7 +107,6 @@ impl SetLayout {
     ///
     /// # Safety
     /// The create-info and its chain are valid, and `layout` was made from it.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\nlet info = vk::DescriptorSetLayoutCreateInfo::default();\n// SAFETY: the create-info is valid. A layout that is only looked at may be null.\nlet layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.counts().is_zero());\n# Ok::<(), SetLayoutError>(())\n```"]
     pub unsafe fn new(
         layout: vk::DescriptorSetLayout,
         info: &vk::DescriptorSetLayoutCreateInfo<'_>,
@@ -174,7 +173,6 @@ impl SetLayout {
     }
 
     /// The layout itself.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.handle(), vk::DescriptorSetLayout::null());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::DescriptorSetLayout {
@@ -198,14 +196,12 @@ impl SetLayout {
     }
 
     /// The flags that it was made with.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.flags().is_empty());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn flags(&self) -> vk::DescriptorSetLayoutCreateFlags {
         self.inner.flags
     }
 
     /// What a set of it takes out of a pool: as much as there can be, if a count is variable.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.counts().is_zero());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn counts(&self) -> DescriptorCounts {
         self.inner.most
@@ -224,7 +220,6 @@ impl SetLayout {
 
     /// What a set of it takes with `count` descriptors in the binding whose count is variable. Without such a binding
     /// `count` says nothing.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.counts_with(9), layout.counts());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn counts_with(&self, count: u32) -> DescriptorCounts {
         match self.inner.variable {
@@ -234,21 +229,18 @@ impl SetLayout {
     }
 
     /// The most descriptors that the binding with a variable count takes; `None` if there is none.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.max_variable_count(), None);\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn max_variable_count(&self) -> Option<u32> {
         self.inner.variable.map(|(_, most)| most)
     }
 
     /// The bindings, by number.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(layout.bindings().is_empty());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn bindings(&self) -> &[SetLayoutBinding] {
         &self.inner.bindings
     }
 
     /// One binding. O(log n) in the number of bindings.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert_eq!(layout.binding(0), None);\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn binding(&self, binding: u32) -> Option<&SetLayoutBinding> {
         let at = self.inner.bindings.binary_search_by_key(&binding, |binding| binding.binding).ok()?;
@@ -256,21 +248,18 @@ impl SetLayout {
     }
 
     /// Sets of it come out of pools that may be updated after they are bound.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(!layout.is_update_after_bind());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn is_update_after_bind(&self) -> bool {
         self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::UPDATE_AFTER_BIND_POOL)
     }
 
     /// Its descriptors are pushed: there are no sets of it.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(!layout.is_push_descriptor());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn is_push_descriptor(&self) -> bool {
         self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR)
     }
 
     /// Its descriptors are in a descriptor buffer: there are no sets of it.
-    #[doc = "\n```\n# use ash::vk; use sublet::descriptor::*;\n# let info = vk::DescriptorSetLayoutCreateInfo::default();\n# let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nassert!(!layout.is_descriptor_buffer());\n# Ok::<(), SetLayoutError>(())\n```"]
     #[must_use]
     pub fn is_descriptor_buffer(&self) -> bool {
         self.inner.flags.contains(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT)
@@ -343,16 +332,6 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
 }
 
 /// A layout has something that cannot be counted.
-///
-/// ```
-/// # use ash::vk; use sublet::descriptor::*;
-/// let bindings = [vk::DescriptorSetLayoutBinding::default()
-///     .descriptor_type(vk::DescriptorType::BLOCK_MATCH_IMAGE_QCOM).descriptor_count(1)];
-/// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-/// // SAFETY: the create-info is valid. A layout that is only looked at may be null.
-/// let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) };
-/// assert!(matches!(layout, Err(SetLayoutError::UnknownType { binding: 0, .. })));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SetLayoutError {

@@ -185,15 +185,6 @@ fn check_features(
 }
 
 /// Why a `VkDescriptorPool` was not made. Nothing was changed.
-///
-/// ```
-/// # use ash::vk;
-/// use sublet::descriptor::CreateDescriptorPoolError;
-/// use sublet::device::DriverError;
-/// let source = DriverError { call: "vkCreateDescriptorPool", result: vk::Result::ERROR_OUT_OF_HOST_MEMORY };
-/// let error = CreateDescriptorPoolError::Driver { sets: 64, descriptors: 256, source };
-/// assert!(error.to_string().starts_with("the driver did not make a descriptor pool of 64 sets and 256 descriptors: "));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateDescriptorPoolError {

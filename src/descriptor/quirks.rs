@@ -37,13 +37,6 @@ const INTEL_KEEPS_COUNT: u32 = 101 << 14 | 4502;
 
 impl DescriptorQuirks {
     /// What is known of a driver.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet::descriptor::DescriptorQuirks;
-    /// let known = DescriptorQuirks::of_driver(vk::DriverId::NVIDIA_PROPRIETARY, 0);
-    /// assert!(known.is_empty());
-    /// ```
     #[must_use]
     pub fn of_driver(driver: vk::DriverId, version: u32) -> Self {
         match driver {

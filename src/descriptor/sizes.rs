@@ -30,7 +30,6 @@ pub struct DescriptorSizes {
 
 impl DescriptorSizes {
     /// What the device says, with [`DescriptorFeatures::ROBUST_BUFFER_ACCESS`] taken into account.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet sizes = DescriptorSizes::of(&device);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[must_use]
     pub fn of(device: &DescriptorDevice) -> Self {
         let features = device.features();
@@ -48,7 +47,6 @@ impl DescriptorSizes {
 
     /// Bytes of a descriptor of this type. `None` where there are no descriptor buffers, for types that cannot be in one, and for
     /// what a device must not answer: 0, and more than 256.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n// There are no dynamic offsets in descriptor buffers, whatever the device.\nassert_eq!(DescriptorSizes::of(&device).get(DescriptorKind::UniformBufferDynamic), None);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[inline]
     #[must_use]
     pub fn get(&self, kind: DescriptorKind) -> Option<u64> {
@@ -57,7 +55,6 @@ impl DescriptorSizes {
     }
 
     /// Bytes of a mutable descriptor that takes these types: those of the largest. `None` if one of them has no size, or there is none.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nassert_eq!(DescriptorSizes::of(&device).largest(&[]), None);\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     #[must_use]
     pub fn largest(&self, kinds: &[DescriptorKind]) -> Option<u64> {
         let mut largest = None;

@@ -51,7 +51,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(descriptors of stale sets). It takes no host memory once it has seen as much, and no lock.
-    #[doc = super::example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nassert_eq!(gpu.calls(\"vkCmdBindDescriptorSets\"), 1);\n// Nothing is stale.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nassert_eq!(gpu.calls(\"vkCmdBindDescriptorSets\"), 1);")]
     #[inline]
     pub unsafe fn commit(
         &mut self,

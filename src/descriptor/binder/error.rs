@@ -15,12 +15,6 @@ use crate::device::DriverError;
 use crate::upload::{CreateUploadError, UploadError};
 
 /// Why there is no [`PipelineLayoutInfo`](super::PipelineLayoutInfo).
-///
-/// ```
-/// use sublet::descriptor::PipelineLayoutError;
-/// let error = PipelineLayoutError::TooManySets { asked: 40, most: 32 };
-/// assert_eq!(error.to_string(), "40 sets, and at most 32 can be bound");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PipelineLayoutError {
@@ -147,12 +141,6 @@ impl Error for PipelineLayoutError {
 }
 
 /// Why something was not staged. Nothing was changed.
-///
-/// ```
-/// use sublet::descriptor::StageError;
-/// let error = StageError::NoSuchSet { set: 3, sets: 2 };
-/// assert_eq!(error.to_string(), "there is no set 3: the pipeline layout has 2");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StageError {
@@ -314,12 +302,6 @@ impl Error for StageError {
 }
 
 /// Why the binder does not take a pipeline layout. Nothing was changed.
-///
-/// ```
-/// use sublet::descriptor::UseLayoutError;
-/// let error = UseLayoutError::LargerThanPage { bytes: 8192, page_size: 4096 };
-/// assert_eq!(error.to_string(), "the sets have 8192 bytes, and a page of descriptors has 4096");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum UseLayoutError {
@@ -351,12 +333,6 @@ impl fmt::Display for UseLayoutError {
 impl Error for UseLayoutError {}
 
 /// Why there is no [`Binder`](super::Binder). Nothing is left behind.
-///
-/// ```
-/// use sublet::descriptor::CreateBinderError;
-/// let error = CreateBinderError::Pages(sublet::upload::CreateUploadError::NoUsage);
-/// assert!(error.to_string().starts_with("there can be no pages for descriptors: "));
-/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateBinderError {
@@ -385,13 +361,6 @@ impl Error for CreateBinderError {
 }
 
 /// Why a commit did not happen: nothing was recorded, and it may be tried again.
-///
-/// ```
-/// use sublet::descriptor::CommitError;
-/// use sublet::upload::UploadError;
-/// let error = CommitError::Pages(UploadError::Alignment { alignment: 3 });
-/// assert!(error.to_string().starts_with("there is no room for the bytes of descriptors: "));
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CommitError {

@@ -134,7 +134,6 @@ impl PipelineLayoutInfo {
     /// 1. `layout` and the handles in `sets` are live and belong to the device, and `layout` was made from them and from `push_constants`.
     /// 2. They stay live for as long as a binder has the value, except for set layouts that are for descriptor buffers: those are
     ///    only looked at here.
-    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet info = vk::DescriptorSetLayoutCreateInfo::default();\n# let set = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }?;\nlet too_many = vec![set; 40];\n// SAFETY: nothing is done with layouts that are refused.\nlet error = unsafe { PipelineLayoutInfo::new(&device, vk::PipelineLayout::null(), &too_many, &[]) }.unwrap_err();\nassert!(matches!(error, PipelineLayoutError::TooManySets { asked: 40, .. }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn new(
         device: &DescriptorDevice,
         layout: vk::PipelineLayout,
@@ -168,7 +167,6 @@ impl PipelineLayoutInfo {
     }
 
     /// The layout itself.
-    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let handle = unsafe { gpu.device().create_pipeline_layout(&Default::default(), None) }?;\n// SAFETY: the pipeline layout was made from nothing, and lives longer.\nlet layout = unsafe { PipelineLayoutInfo::new(&device, handle, &[], &[]) }?;\nassert_eq!(layout.handle(), handle);\n# unsafe { gpu.device().destroy_pipeline_layout(handle, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::PipelineLayout {
@@ -176,7 +174,6 @@ impl PipelineLayoutInfo {
     }
 
     /// How many sets it has.
-    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let handle = unsafe { gpu.device().create_pipeline_layout(&Default::default(), None) }?;\n// SAFETY: the pipeline layout was made from nothing, and lives longer.\nlet layout = unsafe { PipelineLayoutInfo::new(&device, handle, &[], &[]) }?;\nassert_eq!(layout.set_count(), 0);\n# unsafe { gpu.device().destroy_pipeline_layout(handle, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn set_count(&self) -> u32 {
         narrow(self.inner.plans.len())
@@ -184,7 +181,6 @@ impl PipelineLayoutInfo {
 
     /// How many sets, from set 0 on, stay bound when something is bound with `other` instead: those before the first that is not
     /// the same in both, and none if the push constants are not the same ("Pipeline Layout Compatibility").
-    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let handle = unsafe { gpu.device().create_pipeline_layout(&Default::default(), None) }?;\n// SAFETY: the pipeline layout was made from nothing, and lives longer.\nlet layout = unsafe { PipelineLayoutInfo::new(&device, handle, &[], &[]) }?;\nassert_eq!(layout.compatible_sets(&layout), 0);\n# unsafe { gpu.device().destroy_pipeline_layout(handle, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn compatible_sets(&self, other: &Self) -> u32 {
         if self.is_same(other) {

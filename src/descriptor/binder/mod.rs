@@ -39,49 +39,6 @@ const PAGE_USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
         | vk::BufferUsageFlags::SAMPLER_DESCRIPTOR_BUFFER_EXT.as_raw(),
 );
 
-/// An example with a binder, a pipeline layout of one set with two storage buffers at binding 0, a buffer and a command buffer.
-macro_rules! example {
-    ($fence:literal $body:literal) => {
-        concat!(
-            "\n", $fence, "\n",
-            "# use ash::vk; use sublet::{*, descriptor::*, retire::Clock};\n",
-            "# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n",
-            "# let vulkan = gpu.device();\n",
-            "# let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;\n",
-            "# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n",
-            "# let bindings = [vk::DescriptorSetLayoutBinding::default().descriptor_type(vk::DescriptorType::STORAGE_BUFFER)\n",
-            "#     .descriptor_count(2).stage_flags(vk::ShaderStageFlags::COMPUTE)];\n",
-            "# let set_info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);\n",
-            "# let set_handles = [unsafe { vulkan.create_descriptor_set_layout(&set_info, None) }?];\n",
-            "# let pipeline_info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set_handles);\n",
-            "# let pipeline_layout = unsafe { vulkan.create_pipeline_layout(&pipeline_info, None) }?;\n",
-            "# let sets = [unsafe { SetLayout::new(set_handles[0], &set_info) }?];\n",
-            "# let layout = unsafe { PipelineLayoutInfo::new(&device, pipeline_layout, &sets, &[]) }?;\n",
-            "# let buffer_info = vk::BufferCreateInfo::default().size(4096).usage(vk::BufferUsageFlags::STORAGE_BUFFER);\n",
-            "# let (buffer, memory) = unsafe { allocator.create_buffer(&buffer_info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;\n",
-            "# let input = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 0, 256));\n",
-            "# let output = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 256, 256));\n",
-            "# let pool = unsafe { vulkan.create_command_pool(&Default::default(), None) }?;\n",
-            "# let commands_info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);\n",
-            "# let commands = unsafe { vulkan.allocate_command_buffers(&commands_info) }?[0];\n",
-            "# unsafe { vulkan.begin_command_buffer(commands, &Default::default()) }?;\n",
-            "# let mut binder = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;\n",
-            "# binder.set_layout(BindPoint::Compute, &layout)?;\n",
-            $body,
-            "\n",
-            "# unsafe { vulkan.destroy_command_pool(pool, None) };\n",
-            "# unsafe { binder.destroy() };\n",
-            "# drop(layout);\n",
-            "# unsafe { allocator.destroy_buffer(buffer, memory) }?;\n",
-            "# unsafe { vulkan.destroy_pipeline_layout(pipeline_layout, None) };\n",
-            "# unsafe { vulkan.destroy_descriptor_set_layout(set_handles[0], None) };\n",
-            "# Ok::<(), Box<dyn std::error::Error>>(())\n",
-            $fence
-        )
-    };
-}
-use example;
-
 /// Where pipelines are bound in a command buffer: each place has its own sets.
 ///
 /// ```
@@ -104,11 +61,6 @@ const POINTS: usize = 3;
 
 impl BindPoint {
     /// Vulkan's name for it.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::descriptor::BindPoint;
-    /// assert_eq!(BindPoint::Graphics.to_vk(), vk::PipelineBindPoint::GRAPHICS);
-    /// ```
     #[inline]
     #[must_use]
     pub const fn to_vk(self) -> vk::PipelineBindPoint {
@@ -121,12 +73,6 @@ impl BindPoint {
 }
 
 /// How a [`Binder`] is to be made.
-///
-/// ```
-/// use sublet::descriptor::BinderCreateInfo;
-/// let info = BinderCreateInfo { page_size: 1 << 20, ..Default::default() };
-/// assert_eq!(info.name, None);
-/// ```
 #[derive(Clone, Debug)]
 pub struct BinderCreateInfo<'a> {
     /// Where sets come from, for devices that bind sets.
@@ -278,7 +224,6 @@ impl<A: AllocatorRef> Binder<A> {
     /// 1. The allocator is of the same device.
     /// 2. What commits use is used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that
     ///    is given to the binder says that a ticket is done only when the device is done with its recording, or never gets it.
-    #[doc = example!("```" "// SAFETY: the allocator is of the device, and nothing is submitted here.\nlet other = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;\n# drop(other);")]
     pub unsafe fn new(
         device: &DescriptorDevice,
         allocator: A,
@@ -306,7 +251,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(1) for the layout that there is already, else O(sets) and a comparison of the sets' layouts.
-    #[doc = example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\nbinder.set_layout(BindPoint::Compute, &layout)?;\n// It is the same layout: all is staged as it was.\nassert_eq!(binder.first_unstaged(BindPoint::Compute), None);")]
     #[inline]
     pub fn set_layout(
         &mut self,
@@ -336,7 +280,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(staged sets).
-    #[doc = example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\nbinder.begin();\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.begin();\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nassert_eq!(gpu.calls(\"vkCmdBindDescriptorSets\"), 2);")]
     pub fn begin(&mut self) {
         self.bound = Bound::NOTHING;
         for point in &mut self.points {
@@ -348,7 +291,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(sets).
-    #[doc = example!("```" "binder.forget();\nlet error = binder.stage(BindPoint::Compute, 0, 0, 0, &[input]).unwrap_err();\nassert_eq!(error, StageError::NoLayout { point: BindPoint::Compute, set: 0 });")]
     pub fn forget(&mut self) {
         self.bound = Bound::NOTHING;
         for point in &mut self.points {
@@ -362,7 +304,6 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Errors
     /// [`FlushError`]: what the driver answers if the bytes of descriptors are in memory that has to be flushed, or that the ticket is of
     /// another clock than those that are waited for. Nothing was changed: the call may be made again.
-    #[doc = example!("```" "let clock = Clock::new();\nlet lane = clock.add_lane()?;\nlet ticket = clock.open(lane);\nbinder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.flush(ticket)?;\n// vkQueueSubmit goes here, and signals 1.\nclock.submit(ticket, 1)?;")]
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.source.flush(ticket)?;
         self.begin();
@@ -373,7 +314,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Errors
     /// [`CollectError`] if the driver did not reset a pool, which is tried again at the next call, or if something waits for another clock.
-    #[doc = example!("```" "let clock = Clock::new();\nlet lane = clock.add_lane()?;\nlet ticket = clock.open(lane);\nbinder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\n// SAFETY: the buffer is live, and the command buffer is being recorded.\nunsafe { binder.commit(commands, BindPoint::Compute) }?;\nbinder.flush(ticket)?;\nclock.submit(ticket, 1)?;\nassert_eq!(binder.collect(&clock)?, 0);\n# unsafe { vulkan.reset_command_pool(pool, vk::CommandPoolResetFlags::empty()) }?;\nclock.completed(lane, 1); // as vkGetSemaphoreCounterValue says\nassert_eq!(binder.collect(&clock)?, 1);")]
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
         self.source.collect(clock)
     }
@@ -382,7 +322,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Safety
     /// The device uses nothing of it any more (VUID-vkDestroyDescriptorPool-descriptorPool-00303, VUID-vkDestroyBuffer-buffer-00922).
-    #[doc = example!("```" "let other = unsafe { Binder::new(&device, &allocator, &BinderCreateInfo::default()) }?;\n// SAFETY: nothing was submitted.\nunsafe { other.destroy() };")]
     pub unsafe fn destroy(self) {
         // SAFETY: the caller's own promise.
         unsafe { self.source.destroy() };
@@ -392,7 +331,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Panics
     /// Names what does not agree.
-    #[doc = example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input])?;\nbinder.validate();")]
     pub fn validate(&self) {
         for point in &self.points {
             point.validate();

@@ -78,7 +78,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(descriptors).
-    #[doc = super::example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input, output])?;\nassert!(binder.stage(BindPoint::Compute, 0, 0, 1, &[input, output]).is_err()); // there are two")]
     #[inline]
     pub fn stage(
         &mut self,
@@ -111,7 +110,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(bytes).
-    #[doc = super::example!("```" "let error = binder.stage_inline(BindPoint::Compute, 0, 0, 0, &[1, 2, 3, 4]).unwrap_err();\nassert!(matches!(error, StageError::WrongType { given: DescriptorKind::InlineUniformBlock, .. }));")]
     pub fn stage_inline(
         &mut self,
         point: BindPoint,
@@ -153,7 +151,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(1).
-    #[doc = super::example!("```" "let error = binder.stage_dynamic_offset(BindPoint::Compute, 0, 0, 0, 256).unwrap_err();\nassert_eq!(error, StageError::NotDynamic { binding: 0, kind: DescriptorKind::StorageBuffer });")]
     pub fn stage_dynamic_offset(
         &mut self,
         point: BindPoint,
@@ -193,7 +190,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(1).
-    #[doc = super::example!("```" "let error = binder.stage_set(BindPoint::Compute, 0, vk::DescriptorSet::null()).unwrap_err();\nassert_eq!(error, StageError::NullSet { set: 0 });")]
     pub fn stage_set(
         &mut self,
         point: BindPoint,
@@ -225,7 +221,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(1).
-    #[doc = super::example!("```" "// This device binds sets.\nlet error = binder.stage_buffer(BindPoint::Compute, 0, &vk::DescriptorBufferBindingInfoEXT::default(), 0).unwrap_err();\nassert_eq!(error, StageError::NoBuffers { set: 0 });")]
     pub fn stage_buffer(
         &mut self,
         point: BindPoint,
@@ -257,7 +252,6 @@ impl<A: AllocatorRef> Binder<A> {
     ///
     /// # Complexity
     /// O(descriptors of the layout).
-    #[doc = super::example!("```" "binder.stage(BindPoint::Compute, 0, 0, 0, &[input])?;\nlet missing = binder.first_unstaged(BindPoint::Compute).unwrap();\nassert_eq!((missing.set, missing.binding, missing.element), (0, 0, 1));")]
     #[must_use]
     pub fn first_unstaged(&self, point: BindPoint) -> Option<Unstaged> {
         let point = &self.points[point.at()];

@@ -138,7 +138,6 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// # Errors
     /// [`CreateHeapError`]: features that are missing, limits, no memory, an allocator of another device, or the driver's answer.
     /// Nothing is left.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim, Allocator, AllocatorCreateInfo};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;\n// This driver has no descriptor buffers.\nlet error = BufferStore::new(&device, &allocator, &HeapCreateInfo::default()).unwrap_err();\nassert!(matches!(error, CreateHeapError::Unsupported { .. }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[track_caller]
     pub fn new(
         device: &DescriptorDevice,
@@ -245,28 +244,24 @@ impl<A: AllocatorRef> BufferStore<A> {
     }
 
     /// The layout, for pipelines that are made for descriptor buffers.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn layouts(store: &BufferStore<&Allocator>) {\nlet layouts = [store.layout()];\nlet info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);\n# }\n```"]
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.arrays.layout()
     }
 
     /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
-    #[doc = "\n```no_run\n# use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn look(store: &BufferStore<&Allocator>) {\nassert_eq!(store.set_layout().handle(), store.layout());\n# }\n```"]
     #[must_use]
     pub fn set_layout(&self) -> &SetLayout {
         self.arrays.set_layout()
     }
 
     /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
-    #[doc = "\n```no_run\n# use sublet::Allocator; use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore<&Allocator>) {\nlet textures = store.binding(DescriptorKind::SampledImage);\n# }\n```"]
     #[must_use]
     pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
         self.arrays.binding(kind)
     }
 
     /// Bytes from one slot to the next, among descriptors of a type; `None` if the heap does not hold it.
-    #[doc = "\n```no_run\n# use sublet::Allocator; use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore<&Allocator>) {\nlet bytes = store.stride(DescriptorKind::StorageBuffer);\n# }\n```"]
     #[must_use]
     pub fn stride(&self, kind: DescriptorKind) -> Option<u64> {
         self.place(kind).map(|place| widen(place.stride))
@@ -274,7 +269,6 @@ impl<A: AllocatorRef> BufferStore<A> {
 
     /// Where shaders see a slot's descriptor of a type: for commands that write descriptors on the GPU. `None` if the heap does not hold
     /// the type, or has no such slot.
-    #[doc = "\n```no_run\n# use sublet::Allocator; use sublet::descriptor::{BufferStore, DescriptorKind};\n# fn look(store: &BufferStore<&Allocator>) {\nlet first = store.address_of(DescriptorKind::StorageBuffer, 0);\n# }\n```"]
     #[must_use]
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
         let place = self.place(kind).filter(|_| index < self.arrays.slots())?;
@@ -288,7 +282,6 @@ impl<A: AllocatorRef> BufferStore<A> {
     }
 
     /// Address and usage, for programs that bind it with other descriptor buffers. The set starts at the address.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn bind(store: &BufferStore<&Allocator>) {\nlet infos: [vk::DescriptorBufferBindingInfoEXT<'_>; 1] = [store.binding_info()];\n# }\n```"]
     pub fn binding_info(&self) -> vk::DescriptorBufferBindingInfoEXT<'static> {
         vk::DescriptorBufferBindingInfoEXT::default().address(self.address).usage(self.usage)
     }
@@ -301,7 +294,6 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// # Safety
     /// The command buffer is being recorded by this thread alone, there is one store at least, all are of one device, and there are not more than it
     /// allows (`maxDescriptorBufferBindings`, and those of samplers and resources).
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn record(resources: &BufferStore<&Allocator>, samplers: &BufferStore<&Allocator>, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the command buffer is being recorded, and every device allows two buffers.\nunsafe { BufferStore::cmd_bind_all(commands, &[resources, samplers]) };\n# }\n```"]
     pub unsafe fn cmd_bind_all(commands: vk::CommandBuffer, stores: &[&Self]) {
         assert!(stores.len() <= 4, "{} descriptor buffers are bound at once", stores.len());
         let Some(first) = stores.first() else { return };
@@ -318,7 +310,6 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// # Safety
     /// The command buffer is being recorded by this thread alone, the heap is bound as number `buffer`, and `layout` has
     /// [`Self::layout`] as its set number `set`.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::Allocator; use sublet::descriptor::BufferStore;\n# fn record(resources: &BufferStore<&Allocator>, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the heap is bound as number 0, and set 1 of the layout is the heap.\nunsafe { resources.cmd_set_offset(commands, vk::PipelineBindPoint::GRAPHICS, layout, 1, 0) };\n# }\n```"]
     pub unsafe fn cmd_set_offset(
         &self,
         commands: vk::CommandBuffer,
@@ -336,7 +327,6 @@ impl<A: AllocatorRef> BufferStore<A> {
     ///
     /// # Safety
     /// The device is done with all submissions that use the heap.
-    #[doc = "\n```no_run\n# use sublet::{Allocator, descriptor::BufferStore};\n# fn end(store: BufferStore<&Allocator>) {\n// SAFETY: the device is idle.\nunsafe { store.destroy() };\n# }\n```"]
     pub unsafe fn destroy(self) {
         let Self { allocator, device, arrays, buffer, allocation, .. } = self;
         // SAFETY: nothing is recorded with it any more, and the value goes with it: the caller's promise.

@@ -176,7 +176,6 @@ impl ClassicStore {
     ///
     /// # Safety
     /// What the defaults name is live, of this device, and stays so until the store is destroyed.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet info = HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Sampler) };\n// SAFETY: there are no defaults.\nlet error = unsafe { ClassicStore::new(&device, &info, 2, &[]) }.unwrap_err();\nassert_eq!(error, CreateHeapError::NoDefault { kind: DescriptorKind::Sampler });\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     pub unsafe fn new(
         device: &DescriptorDevice,
         info: &HeapCreateInfo<'_>,
@@ -227,28 +226,24 @@ impl ClassicStore {
     }
 
     /// The layout, for pipelines.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::ClassicStore;\n# fn layouts(store: &ClassicStore) {\nlet layouts = [store.layout()];\nlet info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);\n# }\n```"]
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.arrays.layout()
     }
 
     /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
-    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn look(store: &ClassicStore) {\nassert_eq!(store.set_layout().handle(), store.layout());\n# }\n```"]
     #[must_use]
     pub fn set_layout(&self) -> &SetLayout {
         self.arrays.set_layout()
     }
 
     /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
-    #[doc = "\n```no_run\n# use sublet::descriptor::{ClassicStore, DescriptorKind};\n# fn look(store: &ClassicStore) {\nlet textures = store.binding(DescriptorKind::SampledImage);\n# }\n```"]
     #[must_use]
     pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
         self.arrays.binding(kind)
     }
 
     /// Copies of the set.
-    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn look(store: &ClassicStore) {\nlet frames_in_flight = store.copies();\n# }\n```"]
     #[must_use]
     pub fn copies(&self) -> u32 {
         narrow(self.copies.len())
@@ -259,7 +254,6 @@ impl ClassicStore {
     }
 
     /// The copy of a frame, counted on and on or by its slot: the number is taken modulo the number of copies.
-    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn look(store: &ClassicStore) {\nassert_eq!(store.set(0), store.set(store.copies()));\n# }\n```"]
     #[must_use]
     pub fn set(&self, frame: u32) -> vk::DescriptorSet {
         self.copies[self.copy(frame)]
@@ -271,7 +265,6 @@ impl ClassicStore {
     /// # Safety
     /// 1. The device is done with all submissions that use the copy, and no command buffer that binds it is still to be submitted.
     /// 2. What the slots describe is live.
-    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn frame(store: &ClassicStore, frame: u32) {\n// SAFETY: the frame that used the copy last was waited for.\nunsafe { store.update(frame) };\n# }\n```"]
     pub unsafe fn update(&self, frame: u32) -> u32 {
         let copy = self.copy(frame);
         let mut writes = self.writes.lock();
@@ -293,7 +286,6 @@ impl ClassicStore {
     /// # Safety
     /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame, and `layout`
     /// has [`Self::layout`] as its set number `set`.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::ClassicStore;\n# fn record(store: &ClassicStore, frame: u32, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the copy is up to date, the command buffer is being recorded, and set 0 of the layout is the heap.\nunsafe { store.cmd_bind(frame, commands, vk::PipelineBindPoint::GRAPHICS, layout, 0) };\n# }\n```"]
     pub unsafe fn cmd_bind(
         &self,
         frame: u32,
@@ -311,7 +303,6 @@ impl ClassicStore {
     ///
     /// # Safety
     /// The device is done with all submissions that use the sets.
-    #[doc = "\n```no_run\n# use sublet::descriptor::ClassicStore;\n# fn end(store: ClassicStore) {\n// SAFETY: the device is idle.\nunsafe { store.destroy() };\n# }\n```"]
     pub unsafe fn destroy(self) {
         // SAFETY: the caller's own promise; the value goes with it.
         unsafe { self.pool.destroy(&self.device) };

@@ -30,10 +30,6 @@ pub enum HeapKind {
 
 impl HeapKind {
     /// What a heap of this kind holds if nobody says otherwise.
-    ///
-    /// ```
-    /// assert_eq!(sublet::descriptor::HeapKind::Resource.default_types().len(), 4);
-    /// ```
     #[must_use]
     pub const fn default_types(self) -> &'static [DescriptorKind] {
         match self {
@@ -48,14 +44,6 @@ impl HeapKind {
     }
 
     /// Whether a heap of this kind can hold descriptors of a type.
-    ///
-    /// ```
-    /// use sublet::descriptor::{DescriptorKind, HeapKind};
-    /// assert!(HeapKind::Resource.allows(DescriptorKind::UniformTexelBuffer));
-    /// assert!(!HeapKind::Resource.allows(DescriptorKind::Sampler));
-    /// // What has dynamic offsets, or is not in arrays, is in no heap.
-    /// assert!(!HeapKind::Resource.allows(DescriptorKind::StorageBufferDynamic));
-    /// ```
     #[must_use]
     pub const fn allows(self, kind: DescriptorKind) -> bool {
         match kind {
@@ -78,10 +66,6 @@ impl HeapKind {
 }
 
 /// How the slots of a heap are laid out for shaders.
-///
-/// ```
-/// assert_eq!(sublet::descriptor::HeapArrays::default(), sublet::descriptor::HeapArrays::Auto);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum HeapArrays {
     /// [`Self::One`] where mutable descriptors are enabled and the heap holds more than one type, else [`Self::PerType`].
@@ -123,11 +107,6 @@ pub struct HeapCreateInfo<'a> {
 
 impl HeapCreateInfo<'_> {
     /// A heap of the default size for the default types.
-    ///
-    /// ```
-    /// use sublet::descriptor::{HeapCreateInfo, HeapKind};
-    /// assert_eq!(HeapCreateInfo::new(HeapKind::Sampler).slots, 1_024);
-    /// ```
     #[must_use]
     pub const fn new(kind: HeapKind) -> Self {
         let slots = match kind {
@@ -176,12 +155,6 @@ pub(super) fn check_types(kind: HeapKind, types: &[DescriptorKind]) -> Result<()
 }
 
 /// Why a store of descriptors was not made. Nothing is left of it.
-///
-/// ```
-/// use sublet::descriptor::CreateHeapError;
-/// let error = CreateHeapError::Limit { limit: "maxPerStageDescriptorSamplers", asked: 1_024, allowed: 16 };
-/// assert_eq!(error.to_string(), "a heap of 1024 descriptors: maxPerStageDescriptorSamplers of the device is 16");
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateHeapError {

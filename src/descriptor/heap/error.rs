@@ -10,12 +10,6 @@ use super::range::DescriptorRange;
 use crate::error::MemoryError;
 
 /// No range was allocated. Nothing was changed.
-///
-/// ```
-/// use sublet::descriptor::HeapError;
-/// let error = HeapError::Full { asked: 200, free: 544, largest_free: 128, retiring: 0 };
-/// assert_eq!(error.to_string(), "200 slots in a row: 544 are free, 128 of them in a row, and 0 wait for the GPU");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum HeapError {
@@ -68,11 +62,6 @@ impl fmt::Display for HeapError {
 impl Error for HeapError {}
 
 /// A slot is not in its range.
-///
-/// ```
-/// use sublet::descriptor::OutOfRange;
-/// assert_eq!(OutOfRange { slot: 7, count: 5 }.to_string(), "slot 7 of a range of 5");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OutOfRange {
     /// What was asked for, counted from 0.
@@ -90,19 +79,6 @@ impl fmt::Display for OutOfRange {
 impl Error for OutOfRange {}
 
 /// A range is none of the heap's. Nothing was changed.
-///
-/// ```
-/// use sublet::descriptor::*;
-/// # use sublet::sim;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
-/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-/// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
-/// let range = staging.allocate(1)?;
-/// staging.free(range)?;
-/// assert_eq!(staging.free(range), Err(RangeError::StaleHandle { range }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RangeError {
@@ -142,12 +118,6 @@ impl fmt::Display for RangeError {
 impl Error for RangeError {}
 
 /// A descriptor was not written. The slot holds what it held.
-///
-/// ```
-/// use sublet::descriptor::{HeapWriteError, OutOfRange};
-/// let error = HeapWriteError::from(OutOfRange { slot: 7, count: 5 });
-/// assert_eq!(error.to_string(), "there is no such slot to write: slot 7 of a range of 5");
-/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum HeapWriteError {

@@ -86,7 +86,6 @@ pub struct DescriptorHeap<S, T: Threading = Shared> {
 
 impl<S: HeapStore> DescriptorHeap<S> {
     /// A heap that any number of threads use.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.statistics().free, 1_024);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn new(store: S) -> Self {
         Self::new_in(store)
     }
@@ -94,7 +93,6 @@ impl<S: HeapStore> DescriptorHeap<S> {
 
 impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// A heap in the form that `T` says: `DescriptorHeap::<_, Local>::new_in(store)`.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet store = SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?;\nlet samplers = DescriptorHeap::<_, sublet::Local>::new_in(store);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn new_in(store: S) -> Self {
         // Asked once: a store of the program's own may answer differently the next time.
         let all = store.slots();
@@ -111,7 +109,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Complexity
     /// O(1).
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.allocate(16)?.count(), 16);\nassert_eq!(samplers.allocate(0), Err(HeapError::ZeroCount));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
     pub fn allocate(&self, count: u32) -> Result<DescriptorRange, HeapError> {
         self.slots.lock().allocate(count)
@@ -127,7 +124,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Complexity
     /// O(1).
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let (clock, slot) = (Clock::new(), 0); let lane = clock.add_lane()?;\nlet info = HeapCreateInfo { slots: 1_000, transient: 100, ..HeapCreateInfo::default() };\nlet heap = DescriptorHeap::new(SetStore::new(&device, &info)?);\nlet frame = clock.begin_frame(lane, slot);\nassert_eq!(heap.allocate_transient(frame, 7)?.first(), 900);\n# unsafe { heap.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn allocate_transient(&self, ticket: Ticket, count: u32) -> Result<DescriptorRange, HeapError> {
         self.slots.lock().allocate_transient(ticket, count)
     }
@@ -136,7 +132,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Errors
     /// [`RangeError`] if it is not.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\nassert!(samplers.check(range).is_ok());\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
     pub fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
         self.slots.lock().check(range)
@@ -152,7 +147,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///    written again or the range is retired and collected, as long as shaders look at it.
     /// 2. Nobody else writes the slot at the same time, or retires its range.
     /// 3. No shader that is running, or was submitted, looks at the slot.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\nlet lights = Descriptor::StorageBuffer(BufferDescriptor::new(ash::vk::Buffer::null(), 0, 256));\n// SAFETY: it is refused.\nlet refused = unsafe { samplers.write(range, 3, &lights) };\nassert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn write(
         &self,
         range: DescriptorRange,
@@ -177,7 +171,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Complexity
     /// O(descriptors), and host memory for the time of the call where the driver is to have them side by side.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let sampler = unsafe { gpu.device().create_sampler(&Default::default(), None) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\nlet all = [Descriptor::Sampler(sampler); 16];\n// SAFETY: the sampler is live, and no shader looks at the slots.\nassert_eq!(unsafe { samplers.write_many(range, 0, &all) }?, range.first());\nassert_eq!(gpu.calls(\"vkUpdateDescriptorSets\"), 1);\n# unsafe { samplers.into_store().destroy() };\n# unsafe { gpu.device().destroy_sampler(sampler, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn write_many(
         &self,
         range: DescriptorRange,
@@ -205,7 +198,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Complexity
     /// As [`write_many`](Self::write_many).
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) }) }?;\n# let sampler = unsafe { gpu.device().create_sampler(&Default::default(), None) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet (from, to) = (staging.allocate(3)?, samplers.allocate(3)?);\n// SAFETY: the sampler is live, here and below, and no shader looks at the slots.\nunsafe { staging.write_many(from, 1, &[Descriptor::Sampler(sampler); 2]) }?;\n// The first slot has nothing.\nassert_eq!(unsafe { samplers.copy_from(to, 0, &staging, from) }?, 2);\n# unsafe { samplers.into_store().destroy() };\n# unsafe { gpu.device().destroy_sampler(sampler, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn copy_from(
         &self,
         range: DescriptorRange,
@@ -227,7 +219,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Complexity
     /// As [`write_many`](Self::write_many).
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo { model: BindingModel::Sets, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) }) }?;\n# let sampler = unsafe { gpu.device().create_sampler(&Default::default(), None) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet (table, to) = (staging.allocate(100)?, samplers.allocate(8)?);\n// SAFETY: the sampler is live, here and below, and no shader looks at the slots.\nunsafe { staging.write_many(table, 0, &[Descriptor::Sampler(sampler); 100]) }?;\nassert_eq!(unsafe { samplers.copy_part_from(to, 0, &staging, table, 40..48) }?, 8);\n# unsafe { samplers.into_store().destroy() };\n# unsafe { gpu.device().destroy_sampler(sampler, None) };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn copy_part_from(
         &self,
         range: DescriptorRange,
@@ -274,7 +265,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Complexity
     /// O(1) where tickets come in order: see [`Retire`](crate::retire::Retire).
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\n# let clock = Clock::new(); let ticket = clock.open(clock.add_lane()?);\nlet range = samplers.allocate(16)?;\n// SAFETY: what is recorded for the ticket is the last that uses the range.\nunsafe { samplers.retire(ticket, range) }?;\n// SAFETY: it is refused.\nlet again = unsafe { samplers.retire(ticket, range) };\nassert_eq!(again, Err(RangeError::StaleHandle { range }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
     pub unsafe fn retire(&self, ticket: Ticket, range: DescriptorRange) -> Result<(), RangeError> {
         // The store is told before the slots can be somebody else's, who may write them at once.
@@ -291,7 +281,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Safety
     /// No shader that is running, or was submitted, looks at the range: else it sees what somebody else writes there.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nlet range = samplers.allocate(16)?;\n// SAFETY: nothing was submitted.\nunsafe { samplers.free(range) }?;\nassert_eq!(samplers.largest_free(), 1_024);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn free(&self, range: DescriptorRange) -> Result<(), RangeError> {
         // As in `retire`.
         let mut slots = self.slots.lock();
@@ -304,28 +293,24 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Errors
     /// [`OtherClock`] if ranges wait for tickets of another clock. All that this clock says is done is free nonetheless.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim, retire::Clock};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.collect(&Clock::new()), Ok(0));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // As in `retire`: the ranges of frames end here.
         self.slots.lock().collect(clock, |ended| self.store.retired(ended))
     }
 
     /// The largest count that [`allocate`](Self::allocate) grants now.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.largest_free(), 1_024);\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn largest_free(&self) -> u32 {
         self.slots.lock().largest_free()
     }
 
     /// How full it is.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nsamplers.allocate(16)?;\nassert_eq!((samplers.statistics().live, samplers.statistics().free), (16, 1_008));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn statistics(&self) -> HeapStatistics {
         self.slots.lock().statistics()
     }
 
     /// Shows all slots in runs, in the order of their indices: for debugging. The heap is locked meanwhile.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nsamplers.walk(|run| assert_eq!(run, SlotRun { first: 0, count: 1_024, state: SlotState::Free }));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn walk(&self, visit: impl FnMut(SlotRun)) {
         self.slots.lock().walk(visit);
     }
@@ -335,13 +320,11 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ///
     /// # Errors
     /// [`ReserveError`] if the host has not so much. Nothing was changed.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nsamplers.reserve(100)?;\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn reserve(&self, ranges: u32) -> Result<(), ReserveError> {
         self.slots.lock().reserve(ranges)
     }
 
     /// Where the descriptors are: what is bound.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\nassert_eq!(samplers.store().binding(DescriptorKind::Sampler), Some(0));\n# unsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
     #[must_use]
     pub fn store(&self) -> &S {
@@ -349,7 +332,6 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     }
 
     /// The store alone, to be destroyed. What was allocated is forgotten.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let samplers = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::new(HeapKind::Sampler))?);\n// SAFETY: the device uses nothing of it.\nunsafe { samplers.into_store().destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn into_store(self) -> S {
         self.store

@@ -15,11 +15,6 @@ use super::statistics::{HeapStatistics, SlotRun};
 use crate::base::cast::{host_size, index, widen};
 
 /// How a [`HostHeap`] is to be made.
-///
-/// ```
-/// use sublet::descriptor::HostHeapCreateInfo;
-/// assert_eq!(HostHeapCreateInfo::default().block, 256);
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct HostHeapCreateInfo<'a> {
     /// Slots of a block, rounded up to a power of two: 256 by default. No range is longer.
@@ -155,7 +150,6 @@ impl HostHeap {
     ///
     /// # Errors
     /// [`CreateHeapError`]: a block of no slots or of more than there may be, or a type that no heap takes.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet info = HostHeapCreateInfo { block: 0, ..Default::default() };\nlet error = HostHeap::new(&device, &info).unwrap_err();\nassert!(matches!(error, CreateHeapError::Block { block: 0, .. }));\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     pub fn new(device: &DescriptorDevice, info: &HostHeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
         let &HostHeapCreateInfo { block, max_slots, types } = info;
         let rounded = if block == 0 { None } else { block.checked_next_power_of_two() };
@@ -195,7 +189,6 @@ impl HostHeap {
     ///
     /// # Errors
     /// [`HeapError`]: no slots, more than a block has, or more than there may be.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(256)?.count(), 256);\nassert_eq!(staging.allocate(257), Err(HeapError::TooMany { asked: 257, most: 256 }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
         if count > self.block {
             return Err(HeapError::TooMany { asked: count, most: self.block });
@@ -224,7 +217,6 @@ impl HostHeap {
     ///
     /// # Errors
     /// [`RangeError`] if it is not.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet range = staging.allocate(1)?;\nassert!(staging.check(range).is_ok());\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn check(&self, range: DescriptorRange) -> Result<(), RangeError> {
         self.slots.check(range)
     }
@@ -236,7 +228,6 @@ impl HostHeap {
     ///
     /// # Safety
     /// What the descriptor names is live and of this heap's device, and fits its type.
-    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet range = staging.allocate(3)?;\nlet dynamic = Descriptor::UniformBufferDynamic(BufferDescriptor::null());\n// SAFETY: it is refused.\nlet refused = unsafe { staging.write(range, 2, &dynamic) };\nassert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::UniformBufferDynamic }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn write(
         &mut self,
         range: DescriptorRange,
@@ -254,7 +245,6 @@ impl HostHeap {
     ///
     /// # Safety
     /// As for [`Self::write`], of each of them.
-    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet range = staging.allocate(3)?;\nlet all = Descriptor::StorageBuffer(BufferDescriptor::null());\n// SAFETY: there is nothing that could be dead.\nunsafe { staging.write_many(range, 1, &[all, all]) }?;\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn write_many(
         &mut self,
         range: DescriptorRange,
@@ -312,13 +302,11 @@ impl HostHeap {
     ///
     /// # Errors
     /// [`RangeError`]: nothing was changed.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nlet range = staging.allocate(3)?;\nstaging.free(range)?;\nassert_eq!(staging.free(range), Err(RangeError::StaleHandle { range }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn free(&mut self, range: DescriptorRange) -> Result<(), RangeError> {
         self.slots.free(range)
     }
 
     /// Bytes from one slot to the next; `None` where descriptors are not bytes.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.stride(), None);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn stride(&self) -> Option<u64> {
         match &self.content {
@@ -328,14 +316,12 @@ impl HostHeap {
     }
 
     /// How full it is. Slots are counted as granted: powers of two.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nstaging.allocate(3)?;\nassert_eq!((staging.statistics().live, staging.statistics().capacity), (4, 256));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn statistics(&self) -> HeapStatistics {
         self.slots.statistics()
     }
 
     /// Shows all slots in runs, in the order of their indices: for debugging.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nstaging.walk(|run| unreachable!(\"there is no block yet: {run:?}\"));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub fn walk(&self, visit: impl FnMut(SlotRun)) {
         self.slots.walk(visit);
     }

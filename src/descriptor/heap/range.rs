@@ -36,7 +36,6 @@ pub struct DescriptorRange {
 
 impl DescriptorRange {
     /// Index of the first slot: what a material keeps.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(5)?.first(), 0);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
     #[must_use]
     pub const fn first(self) -> u32 {
@@ -44,7 +43,6 @@ impl DescriptorRange {
     }
 
     /// How many slots; not zero.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(5)?.count(), 5);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
     #[must_use]
     pub const fn count(self) -> u32 {
@@ -55,7 +53,6 @@ impl DescriptorRange {
     ///
     /// # Errors
     /// [`OutOfRange`] if the range has not so many.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(5)?.index(5), Err(OutOfRange { slot: 5, count: 5 }));\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[inline]
     pub const fn index(self, slot: u32) -> Result<u32, OutOfRange> {
         if slot < self.count {
@@ -67,7 +64,6 @@ impl DescriptorRange {
     }
 
     /// Indices of all slots.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;\nassert_eq!(staging.allocate(5)?.indices(), 0..5);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub const fn indices(self) -> ops::Range<u32> {
         self.first..self.first + self.count

@@ -77,7 +77,6 @@ impl SetStore {
     ///
     /// # Errors
     /// [`CreateHeapError`]: features that are missing, limits, or the driver's answer. Nothing is left.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n// This driver has no descriptor indexing.\nlet error = SetStore::new(&device, &HeapCreateInfo::default()).unwrap_err();\nassert!(matches!(error, CreateHeapError::Unsupported { .. }));\n# Ok::<(), CreateDescriptorDeviceError>(())\n```"]
     pub fn new(device: &DescriptorDevice, info: &HeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
         let arrays = Arrays::create(device, info, Purpose::UpdateAfterBind)?;
         let made = Self::pool_and_set(device, info, &arrays);
@@ -111,28 +110,24 @@ impl SetStore {
     }
 
     /// The layout, for pipelines: compatible with any that was made in the same way.
-    #[doc = "\n```\n# use ash::vk::{self, Handle};\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let store = SetStore::new(&device, &HeapCreateInfo::default())?;\nlet layouts = [store.layout()];\nlet info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);\n# unsafe { store.destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn layout(&self) -> vk::DescriptorSetLayout {
         self.arrays.layout()
     }
 
     /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
-    #[doc = "\n```\n# use ash::vk; use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let store = SetStore::new(&device, &HeapCreateInfo::default())?;\nassert_eq!(store.set_layout().handle(), store.layout());\n# unsafe { store.destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn set_layout(&self) -> &SetLayout {
         self.arrays.set_layout()
     }
 
     /// The set, for programs that bind it with others.
-    #[doc = "\n```\n# use ash::vk::{self, Handle};\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let store = SetStore::new(&device, &HeapCreateInfo::default())?;\nassert!(!store.set().is_null());\n# unsafe { store.destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn set(&self) -> vk::DescriptorSet {
         self.set
     }
 
     /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
-    #[doc = "\n```\n# use ash::vk::{self, Handle};\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\n# let store = SetStore::new(&device, &HeapCreateInfo::default())?;\nassert_eq!(store.binding(DescriptorKind::Sampler), None);\n# unsafe { store.destroy() };\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     #[must_use]
     pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
         self.arrays.binding(kind)
@@ -142,7 +137,6 @@ impl SetStore {
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, and `layout` has [`Self::layout`] as its set number `set`.
-    #[doc = "\n```no_run\n# use ash::vk; use sublet::descriptor::SetStore;\n# fn record(store: &SetStore, commands: vk::CommandBuffer, layout: vk::PipelineLayout) {\n// SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.\nunsafe { store.cmd_bind(commands, vk::PipelineBindPoint::GRAPHICS, layout, 0) };\n# }\n```"]
     pub unsafe fn cmd_bind(
         &self,
         commands: vk::CommandBuffer,
@@ -159,7 +153,6 @@ impl SetStore {
     ///
     /// # Safety
     /// The device is done with all submissions that use the set.
-    #[doc = "\n```\n# use sublet::{descriptor::*, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"nvidia-h200\").unwrap());\n# let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;\nlet store = SetStore::new(&device, &HeapCreateInfo::default())?;\n// SAFETY: nothing was submitted.\nunsafe { store.destroy() };\nassert_eq!(device.update_after_bind_used(), 0);\n# Ok::<(), Box<dyn std::error::Error>>(())\n```"]
     pub unsafe fn destroy(self) {
         // SAFETY: the caller's own promise; the value goes with it.
         unsafe { self.pool.destroy(&self.device) };

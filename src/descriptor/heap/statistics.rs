@@ -2,20 +2,6 @@
 #![forbid(unsafe_code)]
 
 /// Slots of a heap. `free + live + retiring == capacity`, always.
-///
-/// ```
-/// use sublet::descriptor::*;
-/// # use sublet::sim;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
-/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-/// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
-/// staging.allocate(3)?;
-/// let HeapStatistics { live, ranges, peak, .. } = staging.statistics();
-/// // Powers of two in host memory.
-/// assert_eq!((live, ranges, peak), (4, 1, 4));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HeapStatistics {
@@ -36,10 +22,6 @@ pub struct HeapStatistics {
 }
 
 /// What a run of slots is.
-///
-/// ```
-/// assert_ne!(sublet::descriptor::SlotState::Free, sublet::descriptor::SlotState::Live);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SlotState {
@@ -54,20 +36,6 @@ pub enum SlotState {
 }
 
 /// A run of slots, as `walk` shows it.
-///
-/// ```
-/// use sublet::descriptor::*;
-/// # use sublet::sim;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # // SAFETY: instance and device are live, and outlive everything that is made from the value.
-/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-/// let mut staging = HostHeap::new(&device, &HostHeapCreateInfo::default())?;
-/// staging.allocate(1)?;
-/// let mut seen = Vec::new();
-/// staging.walk(|run| seen.push(run));
-/// assert_eq!(seen[0], SlotRun { first: 0, count: 1, state: SlotState::Live });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SlotRun {
     /// Index of the first slot.

@@ -95,13 +95,6 @@ pub type LocalDescriptorAllocator = DescriptorAllocator<Local>;
 
 impl DescriptorAllocator<Shared> {
     /// Makes an allocator that any number of threads use at once. No pool is made yet.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// let sets = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
-    /// assert_eq!(sets.statistics().pools, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn new(info: &DescriptorAllocatorCreateInfo) -> Self {
         Self::with_threading(info)
@@ -110,13 +103,6 @@ impl DescriptorAllocator<Shared> {
 
 impl DescriptorAllocator<Local> {
     /// Makes an allocator without locks. No pool is made yet.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// let sets = DescriptorAllocator::new_local(&DescriptorAllocatorCreateInfo::new(&device));
-    /// assert_eq!(sets.statistics().pools, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn new_local(info: &DescriptorAllocatorCreateInfo) -> Self {
         Self::with_threading(info)
@@ -152,14 +138,6 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// # Complexity
     /// A set that was freed with the same layout: one short lock, no call of the driver. Else one call; and one more for each
     /// pool that refuses.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// // SAFETY: the layout is live.
-    /// let set = unsafe { sets.allocate(&layout) }?;
-    /// # unsafe { sets.free(set) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn allocate(&self, layout: &SetLayout) -> Result<DescriptorSet, AllocateDescriptorSetError> {
         // SAFETY: the caller's own promise.
         unsafe { self.allocate_one(&Ask::new(layout, None)?) }
@@ -172,18 +150,6 @@ impl<T: Threading> DescriptorAllocator<T> {
     ///
     /// # Safety
     /// As for [`Self::allocate`].
-    #[doc = "\n```"]
-    #[doc = example_setup!()]
-    #[doc = "# let bindings = [bindings[0].descriptor_type(vk::DescriptorType::STORAGE_BUFFER).descriptor_count(10_000)];"]
-    #[doc = "# let flags = [vk::DescriptorBindingFlags::VARIABLE_DESCRIPTOR_COUNT];"]
-    #[doc = "# let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);"]
-    #[doc = "# let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).push_next(&mut flags);"]
-    #[doc = "# let layout = unsafe { SetLayout::new(gpu.device().create_descriptor_set_layout(&info, None)?, &info) }?;"]
-    /// // The layout has 10,000 storage buffers; this set has 10. The layout is live.
-    /// let set = unsafe { sets.allocate_variable(&layout, 10) }?;
-    /// # unsafe { sets.free(set) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn allocate_variable(
         &self,
         layout: &SetLayout,
@@ -242,14 +208,6 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// # Safety
     /// The device is done with the set (VUID-vkFreeDescriptorSets-pDescriptorSets-00309), and no recording that is still to be
     /// submitted uses it.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// let set = unsafe { sets.allocate(&layout) }?;
-    /// // SAFETY: nothing was submitted with it.
-    /// unsafe { sets.free(set) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn free(&self, set: DescriptorSet) -> Result<(), ForeignDescriptorSet> {
         if set.id.allocator != self.id {
             return Err(ForeignDescriptorSet { set });
@@ -291,13 +249,6 @@ impl<T: Threading> DescriptorAllocator<T> {
     ///
     /// # Errors
     /// [`OtherClock`] if sets wait for tickets of another clock. All that this clock says is done is taken back nonetheless.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// # let clock = sublet::retire::Clock::new();
-    /// assert_eq!(sets.collect(&clock), Ok(0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // Other threads may retire further sets while these are put back.
         let (mut done, count) = {
@@ -332,26 +283,11 @@ impl<T: Threading> DescriptorAllocator<T> {
     }
 
     /// Destroys all pools without live sets, and says how many those were.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// let set = unsafe { sets.allocate(&layout) }?;
-    /// unsafe { sets.free(set) }?;
-    /// assert_eq!(sets.trim(), 1);
-    /// assert_eq!(sets.statistics().pools, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn trim(&self) -> u32 {
         self.release_idle(0)
     }
 
     /// How many sets there are, and what they are doing. O(sets).
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// assert_eq!(sets.statistics(), DescriptorAllocatorStatistics::default());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> DescriptorAllocatorStatistics {
         let mut statistics = DescriptorAllocatorStatistics::default();
@@ -362,12 +298,6 @@ impl<T: Threading> DescriptorAllocator<T> {
     }
 
     /// The device that it was made with.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// assert_eq!(sets.device().features(), device.features());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn device(&self) -> &DescriptorDevice {
         &self.device
@@ -380,14 +310,6 @@ impl<T: Threading> DescriptorAllocator<T> {
     ///
     /// # Safety
     /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after `vkDeviceWaitIdle`.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// let _lost = unsafe { sets.allocate(&layout) }?;
-    /// // SAFETY: nothing was submitted.
-    /// assert_eq!(unsafe { sets.destroy() }.len(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn destroy(self) -> Vec<DescriptorSetLeak> {
         self.waiting.lock().queue.drain().for_each(drop);
         let leaks = self.leaks();
@@ -402,12 +324,6 @@ impl<T: Threading> DescriptorAllocator<T> {
     ///
     /// # Panics
     /// Names what does not agree.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// sets.validate();
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn validate(&self) {
         for bucket in self.buckets.iter() {
             let books = bucket.books.lock();

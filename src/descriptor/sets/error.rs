@@ -10,14 +10,6 @@ use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts};
 use crate::device::DriverError;
 
 /// Why a [`DescriptorAllocator`](super::DescriptorAllocator) gave no set. All sets are as they were.
-///
-/// ```
-#[doc = example_setup!()]
-/// // SAFETY: the layout is live.
-/// let error = unsafe { sets.allocate_variable(&layout, 4) }.unwrap_err();
-/// assert_eq!(error, AllocateDescriptorSetError::NoVariableBinding { asked: 4 });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AllocateDescriptorSetError {

@@ -39,14 +39,6 @@ pub struct DescriptorSet {
 
 impl DescriptorSet {
     /// What Vulkan calls it. Do not keep it longer than this value; keep [`Self::id`] for that.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// let set = unsafe { sets.allocate(&layout) }?;
-    /// assert_ne!(set.handle(), vk::DescriptorSet::null());
-    /// # unsafe { sets.free(set) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     #[must_use]
     pub fn handle(&self) -> vk::DescriptorSet {
@@ -55,14 +47,6 @@ impl DescriptorSet {
 
     /// A name that may be copied and kept: [`DescriptorAllocator::set`](super::DescriptorAllocator::set) finds the set by it as long
     /// as the set is neither freed nor retired.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// let set = unsafe { sets.allocate(&layout) }?;
-    /// assert_eq!(sets.set(set.id())?, set.handle());
-    /// # unsafe { sets.free(set) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     #[must_use]
     pub fn id(&self) -> DescriptorSetId {
@@ -92,16 +76,6 @@ pub struct DescriptorSetId {
 }
 
 /// A [`DescriptorSetId`] names no set any more: the set was freed or retired, or is another allocator's.
-///
-/// ```
-#[doc = example_setup!()]
-/// let set = unsafe { sets.allocate(&layout) }?;
-/// let id = set.id();
-/// // SAFETY: nothing was submitted with it.
-/// unsafe { sets.free(set) }?;
-/// assert_eq!(sets.set(id), Err(StaleDescriptorSet { id }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StaleDescriptorSet {
     /// The name.
@@ -122,16 +96,6 @@ impl fmt::Display for StaleDescriptorSet {
 impl Error for StaleDescriptorSet {}
 
 /// A [`DescriptorSet`] was given to an allocator that it is not of. Nothing was changed, and here it is back.
-///
-/// ```
-#[doc = example_setup!()]
-/// let other = DescriptorAllocator::new(&DescriptorAllocatorCreateInfo::new(&device));
-/// let set = unsafe { sets.allocate(&layout) }?;
-/// // SAFETY: nothing was submitted with it.
-/// let ForeignDescriptorSet { set } = unsafe { other.free(set) }.unwrap_err();
-/// unsafe { sets.free(set) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(PartialEq, Eq, Debug)]
 pub struct ForeignDescriptorSet {
     /// The set.
@@ -151,15 +115,6 @@ impl fmt::Display for ForeignDescriptorSet {
 impl Error for ForeignDescriptorSet {}
 
 /// Sets of one layout that were neither freed nor retired when their allocator was destroyed.
-///
-/// ```
-#[doc = example_setup!()]
-/// let _lost = unsafe { sets.allocate(&layout) }?;
-/// // SAFETY: nothing was submitted.
-/// let leaks: Vec<DescriptorSetLeak> = unsafe { sets.destroy() };
-/// assert_eq!((leaks[0].layout, leaks[0].sets), (layout.handle(), 1));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DescriptorSetLeak {

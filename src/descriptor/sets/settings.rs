@@ -33,12 +33,6 @@ pub struct DescriptorAllocatorCreateInfo {
 
 impl DescriptorAllocatorCreateInfo {
     /// 16 sets in the first pools, 512 at most, 16,384 descriptors and 256 KiB of inline uniform blocks, 64 idle pools kept.
-    ///
-    /// ```
-    #[doc = example_setup!()]
-    /// assert_eq!(DescriptorAllocatorCreateInfo::new(&device).first_sets, 16);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn new(device: &DescriptorDevice) -> Self {
         Self {

@@ -7,15 +7,6 @@ use crate::base::cast::narrow;
 /// What a [`DescriptorAllocator`](super::DescriptorAllocator) has. Units: pools; sets.
 ///
 /// Live, retired, ready, room and lost sets together are what the pools were made for.
-///
-/// ```
-#[doc = example_setup!()]
-/// let set = unsafe { sets.allocate(&layout) }?;
-/// let statistics: DescriptorAllocatorStatistics = sets.statistics();
-/// assert_eq!((statistics.pools, statistics.live_sets, statistics.room), (1, 1, 15));
-/// # unsafe { sets.free(set) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DescriptorAllocatorStatistics {

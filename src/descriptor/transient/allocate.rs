@@ -50,22 +50,6 @@ impl TransientSets {
     /// 2. The set is used only by recordings that the ticket of the next [`flush`](Self::flush) stands for: the device does not use it
     ///    after that ticket is done according to the clock of any later [`collect`](Self::collect)
     ///    (VUID-vkResetDescriptorPool-descriptorPool-00313). Nobody uses it after this value is destroyed.
-    ///
-    /// ```
-    /// # use sublet::{descriptor::*, sim}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::DescriptorSetLayoutCreateInfo::default();
-    /// # let handle = unsafe { gpu.device().create_descriptor_set_layout(&info, None) }?;
-    /// # let layout = unsafe { SetLayout::new(handle, &info) }?;
-    /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
-    /// // SAFETY: the layout is live, and nothing uses the set.
-    /// let set = unsafe { sets.allocate(&layout) }?;
-    /// assert_ne!(set, vk::DescriptorSet::null());
-    /// # unsafe { sets.destroy() };
-    /// # unsafe { gpu.device().destroy_descriptor_set_layout(handle, None) };
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub unsafe fn allocate(&mut self, layout: &SetLayout) -> Result<vk::DescriptorSet, TransientError> {
         let which = match layout.source() {

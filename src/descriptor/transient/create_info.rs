@@ -10,10 +10,6 @@ use crate::descriptor::layout::slice;
 use crate::descriptor::{DescriptorCounts, DescriptorKind};
 
 /// How large pools are.
-///
-/// ```
-/// assert_eq!(sublet::descriptor::PoolSizing::default(), sublet::descriptor::PoolSizing::Learned);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum PoolSizing {
@@ -26,10 +22,6 @@ pub enum PoolSizing {
 }
 
 /// What becomes of a set that needs more descriptors than the create-info's counts.
-///
-/// ```
-/// assert_eq!(sublet::descriptor::LargeSets::default(), sublet::descriptor::LargeSets::Grow);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum LargeSets {
@@ -104,15 +96,6 @@ impl TransientSetsCreateInfo {
     /// # Errors
     /// [`PoolTemplateError`] for no sets, no sizes, a size of zero, or a type that is not known; and if the counts of a type add up to
     /// more than a pool can be asked for.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet::descriptor::{PoolTemplateError, TransientSetsCreateInfo};
-    /// let size = vk::DescriptorPoolSize::default().ty(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(256);
-    /// let info = TransientSetsCreateInfo::from_sizes(256, &[size], vk::DescriptorPoolCreateFlags::empty())?;
-    /// assert_eq!(info.counts.total(), 256);
-    /// # Ok::<(), PoolTemplateError>(())
-    /// ```
     pub fn from_sizes(
         max_sets: u32,
         sizes: &[vk::DescriptorPoolSize],
@@ -244,13 +227,6 @@ impl TransientSetsCreateInfo {
 }
 
 /// Why a pool's create-info is no template for pools.
-///
-/// ```
-/// use ash::vk;
-/// use sublet::descriptor::{PoolTemplateError, TransientSetsCreateInfo};
-/// let error = TransientSetsCreateInfo::from_sizes(0, &[], vk::DescriptorPoolCreateFlags::empty()).unwrap_err();
-/// assert_eq!(error, PoolTemplateError::NoSets);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PoolTemplateError {

@@ -11,24 +11,6 @@ use crate::device::DriverError;
 use crate::retire::OtherClock;
 
 /// Why a set was not allocated. Nothing that was allocated before is touched.
-///
-/// ```
-/// # use sublet::{descriptor::*, sim}; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-/// let size = vk::DescriptorPoolSize::default().ty(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(2);
-/// let info = TransientSetsCreateInfo::from_sizes(8, &[size], vk::DescriptorPoolCreateFlags::empty())?;
-/// let mut sets = TransientSets::new(&device, &info)?;
-/// let binding = vk::DescriptorSetLayoutBinding::default()
-///     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(3);
-/// let layout_info = vk::DescriptorSetLayoutCreateInfo::default().bindings(std::slice::from_ref(&binding));
-/// // SAFETY: the create-info is valid. No set comes of it.
-/// let layout = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &layout_info) }?;
-/// // SAFETY: it is refused before Vulkan is called.
-/// let error = unsafe { sets.allocate(&layout) }.unwrap_err();
-/// assert_eq!(error.to_string(), "a set of 3 UniformBuffer, and pools are of 2 UniformBuffer");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TransientError {
@@ -133,15 +115,6 @@ impl Error for TransientError {
 }
 
 /// Why there are no [`TransientSets`](super::TransientSets). Nothing was made.
-///
-/// ```
-/// # use sublet::{descriptor::*, sim};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-/// let info = TransientSetsCreateInfo { sets_per_pool: 0, ..Default::default() };
-/// assert_eq!(TransientSets::new(&device, &info).unwrap_err(), CreateTransientSetsError::NoSets);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateTransientSetsError {
@@ -196,13 +169,6 @@ impl Error for CreateTransientSetsError {
 
 /// Some pools are not free although they might be: the driver did not reset them, and they are kept as they are for the next
 /// [`collect`](super::TransientSets::collect); or they wait for tickets of another clock. All others that were done were reset.
-///
-/// ```
-/// # use ash::vk; use sublet::{descriptor::CollectError, device::DriverError};
-/// let source = DriverError { call: "vkResetDescriptorPool", result: vk::Result::ERROR_OUT_OF_HOST_MEMORY };
-/// let error = CollectError { collected: 3, left: 1, source: Some(source), other_clock: None };
-/// assert!(error.to_string().starts_with("3 descriptor pools were reset; the driver did not reset 1: vkResetDescriptorPool"));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CollectError {
     /// Pools that are free again.

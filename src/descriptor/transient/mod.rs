@@ -123,16 +123,6 @@ impl TransientSets {
     /// # Errors
     /// [`CreateTransientSetsError`] if the device has neither Vulkan 1.1 nor `VK_KHR_maintenance1`, the create-info contradicts itself,
     /// or the driver does not make the pools. Nothing is left behind.
-    ///
-    /// ```
-    /// # use sublet::{descriptor::*, sim};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-    /// let counts = DescriptorCounts::new().with(DescriptorKind::UniformBuffer, 256);
-    /// let info = TransientSetsCreateInfo { counts, ..Default::default() };
-    /// assert_eq!(TransientSets::new(&device, &info)?.statistics().pools, 2);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn new(
         device: &DescriptorDevice,
         info: &TransientSetsCreateInfo,
@@ -178,17 +168,6 @@ impl TransientSets {
     /// [`TransientError::TooManyPools`] if that is more than [`max_pools`](TransientSetsCreateInfo::max_pools): nothing is made.
     /// [`TransientError::Pool`]: pools that were made before the failure stay. If pools are in use, there are as many free ones as the
     /// limit leaves.
-    ///
-    /// ```
-    /// # use sublet::{descriptor::*, sim};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-    /// let counts = DescriptorCounts::new().with(DescriptorKind::UniformBuffer, 256);
-    /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo { counts, ..Default::default() })?;
-    /// sets.reserve(6)?;
-    /// assert_eq!(sets.statistics().free_pools, 6);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn reserve(&mut self, free_pools: usize) -> Result<(), TransientError> {
         let max_pools = self.info.max_pools;
         if free_pools > max_pools {

@@ -13,20 +13,6 @@ impl TransientSets {
     ///
     /// # Errors
     /// [`MixedClocks`] if sets wait for tickets of another clock: no clock would say that all of them are done. Nothing was changed.
-    ///
-    /// ```
-    /// # use sublet::{descriptor::*, retire::Clock, sim}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-    /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// # let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
-    /// let ticket = clock.open(lane);
-    /// // Here sets are allocated and recorded.
-    /// sets.flush(ticket)?;
-    /// clock.submit(ticket, 1)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), MixedClocks> {
         if self.lists.iter().all(|list| list.used().grants == 0) {
             return Ok(());
@@ -120,17 +106,6 @@ impl TransientSets {
     /// is free. Returns how many went.
     ///
     /// Pools that stay free over many frames are more than is needed: call this when a level is over, or memory is short.
-    ///
-    /// ```
-    /// # use sublet::{descriptor::*, sim};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-    /// let counts = DescriptorCounts::new().with(DescriptorKind::UniformBuffer, 256);
-    /// let mut sets = TransientSets::new(&device, &TransientSetsCreateInfo { counts, ..Default::default() })?;
-    /// sets.reserve(6)?;
-    /// assert_eq!(sets.trim(), 4);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn trim(&mut self) -> usize {
         let before = self.pools();
         for which in 0..self.lists.len() {
@@ -167,16 +142,6 @@ impl TransientSets {
     ///
     /// # Safety
     /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after `vkDeviceWaitIdle`.
-    ///
-    /// ```
-    /// # use sublet::{descriptor::*, sim};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-    /// let sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
-    /// // SAFETY: the device is idle.
-    /// unsafe { sets.destroy() };
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn destroy(mut self) {
         for list in &mut self.lists {
             for pool in list.take_all() {

@@ -4,15 +4,6 @@
 use super::TransientSets;
 
 /// How [`TransientSets`] do, over their life.
-///
-/// ```
-/// # use sublet::{descriptor::*, sim};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-/// let sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
-/// assert_eq!(sets.statistics(), TransientSetsStatistics::default());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct TransientSetsStatistics {
@@ -44,15 +35,6 @@ pub struct TransientSetsStatistics {
 
 impl TransientSets {
     /// How they do. O(pools).
-    ///
-    /// ```
-    /// # use sublet::{descriptor::*, sim};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-    /// # let sets = TransientSets::new(&device, &TransientSetsCreateInfo::default())?;
-    /// assert_eq!(sets.statistics().live_sets, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> TransientSetsStatistics {
         let mut sum = TransientSetsStatistics {
