@@ -59,13 +59,6 @@ pub enum DeviceMemoryEvent {
 
 /// The C form of a callback. The arguments: who was named in [`RawDeviceMemoryCallbacks::allocator`], the memory type, the
 /// memory, its bytes, and [`RawDeviceMemoryCallbacks::user_data`].
-///
-/// ```
-/// # use ash::vk;
-/// unsafe extern "system" fn hook(_: *mut std::ffi::c_void, _: u32, _: vk::DeviceMemory, _: u64, _: *mut std::ffi::c_void) {}
-/// let callback: sublet::device::DeviceMemoryFunction = hook;
-/// # let _ = callback;
-/// ```
 pub type DeviceMemoryFunction = unsafe extern "system" fn(
     allocator: *mut c_void,
     memory_type: u32,
@@ -75,11 +68,6 @@ pub type DeviceMemoryFunction = unsafe extern "system" fn(
 );
 
 /// Callbacks as a C program has them: either may be missing.
-///
-/// ```
-/// let none = sublet::device::RawDeviceMemoryCallbacks::default();
-/// assert!(none.allocated.is_none() && none.freeing.is_none());
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RawDeviceMemoryCallbacks {
     /// Called after `vkAllocateMemory` has succeeded.
@@ -139,12 +127,6 @@ pub struct DeviceMemoryCallbacks(Arc<dyn Fn(DeviceMemoryEvent) + Send + Sync>);
 
 impl DeviceMemoryCallbacks {
     /// A closure that is told.
-    ///
-    /// ```
-    /// use sublet::device::DeviceMemoryCallbacks;
-    /// let callbacks = DeviceMemoryCallbacks::new(|event| println!("{event:?}"));
-    /// # let _ = callbacks;
-    /// ```
     #[must_use]
     pub fn new(told: impl Fn(DeviceMemoryEvent) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
@@ -155,13 +137,6 @@ impl DeviceMemoryCallbacks {
     /// # Safety
     /// The functions may be called from any thread, with the pointers that stand beside them, for as long as an allocator that
     /// was made with them lives; they do not unwind.
-    ///
-    /// ```
-    /// use sublet::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
-    /// // SAFETY: there are no functions in it.
-    /// let callbacks = unsafe { DeviceMemoryCallbacks::from_raw(RawDeviceMemoryCallbacks::default()) };
-    /// # let _ = callbacks;
-    /// ```
     #[must_use]
     pub unsafe fn from_raw(raw: RawDeviceMemoryCallbacks) -> Self {
         // SAFETY: the caller's own promise.

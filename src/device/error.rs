@@ -8,12 +8,6 @@ use ash::vk;
 
 /// A Vulkan call failed: which one, and with what. The result is also the [`source`](Error::source): it ends the chain of
 /// every error that the driver caused.
-///
-/// ```
-/// # use ash::vk; use sublet::device::DriverError;
-/// let error = DriverError { call: "vkAllocateMemory", result: vk::Result::ERROR_OUT_OF_DEVICE_MEMORY };
-/// assert_eq!(error.to_string(), "vkAllocateMemory failed with ERROR_OUT_OF_DEVICE_MEMORY");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriverError {
     /// The function that was called.

@@ -153,11 +153,6 @@ functions! { table
 }
 
 /// A Vulkan function that the library cannot do without was neither given nor found.
-///
-/// ```
-/// let error = sublet::device::MissingFunction { name: "vkAllocateMemory" };
-/// assert!(error.to_string().contains("vkAllocateMemory"));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MissingFunction {
     /// The function's name.
@@ -190,7 +185,6 @@ impl VulkanFunctions {
     /// `ash` looks the instance functions of Vulkan 1.1 up when it loads an instance; `api_version` says whether they
     /// may be there. An instance of version 1.0 that has VK_KHR_get_physical_device_properties2 enabled has them under
     /// another name, which only [`Self::get_instance_proc_addr`] finds: see [`Self::with_entry`].
-    #[doc = "\n```\n# use sublet::{device::VulkanFunctions, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\nlet functions = VulkanFunctions::from_ash(gpu.instance(), gpu.api_version());\nassert!(functions.get_device_proc_addr.is_some());\n```"]
     #[must_use]
     pub fn from_ash(instance: &ash::Instance, api_version: u32) -> Self {
         let core = instance.fp_v1_0();
@@ -210,7 +204,6 @@ impl VulkanFunctions {
     }
 
     /// Adds the entry's `vkGetInstanceProcAddr`.
-    #[doc = "\n```\n# use sublet::{device::VulkanFunctions, sim};\n# let gpu = sim::Gpu::new(sim::Profile::by_name(\"lavapipe\").unwrap());\nlet functions = VulkanFunctions::default().with_entry(gpu.entry());\nassert!(functions.get_instance_proc_addr.is_some());\n```"]
     #[must_use]
     pub fn with_entry(self, entry: &ash::Entry) -> Self {
         Self { get_instance_proc_addr: Some(entry.static_fn().get_instance_proc_addr), ..self }

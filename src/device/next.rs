@@ -38,12 +38,6 @@ impl MemoryAllocateNext {
     /// whichever thread has the pool grow reads it. An import
     /// is of the size and the memory type of the allocation (VUID-VkMemoryAllocateInfo-allocationSize-01742 and its
     /// siblings), and of no other memory type that the allocator might choose.
-    ///
-    /// ```
-    /// # use sublet::MemoryAllocateNext;
-    /// // SAFETY: null is no chain.
-    /// let none = unsafe { MemoryAllocateNext::new(std::ptr::null()) };
-    /// ```
     #[must_use]
     pub const unsafe fn new(chain: *const c_void) -> Self {
         Self(chain)
