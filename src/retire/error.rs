@@ -9,12 +9,6 @@ use super::Ticket;
 use super::ticket::MAX_LANES;
 
 /// A clock has [`Clock::MAX_LANES`](super::Clock::MAX_LANES) lanes, and another was asked for.
-///
-/// ```
-/// let clock = sublet::retire::Clock::new();
-/// while clock.add_lane().is_ok() {}
-/// assert_eq!(clock.add_lane().unwrap_err().to_string(), "a clock has at most 64 lanes");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooManyLanes;
 
@@ -30,18 +24,6 @@ impl Error for TooManyLanes {}
 ///
 /// What the clock at hand does say is done was collected nonetheless. The rest waits for its own clock; a
 /// ticket that was given by mistake is never done, and what waits for it is best taken out or destroyed when the device is idle.
-///
-/// ```
-/// # use sublet::retire::{Clock, OtherClock, Retire};
-/// let (clock, another) = (Clock::new(), Clock::new());
-/// let (own, foreign) = (clock.open(clock.add_lane()?), another.open(another.add_lane()?));
-/// let mut queue = Retire::new();
-/// queue.push(own, "mine");
-/// queue.push(foreign, "by mistake");
-/// clock.discard(own)?;
-/// assert_eq!(queue.collect(&clock, drop), Err(OtherClock { ticket: foreign, tickets: 1, collected: 1 }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OtherClock {
     /// The lowest of those of another clock.
@@ -67,16 +49,6 @@ impl Error for OtherClock {}
 
 /// A ticket is of another clock than those that are waited for already: one clock would never say that both are done. Nothing was
 /// changed.
-///
-/// ```
-/// # use sublet::retire::{Clock, MixedClocks, Retire};
-/// let (clock, another) = (Clock::new(), Clock::new());
-/// let (own, foreign) = (clock.open(clock.add_lane()?), another.open(another.add_lane()?));
-/// let mut queue = Retire::new();
-/// queue.push(own, "mine");
-/// assert_eq!(queue.check(foreign), Err(MixedClocks { ticket: foreign, waiting: own }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MixedClocks {
     /// What was asked.
@@ -95,13 +67,6 @@ impl fmt::Display for MixedClocks {
 impl Error for MixedClocks {}
 
 /// Why there was no room for as many items. Nothing was changed.
-///
-/// ```
-/// use sublet::retire::{ReserveError, Retire};
-///
-/// let error = Retire::<u64>::new().reserve(usize::MAX).unwrap_err();
-/// assert_eq!(error, ReserveError::TooMany { additional: usize::MAX, waiting: 0 });
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ReserveError {
@@ -145,15 +110,6 @@ impl Error for ReserveError {
 }
 
 /// Why a submission was not entered. Nothing was changed.
-///
-/// ```
-/// # use sublet::retire::{Clock, SubmitError};
-/// let clock = Clock::new();
-/// let ticket = clock.open(clock.add_lane()?);
-/// clock.submit(ticket, 1)?;
-/// assert_eq!(clock.submit(ticket, 2), Err(SubmitError::NotOpen { ticket }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SubmitError {
@@ -187,15 +143,6 @@ impl fmt::Display for SubmitError {
 impl Error for SubmitError {}
 
 /// Why a recording was not discarded. Nothing was changed.
-///
-/// ```
-/// # use sublet::retire::{Clock, DiscardError};
-/// let clock = Clock::new();
-/// let ticket = clock.open(clock.add_lane()?);
-/// clock.discard(ticket)?;
-/// assert_eq!(clock.discard(ticket), Err(DiscardError::NotOpen { ticket }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DiscardError {

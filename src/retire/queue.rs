@@ -154,11 +154,6 @@ pub struct Retire<T> {
 
 impl<T> Retire<T> {
     /// Nothing waits. Takes no memory.
-    ///
-    /// ```
-    /// let queue = sublet::retire::Retire::<String>::new();
-    /// assert!(queue.is_empty());
-    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self { arena: Arena::new(), waiting: VecDeque::new(), ready: VecDeque::new() }
@@ -169,16 +164,6 @@ impl<T> Retire<T> {
     /// # Panics
     ///
     /// If 2^32 - 1 items wait. Nothing was changed.
-    ///
-    /// ```
-    /// # use sublet::retire::*;
-    /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let mut queue = Retire::new();
-    /// queue.push(clock.open(lane), "item");
-    /// assert_eq!(queue.len(), 1);
-    /// # Ok::<(), TooManyLanes>(())
-    /// ```
     #[inline]
     pub fn push(&mut self, ticket: Ticket, item: T) {
         let node = self.arena.put(item);
@@ -195,17 +180,6 @@ impl<T> Retire<T> {
     /// # Errors
     ///
     /// [`MixedClocks`] if it is of another one.
-    ///
-    /// ```
-    /// # use sublet::retire::*;
-    /// let (clock, another) = (Clock::new(), Clock::new());
-    /// let (own, foreign) = (clock.open(clock.add_lane()?), another.open(another.add_lane()?));
-    /// let mut queue = Retire::new();
-    /// assert!(queue.check(foreign).is_ok());
-    /// queue.push(own, "item");
-    /// assert_eq!(queue.check(foreign), Err(MixedClocks { ticket: foreign, waiting: own }));
-    /// # Ok::<(), TooManyLanes>(())
-    /// ```
     pub fn check(&self, ticket: Ticket) -> Result<(), MixedClocks> {
         match self.waiting.back() {
             Some(&Batch { ticket: waiting, .. }) if !waiting.is_of_same_clock(ticket) => {
@@ -278,20 +252,12 @@ impl<T> Retire<T> {
     }
 
     /// Items that wait.
-    ///
-    /// ```
-    /// assert_eq!(sublet::retire::Retire::<u32>::new().len(), 0);
-    /// ```
     #[must_use]
     pub const fn len(&self) -> usize {
         self.arena.len
     }
 
     /// Whether nothing waits.
-    ///
-    /// ```
-    /// assert!(sublet::retire::Retire::<u32>::new().is_empty());
-    /// ```
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.arena.len == 0
@@ -300,18 +266,6 @@ impl<T> Retire<T> {
     /// Takes out everything, done or not: for the end of the program, when the device is idle or lost.
     ///
     /// What the iterator is not asked for stays.
-    ///
-    /// ```
-    /// # use sublet::retire::*;
-    /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let mut queue = Retire::new();
-    /// queue.push(clock.open(lane), 1);
-    /// queue.push(clock.open(lane), 2);
-    /// assert_eq!(queue.drain().collect::<Vec<_>>(), [1, 2]);
-    /// assert!(queue.is_empty());
-    /// # Ok::<(), TooManyLanes>(())
-    /// ```
     pub fn drain(&mut self) -> impl Iterator<Item = T> {
         std::iter::from_fn(|| {
             let ready = self.arena.take_first(&mut self.ready);
@@ -320,18 +274,6 @@ impl<T> Retire<T> {
     }
 
     /// The ticket that was opened first of all that items wait for.
-    ///
-    /// ```
-    /// # use sublet::retire::*;
-    /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let (first, second) = (clock.open(lane), clock.open(lane));
-    /// let mut queue = Retire::new();
-    /// queue.push(second, "b");
-    /// queue.push(first, "a");
-    /// assert_eq!(queue.oldest(), Some(first));
-    /// # Ok::<(), TooManyLanes>(())
-    /// ```
     #[must_use]
     pub fn oldest(&self) -> Option<Ticket> {
         let ready = self.ready.iter().map(|batch| batch.ticket).min();
@@ -346,12 +288,6 @@ impl<T> Retire<T> {
     ///
     /// [`ReserveError`] if more than 2^32 - 1 items would wait, or the host has no memory. What waits is as it was, and host memory that
     /// the call took is given back.
-    ///
-    /// ```
-    /// let mut queue = sublet::retire::Retire::<u64>::new();
-    /// queue.reserve(1_000)?;
-    /// # Ok::<(), sublet::retire::ReserveError>(())
-    /// ```
     pub fn reserve(&mut self, additional: usize) -> Result<(), ReserveError> {
         let waiting = self.arena.len;
         if waiting.checked_add(additional).is_none_or(|items| items > index(NONE)) {

@@ -43,12 +43,6 @@ impl LaneId {
     }
 
     /// Lanes are counted from zero, in the order in which they were added: an index for the caller's own array of semaphores.
-    ///
-    /// ```
-    /// let clock = sublet::retire::Clock::new();
-    /// assert_eq!(clock.add_lane()?.index(), 0);
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
-    /// ```
     #[inline]
     #[must_use]
     pub fn index(self) -> usize {
@@ -97,13 +91,6 @@ impl Ticket {
     }
 
     /// The lane that the recording is for.
-    ///
-    /// ```
-    /// let clock = sublet::retire::Clock::new();
-    /// let lane = clock.add_lane()?;
-    /// assert_eq!(clock.open(lane).lane(), lane);
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
-    /// ```
     #[inline]
     #[must_use]
     pub fn lane(self) -> LaneId {

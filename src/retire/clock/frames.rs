@@ -68,16 +68,6 @@ impl Clock {
     ///
     /// As for [`submit`](Self::submit): [`SubmitError`] if the ticket was submitted or discarded before, or is of another clock, or
     /// the clock was shut down. Nothing was changed, and no value taken.
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let frame = clock.begin_frame(lane, 0);
-    /// let value = clock.end_frame(frame)?;
-    /// clock.completed(lane, value); // or begin_frame(lane, 0) once more
-    /// assert!(clock.is_done(frame));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn end_frame(&self, ticket: Ticket) -> Result<u64, SubmitError> {
         self.enter_submission(ticket, None)
     }

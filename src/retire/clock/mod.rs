@@ -83,19 +83,9 @@ impl Look<'_> {
 impl Clock {
     /// Lanes that a clock can have: six bits of a [`Ticket`], so that it is eight bytes, and one bit each of the word in which
     /// [`poll`](Self::poll) notes whom to ask. Devices have far fewer queues.
-    ///
-    /// ```
-    /// assert_eq!(sublet::retire::Clock::MAX_LANES, 64);
-    /// ```
     pub const MAX_LANES: usize = MAX_LANES;
 
     /// A clock with no lanes.
-    ///
-    /// ```
-    /// let clock = sublet::retire::Clock::new();
-    /// let lane = clock.add_lane()?;
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
-    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::with_id(NEXT_ID.fetch_add(1, Ordering::Relaxed) % CLOCKS)
@@ -114,13 +104,6 @@ impl Clock {
     /// # Errors
     ///
     /// [`TooManyLanes`] if there are [`MAX_LANES`](Self::MAX_LANES).
-    ///
-    /// ```
-    /// let clock = sublet::retire::Clock::new();
-    /// let (graphics, transfer) = (clock.add_lane()?, clock.add_lane()?);
-    /// assert_ne!(graphics, transfer);
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
-    /// ```
     pub fn add_lane(&self) -> Result<LaneId, TooManyLanes> {
         let mut state = self.state.lock();
         let index = u8::try_from(state.lanes.len()).map_err(|_| TooManyLanes)?;
@@ -139,14 +122,6 @@ impl Clock {
     /// # Panics
     ///
     /// If the lane is of another clock, or the clock has given out 2^48 tickets. Nothing was changed.
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
-    /// assert!(!clock.is_done(ticket));
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
-    /// ```
     pub fn open(&self, lane: LaneId) -> Ticket {
         let (ticket, _) = self.enter(lane, |lane, serial| lane.open(serial));
         ticket
@@ -227,17 +202,6 @@ impl Clock {
     /// # Panics
     ///
     /// If the lane is of another clock.
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
-    /// clock.submit(ticket, 5)?;
-    /// clock.completed(lane, 5);
-    /// clock.completed(lane, 4); // ignored
-    /// assert!(clock.is_done(ticket));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn completed(&self, lane: LaneId, value: u64) {
         let index = self.index(lane);
         let reading = {
@@ -296,16 +260,6 @@ impl Clock {
 
     /// Whether the GPU is done with the recording: it was submitted and its value is completed, or it was discarded, or the
     /// clock was shut down. A ticket of another clock is not done.
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let other = sublet::retire::Clock::new();
-    /// let foreign = other.open(other.add_lane()?);
-    /// other.shutdown();
-    /// assert!(other.is_done(foreign) && !clock.is_done(foreign));
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
-    /// ```
     #[must_use]
     #[inline]
     pub fn is_done(&self, ticket: Ticket) -> bool {
@@ -323,16 +277,6 @@ impl Clock {
     }
 
     /// After `vkDeviceWaitIdle`: everything that was submitted so far is done, on all lanes. Open recordings stay open.
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let (submitted, open) = (clock.open(lane), clock.open(lane));
-    /// clock.submit(submitted, 7)?;
-    /// clock.idle();
-    /// assert!(clock.is_done(submitted) && !clock.is_done(open));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn idle(&self) {
         let mut state = self.state.lock();
         for lane in &mut state.lanes {
@@ -345,15 +289,6 @@ impl Clock {
 
     /// Nothing will be submitted any more, and the device is idle or lost: every ticket is done, also those that are opened
     /// later.
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
-    /// clock.shutdown();
-    /// assert!(clock.is_done(ticket) && clock.is_done(clock.open(lane)));
-    /// # Ok::<(), sublet::retire::TooManyLanes>(())
-    /// ```
     pub fn shutdown(&self) {
         let mut state = self.state.lock();
         state.shut_down = true;
@@ -370,16 +305,6 @@ impl Clock {
     /// # Panics
     ///
     /// If the lane is of another clock.
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
-    /// assert!(!clock.is_pending(lane));
-    /// clock.submit(ticket, 1)?;
-    /// assert!(clock.is_pending(lane));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn is_pending(&self, lane: LaneId) -> bool {
         let index = self.index(lane);
@@ -396,16 +321,6 @@ impl Clock {
     /// # Complexity
     ///
     /// O(tickets of the lane that are not done).
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
-    /// assert_eq!(clock.oldest_pending(lane), None);
-    /// clock.submit(ticket, 3)?;
-    /// assert_eq!(clock.oldest_pending(lane), Some((ticket, 3))); // vkWaitSemaphores for 3
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn oldest_pending(&self, lane: LaneId) -> Option<(Ticket, u64)> {
         let index = self.index(lane);
