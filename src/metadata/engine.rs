@@ -7,11 +7,6 @@ use super::{
 };
 
 /// How blocks are divided: which engine a pool or a virtual block has.
-///
-/// # Examples
-/// ```
-/// assert_eq!(sublet::Algorithm::default(), sublet::Algorithm::Tlsf);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Algorithm {

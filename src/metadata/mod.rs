@@ -39,13 +39,6 @@ pub use linear::{Linear, Regions};
 pub use tlsf::Tlsf;
 
 /// A region: what an engine knows of one block. Slots of removed regions are used again, lowest first.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// assert_eq!(region, RegionId(0));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct RegionId(pub u32);
 
@@ -54,37 +47,16 @@ pub struct RegionId(pub u32);
 /// A key that was freed, or that came from another engine, is told apart from a live one by the generation in it, so
 /// that freeing twice is an error instead of damage. Engines start their generations far apart, and one comes back
 /// after 2^32 allocations: who mixes up engines must expect to be told, not rely on it.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// let (key, _) = engine.allocate(&Request::new(10, 1)).unwrap();
-/// assert!(engine.free(key).is_ok());
-/// assert_eq!(engine.free(key), Err(BadKey));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Key(pub NonZeroU64);
 
 /// What an allocation is for, in the owner's own words: carried with the chunk and shown by [`Metadata::walk`].
 /// Only the lowest 30 bits are kept.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// let (key, _) = engine.allocate(&Request { tag: Tag(7), ..Request::new(10, 1) }).unwrap();
-/// assert_eq!(engine.tag(key), Ok(Tag(7)));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Tag(pub u32);
 
 impl Tag {
     /// The bits that an engine keeps.
-    ///
-    /// ```
-    /// assert_eq!(sublet::metadata::Tag::MASK.count_ones(), 30);
-    /// ```
     pub const MASK: u32 = (1 << 30) - 1;
 }
 
@@ -135,10 +107,6 @@ pub struct Request {
 
 impl Request {
     /// `size` units at a multiple of `alignment`, balanced, untagged.
-    ///
-    /// ```
-    /// assert_eq!(sublet::metadata::Request::new(10, 4).alignment, 4);
-    /// ```
     #[must_use]
     pub const fn new(size: u64, alignment: u64) -> Self {
         Self { size, alignment, strategy: Strategy::Balanced, upper: false, tag: Tag(0) }
@@ -146,14 +114,6 @@ impl Request {
 }
 
 /// What was granted.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// let (_, span) = engine.allocate(&Request::new(10, 1)).unwrap();
-/// assert_eq!((span.region, span.size), (region, 10));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Span {
     /// The region that the chunk is in.
@@ -165,13 +125,6 @@ pub struct Span {
 }
 
 /// Why an engine did not allocate.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// assert_eq!(engine.allocate(&Request::new(1025, 1)), Err(AllocateError::NoSpace));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AllocateError {
@@ -184,14 +137,6 @@ pub enum AllocateError {
 }
 
 /// What freeing a key did.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// let (key, span) = engine.allocate(&Request::new(10, 1)).unwrap();
-/// assert_eq!(engine.free(key), Ok(Freed { span, region_empty: true }));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Freed {
     /// What was freed.
@@ -201,38 +146,14 @@ pub struct Freed {
 }
 
 /// The key is of no live chunk of this engine: freed already, or foreign. Nothing was changed.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// let (key, _) = engine.allocate(&Request::new(10, 1)).unwrap();
-/// engine.reset(region);
-/// assert_eq!(engine.span(key), Err(BadKey));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadKey;
 
 /// The region still holds used chunks. Nothing was changed.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// engine.allocate(&Request::new(10, 1)).unwrap();
-/// assert_eq!(engine.remove_region(region), Err(NotEmpty));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NotEmpty;
 
 /// Why a region was not added. Nothing was changed.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// assert_eq!(engine.add_region(&2000), Err(RegionError::Capacity { capacity: 2000, max: 1024 }));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum RegionError {
@@ -249,15 +170,6 @@ pub enum RegionError {
 }
 
 /// A range of a region, used or free, as [`Metadata::walk`] shows it.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// let mut free = 0;
-/// engine.walk(region, &mut |chunk: Chunk| if chunk.used.is_none() { free += chunk.size });
-/// assert_eq!(free, 1024);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Chunk {
     /// First unit.
@@ -269,15 +181,6 @@ pub struct Chunk {
 }
 
 /// Sums over one region or a whole engine, kept up to date: O(1) to read.
-///
-/// ```
-/// use sublet::metadata::*;
-/// let mut engine = Tlsf::new(1024);
-/// let region = engine.add_region(&1024).unwrap();
-/// engine.allocate(&Request::new(10, 1)).unwrap();
-/// let usage: Usage = engine.usage();
-/// assert_eq!((usage.capacity, usage.used_chunks, usage.used), (1024, 1, 10));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Units of the regions.

@@ -101,17 +101,6 @@ impl Buddy {
     ///
     /// # Panics
     /// If one of the two is 0 or above 2^63.
-    ///
-    /// # Examples
-    /// ```
-    /// use sublet::metadata::{Buddy, Metadata, Request};
-    ///
-    /// let mut slots = Buddy::new(1000, 1);
-    /// slots.add_region(&1000)?;
-    /// // 512 + 256 + 128 + 64 + 32 + 8
-    /// assert_eq!(slots.largest_free(), 512);
-    /// # Ok::<(), sublet::metadata::RegionError>(())
-    /// ```
     #[must_use]
     pub fn new(max_region_capacity: u64, smallest: u64) -> Self {
         assert!((1..=1 << 63).contains(&smallest), "the smallest chunk has 1 to 2^63 units, not {smallest}");
@@ -127,22 +116,12 @@ impl Buddy {
     }
 
     /// Units of the smallest chunk.
-    ///
-    /// # Examples
-    /// ```
-    /// assert_eq!(sublet::metadata::Buddy::new(1 << 20, 100).smallest(), 128);
-    /// ```
     #[must_use]
     pub const fn smallest(&self) -> u64 {
         self.smallest
     }
 
     /// Bytes of host memory that the engine holds.
-    ///
-    /// # Examples
-    /// ```
-    /// assert!(sublet::metadata::Buddy::new(1 << 20, 1).heap_bytes() < 100);
-    /// ```
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.chunks.heap_bytes()

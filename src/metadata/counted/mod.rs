@@ -80,12 +80,6 @@ impl<const N: usize> Counts for [u32; N] {
 }
 
 /// What a region of [`Counted`] can hold.
-///
-/// ```
-/// use sublet::metadata::CountedCapacity;
-/// let capacity = CountedCapacity { grants: 64, counts: [64, 128] };
-/// assert_eq!(capacity.counts[1], 128);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CountedCapacity<C> {
     /// Grants at once.
@@ -95,15 +89,6 @@ pub struct CountedCapacity<C> {
 }
 
 /// How full a region of [`Counted`] is.
-///
-/// ```
-/// use sublet::metadata::{Counted, CountedCapacity};
-/// let mut engine = Counted::new();
-/// let region = engine.add_region(&CountedCapacity { grants: 2, counts: [5] });
-/// assert!(engine.allocate_in(region, &[3]));
-/// let usage = engine.region_usage(region);
-/// assert_eq!((usage.grants, usage.room.counts), (1, [2]));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CountedUsage<C> {
     /// What it can hold.
@@ -117,13 +102,6 @@ pub struct CountedUsage<C> {
 }
 
 /// A grant was given back that the region cannot have made. Nothing was changed.
-///
-/// ```
-/// use sublet::metadata::{BadGrant, Counted, CountedCapacity};
-/// let mut engine = Counted::new();
-/// let region = engine.add_region(&CountedCapacity { grants: 2, counts: [5] });
-/// assert_eq!(engine.free(region, &[3]), Err(BadGrant));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadGrant;
 
@@ -165,11 +143,6 @@ pub struct Counted<C> {
 
 impl<C: Counts> Counted<C> {
     /// No regions. Takes no memory.
-    ///
-    /// ```
-    /// use sublet::metadata::Counted;
-    /// assert_eq!(Counted::<[u32; 3]>::new().grants(), 0);
-    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self { regions: Vec::new(), vacant: Vec::new(), grants: 0 }
@@ -179,12 +152,6 @@ impl<C: Counts> Counted<C> {
     ///
     /// # Panics
     /// If there are 2^32 regions.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity, RegionId};
-    /// let mut engine = Counted::new();
-    /// assert_eq!(engine.add_region(&CountedCapacity { grants: 1, counts: [1] }), RegionId(0));
-    /// ```
     pub fn add_region(&mut self, capacity: &CountedCapacity<C>) -> RegionId {
         let region = Region {
             room: capacity.counts,
@@ -212,16 +179,6 @@ impl<C: Counts> Counted<C> {
     ///
     /// # Panics
     /// If there is no such region.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity, NotEmpty};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [1] });
-    /// engine.allocate_in(region, &[1]);
-    /// assert_eq!(engine.remove_region(region), Err(NotEmpty));
-    /// engine.reset(region);
-    /// assert_eq!(engine.remove_region(region), Ok(()));
-    /// ```
     pub fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
         let slot = self.region_mut(region);
         if slot.unsealed != slot.capacity.grants {
@@ -241,13 +198,6 @@ impl<C: Counts> Counted<C> {
     }
 
     /// Whether a grant fits a region now. Never, if it is sealed or there is no such region.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [1] });
-    /// assert!(engine.fits(region, &[1]) && !engine.fits(region, &[2]));
-    /// ```
     #[inline]
     #[must_use]
     pub fn fits(&self, region: RegionId, need: &C) -> bool {
@@ -255,13 +205,6 @@ impl<C: Counts> Counted<C> {
     }
 
     /// Takes a grant out of a region; `false` and nothing changed, if it does not fit.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
-    /// assert!(engine.allocate_in(region, &[1]) && !engine.allocate_in(region, &[1]));
-    /// ```
     #[inline]
     #[must_use = "it may not fit"]
     pub fn allocate_in(&mut self, region: RegionId, need: &C) -> bool {
@@ -277,15 +220,6 @@ impl<C: Counts> Counted<C> {
     }
 
     /// Takes a grant out of the first region that it fits, in the order of their ids. O(regions).
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let small = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
-    /// let large = engine.add_region(&CountedCapacity { grants: 1, counts: [9] });
-    /// assert_eq!(engine.allocate(&[3]), Some(large));
-    /// assert_eq!(engine.allocate(&[3]), None);
-    /// ```
     pub fn allocate(&mut self, need: &C) -> Option<RegionId> {
         let ids = (0..narrow(self.regions.len())).map(RegionId);
         ids.into_iter().find(|&region| self.allocate_in(region, need))
@@ -298,14 +232,6 @@ impl<C: Counts> Counted<C> {
     ///
     /// # Panics
     /// If there is no such region.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
-    /// assert!(engine.allocate_in(region, &[2]));
-    /// assert_eq!(engine.free(region, &[2]), Ok(true));
-    /// ```
     pub fn free(&mut self, region: RegionId, grant: &C) -> Result<bool, BadGrant> {
         let slot = self.region_mut(region);
         if slot.unsealed == slot.capacity.grants {
@@ -352,15 +278,6 @@ impl<C: Counts> Counted<C> {
     ///
     /// # Panics
     /// If there is no such region.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
-    /// assert!(engine.allocate_in(region, &[2]));
-    /// engine.reset(region);
-    /// assert_eq!(engine.grants(), 0);
-    /// ```
     pub fn reset(&mut self, region: RegionId) {
         let slot = self.region_mut(region);
         let granted = slot.capacity.grants - slot.unsealed;
@@ -375,13 +292,6 @@ impl<C: Counts> Counted<C> {
     ///
     /// # Panics
     /// If there is no such region.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
-    /// assert_eq!(engine.region_usage(region).capacity.counts, [2]);
-    /// ```
     #[must_use]
     pub fn region_usage(&self, region: RegionId) -> CountedUsage<C> {
         let slot = self.region(region);
@@ -397,13 +307,6 @@ impl<C: Counts> Counted<C> {
     ///
     /// # Panics
     /// If there is no such region.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
-    /// assert_eq!(engine.region_grants(region), 0);
-    /// ```
     #[must_use]
     pub fn region_grants(&self, region: RegionId) -> u32 {
         let slot = self.region(region);
@@ -411,14 +314,6 @@ impl<C: Counts> Counted<C> {
     }
 
     /// Live grants of all regions.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
-    /// assert!(engine.allocate_in(region, &[2]));
-    /// assert_eq!(engine.grants(), 1);
-    /// ```
     #[must_use]
     pub fn grants(&self) -> u64 {
         self.grants
@@ -428,10 +323,6 @@ impl<C: Counts> Counted<C> {
     ///
     /// # Panics
     /// Names the invariant that is broken.
-    ///
-    /// ```
-    /// sublet::metadata::Counted::<[u32; 2]>::new().validate();
-    /// ```
     pub fn validate(&self) {
         let mut grants = 0;
         let mut vacant = 0;

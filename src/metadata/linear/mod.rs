@@ -204,22 +204,6 @@ impl Linear {
     ///
     /// # Panics
     /// Never.
-    ///
-    /// # Examples
-    /// ```
-    /// use sublet::metadata::{Linear, Metadata, RegionError, Regions, Request};
-    ///
-    /// let mut scopes = Linear::new(1 << 20, Regions::Many);
-    /// let (first, second) = (scopes.add_region(&100)?, scopes.add_region(&100)?);
-    /// let (_, a) = scopes.allocate(&Request::new(60, 1)).expect("an empty region");
-    /// let (_, b) = scopes.allocate(&Request::new(60, 1)).expect("an empty region");
-    /// assert_eq!((a.region, b.region), (second, first));
-    ///
-    /// let mut ring = Linear::new(1 << 20, Regions::Single);
-    /// ring.add_region(&100)?;
-    /// assert_eq!(ring.add_region(&100), Err(RegionError::TooMany));
-    /// # Ok::<(), RegionError>(())
-    /// ```
     #[must_use]
     pub fn new(max_region_capacity: u64, regions: Regions) -> Self {
         Self {
@@ -235,26 +219,12 @@ impl Linear {
     }
 
     /// Whether the engine was made for one region or for many.
-    ///
-    /// # Examples
-    /// ```
-    /// use sublet::metadata::{Linear, Regions};
-    ///
-    /// assert_eq!(Linear::new(1, Regions::Many).regions(), Regions::Many);
-    /// ```
     #[must_use]
     pub const fn regions(&self) -> Regions {
         if self.many { Regions::Many } else { Regions::Single }
     }
 
     /// Bytes of host memory that the engine holds.
-    ///
-    /// # Examples
-    /// ```
-    /// use sublet::metadata::{Linear, Regions};
-    ///
-    /// assert_eq!(Linear::new(1000, Regions::Single).heap_bytes(), 0);
-    /// ```
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.regions.capacity() * size_of::<Region>()

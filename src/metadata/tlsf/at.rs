@@ -54,19 +54,6 @@ impl Tlsf {
     ///
     /// # Panics
     /// If there is no such region.
-    ///
-    /// # Examples
-    /// ```
-    /// use sublet::metadata::{Metadata, Request, Tlsf};
-    ///
-    /// let mut tlsf = Tlsf::new(1 << 20);
-    /// let region = tlsf.add_region(&(1 << 20))?;
-    /// tlsf.allocate(&Request::new(1000, 1)).expect("there is room");
-    /// let mut places = Vec::new();
-    /// tlsf.places(region, &mut |place| places.push((place.offset, place.size, place.used.is_some())));
-    /// assert_eq!(places, [(0, 1000, true), (1000, (1 << 20) - 1000, false)]);
-    /// # Ok::<(), sublet::metadata::RegionError>(())
-    /// ```
     pub fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
         self.chunks.places(region, visit);
     }

@@ -166,15 +166,6 @@ impl Tlsf {
     ///
     /// # Panics
     /// If `max_region_capacity` is 0 or above 2^63.
-    ///
-    /// # Examples
-    /// ```
-    /// use sublet::metadata::{Metadata, RegionError, Tlsf};
-    ///
-    /// let mut tlsf = Tlsf::new(1000);
-    /// assert!(tlsf.add_region(&1000).is_ok());
-    /// assert_eq!(tlsf.add_region(&1001), Err(RegionError::Capacity { capacity: 1001, max: 1000 }));
-    /// ```
     #[must_use]
     pub fn new(max_region_capacity: u64) -> Self {
         let mut tlsf = Self::exact(max_region_capacity);
@@ -210,12 +201,6 @@ impl Tlsf {
     }
 
     /// Bytes of host memory that the engine holds, besides its own size.
-    ///
-    /// # Examples
-    /// ```
-    /// // The heads of the lists of free chunks: more classes for larger regions.
-    /// assert!(sublet::metadata::Tlsf::new(1 << 28).heap_bytes() < 8 << 10);
-    /// ```
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         let index = self.index.as_ref().map_or(0, |index| size_of::<OffsetIndex>() + index.heap_bytes());
