@@ -8,12 +8,6 @@ use super::VirtualAllocation;
 use crate::metadata::Algorithm;
 
 /// Why a [`VirtualBlock`](super::VirtualBlock) was not made.
-///
-/// # Examples
-/// ```
-/// let error = sublet::VirtualBlockError::Size { size: 0, max: 1 << 63 };
-/// assert_eq!(error.to_string(), "a virtual block has 1 to 9223372036854775808 units, not 0");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VirtualBlockError {
@@ -37,12 +31,6 @@ impl fmt::Display for VirtualBlockError {
 impl Error for VirtualBlockError {}
 
 /// Why a [`VirtualBlock`](super::VirtualBlock) did not allocate. Nothing was changed.
-///
-/// # Examples
-/// ```
-/// let error = sublet::VirtualAllocationError::Alignment { alignment: 12 };
-/// assert_eq!(error.to_string(), "an alignment is a power of two, not 12");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum VirtualAllocationError {
@@ -95,11 +83,6 @@ impl fmt::Display for VirtualAllocationError {
 impl Error for VirtualAllocationError {}
 
 /// Why a [`VirtualAllocation`] is not one of this block.
-///
-/// # Examples
-/// ```
-/// assert_eq!(sublet::VirtualHandleError::ForeignBlock.to_string(), "the allocation is of another virtual block");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum VirtualHandleError {
@@ -121,18 +104,6 @@ impl fmt::Display for VirtualHandleError {
 impl Error for VirtualHandleError {}
 
 /// Why an allocation was not freed; gives it back. Nothing was changed.
-///
-/// # Examples
-/// ```
-/// # use sublet::*;
-/// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-/// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
-/// block.clear();
-/// if let Err(VirtualFreeError { reason, allocation, .. }) = block.free(range) {
-///     assert_eq!((reason, allocation.size()), (VirtualHandleError::Cleared, 16));
-/// }
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct VirtualFreeError {

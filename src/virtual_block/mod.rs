@@ -16,14 +16,6 @@ use crate::metadata::{
 use crate::statistics::{DetailedStatistics, Statistics};
 
 /// How a [`VirtualBlock`] is to be made.
-///
-/// # Examples
-/// ```
-/// use sublet::{Algorithm, VirtualBlockCreateInfo};
-///
-/// let info = VirtualBlockCreateInfo { size: 1 << 20, ..Default::default() };
-/// assert_eq!(info.algorithm, Algorithm::Tlsf);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VirtualBlockCreateInfo {
     /// Units that the block has: 1 to 2^63 of whatever is counted.
@@ -33,14 +25,6 @@ pub struct VirtualBlockCreateInfo {
 }
 
 /// What is asked of a [`VirtualBlock`].
-///
-/// # Examples
-/// ```
-/// use sublet::VirtualAllocationCreateInfo;
-///
-/// let info = VirtualAllocationCreateInfo { size: 100, alignment: 16, ..Default::default() };
-/// assert!(!info.upper_address);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct VirtualAllocationCreateInfo {
     /// Units wanted; not zero.
@@ -78,31 +62,12 @@ pub struct VirtualAllocation {
 
 impl VirtualAllocation {
     /// First unit.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let first = block.allocate(&VirtualAllocationCreateInfo { size: 10, ..Default::default() })?;
-    /// let info = VirtualAllocationCreateInfo { size: 10, alignment: 16, ..Default::default() };
-    /// assert_eq!((first.offset(), block.allocate(&info)?.offset()), (0, 16));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Units granted: what was asked, or the power of two that [`Algorithm::Buddy`] rounds it up to.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
-    /// assert_eq!(range.size(), 16);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub const fn size(&self) -> u64 {
         self.size
@@ -110,15 +75,6 @@ impl VirtualAllocation {
 }
 
 /// What a [`VirtualBlock`] knows of an allocation.
-///
-/// # Examples
-/// ```
-/// # use sublet::*;
-/// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-/// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, user_data: 5, ..Default::default() })?;
-/// assert_eq!(block.info(&range)?, VirtualAllocationInfo { offset: 0, size: 16, user_data: 5 });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VirtualAllocationInfo {
     /// First unit.
@@ -130,14 +86,6 @@ pub struct VirtualAllocationInfo {
 }
 
 /// A range of a block, allocated or not, as [`VirtualBlock::walk`] shows it.
-///
-/// # Examples
-/// ```
-/// # use sublet::*;
-/// let block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-/// block.walk(|range| assert_eq!(range, VirtualRange { offset: 0, size: 64, user_data: None }));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VirtualRange {
     /// First unit.
@@ -216,14 +164,6 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// [`VirtualBlockError::Size`] if `info.size` is 0 or above 2^63.
-    ///
-    /// # Examples
-    /// ```
-    /// use sublet::{VirtualBlock, VirtualBlockCreateInfo, VirtualBlockError};
-    ///
-    /// let nothing = VirtualBlock::new(&VirtualBlockCreateInfo::default());
-    /// assert_eq!(nothing.err(), Some(VirtualBlockError::Size { size: 0, max: 1 << 63 }));
-    /// ```
     pub fn new(info: &VirtualBlockCreateInfo) -> Result<Self, VirtualBlockError> {
         /// Blocks made so far. A handle carries the number of its block.
         static BLOCKS: AtomicU64 = AtomicU64::new(0);
@@ -242,28 +182,12 @@ impl VirtualBlock {
     }
 
     /// Units that the block has.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// assert_eq!(block.size(), 64);
-    /// # Ok::<(), VirtualBlockError>(())
-    /// ```
     #[must_use]
     pub fn size(&self) -> u64 {
         self.engine.region_usage(self.region).capacity
     }
 
     /// How the block is divided.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let info = VirtualBlockCreateInfo { size: 64, algorithm: Algorithm::Buddy };
-    /// assert_eq!(VirtualBlock::new(&info)?.algorithm(), Algorithm::Buddy);
-    /// # Ok::<(), VirtualBlockError>(())
-    /// ```
     #[must_use]
     pub const fn algorithm(&self) -> Algorithm {
         self.engine.algorithm()
@@ -283,19 +207,6 @@ impl VirtualBlock {
     ///
     /// # Complexity
     /// That of the engine; an error of [`NoSpace`](VirtualAllocationError::NoSpace) costs the length of one free list.
-    ///
-    /// # Examples
-    /// ```
-    /// use sublet::{VirtualAllocationCreateInfo, VirtualAllocationError, VirtualBlock, VirtualBlockCreateInfo};
-    ///
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let info = VirtualAllocationCreateInfo { size: 48, ..Default::default() };
-    /// let range = block.allocate(&info)?;
-    /// let error = block.allocate(&info).err();
-    /// assert!(matches!(error, Some(VirtualAllocationError::NoSpace { size: 48, free: 16, largest_free: 16, .. })));
-    /// block.free(range)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn allocate(
         &mut self,
@@ -342,18 +253,6 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// [`VirtualFreeError`], with the handle in it, if it is of another block, or from before [`VirtualBlock::clear`].
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let info = VirtualBlockCreateInfo { size: 64, ..Default::default() };
-    /// let (mut block, mut other) = (VirtualBlock::new(&info)?, VirtualBlock::new(&info)?);
-    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
-    /// let error = other.free(range).expect_err("it is of `block`");
-    /// assert_eq!(error.reason, VirtualHandleError::ForeignBlock);
-    /// block.free(error.allocation)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub fn free(&mut self, allocation: VirtualAllocation) -> Result<(), VirtualFreeError> {
         match self.slot(&allocation) {
@@ -378,34 +277,12 @@ impl VirtualBlock {
     }
 
     /// Frees everything. Handles from before are good for nothing any more.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
-    /// block.clear();
-    /// assert!(block.is_empty());
-    /// assert_eq!(block.free(range).map_err(|error| error.reason), Err(VirtualHandleError::Cleared));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn clear(&mut self) {
         self.engine.reset(self.region);
         self.user_data.clear();
     }
 
     /// Whether nothing is allocated.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// assert!(block.is_empty());
-    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
-    /// assert!(!block.is_empty());
-    /// # block.free(range)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.engine.usage().used_chunks == 0
@@ -415,16 +292,6 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let range =
-    ///     block.allocate(&VirtualAllocationCreateInfo { size: 16, user_data: 5, ..Default::default() })?;
-    /// assert_eq!(block.info(&range)?, VirtualAllocationInfo { offset: 0, size: 16, user_data: 5 });
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn info(&self, allocation: &VirtualAllocation) -> Result<VirtualAllocationInfo, VirtualHandleError> {
         let user_data = self.user_data(allocation)?;
         Ok(VirtualAllocationInfo { offset: allocation.offset, size: allocation.size, user_data })
@@ -434,15 +301,6 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, user_data: 7, ..Default::default() })?;
-    /// assert_eq!(block.user_data(&range)?, 7);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn user_data(&self, allocation: &VirtualAllocation) -> Result<u64, VirtualHandleError> {
         self.slot(allocation).map(|slot| self.user_data.slots[index(slot.0)])
     }
@@ -451,16 +309,6 @@ impl VirtualBlock {
     ///
     /// # Errors
     /// [`VirtualHandleError`] if it is of another block, or from before [`VirtualBlock::clear`].
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
-    /// block.set_user_data(&range, 42)?;
-    /// assert_eq!(block.user_data(&range)?, 42);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_user_data(
         &mut self,
         allocation: &VirtualAllocation,
@@ -472,17 +320,6 @@ impl VirtualBlock {
     }
 
     /// How much is allocated. O(1).
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
-    /// let statistics = block.statistics();
-    /// assert_eq!((statistics.allocation_count, statistics.unused_bytes()), (1, 48));
-    /// # block.free(range)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let usage = self.engine.usage();
@@ -495,17 +332,6 @@ impl VirtualBlock {
     }
 
     /// How much is allocated, and how large the allocations and the ranges between them are. O(n).
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let range = block.allocate(&VirtualAllocationCreateInfo { size: 16, ..Default::default() })?;
-    /// let statistics = block.detailed_statistics();
-    /// assert_eq!((statistics.unused_range_count, statistics.unused_range_size_max), (1, 48));
-    /// # block.free(range)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn detailed_statistics(&self) -> DetailedStatistics {
         let mut statistics = DetailedStatistics::default();
@@ -541,18 +367,6 @@ impl VirtualBlock {
     }
 
     /// The allocations in the order of offsets, as they are now. O(n), and as much memory.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::*;
-    /// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
-    /// let range =
-    ///     block.allocate(&VirtualAllocationCreateInfo { size: 16, user_data: 9, ..Default::default() })?;
-    /// let all: Vec<_> = block.iter().collect();
-    /// assert_eq!(all, [VirtualAllocationInfo { offset: 0, size: 16, user_data: 9 }]);
-    /// # block.free(range)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = VirtualAllocationInfo> + use<> {
         let mut all = Vec::new();
         self.walk(|VirtualRange { offset, size, user_data }| {
