@@ -58,10 +58,6 @@ pub enum FitPlace {
 
 impl FitPlace {
     /// Bytes that the driver would be asked for.
-    ///
-    /// ```
-    /// assert_eq!(sublet::FitPlace::Block.new_bytes(), 0);
-    /// ```
     #[must_use]
     pub const fn new_bytes(self) -> u64 {
         match self {

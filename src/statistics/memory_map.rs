@@ -47,14 +47,6 @@ impl MemoryMap {
     ///
     /// # Complexity
     /// O(chunks).
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// assert_eq!(allocator.memory_map().statistics(), allocator.calculate_statistics());
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> TotalStatistics {
         let mut all = TotalStatistics::new(self.memory_types, self.memory_heaps);
@@ -65,19 +57,6 @@ impl MemoryMap {
     }
 
     /// As [`Self::allocations`], to enter what the program knows of them.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// let mut map = allocator.memory_map();
-    /// map.allocations_mut().for_each(|entry| entry.user_data = Some(7));
-    /// assert_eq!(map.allocations().next().unwrap().user_data, Some(7));
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn allocations_mut(&mut self) -> impl Iterator<Item = &mut AllocationEntry> {
         self.vectors.iter_mut().flat_map(|vector| {
             let chunks = vector.blocks.iter_mut().flat_map(|block| &mut block.chunks);
@@ -87,14 +66,6 @@ impl MemoryMap {
     }
 
     /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones last.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// assert_eq!(allocator.memory_map().allocations().count(), 0);
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     pub fn allocations(&self) -> impl Iterator<Item = &AllocationEntry> {
         self.vectors.iter().flat_map(|vector| {
             let chunks = vector.blocks.iter().flat_map(|block| &block.chunks);
@@ -142,16 +113,6 @@ impl VectorMap {
     ///
     /// # Complexity
     /// O(chunks).
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 2, ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(allocator.pool_memory_map(&pool)?.statistics(), allocator.calculate_pool_statistics(&pool)?);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
         let blocks = self.blocks.iter().map(BlockMap::statistics);
@@ -189,18 +150,6 @@ pub struct BlockMap {
 
 impl BlockMap {
     /// Sums over the picture of this block.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 1, ..PoolCreateInfo::new(0) };
-    /// let pool = allocator.create_pool(&info)?;
-    /// let block = &allocator.pool_memory_map(&pool)?.blocks[0];
-    /// assert_eq!(block.statistics().unused_range_size_max, 1 << 20);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
         let chunks = self.chunks.iter().map(|chunk| (chunk.size, chunk.allocation.is_some()));
@@ -209,12 +158,6 @@ impl BlockMap {
 }
 
 /// A range of a block.
-///
-/// ```
-/// fn is_free(chunk: &sublet::ChunkMap) -> bool {
-///     chunk.allocation.is_none()
-/// }
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ChunkMap {
@@ -227,19 +170,6 @@ pub struct ChunkMap {
 }
 
 /// A dedicated allocation.
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// let info = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &info)?;
-/// let dedicated: &DedicatedMap = &allocator.memory_map().vectors[0].dedicated[0];
-/// assert_eq!((dedicated.memory, dedicated.size), (allocation.memory(), 4096));
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DedicatedMap {
@@ -254,21 +184,6 @@ pub struct DedicatedMap {
 }
 
 /// What is known of an allocation in a [`MemoryMap`].
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
-/// // The create-info is valid.
-/// let (buffer, memory) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-/// let map = allocator.memory_map();
-/// let entry: &AllocationEntry = map.allocations().next().unwrap();
-/// assert_eq!(entry.id, memory.id());
-/// assert_eq!((entry.kind, entry.usage), (ResourceKind::Buffer, vk::BufferUsageFlags::VERTEX_BUFFER.as_raw()));
-/// # unsafe { allocator.destroy_buffer(buffer, memory) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AllocationEntry {

@@ -33,14 +33,6 @@ pub struct Statistics {
 
 impl Statistics {
     /// Adds up: `self` is then the sums over the blocks of both.
-    ///
-    /// # Examples
-    /// ```
-    /// let block = sublet::Statistics { block_count: 1, block_bytes: 64, ..Default::default() };
-    /// let mut two = block;
-    /// two.add(&block);
-    /// assert_eq!((two.block_count, two.block_bytes), (2, 128));
-    /// ```
     pub const fn add(&mut self, other: &Self) {
         self.block_count += other.block_count;
         self.block_bytes += other.block_bytes;
@@ -49,12 +41,6 @@ impl Statistics {
     }
 
     /// Bytes of the blocks that no allocation has.
-    ///
-    /// # Examples
-    /// ```
-    /// let block = sublet::Statistics { block_bytes: 64, allocation_bytes: 16, ..Default::default() };
-    /// assert_eq!(block.unused_bytes(), 48);
-    /// ```
     #[must_use]
     pub const fn unused_bytes(&self) -> u64 {
         self.block_bytes - self.allocation_bytes
@@ -109,26 +95,12 @@ impl Default for DetailedStatistics {
 
 impl DetailedStatistics {
     /// Counts a block; what is in it is to be counted as well.
-    ///
-    /// # Examples
-    /// ```
-    /// let mut block = sublet::DetailedStatistics::default();
-    /// block.add_block(100);
-    /// assert_eq!((block.statistics.block_count, block.statistics.block_bytes), (1, 100));
-    /// ```
     pub const fn add_block(&mut self, bytes: u64) {
         self.statistics.block_count += 1;
         self.statistics.block_bytes += bytes;
     }
 
     /// Counts an allocation.
-    ///
-    /// # Examples
-    /// ```
-    /// let mut block = sublet::DetailedStatistics::default();
-    /// block.add_allocation(7);
-    /// assert_eq!((block.statistics.allocation_count, block.allocation_size_min), (1, 7));
-    /// ```
     pub fn add_allocation(&mut self, bytes: u64) {
         self.statistics.allocation_count += 1;
         self.statistics.allocation_bytes += bytes;
@@ -137,13 +109,6 @@ impl DetailedStatistics {
     }
 
     /// Counts a range that no allocation has.
-    ///
-    /// # Examples
-    /// ```
-    /// let mut block = sublet::DetailedStatistics::default();
-    /// block.add_unused_range(7);
-    /// assert_eq!((block.unused_range_count, block.unused_range_size_min), (1, 7));
-    /// ```
     pub fn add_unused_range(&mut self, bytes: u64) {
         self.unused_range_count += 1;
         self.unused_range_size_min = self.unused_range_size_min.min(bytes);
@@ -151,15 +116,6 @@ impl DetailedStatistics {
     }
 
     /// Adds up: `self` is then of the blocks of both.
-    ///
-    /// # Examples
-    /// ```
-    /// let (mut a, mut b) = (sublet::DetailedStatistics::default(), sublet::DetailedStatistics::default());
-    /// a.add_allocation(7);
-    /// b.add_allocation(70);
-    /// a.add(&b);
-    /// assert_eq!((a.allocation_size_min, a.allocation_size_max), (7, 70));
-    /// ```
     pub fn add(&mut self, other: &Self) {
         self.statistics.add(&other.statistics);
         self.unused_range_count += other.unused_range_count;
