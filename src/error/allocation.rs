@@ -12,20 +12,6 @@ use crate::memory_type::NoMemoryType;
 use crate::metadata::Algorithm;
 
 /// Two wishes that exclude each other.
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// let info = AllocationCreateInfo {
-///     flags: AllocationCreateFlags::DEDICATED_MEMORY | AllocationCreateFlags::NEVER_ALLOCATE,
-///     ..Default::default()
-/// };
-/// let error = allocator.allocate_memory(&requirements, &info).unwrap_err();
-/// assert_eq!(error, AllocationError::Contradiction(Contradiction::DedicatedNeverAllocate));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Contradiction {
@@ -151,11 +137,6 @@ pub enum AllocationError {
 
 impl AllocationError {
     /// The Vulkan result that VMA would give for this.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::AllocationError;
-    /// assert_eq!(AllocationError::ZeroSize.vk_result(), vk::Result::ERROR_INITIALIZATION_FAILED);
-    /// ```
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::ZeroSize | Self::Alignment { .. } | Self::Priority { .. } => {
@@ -258,11 +239,6 @@ impl From<Contradiction> for AllocationError {
 }
 
 /// Why not all pages were allocated. None is.
-///
-/// ```
-/// let error = sublet::AllocatePagesError::Lengths { requirements: 3, create_infos: 2 };
-/// assert!(error.to_string().starts_with("2 create-infos for 3 requirements"));
-/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum AllocatePagesError {

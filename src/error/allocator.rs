@@ -9,11 +9,6 @@ use ash::vk;
 use crate::device::MissingFunction;
 
 /// Why there is no allocator.
-///
-/// ```
-/// let error = sublet::CreateAllocatorError::ApiVersion { api_version: ash::vk::make_api_version(0, 2, 0, 0) };
-/// assert_eq!(error.to_string(), "Vulkan 2.0 is not one of 1.0 to 1.4");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CreateAllocatorError {

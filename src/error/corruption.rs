@@ -11,12 +11,6 @@ use super::access::ForeignHandle;
 use crate::device::DriverError;
 
 /// An allocation behind whose end something has written.
-///
-/// ```
-/// # fn example(damaged: &sublet::DamagedAllocation) {
-/// println!("{damaged}: look for who wrote {} bytes too far", damaged.bytes_past_end);
-/// # }
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct DamagedAllocation {
@@ -51,12 +45,6 @@ impl fmt::Display for DamagedAllocation {
 }
 
 /// What a look at the margins has found.
-///
-/// ```
-/// # use ash::vk;
-/// let error = sublet::CorruptionError::NotDetected;
-/// assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CorruptionError {
@@ -73,12 +61,6 @@ pub enum CorruptionError {
 
 impl CorruptionError {
     /// The Vulkan result that VMA would give for this.
-    ///
-    /// ```
-    /// # use ash::vk;
-    /// let error = sublet::CorruptionError::Damaged(Box::default());
-    /// assert_eq!(error.vk_result(), vk::Result::ERROR_UNKNOWN);
-    /// ```
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::NotDetected => vk::Result::ERROR_FEATURE_NOT_PRESENT,

@@ -10,19 +10,6 @@ use super::access::ForeignHandle;
 use crate::metadata::Algorithm;
 
 /// Why a context for defragmentation was not begun. Nothing was changed.
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let info = PoolCreateInfo { algorithm: Algorithm::Linear, ..PoolCreateInfo::new(0) };
-/// let ring = allocator.create_pool(&info)?;
-/// let info = DefragmentationInfo { pools: &[&ring], ..Default::default() };
-/// let error = allocator.begin_defragmentation(&info).unwrap_err();
-/// assert_eq!(error, BeginDefragmentationError::Algorithm { algorithm: Algorithm::Linear });
-/// # unsafe { allocator.destroy_pool(ring) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum BeginDefragmentationError {
@@ -45,12 +32,6 @@ pub enum BeginDefragmentationError {
 
 impl BeginDefragmentationError {
     /// The Vulkan result that stands for this; that of a linear pool is VMA's.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::{Algorithm, BeginDefragmentationError};
-    /// let error = BeginDefragmentationError::Algorithm { algorithm: Algorithm::Linear };
-    /// assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
-    /// ```
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::Foreign(_) => vk::Result::ERROR_VALIDATION_FAILED_EXT,

@@ -9,11 +9,6 @@ use ash::vk;
 use crate::device::DriverError;
 
 /// Why no `VkDeviceMemory` was had.
-///
-/// ```
-/// let error = sublet::MemoryError::HeapTooSmall { size: 2048, heap: 0, heap_size: 1024 };
-/// assert_eq!(error.to_string(), "2048 bytes are more than heap 0 has: 1024");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MemoryError {
@@ -75,12 +70,6 @@ pub enum MemoryError {
 
 impl MemoryError {
     /// The Vulkan result that VMA would give for this.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::MemoryError;
-    /// let error = MemoryError::TooManyAllocations { limit: 4096 };
-    /// assert_eq!(error.vk_result(), vk::Result::ERROR_TOO_MANY_OBJECTS);
-    /// ```
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::TooManyAllocations { .. } => vk::Result::ERROR_TOO_MANY_OBJECTS,

@@ -10,11 +10,6 @@ use super::access::ForeignHandle;
 use crate::device::DriverError;
 
 /// Why a buffer or image cannot be created in memory that is there already.
-///
-/// ```
-/// let error = sublet::AliasError::OutOfRange { offset: 64, size: 128, allocation_size: 128 };
-/// assert_eq!(error.to_string(), "128 bytes from 64 on are not inside an allocation of 128 bytes");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AliasError {
@@ -70,18 +65,6 @@ impl fmt::Display for AliasError {
 impl Error for AliasError {}
 
 /// Why a priority was not changed. Nothing was.
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let mut info = AllocatorCreateInfo::for_gpu(&gpu);
-/// info.flags -= AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY;
-/// let allocator = unsafe { Allocator::new(&info) }?;
-/// let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
-/// assert_eq!(allocator.set_pool_priority(&pool, 1.0), Err(PriorityError::NotEnabled));
-/// # unsafe { allocator.destroy_pool(pool) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum PriorityError {
@@ -124,12 +107,6 @@ impl From<ForeignHandle> for PriorityError {
 }
 
 /// Why there is no handle for another API or process.
-///
-/// ```
-/// # use ash::vk;
-/// let error = sublet::ExportError::NotEnabled;
-/// assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ExportError {
@@ -143,12 +120,6 @@ pub enum ExportError {
 
 impl ExportError {
     /// The Vulkan result that VMA would give for this.
-    ///
-    /// ```
-    /// # use ash::vk; use sublet::{ExportError, ForeignHandle};
-    /// let error = ExportError::Foreign(ForeignHandle::Allocation);
-    /// assert_eq!(error.vk_result(), vk::Result::ERROR_VALIDATION_FAILED_EXT);
-    /// ```
     pub fn vk_result(&self) -> vk::Result {
         match self {
             Self::NotEnabled => vk::Result::ERROR_FEATURE_NOT_PRESENT,
