@@ -39,16 +39,6 @@ pub struct Pool {
 
 impl Pool {
     /// The memory type that all of the pool is in.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(pool.memory_type_index(), 0);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.facts.config.memory_type
@@ -56,33 +46,12 @@ impl Pool {
 
     /// The number that a [`MemoryMap`](crate::MemoryMap) shows the pool under. Of all pools that live at the same time no
     /// other has it.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
-    /// let map = allocator.memory_map();
-    /// assert!(map.vectors.iter().any(|vector| vector.pool == Some(pool.number())));
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
     /// Bytes of a block; the most of them if the allocator manages the sizes.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(pool.block_size(), 1 << 20);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn block_size(&self) -> u64 {
         self.facts.config.block_size

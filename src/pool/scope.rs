@@ -74,19 +74,6 @@ pub struct Scope {
 
 impl Scope {
     /// The pool that the scope has in a memory type, if anything was ever allocated there: for its statistics or its map.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let scope = allocator.create_scope(&ScopeCreateInfo::default())?;
-    /// assert!(scope.pool(0).is_none());
-    /// let _in_scope = allocator.allocate_memory(&requirements, &AllocationCreateInfo::in_scope(&scope))?;
-    /// assert_eq!(allocator.pool_statistics(scope.pool(0).unwrap())?.allocation_bytes, 4096);
-    /// # unsafe { allocator.free_scope(scope) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn pool(&self, memory_type_index: u32) -> Option<&Pool> {
         self.pools.get(usize::try_from(memory_type_index).ok()?)?.get()
@@ -94,19 +81,6 @@ impl Scope {
 }
 
 /// The allocator did not make the scope, which is given back.
-///
-/// ```
-/// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let another = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let scope = allocator.create_scope(&ScopeCreateInfo::default())?;
-/// // SAFETY: nothing was allocated in it.
-/// let error = unsafe { another.free_scope(scope) }.unwrap_err();
-/// // SAFETY: as above.
-/// unsafe { allocator.free_scope(error.scope) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 pub struct FreeScopeError {
     /// What was to be freed.
