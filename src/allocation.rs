@@ -74,52 +74,18 @@ const _: () = assert!(size_of::<Allocation>() <= 64);
 
 impl Allocation {
     /// The device memory that this allocation is in. Others may be in it too: see [`Self::offset`].
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let same = allocator.allocation_info(&allocation)?.memory;
-    /// assert_eq!(allocation.memory(), same);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn memory(&self) -> vk::DeviceMemory {
         self.memory
     }
 
     /// Bytes from the start of [`Self::memory`].
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// assert_eq!(allocation.offset() % 256, 0);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
     /// Bytes that were asked for.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// assert_eq!(allocation.size(), 4096);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size
@@ -129,19 +95,6 @@ impl Allocation {
     /// name (until 2^32 more were made in the same place). It stays the same for the whole life of the allocation, except that
     /// [`Move::complete`](crate::Move::complete) gives it another: the one of its new place. A
     /// [`MemoryMap`](crate::MemoryMap) shows it.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let info = AllocationCreateInfo::new(MemoryUsage::CpuOnly);
-    /// let (one, other) = (allocator.allocate_memory(&requirements, &info)?, allocator.allocate_memory(&requirements, &info)?);
-    /// assert_ne!(one.id(), other.id());
-    /// # unsafe { allocator.free_memory(one) }?;
-    /// # unsafe { allocator.free_memory(other) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn id(&self) -> AllocationId {
         AllocationId {
@@ -155,34 +108,12 @@ impl Allocation {
     }
 
     /// Index of the memory type.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// assert_eq!(allocation.memory_type_index(), 0);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         u32::from(self.memory_type)
     }
 
     /// Whether the memory is this allocation's own.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// assert!(!allocation.is_dedicated());
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn is_dedicated(&self) -> bool {
         self.has(allocation_flags::DEDICATED)
@@ -194,34 +125,12 @@ impl Allocation {
     /// The pointer is valid until the allocation is freed. The device may read and write behind it at any time: what a
     /// program does through it has to be ordered with the device's work, and in memory that is not host-coherent has to be
     /// flushed or invalidated.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// assert!(allocation.mapped_pointer().is_none(), "it was made without `MAPPED`");
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn mapped_pointer(&self) -> Option<NonNull<c_void>> {
         self.mapped.get().map(NonNull::cast)
     }
 
     /// What the caller keeps with the allocation.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// assert_eq!(allocation.user_data(), 0);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn user_data(&self) -> u64 {
         self.user_data
@@ -229,18 +138,6 @@ impl Allocation {
 
     /// Changes what the caller keeps with the allocation. An allocator that tracks it is told with
     /// [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data) instead.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// allocation.set_user_data(42);
-    /// assert_eq!(allocation.user_data(), 42);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_user_data(&mut self, user_data: u64) {
         self.user_data = user_data;
     }
@@ -334,21 +231,6 @@ impl fmt::Debug for Allocation {
 }
 
 /// Everything there is to know of an allocation, the name and the size of its memory included.
-///
-/// ```
-/// # use sublet::*;
-/// # use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::<Shared>::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 1000, alignment: 256, memory_type_bits: !0 };
-/// let named = AllocationCreateInfo { name: Some("shadow atlas"), ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &named)?;
-/// let info = allocator.allocation_info(&allocation)?;
-/// assert_eq!(info.name.as_deref(), Some("shadow atlas"));
-/// assert!(info.memory_size >= info.size && !info.dedicated);
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct AllocationInfo {
@@ -406,10 +288,6 @@ impl fmt::Display for FreeError {
 impl Error for FreeError {}
 
 /// What an allocation is for, as far as the allocator was told.
-///
-/// ```
-/// assert_eq!(sublet::ResourceKind::ImageOptimal.to_string(), "IMAGE_OPTIMAL");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ResourceKind {

@@ -48,30 +48,15 @@ bitflags::bitflags! {
 
 impl AllocationCreateFlags {
     /// The strategy bits; at most one of them may be set.
-    ///
-    /// ```
-    /// use sublet::AllocationCreateFlags;
-    /// assert!(AllocationCreateFlags::STRATEGY_MASK.contains(AllocationCreateFlags::STRATEGY_MIN_TIME));
-    /// ```
     pub const STRATEGY_MASK: Self =
         Self::STRATEGY_MIN_MEMORY.union(Self::STRATEGY_MIN_TIME).union(Self::STRATEGY_MIN_OFFSET);
     /// Both host-access bits; at most one of them may be set.
-    ///
-    /// ```
-    /// use sublet::AllocationCreateFlags;
-    /// assert!(AllocationCreateFlags::HOST_ACCESS_MASK.contains(AllocationCreateFlags::HOST_ACCESS_RANDOM));
-    /// ```
     pub const HOST_ACCESS_MASK: Self = Self::HOST_ACCESS_SEQUENTIAL_WRITE.union(Self::HOST_ACCESS_RANDOM);
 }
 
 bitflags::bitflags! {
     /// What the device was created with, and how the allocator is to use it. The values are VMA's, but for the last, which VMA
     /// does not have.
-    ///
-    /// ```
-    /// use sublet::AllocatorCreateFlags;
-    /// assert_eq!(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS.bits(), 0x20);
-    /// ```
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocatorCreateFlags: u32 {
         /// For the C interface, which makes an allocator without locks of it. Means nothing in Rust, where the type says so:
@@ -147,11 +132,6 @@ pub struct BlockSizes {
 
 bitflags::bitflags! {
     /// Flags of a [`PoolCreateInfo`]. The value is VMA's.
-    ///
-    /// ```
-    /// use sublet::PoolCreateFlags;
-    /// assert_eq!(PoolCreateFlags::IGNORE_BUFFER_IMAGE_GRANULARITY.bits(), 2);
-    /// ```
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct PoolCreateFlags: u32 {
         /// The pool holds only buffers and linear images, or only optimal images: `bufferImageGranularity` does not matter.
@@ -193,11 +173,6 @@ pub enum MemoryUsage {
 
 impl MemoryUsage {
     /// Every usage, each at the index that is its number.
-    ///
-    /// ```
-    /// use sublet::MemoryUsage;
-    /// assert_eq!(MemoryUsage::ALL[7], MemoryUsage::Auto);
-    /// ```
     pub const ALL: &'static [Self] = &[
         Self::Unknown,
         Self::GpuOnly,
@@ -212,11 +187,6 @@ impl MemoryUsage {
     ];
 
     /// Whether this is one of the usages that need to know the resource.
-    ///
-    /// ```
-    /// assert!(sublet::MemoryUsage::AutoPreferHost.is_auto());
-    /// assert!(!sublet::MemoryUsage::GpuOnly.is_auto());
-    /// ```
     #[must_use]
     pub const fn is_auto(self) -> bool {
         matches!(self, Self::Auto | Self::AutoPreferDevice | Self::AutoPreferHost)
@@ -299,35 +269,18 @@ impl Default for AllocationCreateInfo<'_> {
 
 impl<'a> AllocationCreateInfo<'a> {
     /// An allocation for `usage`, everything else default.
-    ///
-    /// ```
-    /// use sublet::{AllocationCreateInfo, MemoryUsage};
-    /// assert_eq!(AllocationCreateInfo::new(MemoryUsage::Auto).usage, MemoryUsage::Auto);
-    /// ```
     #[must_use]
     pub fn new(usage: MemoryUsage) -> Self {
         Self { usage, ..Self::default() }
     }
 
     /// An allocation out of `pool`, everything else default.
-    ///
-    /// ```
-    /// # fn example(allocator: &sublet::Allocator, pool: &sublet::Pool, requirements: &ash::vk::MemoryRequirements) {
-    /// let allocation = allocator.allocate_memory(requirements, &sublet::AllocationCreateInfo::in_pool(pool));
-    /// # }
-    /// ```
     #[must_use]
     pub fn in_pool(pool: &'a Pool) -> Self {
         Self { pool: Some(pool), ..Self::default() }
     }
 
     /// An allocation in a lifetime scope, everything else default.
-    ///
-    /// ```
-    /// # fn example(allocator: &sublet::Allocator, level: &sublet::Scope, requirements: &ash::vk::MemoryRequirements) {
-    /// let allocation = allocator.allocate_memory(requirements, &sublet::AllocationCreateInfo::in_scope(level));
-    /// # }
-    /// ```
     #[must_use]
     pub fn in_scope(scope: &'a Scope) -> Self {
         Self { scope: Some(scope), ..Self::default() }
@@ -394,11 +347,6 @@ impl<Name, Chain: Default> Default for PoolParameters<Name, Chain> {
 
 impl<Name, Chain> PoolParameters<Name, Chain> {
     /// The same with another name and chain.
-    ///
-    /// ```
-    /// let asked = sublet::PoolCreateInfo { name: Some("ring"), ..sublet::PoolCreateInfo::new(1) };
-    /// assert_eq!(asked.with(asked.name.map(String::from), false).memory_type_index, 1);
-    /// ```
     #[must_use]
     pub fn with<N, C>(&self, name: Option<N>, memory_allocate_next: C) -> PoolParameters<N, C> {
         PoolParameters {
@@ -419,10 +367,6 @@ impl<Name, Chain> PoolParameters<Name, Chain> {
 
 impl<Name, Chain: Default> PoolParameters<Name, Chain> {
     /// A pool in memory type `memory_type_index`, everything else default: sizes managed, no limits, TLSF.
-    ///
-    /// ```
-    /// assert_eq!(sublet::PoolCreateInfo::new(3).memory_type_index, 3);
-    /// ```
     #[must_use]
     pub fn new(memory_type_index: u32) -> Self {
         Self {

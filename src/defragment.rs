@@ -10,10 +10,6 @@ use crate::error::{ForeignHandle, MapError};
 use crate::pool::Pool;
 
 /// How much is moved for how little.
-///
-/// ```
-/// assert_eq!(sublet::DefragmentationAlgorithm::default(), sublet::DefragmentationAlgorithm::Balanced);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum DefragmentationAlgorithm {
@@ -95,11 +91,6 @@ impl fmt::Debug for DefragmentationInfo<'_> {
 }
 
 /// What the blocks of a memory type or pool were like; dedicated memory is not in it.
-///
-/// ```
-/// let extent = sublet::DefragmentationExtent { block_count: 2, block_bytes: 64 << 20, largest_free_range: 30 << 20 };
-/// assert!(extent.largest_free_range < extent.block_bytes);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct DefragmentationExtent {
     /// Blocks.
@@ -111,15 +102,6 @@ pub struct DefragmentationExtent {
 }
 
 /// What the memory of one type, or one pool, gained. What other threads did meanwhile is in it too.
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let nothing = allocator.begin_defragmentation(&DefragmentationInfo::default())?.end();
-/// assert!(nothing.gains.iter().all(|gain| gain.before == gain.after && !gain.is_pool));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct DefragmentationGain {
@@ -134,15 +116,6 @@ pub struct DefragmentationGain {
 }
 
 /// What came of it.
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let nothing = allocator.begin_defragmentation(&DefragmentationInfo::default())?.end();
-/// assert_eq!((nothing.bytes_moved, nothing.blocks_freed), (0, 0));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DefragmentationStatistics {
@@ -159,12 +132,6 @@ pub struct DefragmentationStatistics {
 }
 
 /// Why a move was not completed, or its allocation not freed. Nothing was changed.
-///
-/// ```
-/// # use sublet::*;
-/// let error = MoveError::Foreign(ForeignHandle::Allocation);
-/// assert!(error.to_string().starts_with("what is moved is gone: "));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MoveError {

@@ -72,27 +72,6 @@ impl<T: Threading> Allocator<T> {
     /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter); the memory is not dedicated to another
     /// resource (VUID-vkBindImageMemory-memory-02628); and what is in the memory is used in turns, as Vulkan's chapter on memory
     /// aliasing has it.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # gpu.allow_aliasing(true);
-    /// let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 65_536, memory_type_bits: !0 };
-    /// let memory = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly))?;
-    /// let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    ///     .extent(vk::Extent3D { width: 256, height: 256, depth: 1 }).mip_levels(1).array_layers(1)
-    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::COLOR_ATTACHMENT);
-    /// // SAFETY: the create-info is valid, and nothing else uses the memory.
-    /// let image = unsafe { allocator.create_aliasing_image(&memory, 65_536, &info) }?;
-    /// // SAFETY: the device never used it.
-    /// unsafe {
-    ///     gpu.device().destroy_image(image, None);
-    ///     allocator.free_memory(memory)?;
-    /// }
-    /// # gpu.assert_silent();
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn create_aliasing_image(
         &self,
         allocation: &Allocation,

@@ -51,18 +51,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// Only resources of this kind are bound to the memory.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
-    /// let info = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
-    /// // SAFETY: only a buffer will be bound to it.
-    /// let allocation = unsafe { allocator.allocate_memory_of_kind(&requirements, ResourceKind::Buffer, &info) }?;
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[track_caller]
     pub unsafe fn allocate_memory_of_kind(
         &self,
@@ -164,23 +152,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// `image` is a live image of the allocator's device and not disjoint.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
-    /// // SAFETY: the image was made on this device.
-    /// let allocation =
-    ///     unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the image is not bound yet.
-    /// unsafe { allocator.bind_image_memory(&allocation, 0, image) }?;
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[track_caller]
     pub unsafe fn allocate_memory_for_image(
         &self,
@@ -205,17 +176,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Complexity
     /// O(1), and a driver call if a block goes back.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// // SAFETY: nothing was ever bound to it.
-    /// unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[inline]
     pub unsafe fn free_memory(&self, allocation: Allocation) -> Result<(), FreeError> {
         // SAFETY: the caller's own promise, and the allocation is given up.

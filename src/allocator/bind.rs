@@ -48,21 +48,6 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// The image is of the allocator's device and not bound, and its requirements are met at that place
     /// (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
-    /// # let allocation = unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the image is not bound yet, and the allocation was made for it.
-    /// unsafe { allocator.bind_image_memory(&allocation, 0, image) }?;
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn bind_image_memory(
         &self,
         allocation: &Allocation,
@@ -80,19 +65,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// As there; the chain is valid (VUID-VkBindBufferMemoryInfo-pNext-pNext).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
-    /// # let allocation = unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the buffer is not bound yet, the allocation was made for it, and there is no chain.
-    /// unsafe { allocator.bind_buffer_memory2(&allocation, 0, buffer, std::ptr::null()) }?;
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn bind_buffer_memory2(
         &self,
         allocation: &Allocation,
@@ -111,21 +83,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// As there; the chain is valid (VUID-VkBindImageMemoryInfo-pNext-pNext).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let image = unsafe { gpu.device().create_image(&info, None) }?;
-    /// # let allocation = unsafe { allocator.allocate_memory_for_image(image, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;
-    /// // SAFETY: the image is not bound yet, the allocation was made for it, and there is no chain.
-    /// unsafe { allocator.bind_image_memory2(&allocation, 0, image, std::ptr::null()) }?;
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn bind_image_memory2(
         &self,
         allocation: &Allocation,

@@ -93,25 +93,6 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// As there. If the chain says that the memory is shared, the create-info says so too
     /// (VUID-vkBindBufferMemory-memory-02726, -02985).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let opaque = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
-    /// let mut shared = vk::ExternalMemoryBufferCreateInfo::default().handle_types(opaque);
-    /// let info = vk::BufferCreateInfo::default().size(1024).usage(vk::BufferUsageFlags::STORAGE_BUFFER).push_next(&mut shared);
-    /// let export = vk::ExportMemoryAllocateInfo::default().handle_types(opaque);
-    /// // SAFETY: the chain lives until the call returns, and the extension is enabled.
-    /// let next = unsafe { MemoryAllocateNext::new(std::ptr::from_ref(&export).cast()) };
-    /// // SAFETY: the create-info is valid, and says as the chain does that the memory is shared.
-    /// let (buffer, allocation) =
-    ///     unsafe { allocator.create_dedicated_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto), next) }?;
-    /// assert!(allocation.is_dedicated());
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # gpu.assert_silent();
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[track_caller]
     pub unsafe fn create_dedicated_buffer(
         &self,
@@ -216,21 +197,6 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// As there. If the chain says that the memory is shared, the create-info says so too
     /// (VUID-vkBindImageMemory-memory-02728, -02989).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    ///     .extent(vk::Extent3D { width: 256, height: 256, depth: 1 }).mip_levels(1).array_layers(1)
-    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::COLOR_ATTACHMENT);
-    /// let (auto, none) = (AllocationCreateInfo::new(MemoryUsage::Auto), MemoryAllocateNext::default());
-    /// // SAFETY: the create-info is valid.
-    /// let (image, allocation) = unsafe { allocator.create_dedicated_image(&info, &auto, none) }?;
-    /// assert!(allocation.is_dedicated());
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[track_caller]
     pub unsafe fn create_dedicated_image(
         &self,
@@ -317,18 +283,6 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// The buffer is of the allocator's device, and the device no longer uses it (VUID-vkDestroyBuffer-buffer-00922) nor
     /// anything else that is bound to the memory.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// // SAFETY: the create-info is valid.
-    /// let (buffer, allocation) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-    /// // SAFETY: the device never used the buffer.
-    /// unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer, allocation: Allocation) -> Result<(), FreeError> {
         // SAFETY: the caller's own promise.
         unsafe { self.device().destroy_buffer(buffer) };
@@ -345,20 +299,6 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// The image is of the allocator's device, and the device no longer uses it (VUID-vkDestroyImage-image-01000) nor
     /// anything else that is bound to the memory.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    ///     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// // SAFETY: the create-info is valid.
-    /// let (image, allocation) = unsafe { allocator.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-    /// // SAFETY: the device never used the image.
-    /// unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn destroy_image(&self, image: vk::Image, allocation: Allocation) -> Result<(), FreeError> {
         // SAFETY: the caller's own promise.
         unsafe { self.device().destroy_image(image) };

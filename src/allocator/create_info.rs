@@ -65,15 +65,6 @@ impl<'a> AllocatorCreateInfo<'a> {
     ///
     /// An instance of version 1.0 with VK_KHR_get_physical_device_properties2 needs
     /// [`VulkanFunctions::with_entry`] as well, for budgets to work.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// let info = AllocatorCreateInfo::new(gpu.instance(), gpu.device(), gpu.physical_device(), gpu.api_version());
-    /// // SAFETY: the handles are live and outlive the allocator.
-    /// let allocator = unsafe { Allocator::new(&info) }?;
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn new(
         instance: &ash::Instance,
@@ -86,12 +77,6 @@ impl<'a> AllocatorCreateInfo<'a> {
     }
 
     /// For a simulated GPU, with everything that it has enabled.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(AllocatorCreateInfo::for_gpu(&gpu).device, gpu.device().handle());
-    /// ```
     #[cfg(feature = "sim")]
     #[must_use]
     pub fn for_gpu(gpu: &sublet_sim::Gpu) -> Self {

@@ -162,16 +162,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// As there; [`CorruptionError::Foreign`] if the pool is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
-    /// assert_eq!(allocator.check_pool_corruption(&pool), Err(CorruptionError::NotDetected), "it is off by default");
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn check_pool_corruption(&self, pool: &Pool) -> Result<(), CorruptionError> {
         let facts = self.pool_facts(pool).map_err(CorruptionError::Foreign)?;
         if !self.has_guards(facts.config.memory_type) {

@@ -42,16 +42,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(allocator.set_pool_empty_blocks_kept(&pool, 4)?, 0);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_pool_empty_blocks_kept(
         &self,
         pool: &Pool,

@@ -40,18 +40,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let sample = vk::BufferCreateInfo::default().size(1).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
-    /// let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-    /// // SAFETY: the create-info is valid.
-    /// let index = unsafe { allocator.find_memory_type_index_for_buffer_info(&sample, &auto) }?;
-    /// assert_eq!(index, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn find_memory_type_index_for_buffer_info(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
@@ -78,20 +66,6 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter), and its tiling is not that of a DRM
     /// modifier (VUID-VkDeviceImageMemoryRequirements-pCreateInfo-06776).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let sample = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    ///     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
-    /// // SAFETY: the create-info is valid.
-    /// let index = unsafe { allocator.find_memory_type_index_for_image_info(&sample, &auto) }?;
-    /// assert_eq!(index, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn find_memory_type_index_for_image_info(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,

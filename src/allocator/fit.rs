@@ -110,17 +110,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let buffer_info = vk::BufferCreateInfo::default().size(1 << 20).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
-    /// // SAFETY: the create-info is valid.
-    /// let fit = unsafe { allocator.would_buffer_fit(&buffer_info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-    /// assert_eq!(fit.heap_index, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn would_buffer_fit(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
@@ -147,19 +136,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// `image_info` is valid for the device and not disjoint (VUID-vkCreateImage-pCreateInfo-parameter).
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let image_info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    ///     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// // SAFETY: the create-info is valid.
-    /// let fit = unsafe { allocator.would_image_fit(&image_info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-    /// assert!(fit.within_budget);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn would_image_fit(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,

@@ -48,39 +48,12 @@ impl<T: Threading> Mapping<'_, T> {
     /// Where the first byte of the allocation is.
     ///
     /// The pointer is valid for [`Self::size`] bytes while the guard lives. The device may read and write behind it.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let mut mapping = allocator.map(&mut allocation)?;
-    /// // SAFETY: the pointer is valid for 4096 bytes, and nobody else uses them.
-    /// unsafe { mapping.pointer().cast::<u32>().write(7) };
-    /// # mapping.flush(0, 4)?; drop(mapping);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn pointer(&self) -> NonNull<c_void> {
         self.pointer.cast()
     }
 
     /// Bytes of the allocation.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let mapping = allocator.map(&mut allocation)?;
-    /// assert_eq!(mapping.size(), 4096);
-    /// # drop(mapping);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn size(&self) -> u64 {
         self.allocation.size
@@ -91,20 +64,6 @@ impl<T: Threading> Mapping<'_, T> {
     ///
     /// # Errors
     /// [`MapError::OutOfRange`] if it does not fit; nothing is written.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let mut mapping = allocator.map(&mut allocation)?;
-    /// mapping.write(0, &[1, 2, 3])?;
-    /// assert!(matches!(mapping.write(4095, &[1, 2]), Err(MapError::OutOfRange { .. })));
-    /// # drop(mapping);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn write(&mut self, offset: u64, source: &[u8]) -> Result<(), MapError> {
         let at = self.at(offset, source.len())?;
         // SAFETY: `at` checked that the bytes are inside the mapped allocation, and `source`, which Rust owns, does not
@@ -118,22 +77,6 @@ impl<T: Threading> Mapping<'_, T> {
     ///
     /// # Errors
     /// [`MapError::OutOfRange`] if there are not as many; nothing is read.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let mut mapping = allocator.map(&mut allocation)?;
-    /// mapping.write(16, b"sublet")?;
-    /// let mut back = [0; 6];
-    /// mapping.read(16, &mut back)?;
-    /// assert_eq!(&back, b"sublet");
-    /// # drop(mapping);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn read(&self, offset: u64, target: &mut [u8]) -> Result<(), MapError> {
         let at = self.at(offset, target.len())?;
         // SAFETY: `at` checked that the bytes are inside the mapped allocation, and `target`, which Rust owns, does not
@@ -146,20 +89,6 @@ impl<T: Threading> Mapping<'_, T> {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let mut mapping = allocator.map(&mut allocation)?;
-    /// mapping.write(0, &[1, 2, 3])?;
-    /// mapping.flush(0, 3)?;
-    /// # drop(mapping);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn flush(&self, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Flush, offset, size)
     }
@@ -168,19 +97,6 @@ impl<T: Threading> Mapping<'_, T> {
     ///
     /// # Errors
     /// As there.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let mapping = allocator.map(&mut allocation)?;
-    /// mapping.invalidate(0, vk::WHOLE_SIZE)?;
-    /// # drop(mapping);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn invalidate(&self, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Invalidate, offset, size)
     }
@@ -285,17 +201,6 @@ impl<T: Threading> Allocator<T> {
     /// # Errors
     /// [`MapError`] if the memory is not host-visible, the allocation was made without host access, or the driver
     /// refuses.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// allocator.map(&mut allocation)?.write(0, b"while it is mapped")?;
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn map<'a>(&'a self, allocation: &'a mut Allocation) -> Result<Mapping<'a, T>, MapError> {
         let mut mapping = self.mapping(allocation)?;
         mapping.quiet = false;
@@ -316,19 +221,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Safety
     /// The call pairs with one [`Mapping::into_raw`] of the same allocation, whose pointer is not used afterwards.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let pointer = allocator.map(&mut allocation)?.into_raw();
-    /// // SAFETY: it pairs with `into_raw` above, and `pointer` is not used afterwards.
-    /// unsafe { allocator.unmap_memory(&allocation) }?;
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn unmap_memory(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.uncount_mapping(allocation)?;
         self.note(Note::Unmap(allocation));
@@ -368,19 +260,6 @@ impl<T: Threading> Allocator<T> {
     /// # Errors
     /// [`MapError::OutOfRange`] in any memory; [`MapError::NotMapped`] if the memory is not mapped; or what the driver
     /// answers.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 16, alignment: 16, memory_type_bits: !0 };
-    /// let info = AllocationCreateInfo { flags: AllocationCreateFlags::MAPPED, ..AllocationCreateInfo::new(MemoryUsage::CpuToGpu) };
-    /// let allocation = allocator.allocate_memory(&requirements, &info)?;
-    /// allocator.flush(&allocation, 0, vk::WHOLE_SIZE)?;
-    /// assert!(matches!(allocator.flush(&allocation, 8, 9), Err(MapError::OutOfRange { .. })));
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn flush(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Flush, &[(allocation, offset, size)])
     }
@@ -390,19 +269,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// As for [`Self::flush`].
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let info = AllocationCreateInfo { flags: AllocationCreateFlags::MAPPED, ..AllocationCreateInfo::new(MemoryUsage::GpuToCpu) };
-    /// # let allocation = allocator.allocate_memory(&requirements, &info)?;
-    /// // The device has written; now the host may look.
-    /// allocator.invalidate(&allocation, 0, 256)?;
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn invalidate(&self, allocation: &Allocation, offset: u64, size: u64) -> Result<(), MapError> {
         self.make_visible(Visibility::Invalidate, &[(allocation, offset, size)])
     }
@@ -431,18 +297,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// As for [`Self::flush`]; nothing is invalidated if any range is wrong.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let info = AllocationCreateInfo { flags: AllocationCreateFlags::MAPPED, ..AllocationCreateInfo::new(MemoryUsage::GpuToCpu) };
-    /// # let allocation = allocator.allocate_memory(&requirements, &info)?;
-    /// allocator.invalidate_many(&[(&allocation, 0, 16), (&allocation, 1024, 64)])?;
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn invalidate_many(&self, ranges: &[(&Allocation, u64, u64)]) -> Result<(), MapError> {
         self.make_visible(Visibility::Invalidate, ranges)
     }
@@ -562,20 +416,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// As for [`Self::copy_to_allocation`].
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// allocator.copy_to_allocation(&[5; 16], &mut allocation, 0)?;
-    /// let mut back = [0; 16];
-    /// allocator.copy_from_allocation(&allocation, 0, &mut back)?;
-    /// assert_eq!(back, [5; 16]);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn copy_from_allocation(
         &self,
         allocation: &Allocation,

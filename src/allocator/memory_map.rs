@@ -61,16 +61,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let pool = allocator.create_pool(&PoolCreateInfo { name: Some("meshes"), ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(allocator.pool_memory_map(&pool)?.pool_name.as_deref(), Some("meshes"));
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn pool_memory_map(&self, pool: &Pool) -> Result<VectorMap, ForeignHandle> {
         let vector = self.pool_vector(pool)?;
         self.vector_map(pool.facts.vector, vector).ok_or(ForeignHandle::Pool)

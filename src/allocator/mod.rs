@@ -155,14 +155,6 @@ impl Allocator<Shared> {
     ///    (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its siblings), and the extensions that define
     ///    `info.external_memory_handle_types` are enabled.
     /// 5. When the allocator is dropped, the device no longer uses any memory that came from it.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// // SAFETY: the handles are live and outlive the allocator.
-    /// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     pub unsafe fn new(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
         // SAFETY: the caller's own promise.
         unsafe { Self::with_threading(info) }
@@ -177,14 +169,6 @@ impl Allocator<Local> {
     ///
     /// # Safety
     /// As for [`Allocator::new`].
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// // SAFETY: the handles are live and outlive the allocator.
-    /// let allocator = unsafe { LocalAllocator::new_local(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     pub unsafe fn new_local(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
         // SAFETY: the caller's own promise.
         unsafe { Self::with_threading(info) }
@@ -316,18 +300,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
-    /// let info = allocator.allocation_info(&allocation)?;
-    /// assert!(info.memory_size >= info.offset + info.size);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn allocation_info(&self, allocation: &Allocation) -> Result<AllocationInfo, ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         let record = vector.record(allocation.live())?;
@@ -349,18 +321,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
-    /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// allocator.set_allocation_name(&allocation, Some("gbuffer albedo"))?;
-    /// assert_eq!(allocator.allocation_info(&allocation)?.name.as_deref(), Some("gbuffer albedo"));
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_allocation_name(
         &self,
         allocation: &Allocation,
@@ -416,14 +376,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Panics
     /// Names what does not agree.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// allocator.validate();
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn validate(&self) {
         self.inner.vectors().for_each(BlockVector::validate);
     }

@@ -102,17 +102,6 @@ impl<T: Threading> Allocator<T> {
     /// # Safety
     /// The device no longer uses any memory of the pool, and resources that are bound to it are not used again. Nor are
     /// mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
-    /// // SAFETY: nothing was allocated in it.
-    /// let leaks = unsafe { allocator.destroy_pool(pool) }?;
-    /// assert!(leaks.is_empty());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn destroy_pool(&self, pool: Pool) -> Result<Vec<Leak>, DestroyPoolError> {
         match self.pool_vector(&pool) {
             Ok(vector) if vector.config(Some(pool.generation)).is_some() => {
@@ -131,17 +120,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
-    /// allocator.set_pool_name(&pool, Some("streaming"))?;
-    /// assert_eq!(allocator.pool_name(&pool)?.as_deref(), Some("streaming"));
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_pool_name(&self, pool: &Pool, name: Option<&str>) -> Result<(), ForeignHandle> {
         self.pool_vector(pool)?.set_pool_name(pool.generation, name)?;
         self.note(Note::SetPoolName(pool, name));
@@ -152,16 +130,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(allocator.pool_name(&pool)?, None);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn pool_name(&self, pool: &Pool) -> Result<Option<Box<str>>, ForeignHandle> {
         Ok(self.pool_vector(pool)?.pool_name())
     }

@@ -46,17 +46,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Complexity
     /// A call of the driver for each block and each dedicated allocation.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-rtx-5070-ti").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, min_block_count: 2, ..PoolCreateInfo::new(0) })?;
-    /// allocator.set_pool_priority(&pool, 0.0)?;
-    /// assert_eq!(gpu.calls("vkSetDeviceMemoryPriorityEXT"), 2);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_pool_priority(&self, pool: &Pool, priority: f32) -> Result<(), PriorityError> {
         self.check_priority(priority)?;
         let vector = self.pool_vector(pool)?;

@@ -19,17 +19,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`CreatePoolError`] if the priority is not between 0 and 1, or the block size is more than any heap can hold.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let scope = allocator.create_scope(&ScopeCreateInfo::default())?;
-    /// // SAFETY: nothing was allocated in it.
-    /// let freed = unsafe { allocator.free_scope(scope) }?;
-    /// assert_eq!(freed, Statistics::default());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn create_scope(&self, info: &ScopeCreateInfo<'_>) -> Result<Scope, CreatePoolError> {
         let inner = &*self.inner;
         let ScopeCreateInfo { name, block_size, priority } = *info;
@@ -72,20 +61,6 @@ impl<T: Threading> Allocator<T> {
     /// 2. Buffers and images that are bound to it were destroyed, or are not used again but to be destroyed.
     /// 3. Nor are mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped, and mapped pointers
     ///    are not used again.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let scope = allocator.create_scope(&ScopeCreateInfo::default())?;
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::in_scope(&scope))?;
-    /// // SAFETY: nothing was ever bound to it.
-    /// let freed = unsafe { allocator.free_scope(scope) }?;
-    /// assert_eq!((freed.block_count, freed.allocation_bytes), (1, 4096));
-    /// assert_eq!(allocator.allocation_info(&allocation), Err(ForeignHandle::Allocation));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn free_scope(&self, scope: Scope) -> Result<Statistics, FreeScopeError> {
         if scope.allocator != self.inner.id {
             return Err(FreeScopeError { scope });
@@ -108,16 +83,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the scope is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let scope = allocator.create_scope(&ScopeCreateInfo::default())?;
-    /// assert_eq!(allocator.scope_statistics(&scope)?, Statistics::default());
-    /// # unsafe { allocator.free_scope(scope) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn scope_statistics(&self, scope: &Scope) -> Result<Statistics, ForeignHandle> {
         if scope.allocator != self.inner.id {
             return Err(ForeignHandle::Pool);

@@ -44,16 +44,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 32 << 20, ..PoolCreateInfo::new(0) })?;
-    /// assert!(allocator.settle_in_pool(&pool)?);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn settle_in_pool(&self, pool: &Pool) -> Result<bool, ForeignHandle> {
         let has_one = self.pool_vector(pool)?.settle();
         if has_one {

@@ -82,15 +82,6 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The memory types and heaps of the device; a heap's size is the program's limit on it where that is lower.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// let info = AllocatorCreateInfo { heap_size_limits: &[1 << 20], ..AllocatorCreateInfo::for_gpu(&gpu) };
-    /// # let allocator = unsafe { Allocator::new(&info) }?;
-    /// assert_eq!(allocator.memory_properties().memory_heaps[0].size, 1 << 20);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn memory_properties(&self) -> ash::vk::PhysicalDeviceMemoryProperties {
         let context = &self.inner.context;
         let mut properties = context.device.memory;
@@ -103,50 +94,18 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The properties of the device, limits included.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let properties = allocator.physical_device_properties();
-    /// assert_eq!(properties.device_type, vk::PhysicalDeviceType::CPU);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn physical_device_properties(&self) -> &ash::vk::PhysicalDeviceProperties {
         &self.inner.context.device.properties
     }
 
     /// The most bytes that a buffer may have: `maxBufferSize` of Vulkan 1.3 or VK_KHR_maintenance4, `u64::MAX` where the device
     /// does not say.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let max = allocator.max_buffer_size();
-    /// let info = vk::BufferCreateInfo::default().size(max + 1).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-    /// // SAFETY: the size is found out before the driver is asked.
-    /// let error = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }.unwrap_err();
-    /// assert_eq!(error, CreateError::BufferTooLarge { size: max + 1, max });
-    /// # gpu.assert_silent();
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn max_buffer_size(&self) -> u64 {
         self.inner.context.device.max_buffer_size
     }
 
     /// The most bytes that one `VkDeviceMemory` may have, and so the most that one allocation may: `maxMemoryAllocationSize` of
     /// Vulkan 1.1, `u64::MAX` where the device does not say. Blocks are no larger.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let max = allocator.max_memory_allocation_size();
-    /// let requirements = vk::MemoryRequirements { size: max + 1, alignment: 1, memory_type_bits: !0 };
-    /// assert!(allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn max_memory_allocation_size(&self) -> u64 {
         self.inner.context.device.max_memory_size
     }
@@ -186,16 +145,6 @@ impl<T: Threading> Allocator<T> {
     /// Tells the allocator that a new frame begins: budgets are fetched from the driver. Frames are a program's way to
     /// have fresh figures once in a while, and never in the middle of an allocation. That is a call of the driver, which takes
     /// its time with some of them; without VK_EXT_memory_budget nothing is asked.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// for frame in 0..3 {
-    ///     allocator.set_current_frame_index(frame);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_current_frame_index(&self, frame_index: u32) {
         let context = &self.inner.context;
         context.budgets.refresh(&context.device);
@@ -205,14 +154,6 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Sums for each memory type, pools included. Quick: nothing is walked.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// assert_eq!(allocator.memory_type_statistics()[0], Statistics::default());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn memory_type_statistics(&self) -> Vec<Statistics> {
         let mut types = vec![Statistics::default(); self.inner.defaults.len()];
@@ -223,14 +164,6 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Sums for each heap. Quick: nothing is walked. [`Self::heap_budgets`] has them as well, with usage and budget.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// assert_eq!(allocator.heap_statistics(), [Statistics::default()]);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn heap_statistics(&self) -> Vec<Statistics> {
         let context = &self.inner.context;
@@ -242,17 +175,6 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Sums over everything. Quick: nothing is walked.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// assert_eq!(allocator.statistics().allocation_bytes, 4096);
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let mut all = Statistics::default();
@@ -262,17 +184,6 @@ impl<T: Threading> Allocator<T> {
 
     /// Sums over the default vector of a memory type, that is, without its pools; `None` if there is no such type. Quick: nothing
     /// is walked.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(allocator.memory_type_statistics()[0].block_count, 1);
-    /// assert_eq!(allocator.default_statistics(0), Some(Statistics::default()));
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn default_statistics(&self, memory_type_index: u32) -> Option<Statistics> {
         let default = self.inner.defaults.get(index(memory_type_index))?;
@@ -284,16 +195,6 @@ impl<T: Threading> Allocator<T> {
     /// # Complexity
     /// O(chunks). The locks of a memory type or pool, and of all its shards, are held while its blocks are walked: other
     /// threads wait. For tools, and not for every frame.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let statistics = allocator.calculate_statistics();
-    /// assert_eq!(statistics.total.statistics.allocation_count, 0);
-    /// assert_eq!(statistics.memory_types[0].unused_range_size_min, u64::MAX);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn calculate_statistics(&self) -> TotalStatistics {
         let context = &self.inner.context;
@@ -307,15 +208,6 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// As [`Self::default_statistics`], with the extremes of sizes: walks every block of the default vector.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// assert_eq!(allocator.calculate_default_statistics(0), Some(DetailedStatistics::default()));
-    /// assert_eq!(allocator.calculate_default_statistics(1), None, "there is one memory type");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn calculate_default_statistics(&self, memory_type_index: u32) -> Option<DetailedStatistics> {
         let default = self.inner.defaults.get(index(memory_type_index))?;
@@ -326,16 +218,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(allocator.pool_statistics(&pool)?.allocation_count, 0);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn pool_statistics(&self, pool: &Pool) -> Result<Statistics, ForeignHandle> {
         Ok(self.pool_vector(pool)?.totals().into())
     }
@@ -344,16 +226,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, ..PoolCreateInfo::new(0) })?;
-    /// assert_eq!(allocator.calculate_pool_statistics(&pool)?.statistics.allocation_count, 0);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn calculate_pool_statistics(&self, pool: &Pool) -> Result<DetailedStatistics, ForeignHandle> {
         walk(self.pool_vector(pool)?).map(|(_, statistics)| statistics).ok_or(ForeignHandle::Pool)
     }

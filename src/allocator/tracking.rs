@@ -109,19 +109,6 @@ impl<T: Threading> Allocator<T> {
     ///
     /// # Errors
     /// [`ForeignHandle`] if the allocation is another allocator's; nothing was changed.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let info = AllocatorCreateInfo { tracking: Tracking::USER_DATA, ..AllocatorCreateInfo::for_gpu(&gpu) };
-    /// # let allocator = unsafe { Allocator::new(&info) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let mut allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// allocator.set_allocation_user_data(&mut allocation, 42)?;
-    /// assert_eq!(allocation.user_data(), 42);
-    /// assert_eq!(allocator.destroy()[0].user_data, Some(42));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn set_allocation_user_data(
         &self,
         allocation: &mut Allocation,

@@ -44,18 +44,6 @@ pub(crate) struct Wish {
 }
 
 /// No memory type can serve an allocation.
-///
-/// ```
-/// use sublet::NoMemoryType;
-/// fn hint(error: &NoMemoryType) -> &'static str {
-///     match error {
-///         NoMemoryType::AutoWithoutResource { .. } => "name the buffer or image, or use another usage",
-///         _ => "ask for fewer properties",
-///     }
-/// }
-/// let error = NoMemoryType::AutoWithoutResource { usage: sublet::MemoryUsage::Auto };
-/// assert_eq!(hint(&error), "name the buffer or image, or use another usage");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum NoMemoryType {

@@ -42,31 +42,6 @@ pub struct CompleteMoveError<'p, T: Threading = Shared> {
 }
 
 /// The allocation of a move was not freed. Both are given back, unchanged.
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-/// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-/// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-/// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-/// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-/// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-/// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-/// let mut other = allocator.allocate_memory_pages(
-///     &[vk::MemoryRequirements { size: 1, alignment: 1, memory_type_bits: !0 }],
-///     &[AllocationCreateInfo::default()],
-/// )?.remove(0);
-/// // SAFETY: nothing is bound to it.
-/// let error = unsafe { moved.free(other) }.unwrap_err();
-/// assert!(matches!(error.error(), MoveError::WrongAllocation { .. }));
-/// let (moved, other) = (error.unfinished, error.allocation);
-/// # drop(moved);
-/// # unsafe { allocator.free_memory(other) }?;
-/// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct FreeMoveError<'p, T: Threading = Shared> {
     /// The move.
     pub unfinished: Move<'p, T>,
@@ -77,31 +52,6 @@ pub struct FreeMoveError<'p, T: Threading = Shared> {
 
 impl<T: Threading> CompleteMoveError<'_, T> {
     /// Why.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// let mut other = allocator.allocate_memory_pages(
-    ///     &[vk::MemoryRequirements { size: 1, alignment: 1, memory_type_bits: !0 }],
-    ///     &[AllocationCreateInfo::default()],
-    /// )?.remove(0);
-    /// // SAFETY: nothing is bound to it.
-    /// let error = unsafe { moved.complete(&mut other) }.unwrap_err();
-    /// assert_eq!(error.error().to_string()[..14], *"the move is of");
-    /// # let other = other;
-    /// # drop(error.unfinished);
-    /// # unsafe { allocator.free_memory(other) }?;
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn error(&self) -> MoveError {
         *self.source
@@ -110,31 +60,6 @@ impl<T: Threading> CompleteMoveError<'_, T> {
 
 impl<T: Threading> FreeMoveError<'_, T> {
     /// Why.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// let mut other = allocator.allocate_memory_pages(
-    ///     &[vk::MemoryRequirements { size: 1, alignment: 1, memory_type_bits: !0 }],
-    ///     &[AllocationCreateInfo::default()],
-    /// )?.remove(0);
-    /// // SAFETY: nothing is bound to it.
-    /// let error = unsafe { moved.free(other) }.unwrap_err();
-    /// assert_eq!(error.error().to_string()[..14], *"the move is of");
-    /// # let other = error.allocation;
-    /// # drop(error.unfinished);
-    /// # unsafe { allocator.free_memory(other) }?;
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn error(&self) -> MoveError {
         *self.source

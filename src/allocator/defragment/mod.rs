@@ -92,15 +92,6 @@ impl<T: Threading> Defragmentation<'_, T> {
     ///
     /// # Complexity
     /// O(n log n) for n allocations and blocks, of which the walk over them is under the lock.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// assert!(defragmentation.begin_pass().is_none(), "there is nothing to move");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn begin_pass(&mut self) -> Option<DefragmentationPass<'_, T>> {
         let callback = self.break_callback;
         let mut panicked = None;
@@ -124,15 +115,6 @@ impl<T: Threading> Defragmentation<'_, T> {
     }
 
     /// What came of it so far.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// assert_eq!(defragmentation.statistics().allocations_moved, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> DefragmentationStatistics {
         let open = self.open.as_ref();
@@ -140,15 +122,6 @@ impl<T: Threading> Defragmentation<'_, T> {
     }
 
     /// Ends the context, and says what came of it.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// assert_eq!(defragmentation.end().bytes_freed, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn end(mut self) -> DefragmentationStatistics {
         let open = self.open.take();
         open.map(|open| self.allocator.close_defragmentation(open)).unwrap_or_default()
@@ -187,17 +160,6 @@ pub struct DefragmentationPass<'p, T: Threading = Shared> {
 
 impl<'p, T: Threading> DefragmentationPass<'p, T> {
     /// The moves that the iterator still has.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// if let Some(pass) = defragmentation.begin_pass() {
-    ///     println!("{} moves, the first of {} bytes", pass.len(), pass.moves()[0].size());
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn moves(&self) -> &[Move<'p, T>] {
         self.moves.as_slice()
     }

@@ -62,185 +62,48 @@ impl<'p, T: Threading> Move<'p, T> {
     }
 
     /// The allocation that is to be moved: its [`Allocation::id`].
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert_eq!(moved.source(), allocation.id());
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn source(&self) -> AllocationId {
         self.planned().source()
     }
 
     /// The name of the allocation, if it has one.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert_eq!(moved.name(), Some("mesh"));
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.planned().planned.record.name.as_deref()
     }
 
     /// The caller's own number with the allocation, where [`Tracking::USER_DATA`](crate::Tracking::USER_DATA) is on.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// let info = AllocatorCreateInfo { tracking: Tracking::USER_DATA, ..AllocatorCreateInfo::for_gpu(&gpu) };
-    /// # let allocator = unsafe { Allocator::new(&info) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { user_data: 42, ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert_eq!(moved.user_data(), Some(42));
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn user_data(&self) -> Option<u64> {
         self.planned().planned.record.user_data
     }
 
     /// What the allocation is for, as far as the allocator was told.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert_eq!(moved.kind(), ResourceKind::Buffer);
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn kind(&self) -> ResourceKind {
         ResourceKind::of(self.planned().planned.tag)
     }
 
     /// Bytes that the allocation takes, rounding included.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert!(moved.size() >= allocation.size());
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn size(&self) -> u64 {
         self.planned().planned.size
     }
 
     /// Index of the memory type, of the old place and of the new one.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert_eq!(moved.memory_type_index(), allocation.memory_type_index());
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.planned().memory_type
     }
 
     /// The device memory that the new place is in.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert_eq!(moved.memory(), allocation.memory(), "there is one block");
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn memory(&self) -> vk::DeviceMemory {
         self.planned().planned.memory
     }
 
     /// Where the new place is, in bytes from the start of [`Self::memory`].
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert!(moved.offset() < allocation.offset());
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn offset(&self) -> u64 {
         self.planned().planned.offset
@@ -248,23 +111,6 @@ impl<'p, T: Threading> Move<'p, T> {
 
     /// Where the new place is mapped, if the old one is. The pointer is valid until the move is resolved; if it is completed
     /// and the allocation is persistently mapped, for as long as that is.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// assert!(moved.mapped_pointer().is_none(), "nor is the old place mapped");
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn mapped_pointer(&self) -> Option<NonNull<c_void>> {
         self.planned().planned.mapped.get().map(NonNull::cast)
@@ -329,30 +175,6 @@ impl<'p, T: Threading> Move<'p, T> {
     /// 1. `image_info` is the one of the image that is bound to the allocation: images that are created alike have the same
     ///    requirements (VUID-vkBindImageMemory-memoryOffset-01048, -size-01049).
     /// 2. The image is destroyed, or not used any more, before the move is dropped or ignored.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let image_info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_image(&image_info, &named) }?;
-    /// # let (image, mut allocation) = unsafe { allocator.create_image(&image_info, &named) }?;
-    /// # unsafe { allocator.destroy_image(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// // SAFETY: `image_info` is what the image was made with.
-    /// let new = unsafe { moved.create_image(&image_info) }?;
-    /// // SAFETY: the device is done with it.
-    /// unsafe { gpu.device().destroy_image(image, None) };
-    /// // SAFETY: as above.
-    /// unsafe { moved.complete(&mut allocation) }.map_err(MoveError::from)?;
-    /// # let image = new;
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn create_image(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
@@ -380,26 +202,6 @@ impl<'p, T: Threading> Move<'p, T> {
     /// 1. The buffer is of the allocator's device, not bound, and has the requirements of the one that is bound to the allocation
     ///    (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
     /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// # let new = unsafe { gpu.device().create_buffer(&buffer_info, None) }?;
-    /// // SAFETY: `new` was made like the buffer that is bound to the allocation.
-    /// unsafe { moved.bind_buffer_memory(new) }?;
-    /// # unsafe { gpu.device().destroy_buffer(new, None) };
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn bind_buffer_memory(&self, buffer: vk::Buffer) -> Result<(), BindError> {
         // SAFETY: the caller's own promise.
         unsafe { self.bind(BufferOrImage::Buffer(buffer)) }.map_err(BindError::Driver)
@@ -414,28 +216,6 @@ impl<'p, T: Threading> Move<'p, T> {
     /// 1. The image is of the allocator's device, not bound, and has the requirements of the one that is bound to the allocation
     ///    (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
     /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let image_info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_image(&image_info, &named) }?;
-    /// # let (image, mut allocation) = unsafe { allocator.create_image(&image_info, &named) }?;
-    /// # unsafe { allocator.destroy_image(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// # let new = unsafe { gpu.device().create_image(&image_info, None) }?;
-    /// // SAFETY: `new` was made like the image that is bound to the allocation.
-    /// unsafe { moved.bind_image_memory(new) }?;
-    /// # unsafe { gpu.device().destroy_image(new, None) };
-    /// # drop(moved);
-    /// # unsafe { allocator.destroy_image(image, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn bind_image_memory(&self, image: vk::Image) -> Result<(), BindError> {
         // SAFETY: the caller's own promise.
         unsafe { self.bind(BufferOrImage::Image(image)) }.map_err(BindError::Driver)
@@ -493,23 +273,6 @@ impl<'p, T: Threading> Move<'p, T> {
 
     /// Leaves the allocation where it is, and everything else in its block: nothing more is moved out of that by this context.
     /// To drop the move does not say that.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let buffer_info = vk::BufferCreateInfo::default().size(1000).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let named = AllocationCreateInfo { name: Some("mesh"), ..AllocationCreateInfo::new(MemoryUsage::Auto) };
-    /// # let (gone, hole) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # let (buffer, mut allocation) = unsafe { allocator.create_buffer(&buffer_info, &named) }?;
-    /// # unsafe { allocator.destroy_buffer(gone, hole) }?;
-    /// # let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
-    /// # let moved = defragmentation.begin_pass().and_then(|mut pass| pass.next()).ok_or("there is a hole before it")?;
-    /// moved.ignore();
-    /// assert!(defragmentation.begin_pass().is_none(), "it was the only block");
-    /// # unsafe { allocator.destroy_buffer(buffer, allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn ignore(mut self) {
         if let Some(planned) = self.planned.take() {
             self.allocator.ignore_move(self.open, &planned);

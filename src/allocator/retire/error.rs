@@ -9,24 +9,6 @@ use crate::device::DriverError;
 use crate::retire::{LaneId, OtherClock};
 
 /// Some of what was done could not be freed. All the rest was.
-///
-/// ```
-/// # use sublet::{*, retire::Clock}; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let another = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// # let (clock, retired) = (Clock::new(), RetiredResources::new());
-/// # let ticket = clock.open(clock.add_lane()?);
-/// # clock.discard(ticket)?;
-/// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-/// // SAFETY: nothing was ever bound to it.
-/// unsafe { retired.retire_memory(ticket, allocation) };
-/// let error = retired.collect(&another, &clock).unwrap_err();
-/// assert_eq!((error.collected, error.kept, retired.len()), (0, 1, 1));
-/// assert_eq!(retired.collect(&allocator, &clock)?, 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CollectError {
@@ -69,12 +51,6 @@ impl Error for CollectError {
 }
 
 /// Why the counter of a timeline semaphore was not read.
-///
-/// ```
-/// # use sublet::{TimelineError, device::MissingFunction};
-/// let error = TimelineError::MissingFunction(MissingFunction { name: "vkGetSemaphoreCounterValue" });
-/// assert!(error.to_string().ends_with("vkGetSemaphoreCounterValue was neither given nor found"));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TimelineError {

@@ -83,11 +83,6 @@ impl Drop for Batch<'_> {
 
 impl RetiredResources {
     /// Nothing waits. Takes no memory.
-    ///
-    /// ```
-    /// static RETIRED: sublet::RetiredResources = sublet::RetiredResources::new();
-    /// assert!(RETIRED.is_empty());
-    /// ```
     #[must_use]
     pub const fn new() -> Self {
         Self { waiting: const_mutex(Waiting { queue: Retire::new(), spare: VecDeque::new() }) }
@@ -101,21 +96,6 @@ impl RetiredResources {
     ///    else that is bound to the memory: of all the recordings that do, the device executes this one last, and the clock is told the
     ///    truth (VUID-vkDestroyBuffer-buffer-00922, VUID-vkFreeMemory-memory-00677).
     /// 3. Nor does the program: recordings that are begun later leave it alone, and its mapping too.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::Clock}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
-    /// # let ticket = clock.open(clock.add_lane()?);
-    /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
-    /// # let (buffer, allocation) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-    /// // SAFETY: the recording that `ticket` stands for is the last that uses the buffer.
-    /// unsafe { retired.retire_buffer(ticket, buffer, allocation) };
-    /// # clock.shutdown();
-    /// # assert_eq!(retired.collect(&allocator, &clock)?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
         self.push(ticket, Some(BufferOrImage::Buffer(buffer)), allocation);
     }
@@ -124,23 +104,6 @@ impl RetiredResources {
     ///
     /// # Safety
     /// As for [`retire_buffer`](Self::retire_buffer) (VUID-vkDestroyImage-image-01000, VUID-vkFreeMemory-memory-00677).
-    ///
-    /// ```
-    /// # use sublet::{*, retire::Clock}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
-    /// # let ticket = clock.open(clock.add_lane()?);
-    /// # let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
-    /// #     .extent(vk::Extent3D { width: 16, height: 16, depth: 1 }).mip_levels(1).array_layers(1)
-    /// #     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED);
-    /// # let (image, allocation) = unsafe { allocator.create_image(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-    /// // SAFETY: the recording that `ticket` stands for is the last that uses the image.
-    /// unsafe { retired.retire_image(ticket, image, allocation) };
-    /// # clock.shutdown();
-    /// # assert_eq!(retired.collect(&allocator, &clock)?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn retire_image(&self, ticket: Ticket, image: vk::Image, allocation: Allocation) {
         self.push(ticket, Some(BufferOrImage::Image(image)), allocation);
     }
@@ -150,21 +113,6 @@ impl RetiredResources {
     /// # Safety
     /// As for [`retire_buffer`](Self::retire_buffer); resources that are bound to the memory are not used again but to be
     /// destroyed (VUID-vkFreeMemory-memory-00677).
-    ///
-    /// ```
-    /// # use sublet::{*, retire::Clock}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
-    /// # let ticket = clock.open(clock.add_lane()?);
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// // SAFETY: nothing was ever bound to it.
-    /// unsafe { retired.retire_memory(ticket, allocation) };
-    /// # clock.shutdown();
-    /// # assert_eq!(retired.collect(&allocator, &clock)?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
         self.push(ticket, None, allocation);
     }
@@ -181,22 +129,6 @@ impl RetiredResources {
     ///
     /// # Complexity
     /// O(tickets that wait + resources that are done). Takes no host memory once there was room for as many.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::Clock}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
-    /// # let lane = clock.add_lane()?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// # let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// let ticket = clock.open(lane);
-    /// # unsafe { retired.retire_memory(ticket, allocation) };
-    /// clock.submit(ticket, 1)?;
-    /// clock.completed(lane, 1); // vkGetSemaphoreCounterValue said so
-    /// assert_eq!(retired.collect(&allocator, &clock)?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn collect<T: Threading>(
         &self,
         allocator: &Allocator<T>,
@@ -248,30 +180,18 @@ impl RetiredResources {
     }
 
     /// Resources that wait.
-    ///
-    /// ```
-    /// assert_eq!(sublet::RetiredResources::new().len(), 0);
-    /// ```
     #[must_use]
     pub fn len(&self) -> usize {
         self.waiting.lock().queue.len()
     }
 
     /// Whether nothing waits.
-    ///
-    /// ```
-    /// assert!(sublet::RetiredResources::new().is_empty());
-    /// ```
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The ticket that was opened first of all that resources wait for.
-    ///
-    /// ```
-    /// assert_eq!(sublet::RetiredResources::new().oldest(), None);
-    /// ```
     #[must_use]
     pub fn oldest(&self) -> Option<Ticket> {
         self.waiting.lock().queue.oldest()

@@ -43,20 +43,10 @@ pub trait Threading: sealed::Sealed + Send + Sized + 'static {
 }
 
 /// An allocator that any number of threads use at once. The default.
-///
-/// ```
-/// fn shared<A: Send + Sync>() {}
-/// shared::<sublet::Allocator<sublet::Shared>>();
-/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Shared(());
 
 /// An allocator without locks, which is [`Send`] but not [`Sync`].
-///
-/// ```
-/// fn sendable<A: Send>() {}
-/// sendable::<sublet::Allocator<sublet::Local>>();
-/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Local(());
 
