@@ -31,12 +31,6 @@ pub enum Oversize {
 }
 
 /// Which memory uploads are written to.
-///
-/// ```
-/// use sublet::upload::{UploadArenaCreateInfo, UploadMemory};
-/// let info = UploadArenaCreateInfo { memory: UploadMemory::PreferHost, ..Default::default() };
-/// assert_eq!(UploadMemory::default(), UploadMemory::Auto);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum UploadMemory {
@@ -146,11 +140,6 @@ pub struct UploadRingCreateInfo<'a> {
 
 impl UploadRingCreateInfo<'_> {
     /// A ring for everything that a device reads in version 1.0.
-    ///
-    /// ```
-    /// # use sublet::upload::UploadRingCreateInfo;
-    /// let info = UploadRingCreateInfo { name: Some("constants"), ..UploadRingCreateInfo::new(1 << 20) };
-    /// ```
     #[must_use]
     pub fn new(size: u64) -> Self {
         Self {

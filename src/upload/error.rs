@@ -9,17 +9,6 @@ use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryType
 use crate::retire::{MixedClocks, OtherClock, Ticket};
 
 /// Why an [`UploadArena`](super::UploadArena) or an [`UploadRing`](super::UploadRing) was not made. Nothing is left behind.
-///
-/// ```
-/// # use sublet::{*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let info = UploadArenaCreateInfo { page_size: 0, ..Default::default() };
-/// // SAFETY: the usages need nothing enabled.
-/// let error = unsafe { UploadArena::new(&allocator, &info) }.unwrap_err();
-/// assert_eq!(error, CreateUploadError::Size { size: 0 });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateUploadError {
@@ -112,18 +101,6 @@ impl Error for CreateUploadError {
 }
 
 /// Why an arena has no room. Nothing was given out; free pages may have been given back to make room.
-///
-/// ```
-/// # use sublet::{*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let info = UploadArenaCreateInfo { page_size: 4096, memory_limit: Some(4096), ..Default::default() };
-/// # let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
-/// arena.allocate(4096, 1)?;
-/// let error = arena.allocate(1, 1).unwrap_err();
-/// assert_eq!(error, UploadError::MemoryLimit { memory_limit: 4096, in_use: 4096, needed: 4096 });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum UploadError {
@@ -187,13 +164,6 @@ pub enum UploadError {
 impl UploadError {
     /// Whether it may pass when the device is done with what it is doing: see
     /// [`UploadArena::wait_for_room`](super::UploadArena::wait_for_room).
-    ///
-    /// ```
-    /// use sublet::upload::UploadError;
-    /// assert!(UploadError::MemoryLimit { memory_limit: 1, in_use: 1, needed: 1 }.may_pass());
-    /// assert!(!UploadError::MemoryLimit { memory_limit: 1, in_use: 1, needed: 2 }.may_pass());
-    /// assert!(!UploadError::ZeroSize.may_pass());
-    /// ```
     #[must_use]
     pub fn may_pass(&self) -> bool {
         match self {
@@ -267,22 +237,6 @@ impl Error for UploadError {
 }
 
 /// Why uploads were not made visible to the device. Nothing was changed: the call may be made again.
-///
-/// ```
-/// # use sublet::{*, retire::*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-/// let (clock, another) = (Clock::new(), Clock::new());
-/// let (own, foreign) = (clock.open(clock.add_lane()?), another.open(another.add_lane()?));
-/// ring.write(b"for one clock", 1)?;
-/// ring.flush(own)?;
-/// ring.write(b"and for another", 1)?;
-/// let mixed = MixedClocks { ticket: foreign, waiting: own };
-/// assert_eq!(ring.flush(foreign), Err(FlushError::MixedClocks(mixed)));
-/// # unsafe { ring.destroy() };
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum FlushError {

@@ -62,15 +62,6 @@ macro_rules! upload_methods {
     ($owner:ident, $make:literal) => {
         impl<A: AllocatorRef> $owner<A> {
             /// What offsets are to be multiples of, by what the bytes are for.
-            ///
-            /// ```
-            /// # use sublet::{*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-            #[doc = $make]
-            /// let texels = uploads.write(&[0xff; 16 * 16 * 4], uploads.alignments().copy)?;
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[inline]
             #[must_use]
             pub fn alignments(&self) -> Alignments {
@@ -79,17 +70,6 @@ macro_rules! upload_methods {
 
             /// The most that an upload can be aligned to: 4096, or more if the device wants more of offsets. Less if the driver
             /// mapped a buffer at a crooked place; whatever is given out holds for offset, pointer and address.
-            ///
-            /// ```
-            /// # use sublet::{*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-            #[doc = $make]
-            /// assert_eq!(uploads.allocate(1, 4096)?.ptr.addr().get() % 4096, 0);
-            /// let error = uploads.allocate(1, 8192).unwrap_err();
-            /// assert_eq!(error, UploadError::AlignmentTooLarge { alignment: 8192, max: uploads.max_alignment() });
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[inline]
             #[must_use]
             pub fn max_alignment(&self) -> u64 {
@@ -103,20 +83,6 @@ macro_rules! upload_methods {
             ///
             /// # Complexity
             /// O(1), and a call of the driver where an arena needs another page.
-            ///
-            /// ```
-            /// # use sublet::{*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-            #[doc = $make]
-            /// uploads.allocate(1, 1)?;
-            /// let upload = uploads.allocate(100, 256)?;
-            /// // The offset is aligned, and the size is as it was.
-            /// assert_eq!((upload.offset, upload.size), (256, 100));
-            /// assert_eq!(uploads.allocate(1, 1)?.offset, 356);
-            /// assert_eq!(uploads.allocate(1, 3), Err(UploadError::Alignment { alignment: 3 }));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[inline]
             pub fn allocate(&mut self, size: u64, alignment: u64) -> Result<Upload, UploadError> {
                 self.place(size, alignment, |_, upload| upload)
@@ -126,15 +92,6 @@ macro_rules! upload_methods {
             ///
             /// # Errors
             /// As for [`Self::allocate`].
-            ///
-            /// ```
-            /// # use sublet::{*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-            #[doc = $make]
-            /// assert_eq!(uploads.write(b"sublet", 16)?.size, 6);
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[inline]
             pub fn write(&mut self, bytes: &[u8], alignment: u64) -> Result<Upload, UploadError> {
                 self.write_slice(bytes, alignment)
@@ -144,22 +101,6 @@ macro_rules! upload_methods {
             ///
             /// # Errors
             /// As for [`Self::allocate`]; [`UploadError::ZeroSize`] for a type without a size.
-            ///
-            /// ```
-            /// # use sublet::{*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-            #[doc = $make]
-            /// #[derive(Clone, Copy)]
-            /// #[repr(C)]
-            /// struct Light {
-            ///     colour: [f32; 3],
-            ///     range: f32,
-            /// }
-            /// let light = Light { colour: [1.0, 0.9, 0.8], range: 12.0 };
-            /// assert_eq!(uploads.write_value(&light, uploads.alignments().uniform)?.size, 16);
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[inline]
             pub fn write_value<T: Copy>(&mut self, value: &T, alignment: u64) -> Result<Upload, UploadError> {
                 self.write_slice(std::slice::from_ref(value), alignment)
@@ -169,16 +110,6 @@ macro_rules! upload_methods {
             ///
             /// # Errors
             /// As for [`Self::allocate`]; [`UploadError::ZeroSize`] for an empty slice.
-            ///
-            /// ```
-            /// # use sublet::{*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-            #[doc = $make]
-            /// let indices = uploads.write_slice(&[0_u32, 1, 2, 2, 1, 3], 1)?;
-            /// assert_eq!((indices.size, indices.offset % 4), (24, 0));
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             #[inline]
             pub fn write_slice<T: Copy>(
                 &mut self,
@@ -270,18 +201,6 @@ macro_rules! upload_methods {
             ///
             /// # Errors
             /// As there.
-            ///
-            /// ```
-            /// # use sublet::{*, retire::*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-            #[doc = $make]
-            /// # let clock = Clock::new();
-            /// let never = |_| Err(ash::vk::Result::TIMEOUT);
-            /// assert_eq!(uploads.allocate_or_wait(100, 4, &clock, never)?.offset, 0);
-            /// # unsafe { uploads.destroy() };
-            /// # Ok::<(), Box<dyn std::error::Error>>(())
-            /// ```
             pub fn allocate_or_wait<W>(
                 &mut self,
                 size: u64,

@@ -42,16 +42,6 @@ pub struct Upload {
 
 impl Upload {
     /// For `vkUpdateDescriptorSets`.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// let upload = arena.write(&[1; 100], arena.alignments().uniform)?;
-    /// assert_eq!(upload.descriptor_info().range, 100);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn descriptor_info(&self) -> vk::DescriptorBufferInfo {
         vk::DescriptorBufferInfo { buffer: self.buffer, offset: self.offset, range: self.size }
     }
@@ -75,17 +65,6 @@ impl Upload {
 /// What the device wants offsets in buffers to be multiples of, by what the bytes are for. Units: bytes, powers of two.
 ///
 /// Made by [`UploadArena::alignments`](super::UploadArena::alignments) and [`UploadRing::alignments`](super::UploadRing::alignments).
-///
-/// ```
-/// # use sublet::{*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-gtx-1060").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-/// let alignments: Alignments = arena.alignments();
-/// let constants = arena.write_value(&[0.0_f32; 16], alignments.uniform)?;
-/// assert!(constants.offset % alignments.uniform == 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Alignments {

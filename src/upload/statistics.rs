@@ -4,18 +4,6 @@
 /// What an [`UploadArena`](super::UploadArena) has and uses. Units: bytes, where it does not say otherwise.
 ///
 /// `used + padding + tail + rest + free` is `reserved`.
-///
-/// ```
-/// # use sublet::{*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-/// arena.allocate(10, 1)?;
-/// arena.allocate(10, 256)?;
-/// let statistics: ArenaStatistics = arena.statistics();
-/// assert_eq!((statistics.pages, statistics.used, statistics.padding), (1, 20, 246));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct ArenaStatistics {
@@ -53,18 +41,6 @@ pub struct ArenaStatistics {
 /// What an [`UploadRing`](super::UploadRing) has and uses. Units: bytes, where it does not say otherwise.
 ///
 /// `used + padding + tail + free` is the size of the ring.
-///
-/// ```
-/// # use sublet::{*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-/// ring.allocate(10, 1)?;
-/// ring.allocate(10, 256)?;
-/// let statistics: RingStatistics = ring.statistics();
-/// assert_eq!((statistics.used, statistics.padding, statistics.free), (20, 246, 758));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RingStatistics {

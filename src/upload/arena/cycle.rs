@@ -81,23 +81,6 @@ impl<A: AllocatorRef> UploadArena<A> {
     ///
     /// # Complexity
     /// O(tickets that wait + pages that become free), and a call of the driver for each page that is given back.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::Clock, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// # let clock = Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// # let ticket = clock.open(lane);
-    /// arena.write(b"sublet", 1)?;
-    /// arena.flush(ticket)?;
-    /// clock.submit(ticket, 1)?;
-    /// assert_eq!(arena.collect(&clock)?, 0);
-    /// clock.completed(lane, 1); // as vkGetSemaphoreCounterValue says
-    /// assert_eq!(arena.collect(&clock)?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         self.collections += 1;
         let (tickets, freed) = self.take_back(clock);
@@ -142,16 +125,6 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// # Errors
     /// [`UploadError`] if the heaps have not as much, or the limit or the driver refuse. Pages that the call had made are destroyed
     /// again.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// arena.reserve(5 << 20)?;
-    /// assert_eq!((arena.statistics().pages, arena.statistics().free_pages), (3, 3));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn reserve(&mut self, bytes: u64) -> Result<(), UploadError> {
         let rest = self.pages.get(self.current).map_or(0, Page::rest);
         let page_size = self.policy.page_size;
@@ -180,17 +153,6 @@ impl<A: AllocatorRef> UploadArena<A> {
     }
 
     /// Destroys all free pages. Returns their bytes.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// arena.reserve(1)?;
-    /// assert_eq!(arena.trim(), 2 << 20);
-    /// assert_eq!(arena.statistics().pages, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn trim(&mut self) -> u64 {
         if self.pages.get(self.current).is_some_and(|page| page.is_done()) {
             self.leave_current();

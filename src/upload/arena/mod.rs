@@ -142,17 +142,6 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that is
     ///    given to the arena says that a ticket is done only when the device is done with its recording, or never gets it.
     /// 3. A pool that is given outlives the arena's pages.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let info = UploadArenaCreateInfo { page_size: 64 << 10, name: Some("particles"), ..Default::default() };
-    /// // SAFETY: the usages need nothing enabled; tickets are done when the device is done with their recordings.
-    /// let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
-    /// assert_eq!(arena.statistics().pages, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
         let asked = BuffersInfo {
@@ -199,18 +188,6 @@ impl<A: AllocatorRef> UploadArena<A> {
     ///
     /// # Safety
     /// The device no longer uses any upload of this arena (VUID-vkDestroyBuffer-buffer-00922).
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// arena.write(b"never submitted", 1)?;
-    /// // SAFETY: nothing was submitted.
-    /// unsafe { arena.destroy() };
-    /// assert_eq!(allocator.statistics().block_count, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn destroy(mut self) {
         // SAFETY: the caller's own promise.
         unsafe { self.pages.destroy_all(&self.buffers) };
@@ -250,32 +227,12 @@ impl<A: AllocatorRef> UploadArena<A> {
     }
 
     /// Bytes of a page: what was asked for, rounded up to `nonCoherentAtomSize`.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let info = UploadArenaCreateInfo { page_size: 1000, ..Default::default() };
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
-    /// assert_eq!(arena.page_size(), 1024);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn page_size(&self) -> u64 {
         self.policy.page_size
     }
 
     /// The memory type that pages are made in while its heap has room: see [`ArenaStatistics::fallback_pages`].
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-gtx-1060").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// let memory_type = allocator.memory_properties().memory_types[arena.memory_type_index() as usize];
-    /// assert!(memory_type.property_flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.buffers.memory_type()
@@ -285,16 +242,6 @@ impl<A: AllocatorRef> UploadArena<A> {
     ///
     /// # Complexity
     /// O(pages).
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// arena.write(&[0; 100], 4)?;
-    /// assert_eq!((arena.statistics().used, arena.statistics().reserved), (100, 2 << 20));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> ArenaStatistics {
         let pages = &self.pages;
@@ -326,16 +273,6 @@ impl<A: AllocatorRef> UploadArena<A> {
     ///
     /// # Panics
     /// Names what does not agree.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// arena.write(&[0; 100], 4)?;
-    /// arena.validate();
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn validate(&self) {
         self.pages.validate();
         assert!(

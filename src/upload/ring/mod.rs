@@ -93,16 +93,6 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that is
     ///    given to the ring says that a ticket is done only when the device is done with its recording, or never gets it.
     /// 3. A pool that is given outlives the ring.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// // SAFETY: the usages need nothing enabled; tickets are done when the device is done with their recordings.
-    /// let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1 << 20)) }?;
-    /// assert_eq!(ring.statistics().free, 1 << 20);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadRingCreateInfo<'_>) -> Result<Self, CreateUploadError> {
         let asked = BuffersInfo {
@@ -132,48 +122,18 @@ impl<A: AllocatorRef> UploadRing<A> {
     ///
     /// # Safety
     /// The device no longer uses the buffer (VUID-vkDestroyBuffer-buffer-00922).
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// ring.write(b"never submitted", 1)?;
-    /// // SAFETY: nothing was submitted.
-    /// unsafe { ring.destroy() };
-    /// assert_eq!(allocator.statistics().allocation_count, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub unsafe fn destroy(mut self) {
         // SAFETY: the caller's own promise.
         unsafe { self.buffers.destroy(&mut self.backing) };
     }
 
     /// The buffer that all uploads are in.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// assert_eq!(ring.allocate(4, 4)?.buffer, ring.buffer());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn buffer(&self) -> ash::vk::Buffer {
         self.backing.buffer
     }
 
     /// The memory type that the ring is in: see [`RingStatistics::is_fallback`].
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// assert_eq!(ring.memory_type_index(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn memory_type_index(&self) -> u32 {
         self.backing.memory_type
@@ -188,20 +148,6 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// # Errors
     /// [`FlushError`]: what the driver answered, or that the ticket is of another clock than those that are waited for. Nothing was
     /// changed: the call may be made again.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::Clock, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// # let clock = Clock::new();
-    /// let ticket = clock.open(clock.add_lane()?);
-    /// ring.write(b"sublet", 1)?;
-    /// ring.flush(ticket)?;
-    /// assert_eq!(ring.statistics().pieces, 1);
-    /// # unsafe { ring.destroy() };
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         if !self.order.has_open() {
             return Ok(());
@@ -221,23 +167,6 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// # Errors
     /// [`OtherClock`] if the next piece waits for a ticket of another clock, which this one never says is done. Those before it
     /// were collected nonetheless.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::Clock, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// # let clock = Clock::new();
-    /// let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
-    /// ring.write(b"sublet", 1)?;
-    /// ring.flush(ticket)?;
-    /// clock.submit(ticket, 1)?;
-    /// assert_eq!(ring.collect(&clock)?, 0);
-    /// clock.completed(lane, 1);
-    /// assert_eq!(ring.collect(&clock)?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         self.order.collect(clock)
     }
@@ -246,16 +175,6 @@ impl<A: AllocatorRef> UploadRing<A> {
     ///
     /// # Complexity
     /// O(pieces).
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// ring.allocate(24, 1)?;
-    /// assert_eq!((ring.statistics().used, ring.statistics().free), (24, 1000));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> RingStatistics {
         let (used, tail) = (self.order.used(), self.order.tails());
@@ -275,15 +194,6 @@ impl<A: AllocatorRef> UploadRing<A> {
     ///
     /// # Panics
     /// Names what does not agree.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-    /// ring.validate();
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn validate(&self) {
         self.order.validate();
     }
