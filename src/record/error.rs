@@ -7,16 +7,6 @@ use std::io;
 use std::time::Duration;
 
 /// Why a recording did not begin.
-///
-/// ```
-/// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// allocator.start_recording(trace::Buffer::new())?;
-/// let error = allocator.start_recording(trace::Buffer::new()).unwrap_err();
-/// assert!(matches!(error, trace::StartRecordingError::Recording));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartRecordingError {
@@ -48,15 +38,6 @@ impl Error for StartRecordingError {
 }
 
 /// Why a recording is not whole.
-///
-/// ```
-/// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let error = allocator.stop_recording().unwrap_err();
-/// assert!(matches!(error, trace::StopRecordingError::NotRecording));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StopRecordingError {
@@ -93,18 +74,6 @@ impl Error for StopRecordingError {
 }
 
 /// What a recording that was stopped has written.
-///
-/// ```
-/// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let buffer = trace::Buffer::new();
-/// allocator.start_recording(buffer.clone())?;
-/// allocator.trim();
-/// let summary = allocator.stop_recording()?;
-/// assert_eq!((summary.records, summary.bytes), (1, u64::try_from(buffer.bytes().len())?));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct RecordingSummary {

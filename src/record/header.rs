@@ -8,11 +8,6 @@ use crate::base::cast::widen;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 
 /// A memory heap of the device, as a trace has it.
-///
-/// ```
-/// let heap = sublet::trace::Heap { size: 8 << 30, flags: ash::vk::MemoryHeapFlags::DEVICE_LOCAL };
-/// assert_eq!(heap.size >> 30, 8);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Heap {
     /// Bytes of it, as the driver says, without the allocator's limit.
@@ -22,11 +17,6 @@ pub struct Heap {
 }
 
 /// A memory type of the device, as a trace has it.
-///
-/// ```
-/// let memory_type = sublet::trace::MemoryType { heap: 0, flags: ash::vk::MemoryPropertyFlags::DEVICE_LOCAL };
-/// assert!(!memory_type.flags.contains(ash::vk::MemoryPropertyFlags::HOST_VISIBLE));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MemoryType {
     /// Index of its heap.

@@ -8,11 +8,6 @@ use crate::allocation::ResourceKind;
 use crate::create_info::{AllocationCreateFlags, MemoryUsage};
 
 /// What a resource needs, as its driver said.
-///
-/// ```
-/// let needs = sublet::trace::Needs { size: 4096, alignment: 256, ..Default::default() };
-/// assert_eq!(needs.kind, sublet::ResourceKind::Unknown);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
     /// Bytes.
@@ -52,11 +47,6 @@ impl Default for Needs {
 }
 
 /// What the program asked for: an [`AllocationCreateInfo`](crate::AllocationCreateInfo).
-///
-/// ```
-/// let wanted = sublet::trace::Wanted { usage: sublet::MemoryUsage::Auto, ..Default::default() };
-/// assert_eq!(wanted.priority, 0.5);
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Wanted {
     /// The flags.
@@ -105,11 +95,6 @@ impl Default for Wanted {
 }
 
 /// What the program got.
-///
-/// ```
-/// let granted = sublet::trace::Granted { memory_type: 1, dedicated: true };
-/// assert!(granted.dedicated);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Granted {
     /// Index of the memory type.
@@ -119,17 +104,6 @@ pub struct Granted {
 }
 
 /// An allocation that was made.
-///
-/// ```
-/// use sublet::trace::{Allocate, AllocationNumber, Granted, Needs, Wanted};
-/// let made = Allocate {
-///     allocation: AllocationNumber(0),
-///     resource: Needs { size: 4096, ..Default::default() },
-///     wanted: Wanted::default(),
-///     granted: Granted::default(),
-/// };
-/// assert_eq!(made.resource.size, 4096);
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Allocate {
     /// Its number.
@@ -143,13 +117,6 @@ pub struct Allocate {
 }
 
 /// An allocation that was not made.
-///
-/// ```
-/// use sublet::trace::{AllocateFailed, Failure, Needs, Wanted};
-/// let resource = Needs { size: 0, ..Default::default() };
-/// let failed = AllocateFailed { resource, wanted: Wanted::default(), failure: Failure::ZeroSize };
-/// assert_eq!(failed.failure, Failure::ZeroSize);
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct AllocateFailed {
     /// What it was for.
@@ -161,11 +128,6 @@ pub struct AllocateFailed {
 }
 
 /// Why an allocation was not made: which kind of [`AllocationError`](crate::AllocationError).
-///
-/// ```
-/// let error = sublet::AllocationError::ZeroSize;
-/// assert_eq!(sublet::trace::Failure::from(&error), sublet::trace::Failure::ZeroSize);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Failure {

@@ -5,14 +5,6 @@ use std::error::Error;
 use std::fmt;
 
 /// Where a trace is damaged, and how.
-///
-/// ```
-/// use sublet::trace::{Damage, Trace};
-/// let whole = Trace::default().to_bytes();
-/// let error = Trace::read(&whole[..whole.len() - 1]).unwrap_err();
-/// assert!(matches!(error.damage, Damage::Truncated { .. }));
-/// assert!(error.to_string().ends_with("the file ends in the middle: 38 bytes should follow, and 37 do"), "{error}");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadTraceError {
     /// Bytes from the start of the file.
@@ -24,11 +16,6 @@ pub struct ReadTraceError {
 }
 
 /// What is wrong with a trace.
-///
-/// ```
-/// let error = sublet::trace::Trace::read(b"GIF89a..").unwrap_err();
-/// assert_eq!(error.damage, sublet::trace::Damage::NotATrace);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Damage {

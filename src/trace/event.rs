@@ -10,38 +10,18 @@ use crate::record::encode::Operation;
 use crate::record::header::Header;
 
 /// An allocation of a trace: they are numbered from 0 on, without gaps.
-///
-/// ```
-/// use sublet::trace::AllocationNumber;
-/// assert!(AllocationNumber(0) < AllocationNumber(1));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AllocationNumber(pub u32);
 
 /// A pool of a trace, numbered as allocations are.
-///
-/// ```
-/// use sublet::trace::PoolNumber;
-/// assert!(PoolNumber(0) < PoolNumber(1));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PoolNumber(pub u32);
 
 /// A scope of a trace, numbered as allocations are.
-///
-/// ```
-/// use sublet::trace::ScopeNumber;
-/// assert!(ScopeNumber(0) < ScopeNumber(1));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ScopeNumber(pub u32);
 
 /// A defragmentation of a trace, numbered as allocations are.
-///
-/// ```
-/// use sublet::trace::DefragmentationNumber;
-/// assert!(DefragmentationNumber(0) < DefragmentationNumber(1));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct DefragmentationNumber(pub u32);
 
@@ -68,11 +48,6 @@ pub struct Trace {
 }
 
 /// One call.
-///
-/// ```
-/// let record = sublet::trace::Record::default();
-/// assert_eq!(record.thread, 0);
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Record {
     /// Since the recording began.
@@ -163,13 +138,6 @@ operations!(events);
 
 impl Event {
     /// The allocation that a call is for.
-    ///
-    /// ```
-    /// use sublet::trace::{AllocationNumber, Event};
-    /// let allocation = AllocationNumber(3);
-    /// assert_eq!(Event::Map { allocation }.allocation(), Some(allocation));
-    /// assert_eq!(Event::Trim.allocation(), None);
-    /// ```
     #[must_use]
     pub fn allocation(&self) -> Option<AllocationNumber> {
         match self {
@@ -181,11 +149,6 @@ impl Event {
     }
 
     /// What was called, in words.
-    ///
-    /// ```
-    /// use sublet::trace::{Event, PoolNumber};
-    /// assert_eq!(Event::SettleInPool { pool: PoolNumber(0) }.name(), "settle in pool");
-    /// ```
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.operation().word()

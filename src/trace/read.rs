@@ -10,15 +10,6 @@ use crate::record::chunk::{CHUNK_HEADER_BYTES, ChunkHeader, Kind, MAGIC, Point, 
 use crate::record::header::Header;
 
 /// As much of a trace as is whole.
-///
-/// ```
-/// use sublet::trace::{Damage, Trace};
-/// let bytes = Trace::default().to_bytes();
-/// let prefix = Trace::read_prefix(&bytes[..bytes.len() - 1])?;
-/// assert_eq!(prefix.trace, Trace::default());
-/// assert!(matches!(prefix.end.unwrap().damage, Damage::Truncated { .. }));
-/// # Ok::<(), sublet::trace::ReadTraceError>(())
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Prefix {
@@ -37,13 +28,6 @@ impl Trace {
     /// # Complexity
     /// O(n log a) for n records of which a tell of allocations that live at the same time. What is taken of the heap is bounded
     /// by the length of `bytes`, whatever they say.
-    ///
-    /// ```
-    /// use sublet::trace::Trace;
-    /// let trace = Trace::default();
-    /// assert_eq!(Trace::read(&trace.to_bytes())?, trace);
-    /// # Ok::<(), sublet::trace::ReadTraceError>(())
-    /// ```
     pub fn read(bytes: &[u8]) -> Result<Self, ReadTraceError> {
         let Prefix { trace, end } = Self::read_prefix(bytes)?;
         match end {
@@ -56,13 +40,6 @@ impl Trace {
     ///
     /// # Errors
     /// [`ReadTraceError`] if not even the first chunk is whole, which says what the trace is of.
-    ///
-    /// ```
-    /// use sublet::trace::Trace;
-    /// let prefix = Trace::read_prefix(&Trace::default().to_bytes())?;
-    /// assert!(prefix.end.is_none());
-    /// # Ok::<(), sublet::trace::ReadTraceError>(())
-    /// ```
     pub fn read_prefix(bytes: &[u8]) -> Result<Prefix, ReadTraceError> {
         let mut chunks = Chunks { bytes, at: MAGIC.len(), number: 0 };
         let at_start = |damage| ReadTraceError { offset: 0, chunk: 0, damage };

@@ -43,11 +43,6 @@ pub struct Existing {
 
 impl Existing {
     /// One byte of memory type 0, of nothing that is known.
-    ///
-    /// ```
-    /// use sublet::trace::{AllocationNumber, Existing};
-    /// assert_eq!(Existing::new(AllocationNumber(7)).allocation, AllocationNumber(7));
-    /// ```
     #[must_use]
     pub fn new(allocation: AllocationNumber) -> Self {
         Self {
@@ -68,19 +63,9 @@ impl Existing {
 
 /// What a pool was made with: a [`PoolCreateInfo`](crate::PoolCreateInfo) with a name of its own. Of its chain there is only whether
 /// there was one. The least alignment of a pool that was there when the recording began has in it what the memory type asks for.
-///
-/// ```
-/// let settings = sublet::trace::PoolSettings { block_size: 1 << 20, ..Default::default() };
-/// assert_eq!(settings.empty_blocks_kept, 1);
-/// ```
 pub type PoolSettings = PoolParameters<Box<str>, bool>;
 
 /// What a scope was made with: a [`ScopeCreateInfo`](crate::ScopeCreateInfo).
-///
-/// ```
-/// let settings = sublet::trace::ScopeSettings { block_size: 1 << 20, ..Default::default() };
-/// assert_eq!(settings.priority, 0.5);
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct ScopeSettings {
     /// Bytes of each block; 0 if the allocator was to choose.
@@ -124,11 +109,6 @@ pub struct BeginDefragmentation {
 
 impl BeginDefragmentation {
     /// One of everything, without limits.
-    ///
-    /// ```
-    /// use sublet::trace::{BeginDefragmentation, DefragmentationNumber};
-    /// assert_eq!(BeginDefragmentation::new(DefragmentationNumber(0)).max_bytes_per_pass, 0);
-    /// ```
     #[must_use]
     pub fn new(defragmentation: DefragmentationNumber) -> Self {
         Self {
@@ -144,10 +124,6 @@ impl BeginDefragmentation {
 }
 
 /// What became of a move.
-///
-/// ```
-/// assert_ne!(sublet::trace::MoveOutcome::Completed, sublet::trace::MoveOutcome::RolledBack);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum MoveOutcome {

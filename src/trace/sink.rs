@@ -24,24 +24,12 @@ pub struct Buffer(Arc<Mutex<Vec<u8>>>);
 
 impl Buffer {
     /// An empty one.
-    ///
-    /// ```
-    /// assert!(sublet::trace::Buffer::new().bytes().is_empty());
-    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// What was written so far.
-    ///
-    /// ```
-    /// use std::io::Write;
-    /// let mut buffer = sublet::trace::Buffer::new();
-    /// buffer.clone().write_all(b"ab")?;
-    /// assert_eq!(buffer.bytes(), b"ab");
-    /// # Ok::<(), std::io::Error>(())
-    /// ```
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().clone()

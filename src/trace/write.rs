@@ -26,14 +26,6 @@ impl Trace {
     ///
     /// [`strangers`](Self::strangers) are not written. Events of allocations, pools and scopes that no event before has made
     /// become strangers.
-    ///
-    /// ```
-    /// use sublet::trace::{Event, Record, Trace};
-    /// let record = Record { event: Event::Frame { index: 1 }, ..Record::default() };
-    /// let trace = Trace { records: vec![record; 3], ..Trace::default() };
-    /// assert_eq!(Trace::read(&trace.to_bytes())?, trace);
-    /// # Ok::<(), sublet::trace::ReadTraceError>(())
-    /// ```
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();

@@ -60,13 +60,6 @@ fn last_of(bucket: u32) -> u64 {
 
 impl Latencies {
     /// Counts one call.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let mut latencies = sublet::trace::Latencies::default();
-    /// latencies.add(Duration::from_micros(3));
-    /// assert_eq!(latencies.total(), Duration::from_micros(3));
-    /// ```
     pub fn add(&mut self, took: Duration) {
         let nanoseconds = nanoseconds(took);
         let at = index(bucket(nanoseconds));
@@ -81,16 +74,6 @@ impl Latencies {
     }
 
     /// Counts what another one has counted.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use sublet::trace::Latencies;
-    /// let (mut one, mut other) = (Latencies::default(), Latencies::default());
-    /// one.add(Duration::from_nanos(5));
-    /// other.add(Duration::from_nanos(7));
-    /// one.merge(&other);
-    /// assert_eq!((one.count(), one.max()), (2, Duration::from_nanos(7)));
-    /// ```
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -106,21 +89,12 @@ impl Latencies {
     }
 
     /// How many calls were counted.
-    ///
-    /// ```
-    /// assert_eq!(sublet::trace::Latencies::default().count(), 0);
-    /// ```
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
     /// All calls together.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// assert_eq!(sublet::trace::Latencies::default().total(), Duration::ZERO);
-    /// ```
     #[must_use]
     pub fn total(&self) -> Duration {
         const SECOND: u128 = 1_000_000_000;
@@ -130,26 +104,12 @@ impl Latencies {
     }
 
     /// The shortest call; zero if there was none.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let mut latencies = sublet::trace::Latencies::default();
-    /// latencies.add(Duration::from_nanos(40));
-    /// assert_eq!(latencies.min(), Duration::from_nanos(40));
-    /// ```
     #[must_use]
     pub fn min(&self) -> Duration {
         Duration::from_nanos(self.min)
     }
 
     /// The longest call; zero if there was none.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let mut latencies = sublet::trace::Latencies::default();
-    /// latencies.add(Duration::from_nanos(40));
-    /// assert_eq!(latencies.max(), Duration::from_nanos(40));
-    /// ```
     #[must_use]
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.max)
@@ -160,15 +120,6 @@ impl Latencies {
     ///
     /// # Complexity
     /// O(buckets), of which there are 1,920 at most.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// let mut latencies = sublet::trace::Latencies::default();
-    /// (0..999).for_each(|_| latencies.add(Duration::from_nanos(20)));
-    /// latencies.add(Duration::from_millis(3));
-    /// assert_eq!(latencies.percentile(999), Duration::from_nanos(20));
-    /// assert_eq!(latencies.percentile(1000), Duration::from_millis(3));
-    /// ```
     #[must_use]
     pub fn percentile(&self, per_mille: u32) -> Duration {
         let rank = (u128::from(self.count) * u128::from(per_mille.min(1000))).div_ceil(1000).max(1);

@@ -54,19 +54,6 @@ struct Context {
 }
 
 /// A pool of a trace, as it is here: see [`Replay::pool`].
-///
-/// ```
-/// # use sublet::*; use sublet::trace::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let event = Event::CreatePool { pool: PoolNumber(7), settings: Box::default() };
-/// # let trace = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() };
-/// let mut replay = Replay::new(&trace, &allocator);
-/// replay.step();
-/// let pool = replay.pool(PoolNumber(7)).expect("it was created just now");
-/// assert!(allocator.memory_map().vectors.iter().any(|vector| vector.pool == Some(pool.number)));
-/// # Ok::<(), CreateAllocatorError>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ReplayedPool {
@@ -140,15 +127,6 @@ pub struct Replay<'a, T: Threading = Shared> {
 
 impl<'a, T: Threading> Replay<'a, T> {
     /// Begins. Nothing is called yet. What the allocator has allocated already stays as it is, and counts in the figures of memory.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet::trace::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let trace = Trace { records: vec![Record { event: Event::Trim, ..Record::default() }], ..Trace::default() };
-    /// assert_eq!(Replay::new(&trace, &allocator).remaining(), 1);
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     pub fn new(trace: &'a Trace, allocator: &'a Allocator<T>) -> Self {
         let heaps = allocator.heap_statistics().len();
         let report = ReplayReport {
@@ -175,17 +153,6 @@ impl<'a, T: Threading> Replay<'a, T> {
     }
 
     /// Replays the next record, and answers with it; `None` at the end.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet::trace::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let trace = Trace { records: vec![Record { event: Event::Trim, ..Record::default() }], ..Trace::default() };
-    /// let mut replay = Replay::new(&trace, &allocator);
-    /// assert_eq!(replay.step().map(|record| &record.event), Some(&Event::Trim));
-    /// assert_eq!(replay.step(), None);
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     pub fn step(&mut self) -> Option<&'a Record> {
         let trace = self.trace;
         let record = trace.records.get(self.next)?;
@@ -197,36 +164,12 @@ impl<'a, T: Threading> Replay<'a, T> {
     }
 
     /// How many records there are still to be replayed.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet::trace::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let trace = Trace { records: vec![Record { event: Event::Trim, ..Record::default() }], ..Trace::default() };
-    /// let mut replay = Replay::new(&trace, &allocator);
-    /// replay.step();
-    /// assert_eq!(replay.remaining(), 0);
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn remaining(&self) -> usize {
         self.trace.records.len() - self.next
     }
 
     /// An allocation of the trace, if it lives here now.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet::trace::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let event = Event::Existing(Box::new(Existing { size: 4096, ..Existing::new(AllocationNumber(0)) }));
-    /// let trace = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() };
-    /// let mut replay = Replay::new(&trace, &allocator);
-    /// assert!(replay.allocation(AllocationNumber(0)).is_none());
-    /// replay.step();
-    /// assert_eq!(replay.allocation(AllocationNumber(0)).map(|info| info.size), Some(4096));
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     ///
     /// Only facts, since the next step may free it: an [`Allocation`] that is lent could be mapped, and written to afterwards.
     ///
@@ -243,18 +186,6 @@ impl<'a, T: Threading> Replay<'a, T> {
     }
 
     /// A pool of the trace, if it is here now.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet::trace::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let event = Event::CreatePool { pool: PoolNumber(0), settings: Box::default() };
-    /// let trace = Trace { records: vec![Record { event, ..Record::default() }], ..Trace::default() };
-    /// let mut replay = Replay::new(&trace, &allocator);
-    /// replay.step();
-    /// assert_eq!(replay.pool(PoolNumber(0)).map(|pool| pool.memory_type_index), Some(0));
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     ///
     /// Only facts, since the next step may destroy it with all that is in it: nobody else can allocate in it.
     ///
@@ -274,15 +205,6 @@ impl<'a, T: Threading> Replay<'a, T> {
     }
 
     /// What came of it so far. Free memory is not looked at before [`Self::finish`].
-    ///
-    /// ```
-    /// # use sublet::*; use sublet::trace::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let trace = Trace::default();
-    /// assert_eq!(Replay::new(&trace, &allocator).report().events, 0);
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn report(&self) -> &ReplayReport {
         &self.report
@@ -290,15 +212,6 @@ impl<'a, T: Threading> Replay<'a, T> {
 
     /// Replays what is left, says what came of it, and frees everything that was made. Look at the allocator before that to see what
     /// the program left: after the last [`Self::step`].
-    ///
-    /// ```
-    /// # use sublet::*; use sublet::trace::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let trace = Trace { records: vec![Record { event: Event::Trim, ..Record::default() }], ..Trace::default() };
-    /// assert_eq!(Replay::new(&trace, &allocator).finish().events, 1);
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     pub fn finish(mut self) -> ReplayReport {
         while self.step().is_some() {}
         let all = self.allocator.calculate_statistics();

@@ -48,10 +48,6 @@ pub enum CallKind {
 
 impl CallKind {
     /// Every kind, each at the index that it has in a [`ReplayReport`].
-    ///
-    /// ```
-    /// assert!(sublet::trace::CallKind::ALL.contains(&sublet::trace::CallKind::Trim));
-    /// ```
     pub const ALL: &'static [Self] = &[
         Self::Allocate,
         Self::Free,
@@ -70,10 +66,6 @@ impl CallKind {
     ];
 
     /// The kind in one word, for tables and keys.
-    ///
-    /// ```
-    /// assert_eq!(sublet::trace::CallKind::FreeScope.name(), "free_scope");
-    /// ```
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,11 +99,6 @@ impl fmt::Display for CallKind {
 }
 
 /// The calls of one kind.
-///
-/// ```
-/// let none = sublet::trace::CallReport::default();
-/// assert_eq!((none.made, none.failed), (0, 0));
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct CallReport {
@@ -144,11 +131,6 @@ pub struct Footprint {
 
 impl Footprint {
     /// Bytes that were taken from the driver and used by nobody.
-    ///
-    /// ```
-    /// # let footprint = sublet::trace::Footprint::default();
-    /// assert!(footprint.waste_bytes() <= footprint.reserved_bytes);
-    /// ```
     #[must_use]
     pub const fn waste_bytes(&self) -> u64 {
         self.reserved_bytes.saturating_sub(self.used_bytes)
@@ -156,11 +138,6 @@ impl Footprint {
 }
 
 /// The memory of one heap, or of all, over a replay.
-///
-/// ```
-/// let none = sublet::trace::Extremes::default();
-/// assert_eq!(none.peak_reserved_bytes, 0);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub struct Extremes {
@@ -204,11 +181,6 @@ pub struct FreeRanges {
 
 impl FreeRanges {
     /// The share of the largest range in all that is free, in thousandths: 1000 is one piece, or nothing.
-    ///
-    /// ```
-    /// # let ranges = sublet::trace::FreeRanges::default();
-    /// assert!(ranges.largest_per_mille() <= 1000);
-    /// ```
     #[must_use]
     pub fn largest_per_mille(&self) -> u32 {
         let share = (u128::from(self.largest_bytes) * 1000).checked_div(u128::from(self.bytes));
@@ -265,12 +237,6 @@ pub struct ReplayReport {
 
 impl ReplayReport {
     /// The calls of one kind.
-    ///
-    /// ```
-    /// # use sublet::trace::*;
-    /// # let report = ReplayReport::default();
-    /// assert_eq!(report.call(CallKind::Map), CallReport::default());
-    /// ```
     #[must_use]
     pub fn call(&self, kind: CallKind) -> CallReport {
         self.calls.get(kind.at()).cloned().unwrap_or_default()

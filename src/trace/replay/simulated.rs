@@ -12,12 +12,6 @@ impl Header {
     /// recording does not say is as on the nearest of [`profiles::ALL`](crate::sim::profiles::ALL), which it is itself if it agrees.
     ///
     /// The profile stays until the process ends; the same device has the same one.
-    ///
-    /// ```
-    /// # use sublet::trace::Header;
-    /// let header = Header::default();
-    /// assert!(!header.profile().types.is_empty(), "a device without memory is none");
-    /// ```
     #[must_use]
     pub fn profile(&self) -> &'static Profile {
         let heap = |heap: &super::super::Heap| HeapProfile { size: heap.size, flags: heap.flags };
@@ -50,13 +44,6 @@ impl Header {
     }
 
     /// A simulated GPU that poses as the recorded device; see [`Self::profile`].
-    ///
-    /// ```
-    /// # use sublet::trace::Header;
-    /// # let header = Header::default();
-    /// let gpu = header.simulated().build();
-    /// assert_eq!(gpu.profile().name, header.profile().name);
-    /// ```
     #[must_use]
     pub fn simulated(&self) -> GpuBuilder {
         Gpu::builder(self.profile())
