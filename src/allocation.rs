@@ -288,6 +288,13 @@ impl fmt::Display for FreeError {
 impl Error for FreeError {}
 
 /// What an allocation is for, as far as the allocator was told.
+///
+/// ```
+/// use sublet::ResourceKind;
+///
+/// assert!(ResourceKind::ALL.contains(&ResourceKind::Buffer));
+/// assert_eq!(ResourceKind::ImageOptimal.text(), "IMAGE_OPTIMAL");
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ResourceKind {
@@ -311,19 +318,10 @@ impl fmt::Display for ResourceKind {
 
 impl ResourceKind {
     /// Every kind, in the order of the numbers that a recording has for them.
-    ///
-    /// ```
-    /// # use sublet::ResourceKind;
-    /// assert!(ResourceKind::ALL.contains(&ResourceKind::Buffer));
-    /// ```
     pub const ALL: [Self; 5] =
         [Self::Unknown, Self::Buffer, Self::ImageUnknown, Self::ImageLinear, Self::ImageOptimal];
 
     /// What VMA's statistics string calls it.
-    ///
-    /// ```
-    /// assert_eq!(sublet::ResourceKind::ImageOptimal.text(), "IMAGE_OPTIMAL");
-    /// ```
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {

@@ -38,7 +38,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] =
 /// Rooms that know no Vulkan.
 const WITHOUT_VULKAN: &[&str] = &["base", "metadata", "retire", "virtual_block"];
 
-/// The files that may hold `unsafe`, of those that are not in [`C_ROOMS`]. Each of them does.
+/// The files that may hold `unsafe`. Each of them does.
 const UNSAFE_FILES: &[&str] = &[
     "allocator/alias.rs",
     "allocator/allocate.rs",
@@ -107,8 +107,34 @@ const UNSAFE_FILES: &[&str] = &[
     "upload/buffers.rs",
 ];
 
-/// Rooms whose every door has the C ABI: there `unsafe` is the rule.
-const C_ROOMS: &[&str] = &["capi/"];
+/// The same for `crates/capi/src`, whose every door has the C ABI.
+const UNSAFE_FILES_OF_CAPI: &[&str] = &[
+    "allocator.rs",
+    "defragmentation.rs",
+    "functions/alias.rs",
+    "functions/allocator.rs",
+    "functions/bind.rs",
+    "functions/corruption.rs",
+    "functions/defragmentation.rs",
+    "functions/external.rs",
+    "functions/map.rs",
+    "functions/memory.rs",
+    "functions/pool.rs",
+    "functions/resource.rs",
+    "functions/settings.rs",
+    "functions/statistics.rs",
+    "functions/strings.rs",
+    "functions/virtual_block.rs",
+    "functions/volk.rs",
+    "guard.rs",
+    "held.rs",
+    "log.rs",
+    "pool.rs",
+    "simulated.rs",
+    "slab/mod.rs",
+    "slab/tests.rs",
+    "types.rs",
+];
 
 /// The same for `benches/peers/src`, which calls drivers, other allocators and the clock.
 const UNSAFE_FILES_OF_PEERS: &[&str] = &[
@@ -265,7 +291,7 @@ impl File {
     }
 
     fn may_be_unsafe(&self) -> bool {
-        UNSAFE_FILES.contains(&self.path.as_str()) || C_ROOMS.iter().any(|room| self.path.starts_with(room))
+        UNSAFE_FILES.contains(&self.path.as_str())
     }
 
     /// A module above one of these files: what it forbids would be forbidden there too.
@@ -276,7 +302,7 @@ impl File {
     }
 
     fn is_above_unsafe(&self) -> bool {
-        self.is_above(UNSAFE_FILES.iter().chain(C_ROOMS))
+        self.is_above(UNSAFE_FILES.iter())
     }
 
     /// Lines that hold code, up to the tests that some files end with.
@@ -616,13 +642,7 @@ fn stale(list: &[&str], files: &[File]) -> Vec<String> {
 #[test]
 fn every_unsafe_file_is_still_one() {
     let files = sources();
-    let mut faults = stale(UNSAFE_FILES, &files);
-    for room in C_ROOMS {
-        if !files.iter().any(|file| file.path.starts_with(room)) {
-            faults.push(format!("{room} is gone"));
-        }
-    }
-    report(&faults);
+    report(&stale(UNSAFE_FILES, &files));
 }
 
 /// Other packages are not part of the library's: where they are not, there is nothing to look at.
@@ -653,6 +673,11 @@ fn keeps_unsafe_in(folder: &str, unsafe_files: &[&str]) {
 #[test]
 fn peers_keep_unsafe_in_its_files() {
     keeps_unsafe_in("benches/peers/src", UNSAFE_FILES_OF_PEERS);
+}
+
+#[test]
+fn the_c_interface_keeps_unsafe_in_its_files() {
+    keeps_unsafe_in("crates/capi/src", UNSAFE_FILES_OF_CAPI);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Help in finding faults, as a program or its environment asks for it.
+#![forbid(unsafe_code)]
 
 use parking_lot::Mutex;
 

@@ -1,4 +1,5 @@
 //! What is behind a `VmaVirtualBlock`.
+#![forbid(unsafe_code)]
 
 use sublet::VirtualBlock;
 

@@ -12,7 +12,8 @@ use sublet::{DetailedStatistics, Statistics};
 /// Sums before and now.
 ///
 /// ```
-/// use sublet::{Statistics, report::Change};
+/// use sublet::Statistics;
+/// use sublet_report::Change;
 ///
 /// let mut change = Change::default();
 /// change.before.allocation_bytes = 300;

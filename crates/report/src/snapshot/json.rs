@@ -77,7 +77,7 @@ impl Snapshot {
     /// # use sublet::*;
     /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let snapshot = Snapshot::from_json(&allocator.build_stats_string(true))?;
+    /// let snapshot = Snapshot::from_json(&sublet_report::stats_string(&allocator, true))?;
     /// assert_eq!(snapshot.statistics(), allocator.calculate_statistics());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -13,7 +13,7 @@ use sublet::ResourceKind;
 /// # use sublet::*; use sublet_report::Snapshot;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
 /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let device: report::Device = Snapshot::of(&allocator).device;
+/// let device: sublet_report::Device = Snapshot::of(&allocator).device;
 /// assert_eq!(device.kind.as_deref(), Some("CPU"));
 /// assert!(device.buffer_image_granularity.unwrap().is_power_of_two());
 /// # Ok::<(), CreateAllocatorError>(())
@@ -47,7 +47,7 @@ pub struct Device {
 /// # use sublet::*; use sublet_report::Snapshot;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
 /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let heap: &report::Heap = &Snapshot::of(&allocator).heaps[0];
+/// let heap: &sublet_report::Heap = &Snapshot::of(&allocator).heaps[0];
 /// assert_eq!(heap.size, allocator.memory_properties().memory_heaps[0].size);
 /// assert!(heap.usage <= heap.budget && heap.flags.iter().any(|flag| &**flag == "DEVICE_LOCAL"));
 /// # Ok::<(), CreateAllocatorError>(())
@@ -71,7 +71,7 @@ pub struct Heap {
 /// # use sublet::*; use sublet_report::Snapshot;
 /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
 /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let kind: &report::MemoryType = &Snapshot::of(&allocator).types[0];
+/// let kind: &sublet_report::MemoryType = &Snapshot::of(&allocator).types[0];
 /// assert_eq!(kind.heap, 0);
 /// assert!(kind.flags.iter().any(|flag| &**flag == "HOST_VISIBLE"));
 /// # Ok::<(), CreateAllocatorError>(())
@@ -93,7 +93,7 @@ pub struct MemoryType {
 /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// let pool = allocator.create_pool(&PoolCreateInfo { name: Some("meshes"), ..PoolCreateInfo::new(0) })?;
 /// let snapshot = Snapshot::of(&allocator);
-/// let vector: &report::Vector = snapshot.vectors.last().unwrap();
+/// let vector: &sublet_report::Vector = snapshot.vectors.last().unwrap();
 /// assert_eq!((vector.pool, vector.name.as_deref()), (Some(pool.number()), Some("meshes")));
 /// # unsafe { allocator.destroy_pool(pool) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -129,7 +129,7 @@ pub struct Vector {
 /// # let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 1, ..PoolCreateInfo::new(0) };
 /// # let pool = allocator.create_pool(&info)?;
 /// let snapshot = Snapshot::of(&allocator);
-/// let block: &report::Block = &snapshot.vectors.last().unwrap().blocks[0];
+/// let block: &sublet_report::Block = &snapshot.vectors.last().unwrap().blocks[0];
 /// assert_eq!((block.id, block.size, block.chunks.len()), (0, 1 << 20, 1));
 /// # unsafe { allocator.destroy_pool(pool) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -174,7 +174,7 @@ pub struct Chunk {
 /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
 /// let info = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..Default::default() };
 /// let allocation = allocator.allocate_memory(&requirements, &info)?;
-/// let dedicated: &report::Dedicated = &Snapshot::of(&allocator).vectors[0].dedicated[0];
+/// let dedicated: &sublet_report::Dedicated = &Snapshot::of(&allocator).vectors[0].dedicated[0];
 /// assert_eq!((dedicated.size, dedicated.map_count), (4096, Some(0)));
 /// # unsafe { allocator.free_memory(allocation) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -201,7 +201,7 @@ pub struct Dedicated {
 /// // The create-info is valid.
 /// let (buffer, memory) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
 /// let snapshot = Snapshot::of(&allocator);
-/// let entry: &report::Entry = snapshot.allocations().next().unwrap().entry;
+/// let entry: &sublet_report::Entry = snapshot.allocations().next().unwrap().entry;
 /// assert_eq!(entry.kind, ResourceKind::Buffer);
 /// assert!(entry.caller.as_deref().unwrap().contains(".rs:"));
 /// # unsafe { allocator.destroy_buffer(buffer, memory) }?;
