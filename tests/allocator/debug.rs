@@ -69,7 +69,7 @@ fn a_margin_has_to_fit_into_the_block() {
     );
     let info = PoolCreateInfo { block_size: MIB, max_block_count: 1, ..PoolCreateInfo::new(0) };
     for algorithm in [Algorithm::Tlsf, Algorithm::Linear] {
-        let pool = rig.pool(&PoolCreateInfo { algorithm, ..info.clone() }).unwrap();
+        let pool = rig.pool(&PoolCreateInfo { algorithm, ..info }).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
         rig.memory(MIB - 4095, 1, &in_pool).unwrap_err();
         let exact = rig.memory(MIB - 4096, 1, &in_pool).unwrap();
@@ -136,7 +136,7 @@ fn pools_are_looked_at_on_their_own() {
             let memory_type = guarded_types(&rig)[0];
             let info = PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(memory_type) };
             for algorithm in [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy] {
-                let info = PoolCreateInfo { algorithm, ..info.clone() };
+                let info = PoolCreateInfo { algorithm, ..info };
                 let (pool, other) = (rig.pool(&info).unwrap(), rig.pool(&info).unwrap());
                 let allocation = rig.memory(100, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
                 assert_eq!(rig.allocator.check_pool_corruption(&pool), Ok(()));

@@ -50,7 +50,7 @@ pub(crate) fn vma_map() -> String {
     with_allocator(&AllocatorCreateInfo::for_gpu(&gpu), |allocator| {
         let requirements = vk::MemoryRequirements { size: 1 << 20, alignment: 256, memory_type_bits: !0 };
         let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap();
-        let text = sublet_report::stats_string(&allocator, true);
+        let text = sublet_report::stats_string(allocator, true);
         free(allocator, allocation);
         text
     })
