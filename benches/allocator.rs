@@ -1,4 +1,5 @@
-//! What a whole allocator costs by itself: on a device whose calls do nothing, so that only the library's own work shows.
+//! What a whole allocator costs by itself: on a device whose calls do nothing, so that only the library's own work
+//! shows.
 //!
 //! `cargo bench --bench allocator`. Times are for one pair of allocate and free (or create and destroy). Sizes are
 //! log-uniform from 256 bytes to 1 MiB; "usual" alignments are 16, 256, 4096 and 65536 at 40, 50, 8 and 2 %, "mixed" at

@@ -35,7 +35,8 @@ impl HeapStore for Nothing {
 /// Ranges of a frame.
 const RANGES: usize = 256;
 
-/// Three frames in flight, in each of which ranges of 1 to `most` slots come and go, in a heap that holds 4,096 others in between.
+/// Three frames in flight, in each of which ranges of 1 to `most` slots come and go, in a heap that holds 4,096 others
+/// in between.
 fn frames<T: Threading>(bencher: Bencher<'_, '_>, most: u32) {
     let heap = DescriptorHeap::<_, T>::new_in(Nothing);
     let clock = Clock::new();

@@ -1,8 +1,8 @@
-//! What a persistent set costs, on a device whose calls do nothing, so that what is left is the allocator's own; beside the calls
-//! that a program without an allocator makes.
+//! What a persistent set costs, on a device whose calls do nothing, so that what is left is the allocator's own; beside
+//! the calls that a program without an allocator makes.
 //!
-//! Run with `cargo bench --bench descriptor_sets`; as a test of itself with `cargo test --benches`. One item is one pair of allocate
-//! and free. The state in the end is asserted.
+//! Run with `cargo bench --bench descriptor_sets`; as a test of itself with `cargo test --benches`. One item is one
+//! pair of allocate and free. The state in the end is asserted.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 #![allow(clippy::undocumented_unsafe_blocks, reason = "every handle is of a device whose calls do nothing")]
 

@@ -1,8 +1,8 @@
 //! The lock of a vector's core beside that of `parking_lot`, which the library uses where a lock is held for longer.
 //!
-//! `cargo bench --bench locks`. Times are for one lock with its unlock and what is done between them. `alone` is one thread,
-//! which is what a thread that has a core to itself pays. In `together` the threads share one lock and do nothing else,
-//! which is worse than any program: it shows what a meeting costs, not how often one happens.
+//! `cargo bench --bench locks`. Times are for one lock with its unlock and what is done between them. `alone` is one
+//! thread, which is what a thread that has a core to itself pays. In `together` the threads share one lock and do
+//! nothing else, which is worse than any program: it shows what a meeting costs, not how often one happens.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;

@@ -1,7 +1,7 @@
 //! Clocks and queues: what a ticket, a question and an item cost.
 //!
-//! Run with `cargo bench --bench retire`; as a test of itself with `cargo test --benches`. No device is needed. One item is one
-//! ticket, one question, or one item pushed and collected.
+//! Run with `cargo bench --bench retire`; as a test of itself with `cargo test --benches`. No device is needed. One
+//! item is one ticket, one question, or one item pushed and collected.
 #![forbid(unsafe_code)]
 #![allow(missing_docs, clippy::unwrap_used, reason = "a benchmark")]
 

@@ -1,8 +1,10 @@
-//! What recording costs: the same calls with and without, on a device whose calls do nothing, into a sink that keeps nothing.
+//! What recording costs: the same calls with and without, on a device whose calls do nothing, into a sink that keeps
+//! nothing.
 //!
-//! `cargo bench --bench trace`. Times are for one pair of calls: allocate and free, in which 512 allocations of 256 bytes to
-//! 64 KiB live at a time, or map and unmap. A pair makes two records; the difference between `quiet` and `recorded`, halved, is
-//! what one costs. With threads, each has an allocation of its own at a time, and all share the allocator.
+//! `cargo bench --bench trace`. Times are for one pair of calls: allocate and free, in which 512 allocations of 256
+//! bytes to 64 KiB live at a time, or map and unmap. A pair makes two records; the difference between `quiet` and
+//! `recorded`, halved, is what one costs. With threads, each has an allocation of its own at a time, and all share the
+//! allocator.
 #![allow(clippy::as_conversions, reason = "a benchmark's own arithmetic on small numbers")]
 
 use std::sync::Barrier;

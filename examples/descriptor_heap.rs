@@ -1,5 +1,6 @@
-//! Materials that come and go while frames are in flight: each is a few descriptors in a row, and shaders know it by one number. The heap
-//! is a descriptor buffer, one set, or a copy of a set for each frame, whichever the device is best at.
+//! Materials that come and go while frames are in flight: each is a few descriptors in a row, and shaders know it by
+//! one number. The heap is a descriptor buffer, one set, or a copy of a set for each frame, whichever the device is
+//! best at.
 //!
 //! `cargo run --example descriptor_heap`
 

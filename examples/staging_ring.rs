@@ -1,4 +1,5 @@
-//! A ring buffer for uploads: a linear pool with one block, of which each frame takes a piece and gives it back in turn.
+//! A ring buffer for uploads: a linear pool with one block, of which each frame takes a piece and gives it back in
+//! turn.
 //!
 //! `cargo run --example staging_ring`
 

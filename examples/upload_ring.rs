@@ -1,5 +1,5 @@
-//! A ring for streams of uploads: particles that move, written by the host each frame and read by the device when it gets there.
-//! Three frames are in flight; the clock says when the ring may go over what they read.
+//! A ring for streams of uploads: particles that move, written by the host each frame and read by the device when it
+//! gets there. Three frames are in flight; the clock says when the ring may go over what they read.
 //!
 //! `cargo run --example upload_ring`
 

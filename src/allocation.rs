@@ -34,8 +34,8 @@ pub(crate) mod allocation_flags {
 /// A piece of device memory. Neither `Copy` nor `Clone`: what was freed cannot be used or freed again.
 ///
 /// It knows where it is without asking the allocator: [`Self::memory`], [`Self::offset`] and [`Self::size`] are plain
-/// loads. It does not free itself when it is dropped, because only the program knows when the GPU is done with it; what is
-/// never given back is reported by name when its pool or allocator is destroyed.
+/// loads. It does not free itself when it is dropped, because only the program knows when the GPU is done with it; what
+/// is never given back is reported by name when its pool or allocator is destroyed.
 ///
 /// ```
 /// # use sublet::*;
@@ -91,9 +91,9 @@ impl Allocation {
         self.size
     }
 
-    /// Names the allocation, for who keeps a table of them. Of all allocations of a program, live or freed, no other has this
-    /// name (until 2^32 more were made in the same place). It stays the same for the whole life of the allocation, except that
-    /// [`Move::complete`](crate::Move::complete) gives it another: the one of its new place. A
+    /// Names the allocation, for who keeps a table of them. Of all allocations of a program, live or freed, no other
+    /// has this name (until 2^32 more were made in the same place). It stays the same for the whole life of the
+    /// allocation, except that [`Move::complete`](crate::Move::complete) gives it another: the one of its new place. A
     /// [`MemoryMap`](crate::MemoryMap) shows it.
     #[must_use]
     pub fn id(&self) -> AllocationId {
@@ -123,8 +123,8 @@ impl Allocation {
     /// [`MAPPED`](crate::AllocationCreateFlags::MAPPED) in host-visible memory.
     ///
     /// The pointer is valid until the allocation is freed. The device may read and write behind it at any time: what a
-    /// program does through it has to be ordered with the device's work, and in memory that is not host-coherent has to be
-    /// flushed or invalidated.
+    /// program does through it has to be ordered with the device's work, and in memory that is not host-coherent has to
+    /// be flushed or invalidated.
     #[must_use]
     pub fn mapped_pointer(&self) -> Option<NonNull<c_void>> {
         self.mapped.get().map(NonNull::cast)
@@ -142,8 +142,8 @@ impl Allocation {
         self.user_data = user_data;
     }
 
-    /// Whether what the host writes has to be flushed, and what the device writes to be invalidated, before the other sees it:
-    /// the host sees the memory, which is not coherent.
+    /// Whether what the host writes has to be flushed, and what the device writes to be invalidated, before the other
+    /// sees it: the host sees the memory, which is not coherent.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

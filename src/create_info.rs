@@ -35,7 +35,8 @@ bitflags::bitflags! {
         const HOST_ACCESS_SEQUENTIAL_WRITE = 0x400;
         /// The host reads, or writes in any order: cached memory is preferred.
         const HOST_ACCESS_RANDOM = 0x800;
-        /// With a `HOST_ACCESS` flag: memory that the host cannot see will do too, the program then copies by a transfer.
+        /// With a `HOST_ACCESS` flag: memory that the host cannot see will do too, the program then copies by a
+        /// transfer.
         const HOST_ACCESS_ALLOW_TRANSFER_INSTEAD = 0x1000;
         /// Place for tight packing.
         const STRATEGY_MIN_MEMORY = 0x1_0000;
@@ -55,12 +56,12 @@ impl AllocationCreateFlags {
 }
 
 bitflags::bitflags! {
-    /// What the device was created with, and how the allocator is to use it. The values are VMA's, but for the last, which VMA
-    /// does not have.
+    /// What the device was created with, and how the allocator is to use it. The values are VMA's, but for the last,
+    /// which VMA does not have.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct AllocatorCreateFlags: u32 {
-        /// For the C interface, which makes an allocator without locks of it. Means nothing in Rust, where the type says so:
-        /// see [`LocalAllocator`](crate::LocalAllocator).
+        /// For the C interface, which makes an allocator without locks of it. Means nothing in Rust, where the type
+        /// says so: see [`LocalAllocator`](crate::LocalAllocator).
         const EXTERNALLY_SYNCHRONIZED = 0x1;
         /// VK_KHR_get_memory_requirements2 and VK_KHR_dedicated_allocation are enabled. Implied by Vulkan 1.1.
         const KHR_DEDICATED_ALLOCATION = 0x2;
@@ -68,33 +69,36 @@ bitflags::bitflags! {
         const KHR_BIND_MEMORY2 = 0x4;
         /// VK_EXT_memory_budget is enabled: budgets come from the driver.
         const EXT_MEMORY_BUDGET = 0x8;
-        /// The feature `deviceCoherentMemory` of VK_AMD_device_coherent_memory is enabled. Without this flag such memory
-        /// types are never used.
+        /// The feature `deviceCoherentMemory` of VK_AMD_device_coherent_memory is enabled. Without this flag such
+        /// memory types are never used.
         const AMD_DEVICE_COHERENT_MEMORY = 0x10;
-        /// The feature `bufferDeviceAddress` is enabled: memory is allocated with `VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT`.
+        /// The feature `bufferDeviceAddress` is enabled: memory is allocated with
+        /// `VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT`.
         const BUFFER_DEVICE_ADDRESS = 0x20;
         /// VK_EXT_memory_priority is enabled.
         const EXT_MEMORY_PRIORITY = 0x40;
         /// VK_KHR_maintenance4 is enabled. Implied by Vulkan 1.3.
         const KHR_MAINTENANCE4 = 0x80;
-        /// VK_KHR_maintenance5 is enabled: buffer usage is read from `VkBufferUsageFlags2CreateInfoKHR` where there is one.
-        /// Implied by Vulkan 1.4.
+        /// VK_KHR_maintenance5 is enabled: buffer usage is read from `VkBufferUsageFlags2CreateInfoKHR` where there is
+        /// one. Implied by Vulkan 1.4.
         const KHR_MAINTENANCE5 = 0x100;
         /// VK_KHR_external_memory_win32 is enabled: memory may be exported as Windows handles.
         const KHR_EXTERNAL_MEMORY_WIN32 = 0x200;
         /// VK_EXT_pageable_device_local_memory is enabled: the priority of memory may be changed.
         const EXT_PAGEABLE_DEVICE_LOCAL_MEMORY = 0x1_0000;
-        /// An empty block of a memory type stays only where it is the last one, and goes back at once where there are others.
-        /// Not for pools.
+        /// An empty block of a memory type stays only where it is the last one, and goes back at once where there are
+        /// others. Not for pools.
         const KEEP_ONLY_LAST_BLOCK = 0x2_0000;
     }
 }
 
-/// How large the blocks of a memory type are, in bytes: the first has the first size, and each further one twice that of the largest
-/// there is, up to the largest size. Where a request would fill more than half of a block, the next size is taken, too.
+/// How large the blocks of a memory type are, in bytes: the first has the first size, and each further one twice that
+/// of the largest there is, up to the largest size. Where a request would fill more than half of a block, the next size
+/// is taken, too.
 ///
-/// Sizes are rounded up to multiples of 32 bytes, and are no larger than the heap. What is larger than half the largest size gets memory
-/// of its own where there is any. Where the heap's budget, or the driver, has no room for a block, smaller ones are asked for.
+/// Sizes are rounded up to multiples of 32 bytes, and are no larger than the heap. What is larger than half the largest
+/// size gets memory of its own where there is any. Where the heap's budget, or the driver, has no room for a block,
+/// smaller ones are asked for.
 ///
 /// A program that knows its devices sets them where uploads need less than textures:
 ///
@@ -134,13 +138,14 @@ bitflags::bitflags! {
     /// Flags of a [`PoolCreateInfo`]. The value is VMA's.
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct PoolCreateFlags: u32 {
-        /// The pool holds only buffers and linear images, or only optimal images: `bufferImageGranularity` does not matter.
+        /// The pool holds only buffers and linear images, or only optimal images: `bufferImageGranularity` does not
+        /// matter.
         const IGNORE_BUFFER_IMAGE_GRANULARITY = 0x2;
     }
 }
 
-/// What the memory is for. The three `Auto` usages look at the usage of the buffer or image as well, and are the ones to
-/// take; the others are VMA's older vocabulary.
+/// What the memory is for. The three `Auto` usages look at the usage of the buffer or image as well, and are the ones
+/// to take; the others are VMA's older vocabulary.
 ///
 /// ```
 /// assert_eq!(sublet::MemoryUsage::default(), sublet::MemoryUsage::Unknown);
@@ -297,8 +302,8 @@ impl<'a> AllocationCreateInfo<'a> {
 pub type PoolCreateInfo<'a> = PoolParameters<&'a str, MemoryAllocateNext>;
 
 /// What a custom pool is made with: a [`PoolCreateInfo`], or in a trace the
-/// [`PoolSettings`](https://docs.rs/sublet/latest/sublet/trace/type.PoolSettings.html). The two differ in who owns the name, and in
-/// what is known of the chain.
+/// [`PoolSettings`](https://docs.rs/sublet/latest/sublet/trace/type.PoolSettings.html). The two differ in who owns the
+/// name, and in what is known of the chain.
 ///
 /// ```
 /// use sublet::{MemoryAllocateNext, PoolCreateInfo, PoolParameters};
@@ -314,17 +319,17 @@ pub struct PoolParameters<Name, Chain> {
     pub flags: PoolCreateFlags,
     /// See [`Algorithm`].
     pub algorithm: Algorithm,
-    /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the pool. A linear
-    /// pool then takes full-sized blocks, and so is the last one that [`Self::max_block_count`] allows.
+    /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the pool.
+    /// A linear pool then takes full-sized blocks, and so is the last one that [`Self::max_block_count`] allows.
     pub block_size: u64,
     /// Blocks that exist from the start and are never given back.
     pub min_block_count: u32,
-    /// The most blocks; 0 means no limit. What is dedicated because no block holds it is one of them. Only what asks for dedicated
-    /// memory by name comes on top: by [`DEDICATED_MEMORY`](AllocationCreateFlags::DEDICATED_MEMORY), a resource that requires
-    /// it, or the debug settings.
+    /// The most blocks; 0 means no limit. What is dedicated because no block holds it is one of them. Only what asks
+    /// for dedicated memory by name comes on top: by [`DEDICATED_MEMORY`](AllocationCreateFlags::DEDICATED_MEMORY), a
+    /// resource that requires it, or the debug settings.
     ///
-    /// Only with 1 is an [`Algorithm::Linear`] pool a ring buffer or a double stack too: with several blocks it does not wrap, and
-    /// refuses [`AllocationCreateFlags::UPPER_ADDRESS`].
+    /// Only with 1 is an [`Algorithm::Linear`] pool a ring buffer or a double stack too: with several blocks it does
+    /// not wrap, and refuses [`AllocationCreateFlags::UPPER_ADDRESS`].
     pub max_block_count: u32,
     /// Empty blocks that there may be, where [`Self::min_block_count`] does not keep more of them: as in
     /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept).
@@ -335,7 +340,8 @@ pub struct PoolParameters<Name, Chain> {
     pub min_allocation_alignment: u64,
     /// Shown in statistics and leak reports. Copied.
     pub name: Option<Name>,
-    /// A `pNext` chain for every `VkMemoryAllocateInfo` of the pool; see [`MemoryAllocateNext`]. In a trace: whether there was one.
+    /// A `pNext` chain for every `VkMemoryAllocateInfo` of the pool; see [`MemoryAllocateNext`]. In a trace: whether
+    /// there was one.
     pub memory_allocate_next: Chain,
 }
 

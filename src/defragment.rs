@@ -13,17 +13,17 @@ use crate::pool::Pool;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum DefragmentationAlgorithm {
-    /// Moves only what empties a block, so that nothing is copied for a block that stays. Where there is one block it moves as
-    /// [`Self::Full`] does.
+    /// Moves only what empties a block, so that nothing is copied for a block that stays. Where there is one block it
+    /// moves as [`Self::Full`] does.
     Fast,
-    /// Also makes fuller blocks fuller, and moves allocations down in their blocks where they stand in the way of free ranges
-    /// that are about as large as themselves.
+    /// Also makes fuller blocks fuller, and moves allocations down in their blocks where they stand in the way of free
+    /// ranges that are about as large as themselves.
     #[default]
     Balanced,
     /// Moves everything that can go into a fuller block or further down in its own.
     Full,
-    /// As [`Self::Full`], where `bufferImageGranularity` is 1. Else images are moved before buffers and those before the rest, so
-    /// that each kind has neighbours of its kind.
+    /// As [`Self::Full`], where `bufferImageGranularity` is 1. Else images are moved before buffers and those before
+    /// the rest, so that each kind has neighbours of its kind.
     Extensive,
 }
 
@@ -61,7 +61,8 @@ impl DefragmentationAlgorithm {
 pub struct DefragmentationInfo<'a> {
     /// See [`DefragmentationAlgorithm`].
     pub algorithm: DefragmentationAlgorithm,
-    /// The custom pools to work on. If there are none, and no [`Self::memory_type_bits`], all default memory is worked on.
+    /// The custom pools to work on. If there are none, and no [`Self::memory_type_bits`], all default memory is worked
+    /// on.
     pub pools: &'a [&'a Pool],
     /// A bit for each memory type of which the default memory is to be worked on, besides the pools.
     pub memory_type_bits: u32,
@@ -69,8 +70,8 @@ pub struct DefragmentationInfo<'a> {
     pub max_bytes_per_pass: u64,
     /// The most allocations that a pass moves; 0 means no limit.
     pub max_allocations_per_pass: u32,
-    /// After this long no further move is planned in a pass, if there is one. The time that the program takes to copy does not
-    /// count.
+    /// After this long no further move is planned in a pass, if there is one. The time that the program takes to copy
+    /// does not count.
     pub max_time_per_pass: Option<Duration>,
     /// Asked before each move that might be planned, with no lock held: `true` ends the pass.
     pub break_callback: Option<&'a dyn Fn() -> bool>,
@@ -107,7 +108,8 @@ pub struct DefragmentationExtent {
 pub struct DefragmentationGain {
     /// Index of the memory type.
     pub memory_type_index: u32,
-    /// Whether it is a custom pool. Pools are in the order of [`DefragmentationInfo::pools`], and behind the default memory.
+    /// Whether it is a custom pool. Pools are in the order of [`DefragmentationInfo::pools`], and behind the default
+    /// memory.
     pub is_pool: bool,
     /// When the context began.
     pub before: DefragmentationExtent,

@@ -4,8 +4,9 @@
 //! # Where to start
 //!
 //! [`Allocator`] with [`create_buffer`](Allocator::create_buffer) and [`create_image`](Allocator::create_image) is all
-//! that most programs need, and [`guide::start`] is the way in. The [`guide`] is a book: choosing memory, pools, uploads,
-//! descriptors, budgets, threads, testing, debugging, and the calls that replace those of VMA, vk-mem and gpu-allocator.
+//! that most programs need, and [`guide::start`] is the way in. The [`guide`] is a book: choosing memory, pools,
+//! uploads, descriptors, budgets, threads, testing, debugging, and the calls that replace those of VMA, vk-mem and
+//! gpu-allocator.
 //!
 //! | for | there is |
 //! |---|---|

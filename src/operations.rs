@@ -1,9 +1,10 @@
-//! The calls that a recording knows, in one table. All that is said of each call is made from its row: the first byte of its
-//! record, what the allocator notes, the event of a trace, the bytes of both writers, the reader, the words of a timeline.
+//! The calls that a recording knows, in one table. All that is said of each call is made from its row: the first byte
+//! of its record, what the allocator notes, the event of a trace, the bytes of both writers, the reader, the words of a
+//! timeline.
 //!
-//! `operations!(then)` calls the macro `then` with the table. Its first part has the calls whose record is not simply their
-//! fields one after the other: a room that writes or reads records has a function for each of these. A row of the second part
-//! is everything there is to say: kinds of fields are what the rooms implement. They are:
+//! `operations!(then)` calls the macro `then` with the table. Its first part has the calls whose record is not simply
+//! their fields one after the other: a room that writes or reads records has a function for each of these. A row of the
+//! second part is everything there is to say: kinds of fields are what the rooms implement. They are:
 //!
 //! | kind | in a record | what an event has |
 //! |---|---|---|
@@ -22,7 +23,8 @@ macro_rules! operations {
     ($then:ident) => {
         $then! {
             {
-                /// An allocation that lived when the recording began. Such come first, after the pools and scopes that they are in.
+                /// An allocation that lived when the recording began. Such come first, after the pools and scopes that
+                /// they are in.
                 Existing 0x10 "existing" (Box<Existing>);
                 /// An allocation was made.
                 Allocate 0x11 "allocate" (Box<Allocate>);

@@ -1,4 +1,5 @@
-//! What `sublet-capi` needs of the library beyond its public face. Nothing here is for anybody else, and all of it may change.
+//! What `sublet-capi` needs of the library beyond its public face. Nothing here is for anybody else, and all of it may
+//! change.
 //!
 //! | item | why it is here |
 //! |---|---|

@@ -1,5 +1,6 @@
 //! Documentation has examples where they teach: a public type with methods of its own, and a public trait, has one that
-//! is compiled. Errors and plain records need a sentence, and so does every other public item. No example is an escaped string.
+//! is compiled. Errors and plain records need a sentence, and so does every other public item. No example is an escaped
+//! string.
 
 use std::collections::BTreeSet;
 use std::fs;

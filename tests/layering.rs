@@ -581,8 +581,9 @@ fn every_module_of_the_root_has_a_floor() {
     assert!(count >= 5, "only {count} modules were found");
 }
 
-/// The one picture of the floors has a line for each, the highest first: the rooms, two blanks or more, and what the floor
-/// is. A comma stands between rooms that may import from one another, a bar between rooms that are blind to one another.
+/// The one picture of the floors has a line for each, the highest first: the rooms, two blanks or more, and what the
+/// floor is. A comma stands between rooms that may import from one another, a bar between rooms that are blind to one
+/// another.
 #[test]
 fn the_picture_shows_the_floors() {
     let chapter = fs::read_to_string(root().join(PICTURE)).unwrap();

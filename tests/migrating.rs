@@ -1,5 +1,5 @@
-//! The tables of the chapter on migrating leave nothing out: every function of VMA's, every method of the stand-ins, which have all of
-//! their originals'.
+//! The tables of the chapter on migrating leave nothing out: every function of VMA's, every method of the stand-ins,
+//! which have all of their originals'.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeSet;
@@ -28,7 +28,8 @@ fn old_names(heading: &str) -> BTreeSet<String> {
     names
 }
 
-/// The public functions of the files in a folder of the repository; none where the folder is not there, as in a package.
+/// The public functions of the files in a folder of the repository; none where the folder is not there, as in a
+/// package.
 fn functions(folder: &str, trait_file: Option<&str>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let mut folders: Vec<PathBuf> = vec![root().join(folder)];

@@ -219,8 +219,8 @@ fn flushes_and_mappings() {
     });
 }
 
-/// Frames of uploads: pages are taken, flushed, collected and taken again, and so are the pieces of a ring. Nothing is written: the
-/// mappings of this device point nowhere.
+/// Frames of uploads: pages are taken, flushed, collected and taken again, and so are the pieces of a ring. Nothing is
+/// written: the mappings of this device point nowhere.
 #[test]
 fn uploads() {
     on_every_profile(|name, allocator, _| {

@@ -1,5 +1,5 @@
-//! The heap of this example: on one set that is written at any time, or, where the device cannot do that, on a copy of it for each
-//! frame in flight.
+//! The heap of this example: on one set that is written at any time, or, where the device cannot do that, on a copy of
+//! it for each frame in flight.
 
 use ash::vk;
 use sublet::descriptor::{

@@ -1,6 +1,6 @@
-//! Three frames in flight, 1,000 of them: uploads, sets that live for a frame, a heap of descriptors, and things that are
-//! retired while the device still reads them. A compute shader reads through all of it, and every number that it writes is
-//! compared with what it must be.
+//! Three frames in flight, 1,000 of them: uploads, sets that live for a frame, a heap of descriptors, and things that
+//! are retired while the device still reads them. A compute shader reads through all of it, and every number that it
+//! writes is compared with what it must be.
 //!
 //! `cargo run --example frames`
 

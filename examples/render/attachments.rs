@@ -1,5 +1,5 @@
-//! Memory for the attachments. Those that are not used at the same time share it; those that nobody reads take none at all where
-//! the GPU keeps them in its tiles.
+//! Memory for the attachments. Those that are not used at the same time share it; those that nobody reads take none at
+//! all where the GPU keeps them in its tiles.
 
 use ash::vk;
 use sublet::{Allocation, AllocationCreateInfo, Allocator, MemoryUsage, ResourceKind};

@@ -1,5 +1,5 @@
-//! The barriers of a frame, out of the table of passes. Where images share memory, the first use of one waits for the last use of
-//! every other, be it in this frame or in the one before.
+//! The barriers of a frame, out of the table of passes. Where images share memory, the first use of one waits for the
+//! last use of every other, be it in this frame or in the one before.
 
 use ash::vk;
 
@@ -107,8 +107,8 @@ impl Barrier {
             return;
         }
         let none = vk::DependencyFlags::empty();
-        // SAFETY: the command buffer is being recorded, outside of a render pass, and the images are in the layouts that the
-        // table says.
+        // SAFETY: the command buffer is being recorded, outside of a render pass, and the images are in the layouts
+        // that the table says.
         unsafe { device.cmd_pipeline_barrier(commands, self.from, self.to, none, &[], &[], &self.images) };
     }
 }

@@ -1,4 +1,5 @@
-//! Submissions in flight, and what belongs to each: its command buffer, its part of the staging ring, what it was the last to use.
+//! Submissions in flight, and what belongs to each: its command buffer, its part of the staging ring, what it was the
+//! last to use.
 
 use ash::vk;
 use sublet::retire::{Clock, LaneId, Ticket};

@@ -1,15 +1,15 @@
-//! A lit, textured scene, rendered without a window on whichever Vulkan driver there is, as a PNG, and beside it a page that
-//! shows what lies where. All its memory is Sublet's: meshes and textures through a staging ring, attachments that share memory
-//! because they are not used at the same time, numbers out of an upload arena, sets that live for a frame, pictures that the host
-//! reads.
+//! A lit, textured scene, rendered without a window on whichever Vulkan driver there is, as a PNG, and beside it a page
+//! that shows what lies where. All its memory is Sublet's: meshes and textures through a staging ring, attachments that
+//! share memory because they are not used at the same time, numbers out of an upload arena, sets that live for a frame,
+//! pictures that the host reads.
 //!
 //! ```text
 //! cargo run --release --example render                       target/render.png and target/render.html
 //! cargo run --release --example render -- --output DIR       the same in DIR
 //! cargo run --release --example render -- --check            compares it with examples/render/reference.png
 //! ```
-//! `passes.rs` is the plan of a frame; most of the rest follows from it. A simulated GPU draws nothing: there the example shows
-//! only what memory it takes.
+//! `passes.rs` is the plan of a frame; most of the rest follows from it. A simulated GPU draws nothing: there the
+//! example shows only what memory it takes.
 
 mod attachments;
 mod barriers;

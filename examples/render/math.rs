@@ -1,4 +1,5 @@
-//! As much of vectors and matrices as the scene needs. Right-handed, y is up; clip space is WebGPU's, with depth from 0 to 1.
+//! As much of vectors and matrices as the scene needs. Right-handed, y is up; clip space is WebGPU's, with depth from 0
+//! to 1.
 
 pub(crate) type Vec3 = [f32; 3];
 

@@ -1,5 +1,5 @@
-//! The passes of a frame and the attachments between them, as one table. When an attachment lives, what its memory may be shared
-//! with, which barriers it needs and what its render pass looks like all follows from here.
+//! The passes of a frame and the attachments between them, as one table. When an attachment lives, what its memory may
+//! be shared with, which barriers it needs and what its render pass looks like all follows from here.
 
 use ash::vk;
 
@@ -29,7 +29,8 @@ pub(crate) enum Use {
     Copied,
 }
 
-/// The passes, in the order of the frame. `Down` writes a level of the bloom, `Up` adds to the level above the last one.
+/// The passes, in the order of the frame. `Down` writes a level of the bloom, `Up` adds to the level above the last
+/// one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Pass {
     /// What the sun sees.

@@ -12,7 +12,8 @@ pub(crate) struct Wanted {
     pub(crate) life: (Pass, Pass),
 }
 
-/// The place of each of `count` attachments, as begin and end, and the bytes of all together. Those that are not wanted get none.
+/// The place of each of `count` attachments, as begin and end, and the bytes of all together. Those that are not wanted
+/// get none.
 ///
 /// The large ones first, each as low as it can be.
 pub(crate) fn place(wanted: &[Wanted], count: usize) -> (Vec<Option<[u64; 2]>>, u64) {

@@ -15,7 +15,8 @@ pub(crate) enum Choice {
     Simulated(String),
 }
 
-/// Reads the command line, with what the example takes by itself. `None` if all that was asked for is done: the list was printed.
+/// Reads the command line, with what the example takes by itself. `None` if all that was asked for is done: the list
+/// was printed.
 pub(super) fn parse(own: Vec<Arg>) -> Result<Option<(Choice, ArgMatches)>> {
     let device = Arg::new("device")
         .long("device")

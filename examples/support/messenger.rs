@@ -62,7 +62,8 @@ unsafe extern "system" fn receive(
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     messages: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: the layer passes valid data (VUID-PFN_vkDebugUtilsMessengerCallbackEXT-None-04769 and the function's text).
+    // SAFETY: the layer passes valid data (VUID-PFN_vkDebugUtilsMessengerCallbackEXT-None-04769 and the function's
+    // text).
     let data = unsafe { &*data };
     // SAFETY: the text is null-terminated, or NULL.
     let text =

@@ -62,8 +62,8 @@ pub(crate) struct Context {
     why: Option<String>,
 }
 
-/// The `main` of an example: opens the device that the arguments ask for, says which, runs `scene`, and destroys the device
-/// again. Errors are printed with all their causes, and so is what the driver had to say against the program.
+/// The `main` of an example: opens the device that the arguments ask for, says which, runs `scene`, and destroys the
+/// device again. Errors are printed with all their causes, and so is what the driver had to say against the program.
 pub(crate) fn run(scene: impl FnOnce(&Context) -> Result<()>) -> ExitCode {
     run_with(Vec::new(), |context, _| scene(context))
 }
@@ -201,8 +201,8 @@ impl Context {
         }
     }
 
-    /// The create-info of a descriptor device, with everything enabled that there is; what is made from it has to go before
-    /// the context does.
+    /// The create-info of a descriptor device, with everything enabled that there is; what is made from it has to go
+    /// before the context does.
     pub(crate) fn descriptor_info(&self) -> DescriptorDeviceCreateInfo {
         DescriptorDeviceCreateInfo {
             features: self.descriptors,
@@ -232,8 +232,8 @@ impl Context {
             && family.is_some_and(|family| family.queue_flags.contains(vk::QueueFlags::SPARSE_BINDING))
     }
 
-    /// Records commands, submits them, and waits until the device is done. What they wrote is visible to the host and to
-    /// later submissions.
+    /// Records commands, submits them, and waits until the device is done. What they wrote is visible to the host and
+    /// to later submissions.
     pub(crate) fn submit(&self, record: impl FnOnce(&ash::Device, vk::CommandBuffer)) -> Result<()> {
         self.commands.submit(record)
     }

@@ -9,20 +9,22 @@ use crate::device::{BufferOrImage, Requirements};
 use crate::error::{AliasError, CreateError};
 
 impl<T: Threading> Allocator<T> {
-    /// Creates a buffer in memory that is allocated already, `offset` bytes from the allocation's start. The buffer goes with
-    /// `vkDestroyBuffer`, which does not touch the memory.
+    /// Creates a buffer in memory that is allocated already, `offset` bytes from the allocation's start. The buffer
+    /// goes with `vkDestroyBuffer`, which does not touch the memory.
     ///
     /// Who uses the same bytes at different times, as buffers and as images, makes the allocation with
     /// [`allocate_memory`](Self::allocate_memory): it does not know what comes, and keeps whole pages of
-    /// `bufferImageGranularity` free for it. Dedicated memory needs [`CAN_ALIAS`](crate::AllocationCreateFlags::CAN_ALIAS).
+    /// `bufferImageGranularity` free for it. Dedicated memory needs
+    /// [`CAN_ALIAS`](crate::AllocationCreateFlags::CAN_ALIAS).
     ///
     /// # Errors
-    /// [`CreateError`]; [`CreateError::Alias`] if the buffer's requirements are not met there. No buffer is left behind.
+    /// [`CreateError`]; [`CreateError::Alias`] if the buffer's requirements are not met there. No buffer is left
+    /// behind.
     ///
     /// # Safety
-    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter); the memory is not dedicated to another
-    /// resource (VUID-vkBindBufferMemory-memory-01508); and what is in the memory is used in turns, as Vulkan's chapter on memory
-    /// aliasing has it.
+    /// `buffer_info` is valid for the device (VUID-vkCreateBuffer-pCreateInfo-parameter); the memory is not dedicated
+    /// to another resource (VUID-vkBindBufferMemory-memory-01508); and what is in the memory is used in turns, as
+    /// Vulkan's chapter on memory aliasing has it.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -69,9 +71,9 @@ impl<T: Threading> Allocator<T> {
     /// [`CreateError`]; [`CreateError::Alias`] if the image's requirements are not met there. No image is left behind.
     ///
     /// # Safety
-    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter); the memory is not dedicated to another
-    /// resource (VUID-vkBindImageMemory-memory-02628); and what is in the memory is used in turns, as Vulkan's chapter on memory
-    /// aliasing has it.
+    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter); the memory is not dedicated to
+    /// another resource (VUID-vkBindImageMemory-memory-02628); and what is in the memory is used in turns, as Vulkan's
+    /// chapter on memory aliasing has it.
     pub unsafe fn create_aliasing_image(
         &self,
         allocation: &Allocation,
@@ -99,7 +101,8 @@ impl<T: Threading> Allocator<T> {
     /// Binds what was created, or destroys it.
     ///
     /// # Safety
-    /// `handle` was created a moment ago, is not bound, and `requirements` are its own; `offset` is inside the allocation.
+    /// `handle` was created a moment ago, is not bound, and `requirements` are its own; `offset` is inside the
+    /// allocation.
     unsafe fn bind_alias(
         &self,
         allocation: &Allocation,
@@ -109,8 +112,8 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(), CreateError> {
         let device = &self.inner.context.device;
         let bound = match check_alias(allocation, offset, requirements) {
-            // SAFETY: the caller's own promise; the memory is live because the allocation is, and the requirements are met
-            // there.
+            // SAFETY: the caller's own promise; the memory is live because the allocation is, and the requirements are
+            // met there.
             Ok(at) => unsafe { device.bind(handle, allocation.memory, at, std::ptr::null()) }
                 .map_err(CreateError::Bind),
             Err(error) => Err(CreateError::Alias(error)),

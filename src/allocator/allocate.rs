@@ -19,9 +19,9 @@ impl<T: Threading> Allocator<T> {
     /// [`Self::allocate_memory_for_buffer`] or [`Self::create_buffer`] with them.
     ///
     /// # Complexity
-    /// O(1) while a block has room, and for [`STRATEGY_MIN_OFFSET`](crate::AllocationCreateFlags::STRATEGY_MIN_OFFSET) O(log n).
-    /// The driver is called where no block has room, where the memory is dedicated, and where a block has to be
-    /// mapped.
+    /// O(1) while a block has room, and for [`STRATEGY_MIN_OFFSET`](crate::AllocationCreateFlags::STRATEGY_MIN_OFFSET)
+    /// O(log n). The driver is called where no block has room, where the memory is dedicated, and where a block has to
+    /// be mapped.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -41,10 +41,12 @@ impl<T: Threading> Allocator<T> {
         self.allocate(|| Resource::unknown(Requirements::from(requirements)), info, Location::caller())
     }
 
-    /// Allocates memory for a resource that the program makes and binds itself, whose requirements it has asked for already.
+    /// Allocates memory for a resource that the program makes and binds itself, whose requirements it has asked for
+    /// already.
     ///
-    /// The kind decides what may be beside it: with [`ResourceKind::Unknown`], as [`Self::allocate_memory`] has it, whole pages of
-    /// `bufferImageGranularity` are taken, with [`ResourceKind::Buffer`] and [`ResourceKind::ImageLinear`] just the bytes.
+    /// The kind decides what may be beside it: with [`ResourceKind::Unknown`], as [`Self::allocate_memory`] has it,
+    /// whole pages of `bufferImageGranularity` are taken, with [`ResourceKind::Buffer`] and
+    /// [`ResourceKind::ImageLinear`] just the bytes.
     ///
     /// # Errors
     /// As [`Self::allocate_memory`].

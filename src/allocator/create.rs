@@ -154,8 +154,8 @@ impl<T: Threading> Allocator<T> {
     /// [`DONT_BIND`](AllocationCreateFlags::DONT_BIND)).
     ///
     /// # Errors
-    /// [`CreateError`] says which of the three steps failed; nothing is left behind. A disjoint image is refused: it has memory for
-    /// each plane, see [`CreateError::Disjoint`].
+    /// [`CreateError`] says which of the three steps failed; nothing is left behind. A disjoint image is refused: it
+    /// has memory for each plane, see [`CreateError::Disjoint`].
     ///
     /// # Safety
     /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter).
@@ -281,8 +281,8 @@ impl<T: Threading> Allocator<T> {
     /// nonetheless.
     ///
     /// # Safety
-    /// The buffer is of the allocator's device, and the device no longer uses it (VUID-vkDestroyBuffer-buffer-00922) nor
-    /// anything else that is bound to the memory.
+    /// The buffer is of the allocator's device, and the device no longer uses it (VUID-vkDestroyBuffer-buffer-00922)
+    /// nor anything else that is bound to the memory.
     pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer, allocation: Allocation) -> Result<(), FreeError> {
         // SAFETY: the caller's own promise.
         unsafe { self.device().destroy_buffer(buffer) };

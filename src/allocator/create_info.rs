@@ -34,27 +34,29 @@ pub struct AllocatorCreateInfo<'a> {
     /// Bytes of a block in heaps above 1 GiB, at most what one `VkDeviceMemory` may have
     /// ([`max_memory_allocation_size`](crate::Allocator::max_memory_allocation_size)); 0 means 256 MiB.
     pub preferred_large_heap_block_size: u64,
-    /// By memory type: how large blocks are, where the size of the heap is not to decide; may be shorter than the list of memory types.
+    /// By memory type: how large blocks are, where the size of the heap is not to decide; may be shorter than the list
+    /// of memory types.
     pub block_sizes: &'a [BlockSizes],
     /// Bytes that may be taken from each heap, [`vk::WHOLE_SIZE`] for no limit; may be shorter than the list of heaps.
     pub heap_size_limits: &'a [u64],
-    /// Empty blocks that each memory type may have. 0: a block goes back as soon as it is empty. 1, the default: the block that was
-    /// emptied last stays for who comes back at once, until something is freed in another one. A larger number: one less stays
-    /// until [`trim`](crate::Allocator::trim), and one more until something is freed in another block. When memory runs out, and
-    /// while a heap is over its budget, none stays.
+    /// Empty blocks that each memory type may have. 0: a block goes back as soon as it is empty. 1, the default: the
+    /// block that was emptied last stays for who comes back at once, until something is freed in another one. A larger
+    /// number: one less stays until [`trim`](crate::Allocator::trim), and one more until something is freed in another
+    /// block. When memory runs out, and while a heap is over its budget, none stays.
     pub empty_blocks_kept: u32,
     /// What is kept of every allocation, for leak reports and maps; nothing by default. See [`Tracking`].
     pub tracking: Tracking,
     /// Functions that the program gives; what it leaves open is looked up.
     pub functions: VulkanFunctions,
-    /// What the driver gets host memory from: passed to every `vk*` call that takes it, and copied. The allocator's own host
-    /// memory comes from Rust's global allocator, whatever stands here. Buffers and images that an allocator made have to be
-    /// destroyed by it, or with the same callbacks.
+    /// What the driver gets host memory from: passed to every `vk*` call that takes it, and copied. The allocator's own
+    /// host memory comes from Rust's global allocator, whatever stands here. Buffers and images that an allocator made
+    /// have to be destroyed by it, or with the same callbacks.
     pub allocation_callbacks: Option<&'a vk::AllocationCallbacks<'a>>,
     /// Who is told of every `VkDeviceMemory` that comes and goes.
     pub device_memory_callbacks: Option<DeviceMemoryCallbacks>,
-    /// By memory type: the handle types that all memory of the type is to be exported as, in a `VkExportMemoryAllocateInfo`; may
-    /// be shorter than the list of memory types. Where a pool's own chain holds such a structure, that one counts.
+    /// By memory type: the handle types that all memory of the type is to be exported as, in a
+    /// `VkExportMemoryAllocateInfo`; may be shorter than the list of memory types. Where a pool's own chain holds such
+    /// a structure, that one counts.
     pub external_memory_handle_types: &'a [vk::ExternalMemoryHandleTypeFlags],
     /// Help in finding faults; off by default.
     pub debug: DebugSettings,

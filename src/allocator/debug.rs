@@ -1,4 +1,5 @@
-//! Help in finding faults: margins that are checked, patterns in memory, and places that an allocation would not usually get.
+//! Help in finding faults: margins that are checked, patterns in memory, and places that an allocation would not
+//! usually get.
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -20,8 +21,8 @@ const CREATED: u8 = 0xDC;
 /// What memory is filled with when it is freed.
 const DESTROYED: u8 = 0xEF;
 
-/// Help in finding faults of the program, of the driver or of the allocator. All of it is off by default, and then costs
-/// nothing.
+/// Help in finding faults of the program, of the driver or of the allocator. All of it is off by default, and then
+/// costs nothing.
 ///
 /// ```
 /// use sublet::{DebugSettings, CorruptionError};
@@ -51,17 +52,17 @@ const DESTROYED: u8 = 0xEF;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DebugSettings {
-    /// Bytes that stay free behind every allocation in a block. They count as part of it in statistics. Dedicated memory and
-    /// virtual blocks have no margins.
+    /// Bytes that stay free behind every allocation in a block. They count as part of it in statistics. Dedicated
+    /// memory and virtual blocks have no margins.
     pub margin: u64,
     /// Margins in memory that is host-visible and host-coherent are filled with a pattern, which is looked at when the
     /// allocation is freed, and by [`check_corruption`](Allocator::check_corruption). Needs a [`Self::margin`].
     pub detect_corruption: bool,
-    /// Memory that the host may map is filled with `0xDC` when it is allocated, and with `0xEF` when it is freed. What was
-    /// allocated with a `pNext` chain of its own is left alone: it may be imported.
+    /// Memory that the host may map is filled with `0xDC` when it is allocated, and with `0xEF` when it is freed. What
+    /// was allocated with a `pNext` chain of its own is left alone: it may be imported.
     pub fill: bool,
-    /// Every allocation becomes a dedicated one, unless it is made with `NEVER_ALLOCATE` or `UPPER_ADDRESS`, or in a pool with
-    /// blocks of a fixed size.
+    /// Every allocation becomes a dedicated one, unless it is made with `NEVER_ALLOCATE` or `UPPER_ADDRESS`, or in a
+    /// pool with blocks of a fixed size.
     pub always_dedicated: bool,
     /// At least so many bytes are taken for the device's `bufferImageGranularity`; rounded up to a power of two.
     pub min_buffer_image_granularity: u64,
@@ -127,13 +128,13 @@ fn pattern() -> impl Iterator<Item = u8> {
 }
 
 impl<T: Threading> Allocator<T> {
-    /// Looks at the margins of all allocations in memory types of `memory_type_bits`, in pools and without: whether something wrote
-    /// beyond the end of an allocation. Needs [`DebugSettings::detect_corruption`].
+    /// Looks at the margins of all allocations in memory types of `memory_type_bits`, in pools and without: whether
+    /// something wrote beyond the end of an allocation. Needs [`DebugSettings::detect_corruption`].
     ///
     /// # Errors
-    /// [`CorruptionError::Damaged`] names what was damaged: allocations that live, each time, and those that were damaged when they
-    /// were freed, once. [`CorruptionError::NotDetected`] if the setting is off or no memory type is host-visible and
-    /// host-coherent.
+    /// [`CorruptionError::Damaged`] names what was damaged: allocations that live, each time, and those that were
+    /// damaged when they were freed, once. [`CorruptionError::NotDetected`] if the setting is off or no memory type is
+    /// host-visible and host-coherent.
     ///
     /// # Complexity
     /// O(allocations), under a lock that keeps others from allocating and freeing what has a margin.
@@ -188,7 +189,8 @@ impl<T: Threading> Allocator<T> {
         is_wanted: impl Fn(&Guard) -> bool,
         is_reported: impl Fn(&(u32, u32, DamagedAllocation)) -> bool,
     ) -> Result<(), CorruptionError> {
-        // Held throughout: who frees an allocation, a pool or a scope takes its guards out first, and so all of these stay live.
+        // Held throughout: who frees an allocation, a pool or a scope takes its guards out first, and so all of these
+        // stay live.
         let mut guards = self.inner.debug.guards.lock();
         let mut damaged = Vec::new();
         for guard in guards.live.values().filter(|guard| is_wanted(guard)) {
@@ -241,9 +243,9 @@ impl<T: Threading> Allocator<T> {
         let base = vector.map(&self.inner.context, guard.live)?;
         let answer = match base.at(guard.offset + guard.size).get() {
             Some(start) => {
-                // SAFETY: the block is mapped until `unmap` below. The margin lies in it, because the vector granted it together
-                // with the allocation, and belongs to nobody else: only a program that writes where it must not has other
-                // pointers to it.
+                // SAFETY: the block is mapped until `unmap` below. The margin lies in it, because the vector granted it
+                // together with the allocation, and belongs to nobody else: only a program that writes where it must
+                // not has other pointers to it.
                 Ok(look(unsafe { std::slice::from_raw_parts_mut(start.as_ptr(), margin) }))
             }
             None => Err(MapError::NotMapped),
@@ -323,8 +325,9 @@ impl<T: Threading> Allocator<T> {
         let Ok(mapping) = self.mapping(allocation) else { return false };
         let Some(size) = host_size(allocation.size) else { return false };
         let start: NonNull<u8> = mapping.pointer().cast();
-        // SAFETY: the guard keeps the allocation mapped, and all of its bytes are written. Nobody uses them: the allocation was
-        // made a moment ago, or is about to be freed, and the device is done with it as `free_memory` demands.
+        // SAFETY: the guard keeps the allocation mapped, and all of its bytes are written. Nobody uses them: the
+        // allocation was made a moment ago, or is about to be freed, and the device is done with it as `free_memory`
+        // demands.
         unsafe { start.write_bytes(byte, size) };
         mapping.flush(0, vk::WHOLE_SIZE).is_ok()
     }

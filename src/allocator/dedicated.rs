@@ -16,12 +16,12 @@ impl<T: Threading> Allocator<T> {
     /// Allocates dedicated memory, with a chain for its `VkMemoryAllocateInfo`. Everything else is as for
     /// [`Self::allocate_memory`] with [`DEDICATED_MEMORY`](crate::AllocationCreateFlags::DEDICATED_MEMORY).
     ///
-    /// Memory that another API or process exported is imported so. What was exported lies in one memory type; `memory_type_bits`
-    /// of the requirements are what `vkGetMemoryFdPropertiesKHR` or its siblings say.
+    /// Memory that another API or process exported is imported so. What was exported lies in one memory type;
+    /// `memory_type_bits` of the requirements are what `vkGetMemoryFdPropertiesKHR` or its siblings say.
     ///
     /// # Errors
-    /// See [`AllocationError`]; [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the pool has a chain
-    /// as well.
+    /// See [`AllocationError`]; [`TwoMemoryAllocateChains`](crate::Contradiction::TwoMemoryAllocateChains) if the pool
+    /// has a chain as well.
     ///
     #[cfg_attr(unix, doc = "```")]
     #[cfg_attr(not(unix), doc = "```ignore")]

@@ -9,8 +9,8 @@ use crate::pool::Pool;
 
 impl<T: Threading> Allocator<T> {
     /// Changes how many empty blocks each memory type keeps for later: what
-    /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept) said until now. Blocks that are too
-    /// many go back to the driver at once. Returns their bytes. Pools are left as they are.
+    /// [`AllocatorCreateInfo::empty_blocks_kept`](crate::AllocatorCreateInfo::empty_blocks_kept) said until now. Blocks
+    /// that are too many go back to the driver at once. Returns their bytes. Pools are left as they are.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -37,8 +37,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Changes how many empty blocks a pool keeps for later: what
-    /// [`PoolCreateInfo::empty_blocks_kept`](crate::PoolCreateInfo::empty_blocks_kept) said until now. Blocks that are too many, and
-    /// not among the pool's first ones, go back to the driver at once. Returns their bytes.
+    /// [`PoolCreateInfo::empty_blocks_kept`](crate::PoolCreateInfo::empty_blocks_kept) said until now. Blocks that are
+    /// too many, and not among the pool's first ones, go back to the driver at once. Returns their bytes.
     ///
     /// # Errors
     /// [`ForeignHandle`] if the pool is another allocator's.

@@ -10,18 +10,18 @@ use crate::error::ExportError;
 impl<T: Threading> Allocator<T> {
     /// A new file descriptor for the device memory that an allocation is in, `vkGetMemoryFdKHR`.
     ///
-    /// It stands for all of the memory: who imports it has to know the allocation's [`offset`](Allocation::offset) and the bytes of
-    /// the memory, [`memory_size`](crate::AllocationInfo::memory_size), unless the allocation is dedicated. The memory must have
-    /// been allocated to be exported so: by
-    /// [`external_memory_handle_types`](crate::AllocatorCreateInfo::external_memory_handle_types), or by a chain of the pool or the
-    /// allocation.
+    /// It stands for all of the memory: who imports it has to know the allocation's [`offset`](Allocation::offset) and
+    /// the bytes of the memory, [`memory_size`](crate::AllocationInfo::memory_size), unless the allocation is
+    /// dedicated. The memory must have been allocated to be exported so: by
+    /// [`external_memory_handle_types`](crate::AllocatorCreateInfo::external_memory_handle_types), or by a chain of the
+    /// pool or the allocation.
     ///
     /// # Errors
     /// [`ExportError::NotEnabled`] without VK_KHR_external_memory_fd, else what the driver answers.
     ///
     /// # Safety
-    /// The memory was allocated with this handle type in `VkExportMemoryAllocateInfo` (VUID-VkMemoryGetFdInfoKHR-handleType-00671),
-    /// and the type is one of file descriptors (-00672).
+    /// The memory was allocated with this handle type in `VkExportMemoryAllocateInfo`
+    /// (VUID-VkMemoryGetFdInfoKHR-handleType-00671), and the type is one of file descriptors (-00672).
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -53,20 +53,20 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// A Windows handle for the device memory that an allocation is in, `vkGetMemoryWin32HandleKHR`, duplicated into
-    /// `target_process`, or into this one if that is null. Each call gives another handle, which its receiver closes; the driver is
-    /// asked once for each memory and handle type.
+    /// `target_process`, or into this one if that is null. Each call gives another handle, which its receiver closes;
+    /// the driver is asked once for each memory and handle type.
     ///
     /// What is said of descriptors in the documentation of `memory_fd` holds for handles as well.
     ///
     /// # Errors
     /// [`ExportError::NotEnabled`] without
-    /// [`KHR_EXTERNAL_MEMORY_WIN32`](crate::AllocatorCreateFlags::KHR_EXTERNAL_MEMORY_WIN32), else what the driver answers; a
-    /// handle that cannot be duplicated is `VK_ERROR_INVALID_EXTERNAL_HANDLE` of `DuplicateHandle`.
+    /// [`KHR_EXTERNAL_MEMORY_WIN32`](crate::AllocatorCreateFlags::KHR_EXTERNAL_MEMORY_WIN32), else what the driver
+    /// answers; a handle that cannot be duplicated is `VK_ERROR_INVALID_EXTERNAL_HANDLE` of `DuplicateHandle`.
     ///
     /// # Safety
     /// The memory was allocated with this handle type in `VkExportMemoryAllocateInfo`
-    /// (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00662), the type is one of NT handles (-00664), and `target_process` is a
-    /// process's handle with the right to duplicate into it, or null.
+    /// (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00662), the type is one of NT handles (-00664), and
+    /// `target_process` is a process's handle with the right to duplicate into it, or null.
     ///
     /// ```no_run
     /// # use sublet::*; use ash::vk;

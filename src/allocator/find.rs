@@ -32,8 +32,8 @@ impl<T: Threading> Allocator<T> {
         self.find_for(&Resource::unknown(requirements), info)
     }
 
-    /// The best memory type for a buffer that is made from `buffer_info`: with maintenance4 the driver is asked directly,
-    /// else a buffer is made and destroyed.
+    /// The best memory type for a buffer that is made from `buffer_info`: with maintenance4 the driver is asked
+    /// directly, else a buffer is made and destroyed.
     ///
     /// # Errors
     /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the buffer.
@@ -57,15 +57,15 @@ impl<T: Threading> Allocator<T> {
         self.find_for(&Resource::buffer(requirements, vk::Buffer::null(), Some(usage)), info)
     }
 
-    /// The best memory type for an image that is made from `image_info`: with maintenance4 the driver is asked directly,
-    /// else an image is made and destroyed.
+    /// The best memory type for an image that is made from `image_info`: with maintenance4 the driver is asked
+    /// directly, else an image is made and destroyed.
     ///
     /// # Errors
     /// [`FindMemoryTypeError`] if no type will do, or the driver does not make the image.
     ///
     /// # Safety
-    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter), and its tiling is not that of a DRM
-    /// modifier (VUID-VkDeviceImageMemoryRequirements-pCreateInfo-06776).
+    /// `image_info` is valid for the device (VUID-vkCreateImage-pCreateInfo-parameter), and its tiling is not that of a
+    /// DRM modifier (VUID-VkDeviceImageMemoryRequirements-pCreateInfo-06776).
     pub unsafe fn find_memory_type_index_for_image_info(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,

@@ -66,12 +66,13 @@ impl<T: Threading> Allocator<T> {
         self.find_place(&Look, &asked)
     }
 
-    /// Where an allocation would go: in which memory type and heap, whether a block has room for it, what the driver would be
-    /// asked for, and whether that is within the budget. Nothing is allocated and nothing is changed.
+    /// Where an allocation would go: in which memory type and heap, whether a block has room for it, what the driver
+    /// would be asked for, and whether that is within the budget. Nothing is allocated and nothing is changed.
     ///
-    /// A look at this moment: other threads may take what was seen, and the driver, which is not asked, may refuse what the
-    /// books allow. Nor does it count what threads hold for themselves and do not use, which an allocation gets back before it takes a
-    /// new block or gives up, nor the empty blocks that go back to the driver before an allocation fails. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
+    /// A look at this moment: other threads may take what was seen, and the driver, which is not asked, may refuse what
+    /// the books allow. Nor does it count what threads hold for themselves and do not use, which an allocation gets
+    /// back before it takes a new block or gives up, nor the empty blocks that go back to the driver before an
+    /// allocation fails. So do not rely on it; use it to decide what is worth trying, such as a smaller texture.
     ///
     /// # Errors
     /// What [`Self::allocate_memory`] would answer, as far as it is known without asking the driver.
@@ -102,8 +103,8 @@ impl<T: Threading> Allocator<T> {
         self.look(&Resource::unknown(Requirements::from(requirements)), info)
     }
 
-    /// [`Self::would_fit`] for a buffer that would be made from `buffer_info`: with maintenance4 the driver is asked directly what
-    /// it needs, else a buffer is made and destroyed.
+    /// [`Self::would_fit`] for a buffer that would be made from `buffer_info`: with maintenance4 the driver is asked
+    /// directly what it needs, else a buffer is made and destroyed.
     ///
     /// # Errors
     /// What [`Self::create_buffer`] would answer, as far as it is known.
@@ -128,8 +129,8 @@ impl<T: Threading> Allocator<T> {
         Ok(self.look(&resource, info)?)
     }
 
-    /// [`Self::would_fit`] for an image that would be made from `image_info`: with maintenance4 the driver is asked directly what
-    /// it needs, else an image is made and destroyed.
+    /// [`Self::would_fit`] for an image that would be made from `image_info`: with maintenance4 the driver is asked
+    /// directly what it needs, else an image is made and destroyed.
     ///
     /// # Errors
     /// What [`Self::create_image`] would answer, as far as it is known.

@@ -252,8 +252,8 @@ impl<T: Threading> Allocator<T> {
         Ok(())
     }
 
-    /// Makes `size` bytes (or [`vk::WHOLE_SIZE`]: all that follow) from `offset` on, which the host wrote, visible to the
-    /// device. In host-coherent memory, and for zero bytes, nothing has to be done and the driver is not called.
+    /// Makes `size` bytes (or [`vk::WHOLE_SIZE`]: all that follow) from `offset` on, which the host wrote, visible to
+    /// the device. In host-coherent memory, and for zero bytes, nothing has to be done and the driver is not called.
     ///
     /// The range is rounded outwards to `nonCoherentAtomSize`, as Vulkan demands; no other allocation has bytes there.
     ///
@@ -343,8 +343,8 @@ impl<T: Threading> Allocator<T> {
     fn call(&self, visibility: Visibility, rounded: &[vk::MappedMemoryRange<'_>]) -> Result<(), MapError> {
         let device = &self.inner.context.device;
         match visibility {
-            // SAFETY: `rounded_range` made ranges of live memory that begin at an atom and end at one or at the end of the
-            // memory; the pins keep it mapped until the call returns (VUID-VkMappedMemoryRange-memory-00684).
+            // SAFETY: `rounded_range` made ranges of live memory that begin at an atom and end at one or at the end of
+            // the memory; the pins keep it mapped until the call returns (VUID-VkMappedMemoryRange-memory-00684).
             Visibility::Flush => unsafe { device.flush(rounded) }?,
             // SAFETY: as above.
             Visibility::Invalidate => unsafe { device.invalidate(rounded) }?,
@@ -368,7 +368,8 @@ impl<T: Threading> Allocator<T> {
         let memory_size = vector.pin_mapping(allocation.live())?;
         let pin = Pin { allocator: self, allocation };
         let begin = align_down(allocation.offset + offset, atom);
-        // The end of an allocation is at most the end of its memory, so that the sum does not overflow; only rounding may.
+        // The end of an allocation is at most the end of its memory, so that the sum does not overflow; only rounding
+        // may.
         let end = allocation.offset + offset + size;
         let end = align_up(end, atom).map_or(memory_size, |end| end.min(memory_size));
         let range =

@@ -27,8 +27,8 @@ impl<T: Threading> Allocator<T> {
     /// A picture of everything: which blocks there are, and what lies where in them.
     ///
     /// # Complexity
-    /// O(chunks), in time and in host memory. The locks of a memory type or pool, and of all its shards, are held while it is looked
-    /// at: other threads wait. For tools, and not for every frame.
+    /// O(chunks), in time and in host memory. The locks of a memory type or pool, and of all its shards, are held while
+    /// it is looked at: other threads wait. For tools, and not for every frame.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

@@ -93,8 +93,8 @@ struct Inner<T: Threading> {
 
 /// Sublets device memory: from default vectors, one for each memory type, and from custom pools.
 ///
-/// All methods take `&self`. `Allocator` is [`Send`] and [`Sync`]; share it by reference or in an [`Arc`](std::sync::Arc).
-/// [`LocalAllocator`] has no locks and is not `Sync`. The value itself is one pointer.
+/// All methods take `&self`. `Allocator` is [`Send`] and [`Sync`]; share it by reference or in an
+/// [`Arc`](std::sync::Arc). [`LocalAllocator`] has no locks and is not `Sync`. The value itself is one pointer.
 ///
 /// Threads that keep meeting at the blocks of a memory type get parts of them to themselves, so that they need not wait
 /// for one another; [`guide::performance`](crate::guide::performance#threads) says when, and what that costs. No thread
@@ -331,9 +331,9 @@ impl<T: Threading> Allocator<T> {
         Ok(())
     }
 
-    /// Gives every empty block back to the driver, but for those that pools have as their minimum, and unmaps what nobody
-    /// has mapped. What threads hold for themselves and do not use is given back before. Returns the bytes given back to the
-    /// driver.
+    /// Gives every empty block back to the driver, but for those that pools have as their minimum, and unmaps what
+    /// nobody has mapped. What threads hold for themselves and do not use is given back before. Returns the bytes given
+    /// back to the driver.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

@@ -9,8 +9,8 @@ use crate::error::PriorityError;
 use crate::pool::Pool;
 
 impl<T: Threading> Allocator<T> {
-    /// Changes the priority of a dedicated allocation, `vkSetDeviceMemoryPriorityEXT`. What shares a block shares its priority, and
-    /// is refused: put it into a pool, and change that.
+    /// Changes the priority of a dedicated allocation, `vkSetDeviceMemoryPriorityEXT`. What shares a block shares its
+    /// priority, and is refused: put it into a pool, and change that.
     ///
     /// # Errors
     /// [`PriorityError`]; nothing was changed.

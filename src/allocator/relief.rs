@@ -1,8 +1,8 @@
 //! Memory that lies empty goes back before a failure is told.
 //!
-//! Whatever asks for device memory does it in an attempt that `Allocator::place_in` or `Allocator::create_pool` makes. If the
-//! attempt fails for want of device memory, what is empty elsewhere in that heap goes back to the driver, and the attempt is made
-//! once more.
+//! Whatever asks for device memory does it in an attempt that `Allocator::place_in` or `Allocator::create_pool` makes.
+//! If the attempt fails for want of device memory, what is empty elsewhere in that heap goes back to the driver, and
+//! the attempt is made once more.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::Ordering;
@@ -58,8 +58,8 @@ impl<T: Threading> Inner<T> {
         let span = tracing::debug_span!(target: "sublet::block", "relieve", size = need.bytes);
         let _entered = span.enter();
         let returned = {
-            // Of several threads that run out of memory one gives back, and the others wait until that has come to something:
-            // what has left the books is not yet with the driver. Nobody else waits for them.
+            // Of several threads that run out of memory one gives back, and the others wait until that has come to
+            // something: what has left the books is not yet with the driver. Nobody else waits for them.
             let _turn = self.relief.lock();
             let returned = self.give_empty_back(need, error);
             if !returned.is_empty() {
@@ -80,8 +80,8 @@ impl<T: Threading> Inner<T> {
         self.reliefs.load(Ordering::Acquire) != seen
     }
 
-    /// Gives back what is empty in the heap; if the number of allocations is exhausted and that is not enough, what is empty
-    /// anywhere. Nothing if there would be too little even so.
+    /// Gives back what is empty in the heap; if the number of allocations is exhausted and that is not enough, what is
+    /// empty anywhere. Nothing if there would be too little even so.
     fn give_empty_back(&self, need: Need, error: MemoryError) -> Vec<(u32, ReturnedBlock)> {
         let heap = self.context.heap_of(need.memory_type);
         let mut empty = self.gather_empty(|it| it == heap);

@@ -83,8 +83,8 @@ impl Resource {
         let kind = match tiled {
             Some((_, vk::ImageTiling::OPTIMAL)) => ResourceKind::ImageOptimal,
             Some((_, vk::ImageTiling::LINEAR)) => ResourceKind::ImageLinear,
-            // Whether an image with a DRM modifier is a linear resource depends on the modifier, which the driver may have
-            // chosen.
+            // Whether an image with a DRM modifier is a linear resource depends on the modifier, which the driver may
+            // have chosen.
             _ => ResourceKind::ImageUnknown,
         };
         let usage = tiled.map(|(usage, _)| usage);
@@ -99,8 +99,8 @@ impl Resource {
     }
 }
 
-/// Whether the host may get at the allocation only if a host-access flag says so: with the `Auto` usages. A pool's memory
-/// type was chosen by the program, and the usage does not count there.
+/// Whether the host may get at the allocation only if a host-access flag says so: with the `Auto` usages. A pool's
+/// memory type was chosen by the program, and the usage does not count there.
 #[inline]
 pub(super) fn needs_host_access_flag(info: &AllocationCreateInfo<'_>) -> bool {
     info.usage.is_auto() && info.pool.is_none()

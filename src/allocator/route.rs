@@ -86,10 +86,10 @@ impl<T: Threading> Way<T> for Take {
 impl<T: Threading> Allocator<T> {
     /// Every allocation goes through here.
     ///
-    /// Nearly all of them end here, too: nothing is out of the ordinary, and a block of the best memory type has room. That
-    /// way is in one piece, without a call but the engine's, and its result is written once: what is moved through memory
-    /// between functions costs as much as the search for a place. The resource is described by a function, and not by
-    /// a value, for the same reason: what is needed of it stays in registers.
+    /// Nearly all of them end here, too: nothing is out of the ordinary, and a block of the best memory type has room.
+    /// That way is in one piece, without a call but the engine's, and its result is written once: what is moved through
+    /// memory between functions costs as much as the search for a place. The resource is described by a function, and
+    /// not by a value, for the same reason: what is needed of it stays in registers.
     #[inline(always)]
     #[doc(hidden)]
     pub fn allocate(
@@ -169,8 +169,8 @@ impl<T: Threading> Allocator<T> {
         Ok(self.allocation(&asked, facts, grant, true, 0))
     }
 
-    /// Allocates whatever can be allocated, or says why not. `usual`, if the request was checked: the vector that did not
-    /// grant it at once. It has no room, another thread is in the way, or a strategy is asked for.
+    /// Allocates whatever can be allocated, or says why not. `usual`, if the request was checked: the vector that did
+    /// not grant it at once. It has no room, another thread is in the way, or a strategy is asked for.
     #[inline(never)]
     pub(super) fn allocate_slow(
         &self,
@@ -347,8 +347,8 @@ impl<T: Threading> Allocator<T> {
         self.inner.vector(facts.vector).expect("P1: a pool has a vector for as long as it lives")
     }
 
-    /// A part of a block or dedicated memory, in one memory type or pool; out of memory that lay empty elsewhere if there
-    /// is no other.
+    /// A part of a block or dedicated memory, in one memory type or pool; out of memory that lay empty elsewhere if
+    /// there is no other.
     #[inline]
     pub(super) fn place_in<W: Way<T>>(
         &self,

@@ -43,24 +43,24 @@ impl<T: Threading> Allocator<T> {
         Ok(scope)
     }
 
-    /// Frees everything that was allocated in a scope, dedicated memory included, and gives its blocks back to the driver.
-    /// Returns how much there was.
+    /// Frees everything that was allocated in a scope, dedicated memory included, and gives its blocks back to the
+    /// driver. Returns how much there was.
     ///
-    /// Allocations of the scope that the program still holds are refused from now on, with [`ForeignHandle`]; they need not be
-    /// freed, only dropped.
+    /// Allocations of the scope that the program still holds are refused from now on, with [`ForeignHandle`]; they need
+    /// not be freed, only dropped.
     ///
     /// # Errors
     /// [`FreeScopeError`] if the scope is another allocator's: it comes back, and nothing was changed.
     ///
     /// # Complexity
-    /// O(blocks + dedicated allocations), each of which is a call of the driver. How many allocations share the blocks does not
-    /// matter.
+    /// O(blocks + dedicated allocations), each of which is a call of the driver. How many allocations share the blocks
+    /// does not matter.
     ///
     /// # Safety
     /// 1. The device no longer uses any memory of the scope (VUID-vkFreeMemory-memory-00677).
     /// 2. Buffers and images that are bound to it were destroyed, or are not used again but to be destroyed.
-    /// 3. Nor are mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped, and mapped pointers
-    ///    are not used again.
+    /// 3. Nor are mappings of it: [`Mapping`](super::Mapping) guards that still live may only be dropped, and mapped
+    ///    pointers are not used again.
     pub unsafe fn free_scope(&self, scope: Scope) -> Result<Statistics, FreeScopeError> {
         if scope.allocator != self.inner.id {
             return Err(FreeScopeError { scope });

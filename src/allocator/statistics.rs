@@ -98,14 +98,14 @@ impl<T: Threading> Allocator<T> {
         &self.inner.context.device.properties
     }
 
-    /// The most bytes that a buffer may have: `maxBufferSize` of Vulkan 1.3 or VK_KHR_maintenance4, `u64::MAX` where the device
-    /// does not say.
+    /// The most bytes that a buffer may have: `maxBufferSize` of Vulkan 1.3 or VK_KHR_maintenance4, `u64::MAX` where
+    /// the device does not say.
     pub fn max_buffer_size(&self) -> u64 {
         self.inner.context.device.max_buffer_size
     }
 
-    /// The most bytes that one `VkDeviceMemory` may have, and so the most that one allocation may: `maxMemoryAllocationSize` of
-    /// Vulkan 1.1, `u64::MAX` where the device does not say. Blocks are no larger.
+    /// The most bytes that one `VkDeviceMemory` may have, and so the most that one allocation may:
+    /// `maxMemoryAllocationSize` of Vulkan 1.1, `u64::MAX` where the device does not say. Blocks are no larger.
     pub fn max_memory_allocation_size(&self) -> u64 {
         self.inner.context.device.max_memory_size
     }
@@ -143,8 +143,8 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// Tells the allocator that a new frame begins: budgets are fetched from the driver. Frames are a program's way to
-    /// have fresh figures once in a while, and never in the middle of an allocation. That is a call of the driver, which takes
-    /// its time with some of them; without VK_EXT_memory_budget nothing is asked.
+    /// have fresh figures once in a while, and never in the middle of an allocation. That is a call of the driver,
+    /// which takes its time with some of them; without VK_EXT_memory_budget nothing is asked.
     pub fn set_current_frame_index(&self, frame_index: u32) {
         let context = &self.inner.context;
         context.budgets.refresh(&context.device);
@@ -182,8 +182,8 @@ impl<T: Threading> Allocator<T> {
         all
     }
 
-    /// Sums over the default vector of a memory type, that is, without its pools; `None` if there is no such type. Quick: nothing
-    /// is walked.
+    /// Sums over the default vector of a memory type, that is, without its pools; `None` if there is no such type.
+    /// Quick: nothing is walked.
     #[must_use]
     pub fn default_statistics(&self, memory_type_index: u32) -> Option<Statistics> {
         let default = self.inner.defaults.get(index(memory_type_index))?;
@@ -193,8 +193,8 @@ impl<T: Threading> Allocator<T> {
     /// Sums over everything, by memory type, by heap and in all, and the extremes of sizes: walks every block.
     ///
     /// # Complexity
-    /// O(chunks). The locks of a memory type or pool, and of all its shards, are held while its blocks are walked: other
-    /// threads wait. For tools, and not for every frame.
+    /// O(chunks). The locks of a memory type or pool, and of all its shards, are held while its blocks are walked:
+    /// other threads wait. For tools, and not for every frame.
     #[must_use]
     pub fn calculate_statistics(&self) -> TotalStatistics {
         let context = &self.inner.context;

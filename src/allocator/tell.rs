@@ -1,5 +1,5 @@
-//! What is told of an allocation that is out of the ordinary: why it is dedicated, where it was put instead, that there is
-//! none. No lock is held here.
+//! What is told of an allocation that is out of the ordinary: why it is dedicated, where it was put instead, that there
+//! is none. No lock is held here.
 #![forbid(unsafe_code)]
 
 use std::error::Error;

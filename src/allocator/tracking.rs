@@ -16,9 +16,9 @@ bitflags::bitflags! {
     /// What an allocator keeps of every allocation, besides the names that some have: see
     /// [`AllocatorCreateInfo::tracking`](crate::AllocatorCreateInfo::tracking).
     ///
-    /// What is kept is shown by leak reports, by a [`MemoryMap`](crate::MemoryMap) and by the statistics string. It costs an entry in a
-    /// table for each allocation, and every allocation then takes the longer way that named ones take. An allocator that
-    /// tracks nothing pays nothing.
+    /// What is kept is shown by leak reports, by a [`MemoryMap`](crate::MemoryMap) and by the statistics string. It
+    /// costs an entry in a table for each allocation, and every allocation then takes the longer way that named ones
+    /// take. An allocator that tracks nothing pays nothing.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -38,8 +38,8 @@ bitflags::bitflags! {
         /// [`AllocationCreateInfo::user_data`](crate::AllocationCreateInfo::user_data), and what
         /// [`set_allocation_user_data`](crate::Allocator::set_allocation_user_data) makes of it.
         const USER_DATA = 0x1;
-        /// The place in the program that called the function that allocated. Buffers of arenas, rings and descriptor heaps are of
-        /// the place that made those.
+        /// The place in the program that called the function that allocated. Buffers of arenas, rings and descriptor
+        /// heaps are of the place that made those.
         const CALLER = 0x2;
     }
 }
@@ -50,8 +50,8 @@ const TRACKS: u8 = 1;
 #[cfg(feature = "trace")]
 const RECORDS: u8 = 2;
 
-/// Why every allocation of an allocator takes the slow path, whatever is asked for. One byte for both reasons, so that the fast path
-/// has one look.
+/// Why every allocation of an allocator takes the slow path, whatever is asked for. One byte for both reasons, so that
+/// the fast path has one look.
 #[derive(Debug)]
 pub(super) struct Care(AtomicU8);
 

@@ -108,7 +108,8 @@ impl<T: Threading> Inner<T> {
     }
 }
 
-/// The sizes that were asked for, where there are any, as far as the heap has room for them, and no more than there may be in one piece.
+/// The sizes that were asked for, where there are any, as far as the heap has room for them, and no more than there may
+/// be in one piece.
 fn managed_sizes(heap_size: u64, large: u64, asked: BlockSizes, max_memory_size: u64) -> BlockSizes {
     let down = |size: u64| size - size % BLOCK_SIZE_STEP;
     let most = down(heap_size).min(MAX_BLOCK_SIZE).min(down(max_memory_size));
@@ -121,8 +122,8 @@ fn managed_sizes(heap_size: u64, large: u64, asked: BlockSizes, max_memory_size:
     BlockSizes { first: step(asked.first, largest), largest }
 }
 
-/// A heap's preferred block size: an eighth of a small heap, else `large`, and no more than there may be in one piece; a multiple
-/// of [`BLOCK_SIZE_STEP`].
+/// A heap's preferred block size: an eighth of a small heap, else `large`, and no more than there may be in one piece;
+/// a multiple of [`BLOCK_SIZE_STEP`].
 fn default_block_size(heap_size: u64, large: u64, max_memory_size: u64) -> u64 {
     let size = if heap_size <= SMALL_HEAP_MAX_SIZE {
         heap_size / 8

@@ -171,12 +171,12 @@ impl Budgets {
         (self.live_memory.load(Ordering::Relaxed), self.max_live_memory)
     }
 
-    /// Whether the device allows few allocations, and three quarters of them live: the last quarter is kept for those that cannot do
-    /// without.
+    /// Whether the device allows few allocations, and three quarters of them live: the last quarter is kept for those
+    /// that cannot do without.
     pub(crate) fn is_near_max_live_memory(&self) -> bool {
         let (live, most) = self.live_memory();
-        // In this order, so that a limit that is no multiple of four keeps no more than it has to: less than 2^30 does not
-        // overflow.
+        // In this order, so that a limit that is no multiple of four keeps no more than it has to: less than 2^30 does
+        // not overflow.
         most < PLENTY_OF_ALLOCATIONS && live > most * 3 / 4
     }
 
@@ -192,8 +192,8 @@ impl Budgets {
         self.heaps[index(heap)].memory_bytes.load(Ordering::Relaxed)
     }
 
-    /// From which step to which the heap's usage has gone since the last time that this was asked, and the usage. `None` if it is
-    /// where it was.
+    /// From which step to which the heap's usage has gone since the last time that this was asked, and the usage.
+    /// `None` if it is where it was.
     pub(super) fn step_taken(&self, heap: u32) -> Option<(Step, Step, HeapLevel)> {
         let told = &self.heaps[index(heap)].told;
         loop {
@@ -221,8 +221,8 @@ impl Budgets {
         let Some(fetched) = device.budgets() else { return };
         self.calls_since_query.store(0, Ordering::Relaxed);
         for (at, heap) in self.heaps.iter().enumerate() {
-            // What was given before the driver was asked and not taken back until now is in its figure. What changed hands
-            // meanwhile, or is about to, may be counted twice until the next time, but never not at all.
+            // What was given before the driver was asked and not taken back until now is in its figure. What changed
+            // hands meanwhile, or is about to, may be counted twice until the next time, but never not at all.
             let taken_back = heap.taken_back.load(Ordering::Acquire);
             let surely_live = given[at].wrapping_sub(taken_back);
             // Below zero, if more was given and taken back again meanwhile.

@@ -18,7 +18,8 @@ pub(crate) struct Dedicated {
     /// Users of the mapping: guards, and the allocation itself if it is persistently mapped. 64 bits, as for
     /// blocks.
     pub(crate) map_count: u64,
-    /// It was [reserved](DedicatedList::reserve): nobody asked for it by name, so that it counts as a block of its pool.
+    /// It was [reserved](DedicatedList::reserve): nobody asked for it by name, so that it counts as a block of its
+    /// pool.
     pub(crate) counts: bool,
     pub(crate) tag: Tag,
     pub(crate) record: Record,

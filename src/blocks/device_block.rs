@@ -75,8 +75,8 @@ pub(crate) struct DeviceBlock {
 }
 
 impl DeviceBlock {
-    /// Takes memory from the driver, if heap, limits and (where asked) budget allow it. What came of it is to be told when no lock is
-    /// held.
+    /// Takes memory from the driver, if heap, limits and (where asked) budget allow it. What came of it is to be told
+    /// when no lock is held.
     pub(crate) fn allocate(
         context: &DeviceContext,
         what: &DriverAllocation,
@@ -169,8 +169,8 @@ impl ReturnedBlock {
 
 /// Changes the priority of `memory`. The caller holds the lock that who frees memory waits for.
 pub(crate) fn set_memory_priority(context: &DeviceContext, memory: vk::DeviceMemory, priority: f32) {
-    // SAFETY: the memory is live: it is in the books of its vector, and whoever takes it out waits for the caller before it
-    // goes (VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter).
+    // SAFETY: the memory is live: it is in the books of its vector, and whoever takes it out waits for the caller
+    // before it goes (VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter).
     unsafe { context.device.set_memory_priority(memory, priority) };
 }
 

@@ -21,8 +21,8 @@ pub(crate) struct Growth {
     pub(crate) needed: u64,
     /// Bytes of the largest block that there is.
     pub(crate) largest_block: u64,
-    /// The first block is as large as any: one that is divided in order is not searched, and what does not fit its end needs
-    /// another; and where none may follow, none that is larger can.
+    /// The first block is as large as any: one that is divided in order is not searched, and what does not fit its end
+    /// needs another; and where none may follow, none that is larger can.
     pub(crate) full_sized: bool,
     pub(crate) within_budget: bool,
 }
@@ -30,8 +30,8 @@ pub(crate) struct Growth {
 impl Growth {
     /// Asks the driver for a block, for a smaller one if it refuses, and so on.
     ///
-    /// Managed sizes start small, unless the block is to be full-sized, and double while there is a block as large, or the request
-    /// would fill more than half. So a fresh vector on a large heap gets 32, 64, 128 and then 256 MiB.
+    /// Managed sizes start small, unless the block is to be full-sized, and double while there is a block as large, or
+    /// the request would fill more than half. So a fresh vector on a large heap gets 32, 64, 128 and then 256 MiB.
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,

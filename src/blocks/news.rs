@@ -1,5 +1,5 @@
-//! What is told of device memory. It is told when no lock is held that an allocation needs: a subscriber may ask the allocator,
-//! and even allocate. So what happens under a lock is noted, and told afterwards.
+//! What is told of device memory. It is told when no lock is held that an allocation needs: a subscriber may ask the
+//! allocator, and even allocate. So what happens under a lock is noted, and told afterwards.
 #![forbid(unsafe_code)]
 
 use ash::vk::{self, Handle};
@@ -142,8 +142,8 @@ pub(super) fn tell_destroyed(
     tell_levels(context, heap);
 }
 
-/// Tells if a heap's usage has passed a share of its budget since the last look, or the number of blocks most of what the device
-/// allows.
+/// Tells if a heap's usage has passed a share of its budget since the last look, or the number of blocks most of what
+/// the device allows.
 #[cold]
 fn tell_levels(context: &DeviceContext, heap: u32) {
     // Else nobody would ever be told of what was passed before somebody listened.

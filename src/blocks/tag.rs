@@ -48,8 +48,8 @@ pub(crate) const fn with_alignment(tag: Tag, alignment: u64) -> Tag {
     Tag(tag.0 | ((if step < LAST_STEP { step } else { LAST_STEP }) << USAGE_BITS))
 }
 
-/// An alignment that is not below the one that the memory at `offset` was asked for with: 16 where it was less, and where it
-/// may be above 512 KiB, the one that `offset` has.
+/// An alignment that is not below the one that the memory at `offset` was asked for with: 16 where it was less, and
+/// where it may be above 512 KiB, the one that `offset` has.
 pub(crate) const fn alignment_of(tag: Tag, offset: u64) -> u64 {
     let step = tag.0 >> USAGE_BITS & LAST_STEP;
     if step < LAST_STEP {

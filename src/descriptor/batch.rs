@@ -7,7 +7,8 @@ use super::counts::DescriptorKind;
 use super::descriptor::{Descriptor, DescriptorWrite};
 use crate::base::cast::index;
 
-/// Descriptors that are gathered for one `vkUpdateDescriptorSets`. Those of one type in consecutive slots are one write.
+/// Descriptors that are gathered for one `vkUpdateDescriptorSets`. Those of one type in consecutive slots are one
+/// write.
 #[derive(Debug, Default)]
 pub(super) struct WriteBatch {
     runs: Vec<Run>,

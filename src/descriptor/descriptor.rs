@@ -11,7 +11,8 @@ use super::counts::DescriptorKind;
 
 /// A range of a buffer that shaders read or write.
 ///
-/// Sets want the buffer, descriptor buffers its address. Who has both gives both, and need not know which of the two it is for.
+/// Sets want the buffer, descriptor buffers its address. Who has both gives both, and need not know which of the two it
+/// is for.
 ///
 /// ```
 /// use ash::vk;
@@ -39,7 +40,8 @@ impl BufferDescriptor {
         Self { buffer, offset, range, address: None }
     }
 
-    /// The same with the address, given that of the buffer's first byte (`vkGetBufferDeviceAddress`). No address if the sum is none.
+    /// The same with the address, given that of the buffer's first byte (`vkGetBufferDeviceAddress`). No address if the
+    /// sum is none.
     #[must_use]
     pub const fn with_buffer_address(mut self, buffer: vk::DeviceAddress) -> Self {
         self.address = buffer.checked_add(self.offset);
@@ -377,8 +379,8 @@ fn address_info(
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DescriptorDataError {
-    /// Descriptor buffers want device addresses: make the buffer with `VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT`, and say its
-    /// address.
+    /// Descriptor buffers want device addresses: make the buffer with `VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT`, and
+    /// say its address.
     NoAddress {
         /// The type of the descriptor.
         kind: DescriptorKind,

@@ -112,8 +112,8 @@ struct Inner {
     update_after_bind: AtomicU64,
 }
 
-/// What a device can do with descriptors: its functions, limits, enabled features and faults. Cheap to clone, and shared by
-/// everything that is made from it.
+/// What a device can do with descriptors: its functions, limits, enabled features and faults. Cheap to clone, and
+/// shared by everything that is made from it.
 ///
 /// ```
 /// use sublet::{descriptor::*, sim};
@@ -132,13 +132,15 @@ impl DescriptorDevice {
     /// Asks the device.
     ///
     /// # Errors
-    /// [`CreateDescriptorDeviceError`] if a function that is needed is missing, or descriptor buffers are to be used and are not
-    /// enabled.
+    /// [`CreateDescriptorDeviceError`] if a function that is needed is missing, or descriptor buffers are to be used
+    /// and are not enabled.
     ///
     /// # Safety
-    /// 1. Instance, physical device and device are live, belong together, and outlive everything that is made from the value.
+    /// 1. Instance, physical device and device are live, belong together, and outlive everything that is made from the
+    ///    value.
     /// 2. `info.functions` are theirs.
-    /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.features` says is enabled.
+    /// 3. `info.api_version` is not above the version that the instance was made for, and what `info.features` says is
+    ///    enabled.
     pub unsafe fn new(info: &DescriptorDeviceCreateInfo) -> Result<Self, CreateDescriptorDeviceError> {
         let &DescriptorDeviceCreateInfo { instance, physical_device, device, .. } = info;
         let enabled = DescriptorExtensions {

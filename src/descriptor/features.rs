@@ -9,7 +9,8 @@ use super::counts::DescriptorKind;
 bitflags! {
     /// What was enabled on the device: Vulkan cannot be asked for it.
     ///
-    /// What came with the version in use need not be said: [`Self::MAINTENANCE1`] and [`Self::UPDATE_TEMPLATE`] with Vulkan 1.1.
+    /// What came with the version in use need not be said: [`Self::MAINTENANCE1`] and [`Self::UPDATE_TEMPLATE`] with
+    /// Vulkan 1.1.
     ///
     /// ```
     /// use sublet::descriptor::DescriptorFeatures;

@@ -111,7 +111,8 @@ impl SetLayout {
         layout: vk::DescriptorSetLayout,
         info: &vk::DescriptorSetLayoutCreateInfo<'_>,
     ) -> Result<Self, SetLayoutError> {
-        // SAFETY: the create-info is valid: `bindingCount` bindings (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
+        // SAFETY: the create-info is valid: `bindingCount` bindings
+        // (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
         let given = unsafe { slice(info.p_bindings, info.binding_count) };
         // SAFETY: the chain is valid: the caller's promise.
         let chain = unsafe { Chain::read(info.p_next) };

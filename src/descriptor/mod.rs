@@ -1,8 +1,8 @@
 //! Descriptors: sets, heaps and what binds them.
 //!
-//! Everything here starts from a [`DescriptorDevice`]: what the device can do with descriptors, asked once, and shared by all
-//! that is made from it. When something may be used again, a [`Clock`](crate::retire::Clock) says. Which of these to take, and why, is
-//! in [the guide](crate::guide::descriptors).
+//! Everything here starts from a [`DescriptorDevice`]: what the device can do with descriptors, asked once, and shared
+//! by all that is made from it. When something may be used again, a [`Clock`](crate::retire::Clock) says. Which of
+//! these to take, and why, is in [the guide](crate::guide::descriptors).
 //!
 //! | | for | threads | comes back |
 //! |---|---|---|---|
@@ -18,8 +18,8 @@
 //!    +----> pages of an upload arena, where descriptors are in buffers
 //! ```
 //!
-//! A set is as long as its layout says, and Vulkan does not tell what that was made from: a [`SetLayout`] does. A [`Descriptor`] is what
-//! is written, as a value that goes for sets and for descriptor buffers alike.
+//! A set is as long as its layout says, and Vulkan does not tell what that was made from: a [`SetLayout`] does. A
+//! [`Descriptor`] is what is written, as a value that goes for sets and for descriptor buffers alike.
 
 mod batch;
 mod binder;

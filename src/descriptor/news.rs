@@ -1,5 +1,5 @@
-//! What is told of descriptor pools. It is told when no lock is held: a subscriber may ask for sets. Where pools are made under
-//! one, what happens is kept until it is given back.
+//! What is told of descriptor pools. It is told when no lock is held: a subscriber may ask for sets. Where pools are
+//! made under one, what happens is kept until it is given back.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;

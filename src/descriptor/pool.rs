@@ -20,8 +20,8 @@ use crate::device::descriptors::NewDescriptorPool;
 pub(crate) struct DescriptorPoolInfo<'a> {
     pub(crate) max_sets: u32,
     pub(crate) counts: DescriptorCounts,
-    /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`, `..._UPDATE_AFTER_BIND_BIT` and what else the program wants. What the
-    /// driver's faults ask for is added.
+    /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`, `..._UPDATE_AFTER_BIND_BIT` and what else the program
+    /// wants. What the driver's faults ask for is added.
     pub(crate) flags: vk::DescriptorPoolCreateFlags,
     /// The types that mutable descriptors may have, those of all layouts together; with none, all types.
     pub(crate) mutable_types: &'a [vk::DescriptorType],
@@ -122,7 +122,8 @@ impl DescriptorPool {
         PoolNews { sets: self.max_sets, descriptors: self.counts.total(), what }.happened();
     }
 
-    /// Its sets are gone, and it can hold as many as when it was new. With [`DescriptorQuirks::RESET_LEAKS`] destroy it instead.
+    /// Its sets are gone, and it can hold as many as when it was new. With [`DescriptorQuirks::RESET_LEAKS`] destroy it
+    /// instead.
     ///
     /// # Safety
     /// As for [`Self::destroy`] (VUID-vkResetDescriptorPool-descriptorPool-00313).

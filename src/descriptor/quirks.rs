@@ -5,8 +5,8 @@ use ash::vk;
 use bitflags::bitflags;
 
 bitflags! {
-    /// Faults of drivers that the library works around. [`DescriptorDevice`](super::DescriptorDevice) knows them by driver and
-    /// version; a program that knows better says so in
+    /// Faults of drivers that the library works around. [`DescriptorDevice`](super::DescriptorDevice) knows them by
+    /// driver and version; a program that knows better says so in
     /// [`DescriptorDeviceCreateInfo::quirks`](super::DescriptorDeviceCreateInfo::quirks).
     ///
     /// ```
@@ -16,15 +16,15 @@ bitflags! {
     #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
     pub struct DescriptorQuirks: u32 {
         /// `vkResetDescriptorPool` forgets to lower the number of sets, unless the pool was made with
-        /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`: such pools get that flag. Seen with Intel's driver for Windows
-        /// 31.0.101.4502.
+        /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`: such pools get that flag. Seen with Intel's driver for
+        /// Windows 31.0.101.4502.
         const RESET_KEEPS_SET_COUNT = 1;
-        /// `vkResetDescriptorPool` leaks: pools are destroyed and made anew instead. Seen with Qualcomm's drivers 512.597 to 512.671
-        /// for Adreno 730.
+        /// `vkResetDescriptorPool` leaks: pools are destroyed and made anew instead. Seen with Qualcomm's drivers 512.597
+        /// to 512.671 for Adreno 730.
         const RESET_LEAKS = 1 << 1;
-        /// `VK_ERROR_FRAGMENTED_POOL` comes although the specification rules it out: pools are left to drain once they have
-        /// answered so, instead of being asked again. Seen with Arm's drivers for Mali G76. It is handled without this switch as well;
-        /// with it a pool from which sets were freed gives no more sets before it is empty.
+        /// `VK_ERROR_FRAGMENTED_POOL` comes although the specification rules it out: pools are left to drain once they
+        /// have answered so, instead of being asked again. Seen with Arm's drivers for Mali G76. It is handled without
+        /// this switch as well; with it a pool from which sets were freed gives no more sets before it is empty.
         const FRAGMENTS = 1 << 2;
     }
 }

@@ -45,8 +45,8 @@ impl DescriptorSizes {
         Self { bytes }
     }
 
-    /// Bytes of a descriptor of this type. `None` where there are no descriptor buffers, for types that cannot be in one, and for
-    /// what a device must not answer: 0, and more than 256.
+    /// Bytes of a descriptor of this type. `None` where there are no descriptor buffers, for types that cannot be in
+    /// one, and for what a device must not answer: 0, and more than 256.
     #[inline]
     #[must_use]
     pub fn get(&self, kind: DescriptorKind) -> Option<u64> {
@@ -54,7 +54,8 @@ impl DescriptorSizes {
         (bytes != 0).then(|| bytes.into())
     }
 
-    /// Bytes of a mutable descriptor that takes these types: those of the largest. `None` if one of them has no size, or there is none.
+    /// Bytes of a mutable descriptor that takes these types: those of the largest. `None` if one of them has no size,
+    /// or there is none.
     #[must_use]
     pub fn largest(&self, kinds: &[DescriptorKind]) -> Option<u64> {
         let mut largest = None;

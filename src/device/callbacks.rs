@@ -57,8 +57,8 @@ pub enum DeviceMemoryEvent {
     },
 }
 
-/// The C form of a callback. The arguments: who was named in [`RawDeviceMemoryCallbacks::allocator`], the memory type, the
-/// memory, its bytes, and [`RawDeviceMemoryCallbacks::user_data`].
+/// The C form of a callback. The arguments: who was named in [`RawDeviceMemoryCallbacks::allocator`], the memory type,
+/// the memory, its bytes, and [`RawDeviceMemoryCallbacks::user_data`].
 pub type DeviceMemoryFunction = unsafe extern "system" fn(
     allocator: *mut c_void,
     memory_type: u32,
@@ -114,9 +114,9 @@ impl RawDeviceMemoryCallbacks {
 
 /// Who is told of every `VkDeviceMemory` that an allocator gets and gives back: blocks and dedicated memory alike.
 ///
-/// It is called on the thread that allocates or frees, between the driver's call and the allocator's own books. It may ask the
-/// allocator for figures; it must not allocate or free, which may wait for the very call that it is told of. It had better not
-/// panic: the memory it was told of would be lost.
+/// It is called on the thread that allocates or frees, between the driver's call and the allocator's own books. It may
+/// ask the allocator for figures; it must not allocate or free, which may wait for the very call that it is told of. It
+/// had better not panic: the memory it was told of would be lost.
 ///
 /// ```
 /// let silent = sublet::device::DeviceMemoryCallbacks::new(|_event| {});
@@ -135,8 +135,8 @@ impl DeviceMemoryCallbacks {
     /// C functions that are told.
     ///
     /// # Safety
-    /// The functions may be called from any thread, with the pointers that stand beside them, for as long as an allocator that
-    /// was made with them lives; they do not unwind.
+    /// The functions may be called from any thread, with the pointers that stand beside them, for as long as an
+    /// allocator that was made with them lives; they do not unwind.
     #[must_use]
     pub unsafe fn from_raw(raw: RawDeviceMemoryCallbacks) -> Self {
         // SAFETY: the caller's own promise.

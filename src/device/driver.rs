@@ -181,8 +181,8 @@ impl Device {
         if properties.p_next.is_null() {
             return;
         }
-        // SAFETY: the physical device is live, and each structure in the chain belongs to a version or extension that the
-        // settings say is there (VUID-VkPhysicalDeviceProperties2-pNext-pNext).
+        // SAFETY: the physical device is live, and each structure in the chain belongs to a version or extension that
+        // the settings say is there (VUID-VkPhysicalDeviceProperties2-pNext-pNext).
         unsafe { query(self.physical_device, &mut properties) };
         // What was not asked for, or not answered, is zero.
         let limit = |size| if size == 0 { u64::MAX } else { size };
@@ -193,8 +193,8 @@ impl Device {
     /// Gives the driver `host_callbacks` from now on.
     ///
     /// # Safety
-    /// They may be called from any thread until this value is gone (VUID-VkAllocationCallbacks-pfnAllocation-00632 and its
-    /// siblings), and nothing was made through this value yet.
+    /// They may be called from any thread until this value is gone (VUID-VkAllocationCallbacks-pfnAllocation-00632 and
+    /// its siblings), and nothing was made through this value yet.
     pub(crate) unsafe fn set_host_callbacks(&mut self, host_callbacks: Option<&vk::AllocationCallbacks<'_>>) {
         self.host_callbacks = host_callbacks.map(|given| vk::AllocationCallbacks {
             p_user_data: given.p_user_data,

@@ -6,8 +6,8 @@ use std::fmt;
 
 use ash::vk;
 
-/// A Vulkan call failed: which one, and with what. The result is also the [`source`](Error::source): it ends the chain of
-/// every error that the driver caused.
+/// A Vulkan call failed: which one, and with what. The result is also the [`source`](Error::source): it ends the chain
+/// of every error that the driver caused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriverError {
     /// The function that was called.

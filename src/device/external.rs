@@ -19,8 +19,8 @@ impl Device {
     pub(crate) unsafe fn set_memory_priority(&self, memory: vk::DeviceMemory, priority: f32) {
         let function = self.functions.set_device_memory_priority;
         if let Some(function) = function.filter(|_| self.settings.pageable_device_local_memory) {
-            // SAFETY: the caller's own promise; the settings say that the extension is enabled, and the caller checked the
-            // priority (VUID-vkSetDeviceMemoryPriorityEXT-priority-06258).
+            // SAFETY: the caller's own promise; the settings say that the extension is enabled, and the caller checked
+            // the priority (VUID-vkSetDeviceMemoryPriorityEXT-priority-06258).
             unsafe { function(self.device, memory, priority) };
         }
     }
@@ -56,7 +56,8 @@ impl Device {
     ///
     /// # Safety
     /// `memory` is live and was allocated to be exported as `handle_type`, which is a type of NT handles
-    /// (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00662, -00664). `target_process` is null or the handle of a process.
+    /// (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00662, -00664). `target_process` is null or the handle of a
+    /// process.
     #[cfg(windows)]
     pub(crate) unsafe fn win32_handle(
         &self,
@@ -71,8 +72,8 @@ impl Device {
         let ask = || {
             let info = vk::MemoryGetWin32HandleInfoKHR::default().memory(memory).handle_type(handle_type);
             let mut handle: vk::HANDLE = 0;
-            // SAFETY: the caller's own promise; the list of handles sees to it that this is asked once for each memory and type
-            // (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00663).
+            // SAFETY: the caller's own promise; the list of handles sees to it that this is asked once for each memory
+            // and type (VUID-VkMemoryGetWin32HandleInfoKHR-handleType-00663).
             let result = unsafe { function(self.device, &info, &mut handle) };
             DriverError::check("vkGetMemoryWin32HandleKHR", result).map(|()| handle)
         };

@@ -1,7 +1,7 @@
 //! The ground-floor room that talks to Vulkan. Nothing else in the crate calls `vk*`.
 //!
-//! It holds a table of the functions that the library uses, loaded through `ash` or given as raw pointers, and the facts
-//! about a device that never change.
+//! It holds a table of the functions that the library uses, loaded through `ash` or given as raw pointers, and the
+//! facts about a device that never change.
 
 mod address;
 mod callbacks;

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 /// A `pNext` chain for `VkMemoryAllocateInfo`: exports, imports, whatever the allocator does not know. Null by default.
 ///
-/// In the structure that the driver gets it comes last. Before it stand, in this order and where there is a reason for them:
-/// `VkExportMemoryAllocateInfo`, `VkMemoryPriorityAllocateInfoEXT`, `VkMemoryAllocateFlagsInfo` and
+/// In the structure that the driver gets it comes last. Before it stand, in this order and where there is a reason for
+/// them: `VkExportMemoryAllocateInfo`, `VkMemoryPriorityAllocateInfoEXT`, `VkMemoryAllocateFlagsInfo` and
 /// `VkMemoryDedicatedAllocateInfo`.
 ///
 /// ```
@@ -20,8 +20,8 @@ use std::ffi::c_void;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MemoryAllocateNext(*const c_void);
 
-// SAFETY: nothing is written through the pointer, and `new` has the caller promise that nobody writes to the chain for as long as
-// it is used, on whatever thread.
+// SAFETY: nothing is written through the pointer, and `new` has the caller promise that nobody writes to the chain for
+// as long as it is used, on whatever thread.
 unsafe impl Send for MemoryAllocateNext {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for MemoryAllocateNext {}
@@ -32,12 +32,12 @@ impl MemoryAllocateNext {
     /// A chain that the caller vouches for.
     ///
     /// # Safety
-    /// The chain is valid for `VkMemoryAllocateInfo` on the device (VUID-VkMemoryAllocateInfo-pNext-pNext), holds none of
-    /// the structures that the allocator adds itself (priority, allocate flags, dedicated), and stays where it is,
-    /// unchanged by any thread, until the call that it is given to returns, or until the pool that it is given to is destroyed:
-    /// whichever thread has the pool grow reads it. An import
-    /// is of the size and the memory type of the allocation (VUID-VkMemoryAllocateInfo-allocationSize-01742 and its
-    /// siblings), and of no other memory type that the allocator might choose.
+    /// The chain is valid for `VkMemoryAllocateInfo` on the device (VUID-VkMemoryAllocateInfo-pNext-pNext), holds none
+    /// of the structures that the allocator adds itself (priority, allocate flags, dedicated), and stays where it is,
+    /// unchanged by any thread, until the call that it is given to returns, or until the pool that it is given to is
+    /// destroyed: whichever thread has the pool grow reads it. An import is of the size and the memory type of the
+    /// allocation (VUID-VkMemoryAllocateInfo-allocationSize-01742 and its siblings), and of no other memory type that
+    /// the allocator might choose.
     #[must_use]
     pub const unsafe fn new(chain: *const c_void) -> Self {
         Self(chain)

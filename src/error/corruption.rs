@@ -48,8 +48,8 @@ impl fmt::Display for DamagedAllocation {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum CorruptionError {
-    /// [`DebugSettings::detect_corruption`](crate::DebugSettings::detect_corruption) is off, or no memory type that was asked
-    /// about is host-visible and host-coherent.
+    /// [`DebugSettings::detect_corruption`](crate::DebugSettings::detect_corruption) is off, or no memory type that was
+    /// asked about is host-visible and host-coherent.
     NotDetected,
     /// The pool is of another allocator, or was destroyed.
     Foreign(ForeignHandle),

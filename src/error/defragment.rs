@@ -15,8 +15,8 @@ use crate::metadata::Algorithm;
 pub enum BeginDefragmentationError {
     /// The pool is another allocator's, or was destroyed.
     Foreign(ForeignHandle),
-    /// In a pool with this algorithm nothing can be moved: in a [`Linear`](Algorithm::Linear) one because the order of the
-    /// allocations is its use, in a [`Buddy`](Algorithm::Buddy) one because each place has neighbours of its size.
+    /// In a pool with this algorithm nothing can be moved: in a [`Linear`](Algorithm::Linear) one because the order of
+    /// the allocations is its use, in a [`Buddy`](Algorithm::Buddy) one because each place has neighbours of its size.
     Algorithm {
         /// The pool's.
         algorithm: Algorithm,

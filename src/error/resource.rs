@@ -31,9 +31,10 @@ pub enum CreateError {
     /// `vkQueueBindSparse` puts into memory. Create it, allocate pages for it with
     /// [`allocate_memory_pages`](crate::Allocator::allocate_memory_pages), and bind them.
     Sparse,
-    /// The image is disjoint (`VK_IMAGE_CREATE_DISJOINT_BIT`): each of its planes has requirements, and memory, of its own. Create
-    /// it, [`allocate`](crate::Allocator::allocate_memory) for each plane what `VkImagePlaneMemoryRequirementsInfo` says, and
-    /// [`bind`](crate::Allocator::bind_image_memory2) each with a `VkBindImagePlaneMemoryInfo`.
+    /// The image is disjoint (`VK_IMAGE_CREATE_DISJOINT_BIT`): each of its planes has requirements, and memory, of its
+    /// own. Create it, [`allocate`](crate::Allocator::allocate_memory) for each plane what
+    /// `VkImagePlaneMemoryRequirementsInfo` says, and [`bind`](crate::Allocator::bind_image_memory2) each with a
+    /// `VkBindImagePlaneMemoryInfo`.
     Disjoint,
     /// The driver did not create the resource.
     Resource(DriverError),

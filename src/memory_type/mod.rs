@@ -180,7 +180,8 @@ impl MemoryTypeTable {
         Ok(Candidates { remaining, order })
     }
 
-    /// The first type that [`Self::choose`] would answer with, if explicit properties do not make it a matter of thought.
+    /// The first type that [`Self::choose`] would answer with, if explicit properties do not make it a matter of
+    /// thought.
     #[inline]
     pub(crate) fn best(&self, wish: &Wish) -> Option<u32> {
         if !(wish.required | wish.preferred).is_empty() {
@@ -344,7 +345,8 @@ impl Preferences {
         }
     }
 
-    /// May end up both preferred and not preferred, if the caller prefers it and the usage does not. Then it weighs nothing.
+    /// May end up both preferred and not preferred, if the caller prefers it and the usage does not. Then it weighs
+    /// nothing.
     fn weigh_device_local(&mut self, wanted: bool) {
         if wanted {
             self.preferred |= Properties::DEVICE_LOCAL;
@@ -437,7 +439,8 @@ pub(crate) fn global_mask(memory: &vk::PhysicalDeviceMemoryProperties, flags: Al
         .fold(0, |mask, type_index| mask | 1 << type_index)
 }
 
-/// Whether the device does more with a buffer of this usage than copy it; `None` if the usage is empty, that is unknown.
+/// Whether the device does more with a buffer of this usage than copy it; `None` if the usage is empty, that is
+/// unknown.
 ///
 /// The usage has the 64 bits of VK_KHR_maintenance5, whose lower half is the older `VkBufferUsageFlags`.
 #[inline]
@@ -445,7 +448,8 @@ pub(crate) fn buffer_device_access_2(usage: vk::BufferUsageFlags2KHR) -> Option<
     device_access(usage.as_raw())
 }
 
-/// Whether the device does more with an image of this usage than copy it; `None` if the usage is empty, that is unknown.
+/// Whether the device does more with an image of this usage than copy it; `None` if the usage is empty, that is
+/// unknown.
 #[inline]
 pub(crate) fn image_device_access(usage: vk::ImageUsageFlags) -> Option<bool> {
     device_access(u64::from(usage.as_raw()))

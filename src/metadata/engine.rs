@@ -80,8 +80,8 @@ impl Engine {
         Self::with_smallest(algorithm, max_region_capacity, regions, BUDDY_BYTES)
     }
 
-    /// For one block of `capacity` units of anything, which a [`Buddy`] divides down to single ones, and of which a [`Tlsf`]
-    /// leaves out none.
+    /// For one block of `capacity` units of anything, which a [`Buddy`] divides down to single ones, and of which a
+    /// [`Tlsf`] leaves out none.
     ///
     /// # Panics
     /// If `capacity` is 0 or above 2^63.
@@ -117,8 +117,8 @@ impl Engine {
         }
     }
 
-    /// The usual case of [`Metadata::allocate`], balanced and from below, for who counts instructions: the key, the region, and
-    /// the offset in it. `None` changes nothing, and leaves the request to that.
+    /// The usual case of [`Metadata::allocate`], balanced and from below, for who counts instructions: the key, the
+    /// region, and the offset in it. `None` changes nothing, and leaves the request to that.
     #[inline(always)]
     pub(crate) fn grant(&mut self, size: u64, alignment: u64, tag: Tag) -> Option<(Key, RegionId, u64)> {
         match self {
@@ -136,7 +136,8 @@ impl Engine {
         }
     }
 
-    /// [`Metadata::free`] for who counts instructions: the region, and whether it is empty now. `None` if it is a bad key.
+    /// [`Metadata::free`] for who counts instructions: the region, and whether it is empty now. `None` if it is a bad
+    /// key.
     #[inline(always)]
     pub(crate) fn take_back(&mut self, key: Key) -> Option<(RegionId, bool)> {
         match self {
@@ -155,8 +156,8 @@ impl Engine {
         }
     }
 
-    /// Shows the chunks of a region as they are: see [`Tlsf::places`]. Nothing of a [`Linear`], where nothing is placed but
-    /// at the ends.
+    /// Shows the chunks of a region as they are: see [`Tlsf::places`]. Nothing of a [`Linear`], where nothing is placed
+    /// but at the ends.
     pub(crate) fn places(&self, region: RegionId, visit: &mut dyn FnMut(Chunk)) {
         match self {
             Self::Tlsf(tlsf) => tlsf.places(region, visit),

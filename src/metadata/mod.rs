@@ -2,8 +2,8 @@
 //!
 //! An engine counts **units** (bytes of a block of device memory, slots of a heap, indices of anything), knows no
 //! Vulkan and holds no `unsafe`. One engine serves all the blocks of a vector: each block is a **region** of it. With
-//! the free chunks of all regions in one index, no operation costs more because there are more blocks. (The one exception is
-//! an alignment that no place of a region has but its start: for that, starts are looked at one by one.)
+//! the free chunks of all regions in one index, no operation costs more because there are more blocks. (The one
+//! exception is an alignment that no place of a region has but its start: for that, starts are looked at one by one.)
 //!
 //! | engine | for | allocate | free |
 //! |---|---|---|---|
@@ -12,10 +12,12 @@
 //! | [`Linear`] | lifetimes that nest, follow one another, or end together | O(1) | O(1) |
 //! | [`Buddy`] | power-of-two sizes | O(1) | O(log n) merges |
 //!
-//! [`Counted`] divides no ranges: its regions hold so many of each kind, as descriptor pools do, and it is no [`Metadata`].
+//! [`Counted`] divides no ranges: its regions hold so many of each kind, as descriptor pools do, and it is no
+//! [`Metadata`].
 //!
-//! Each engine has two ways in. The methods of [`Metadata`] are the whole contract. What a vector of blocks does all day, one
-//! usual request and one free, has a shorter one that answers in registers, and leaves to the other what it does not know.
+//! Each engine has two ways in. The methods of [`Metadata`] are the whole contract. What a vector of blocks does all
+//! day, one usual request and one free, has a shorter one that answers in registers, and leaves to the other what it
+//! does not know.
 //!
 //! Placement is deterministic: the same calls give the same offsets.
 #![forbid(unsafe_code)]
@@ -164,8 +166,8 @@ pub enum RegionError {
         /// The most that the engine takes.
         max: u64,
     },
-    /// The engine's address space (2^64 units over all regions) or its 2^30 chunks are used up, or the regions would have more
-    /// than `u64::MAX` units in all.
+    /// The engine's address space (2^64 units over all regions) or its 2^30 chunks are used up, or the regions would
+    /// have more than `u64::MAX` units in all.
     TooMany,
 }
 
@@ -271,7 +273,8 @@ pub trait Metadata: Sized + fmt::Debug {
     fn usage(&self) -> Usage;
 
     /// The largest size that an allocation with alignment 1 could have now. For error reports: [`Tlsf`] compares a
-    /// fixed number of chunks, so that where hundreds of them are about as large this may be too little by less than 1/64.
+    /// fixed number of chunks, so that where hundreds of them are about as large this may be too little by less than
+    /// 1/64.
     fn largest_free(&self) -> u64;
 
     /// Shows the chunks of a region in the order of their offsets, free ones included: they tile the region. What a

@@ -44,8 +44,8 @@ impl Pool {
         self.facts.config.memory_type
     }
 
-    /// The number that a [`MemoryMap`](crate::MemoryMap) shows the pool under. Of all pools that live at the same time no
-    /// other has it.
+    /// The number that a [`MemoryMap`](crate::MemoryMap) shows the pool under. Of all pools that live at the same time
+    /// no other has it.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number

@@ -17,7 +17,8 @@ use super::Pool;
 pub struct ScopeCreateInfo<'a> {
     /// Shown in maps, and in leak reports if the scope is never freed. Copied.
     pub name: Option<&'a str>,
-    /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the scope.
+    /// Bytes of each block; 0 lets the allocator choose and change sizes, and allows dedicated allocations in the
+    /// scope.
     pub block_size: u64,
     /// Priority of the blocks, 0.0 to 1.0, where VK_EXT_memory_priority is enabled.
     pub priority: f32,
@@ -29,12 +30,12 @@ impl Default for ScopeCreateInfo<'_> {
     }
 }
 
-/// What ends together: a level, a document, a frame graph. Allocations of any usage are made in it; when it is freed they are all
-/// gone at once, however many they are, and its blocks go back to the driver together.
+/// What ends together: a level, a document, a frame graph. Allocations of any usage are made in it; when it is freed
+/// they are all gone at once, however many they are, and its blocks go back to the driver together.
 ///
-/// It is a pool for each memory type that is needed, made when it is. Made by [`create_scope`](crate::Allocator::create_scope),
-/// ended by [`free_scope`](crate::Allocator::free_scope). Neither `Copy` nor `Clone`: a scope cannot be freed twice. Share it by
-/// reference: any number of threads may allocate in it.
+/// It is a pool for each memory type that is needed, made when it is. Made by
+/// [`create_scope`](crate::Allocator::create_scope), ended by [`free_scope`](crate::Allocator::free_scope). Neither
+/// `Copy` nor `Clone`: a scope cannot be freed twice. Share it by reference: any number of threads may allocate in it.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -73,7 +74,8 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The pool that the scope has in a memory type, if anything was ever allocated there: for its statistics or its map.
+    /// The pool that the scope has in a memory type, if anything was ever allocated there: for its statistics or its
+    /// map.
     #[must_use]
     pub fn pool(&self, memory_type_index: u32) -> Option<&Pool> {
         self.pools.get(usize::try_from(memory_type_index).ok()?)?.get()

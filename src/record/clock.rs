@@ -5,13 +5,14 @@ use std::time::Instant;
 use super::chunk::Point;
 use crate::base::cast::nanoseconds;
 
-/// What the processor's counter of cycles, or of the cycles that it would have at its nominal speed, stands at. All processors
-/// of the last fifteen years count at one rate, whatever their speed; for others, points in each chunk keep the error small.
+/// What the processor's counter of cycles, or of the cycles that it would have at its nominal speed, stands at. All
+/// processors of the last fifteen years count at one rate, whatever their speed; for others, points in each chunk keep
+/// the error small.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 pub(super) fn ticks() -> u64 {
-    // SAFETY: every x86_64 processor has the instruction. An operating system may forbid it to programs; those that Vulkan runs
-    // on do not.
+    // SAFETY: every x86_64 processor has the instruction. An operating system may forbid it to programs; those that
+    // Vulkan runs on do not.
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 

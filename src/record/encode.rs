@@ -1,7 +1,7 @@
 //! Records as bytes: the body of each, after the operation and the time.
 //!
-//! What an allocation is written with is inlined throughout: a function that is called with the place to write to would keep
-//! that place in memory, and cost more than it does.
+//! What an allocation is written with is inlined throughout: a function that is called with the place to write to would
+//! keep that place in memory, and cost more than it does.
 #![forbid(unsafe_code)]
 
 use super::bytes::Put;

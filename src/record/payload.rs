@@ -20,7 +20,8 @@ pub(super) fn new_payload() -> Payload {
     }
 }
 
-/// Where the next byte goes. Whoever puts bytes has made sure that there is room: else they would begin at the start again.
+/// Where the next byte goes. Whoever puts bytes has made sure that there is room: else they would begin at the start
+/// again.
 pub(crate) struct Cursor<'a> {
     payload: &'a mut [u8; PAYLOAD_BYTES],
     at: u16,

@@ -1,4 +1,5 @@
-//! The way of a record: into a payload, under a lock that is held for some nanoseconds, so that all threads have one order.
+//! The way of a record: into a payload, under a lock that is held for some nanoseconds, so that all threads have one
+//! order.
 #![forbid(unsafe_code)]
 
 use std::cell::Cell;
@@ -203,7 +204,8 @@ impl Recorder {
         }
     }
 
-    /// Ends a recording, and waits until all of it is written. `ended` is called at the moment from which on no call is recorded.
+    /// Ends a recording, and waits until all of it is written. `ended` is called at the moment from which on no call is
+    /// recorded.
     pub(crate) fn stop(&self, ended: impl FnOnce()) -> Result<RecordingSummary, StopRecordingError> {
         if self.is_in_sink() {
             // It cannot wait for itself.
@@ -232,8 +234,8 @@ impl Recorder {
         written
     }
 
-    /// Takes a record. `text` is the bytes of texts and lists in it. If there is no recording any more, `gone` is called: not
-    /// while another one begins.
+    /// Takes a record. `text` is the bytes of texts and lists in it. If there is no recording any more, `gone` is
+    /// called: not while another one begins.
     #[inline(always)]
     pub(crate) fn record(
         &self,
@@ -275,8 +277,8 @@ impl Recorder {
         self.hot.lock().is_closed()
     }
 
-    /// Finds room for a record with so many bytes of text, or the lock under which there is no recording. `None`: what the sink itself
-    /// asks for has no room now, and is left out.
+    /// Finds room for a record with so many bytes of text, or the lock under which there is no recording. `None`: what
+    /// the sink itself asks for has no room now, and is left out.
     #[cold]
     #[inline(never)]
     fn make_room<'a>(

@@ -1,4 +1,5 @@
-//! The thread that writes: so that no call of the program waits for a disk, unless the disk is slower than the program for long.
+//! The thread that writes: so that no call of the program waits for a disk, unless the disk is slower than the program
+//! for long.
 #![forbid(unsafe_code)]
 
 use std::any::Any;

@@ -22,8 +22,8 @@ impl Error for TooManyLanes {}
 
 /// Things wait for tickets of another clock than the one at hand, which never says that those are done.
 ///
-/// What the clock at hand does say is done was collected nonetheless. The rest waits for its own clock; a
-/// ticket that was given by mistake is never done, and what waits for it is best taken out or destroyed when the device is idle.
+/// What the clock at hand does say is done was collected nonetheless. The rest waits for its own clock; a ticket that
+/// was given by mistake is never done, and what waits for it is best taken out or destroyed when the device is idle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OtherClock {
     /// The lowest of those of another clock.
@@ -47,8 +47,8 @@ impl fmt::Display for OtherClock {
 
 impl Error for OtherClock {}
 
-/// A ticket is of another clock than those that are waited for already: one clock would never say that both are done. Nothing was
-/// changed.
+/// A ticket is of another clock than those that are waited for already: one clock would never say that both are done.
+/// Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MixedClocks {
     /// What was asked.

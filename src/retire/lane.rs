@@ -86,8 +86,9 @@ impl Lane {
         }
     }
 
-    /// Makes room for one entry more. Done ones go first, and the list grows only if that freed less than half of it: so it is
-    /// never longer than four times what was unfinished at once, and tidying it costs amortised O(1) for each ticket.
+    /// Makes room for one entry more. Done ones go first, and the list grows only if that freed less than half of it:
+    /// so it is never longer than four times what was unfinished at once, and tidying it costs amortised O(1) for each
+    /// ticket.
     fn make_room(&mut self) {
         if self.unfinished.len() < self.unfinished.capacity() {
             return;
@@ -110,8 +111,8 @@ impl Lane {
         self.unfinished.push_back(Entry { serial, state });
     }
 
-    /// The value of a submission that has none of its own. Above everything that is completed, or the submission would be done
-    /// before it began.
+    /// The value of a submission that has none of its own. Above everything that is completed, or the submission would
+    /// be done before it began.
     pub(super) fn next_value(&self) -> u64 {
         self.submitted.max(self.completed).saturating_add(1)
     }
@@ -124,8 +125,8 @@ impl Lane {
         let state = std::mem::replace(&mut self.unfinished[at].state, State::Submitted(value));
         self.submitted = self.submitted.max(value);
         if let State::OpenFrame(slot) = state {
-            // Where the slot has begun again, its fence is the later frame's: waiting for it says nothing of this one. The entry
-            // of a slot is kept while its last frame is open.
+            // Where the slot has begun again, its fence is the later frame's: waiting for it says nothing of this one.
+            // The entry of a slot is kept while its last frame is open.
             let frame = self.frames.iter_mut().find(|frame| frame.slot == slot && frame.serial == serial);
             if let Some(frame) = frame {
                 frame.value = frame.value.max(value);
@@ -150,8 +151,8 @@ impl Lane {
         if let Ok(at) = self.frames.binary_search_by_key(&slot, |frame| frame.slot) {
             return at;
         }
-        // A slot whose frames are all done says nothing that `completed` does not. Slots that are not used any more, and
-        // programs that number their frames instead of their slots, so leave nothing behind.
+        // A slot whose frames are all done says nothing that `completed` does not. Slots that are not used any more,
+        // and programs that number their frames instead of their slots, so leave nothing behind.
         let (completed, unfinished) = (self.completed, &self.unfinished);
         self.frames.retain(|frame| {
             frame.value > completed

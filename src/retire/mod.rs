@@ -1,5 +1,5 @@
-//! When the GPU is done with something, so that it may be freed, reset or written again: for frame fences and for timeline
-//! semaphores alike.
+//! When the GPU is done with something, so that it may be freed, reset or written again: for frame fences and for
+//! timeline semaphores alike.
 //!
 //! Knows no Vulkan and calls nobody: the program says what it submitted and what it read.
 //!
@@ -22,9 +22,9 @@
 //!        submitted with a value -- completed >= value -----> done
 //! ```
 //!
-//! What says that a value is completed: [`Clock::completed`] and [`Clock::poll`] with what was read from a timeline semaphore,
-//! [`Clock::begin_frame`] after its slot's fence was waited for, [`Clock::idle`] after `vkDeviceWaitIdle`. After
-//! [`Clock::shutdown`] everything is done.
+//! What says that a value is completed: [`Clock::completed`] and [`Clock::poll`] with what was read from a timeline
+//! semaphore, [`Clock::begin_frame`] after its slot's fence was waited for, [`Clock::idle`] after `vkDeviceWaitIdle`.
+//! After [`Clock::shutdown`] everything is done.
 //!
 //! # With timeline semaphores
 //!
@@ -69,8 +69,8 @@
 //!
 //! # Rules
 //!
-//! - A value is done when the lane's counter has reached it: `completed >= value`. All values of a lane are of one counter, and
-//!   rise in the order in which the GPU executes; the order in which the clock is told does not matter.
+//! - A value is done when the lane's counter has reached it: `completed >= value`. All values of a lane are of one
+//!   counter, and rise in the order in which the GPU executes; the order in which the clock is told does not matter.
 //! - One lane never holds another up, and a ticket that is never submitted holds up only itself.
 //! - A clock keeps a few bytes for each ticket that is not done, and nothing for those that are.
 #![forbid(unsafe_code)]

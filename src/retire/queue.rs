@@ -1,6 +1,7 @@
 //! Things that wait for their tickets.
 //!
-//! Items are nodes of one arena, chained into batches, one for each ticket. What is handed out leaves its node to the next item.
+//! Items are nodes of one arena, chained into batches, one for each ticket. What is handed out leaves its node to the
+//! next item.
 //!
 //! Invariants:
 //! - Q1: `waiting` is sorted by ticket, one batch for each.
@@ -69,8 +70,8 @@ impl<T> Arena<T> {
         batch.last = node;
     }
 
-    /// Takes the first item of the first batch. Everything is in order when it returns, so that what happens to the item does
-    /// not matter.
+    /// Takes the first item of the first batch. Everything is in order when it returns, so that what happens to the
+    /// item does not matter.
     #[inline]
     fn take_first(&mut self, batches: &mut VecDeque<Batch>) -> Option<T> {
         let batch = batches.front_mut()?;
@@ -90,19 +91,20 @@ impl<T> Arena<T> {
     }
 }
 
-/// Things that wait until the GPU is done with them: each is pushed with the [`Ticket`] of the last recording that uses it, and
-/// handed out once the ticket is done.
+/// Things that wait until the GPU is done with them: each is pushed with the [`Ticket`] of the last recording that uses
+/// it, and handed out once the ticket is done.
 ///
-/// Items of several lanes may wait in one queue, pushed in any order: none waits for an unrelated one. A queue is for the tickets of one
-/// clock: [`collect`](Self::collect) says so if there are others. They are handed out in the order of their tickets, and those of one ticket as they were pushed.
+/// Items of several lanes may wait in one queue, pushed in any order: none waits for an unrelated one. A queue is for
+/// the tickets of one clock: [`collect`](Self::collect) says so if there are others. They are handed out in the order
+/// of their tickets, and those of one ticket as they were pushed.
 ///
 /// Dropping the queue drops the items, whether they are done or not.
 ///
 /// # Complexity
 ///
-/// `push`: O(1) for the highest ticket of the queue, as recordings that go on one after another have it, else a binary search
-/// among the tickets of the queue (and a move of the higher ones where the ticket is new). `collect`: O(tickets in the queue + items
-/// that are done). Once there was room for as many, neither takes memory from the host.
+/// `push`: O(1) for the highest ticket of the queue, as recordings that go on one after another have it, else a binary
+/// search among the tickets of the queue (and a move of the higher ones where the ticket is new). `collect`: O(tickets
+/// in the queue + items that are done). Once there was room for as many, neither takes memory from the host.
 ///
 /// # Examples
 ///
@@ -174,8 +176,8 @@ impl<T> Retire<T> {
         }
     }
 
-    /// Whether `ticket` is of the clock that what waits is of, as it has to be for one call to collect it all. True of any
-    /// ticket while nothing waits.
+    /// Whether `ticket` is of the clock that what waits is of, as it has to be for one call to collect it all. True of
+    /// any ticket while nothing waits.
     ///
     /// # Errors
     ///
@@ -199,13 +201,13 @@ impl<T> Retire<T> {
 
     /// Hands out the items whose tickets are done according to `clock`, and returns how many that were.
     ///
-    /// The clock is looked at once, before the first item is handed out; `visit` may call it. If `visit` panics, the items that were not
-    /// handed out yet are first in line at the next call.
+    /// The clock is looked at once, before the first item is handed out; `visit` may call it. If `visit` panics, the
+    /// items that were not handed out yet are first in line at the next call.
     ///
     /// # Errors
     ///
-    /// [`OtherClock`] if there are tickets of another clock, which this one never says are done: what waits for them stays. All that is
-    /// done was handed out nonetheless.
+    /// [`OtherClock`] if there are tickets of another clock, which this one never says are done: what waits for them
+    /// stays. All that is done was handed out nonetheless.
     ///
     /// ```
     /// # use sublet::retire::*;
@@ -281,13 +283,13 @@ impl<T> Retire<T> {
         ready.into_iter().chain(waiting).min()
     }
 
-    /// Takes host memory for `additional` further items, each with a ticket of its own at worst: pushing and collecting so many
-    /// takes none then.
+    /// Takes host memory for `additional` further items, each with a ticket of its own at worst: pushing and collecting
+    /// so many takes none then.
     ///
     /// # Errors
     ///
-    /// [`ReserveError`] if more than 2^32 - 1 items would wait, or the host has no memory. What waits is as it was, and host memory that
-    /// the call took is given back.
+    /// [`ReserveError`] if more than 2^32 - 1 items would wait, or the host has no memory. What waits is as it was, and
+    /// host memory that the call took is given back.
     pub fn reserve(&mut self, additional: usize) -> Result<(), ReserveError> {
         let waiting = self.arena.len;
         if waiting.checked_add(additional).is_none_or(|items| items > index(NONE)) {

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::num::NonZeroU64;
 
-/// A ticket, from the lowest bit: the lane, the clock, the serial. The serial is highest so that tickets are in the order in
-/// which they were opened.
+/// A ticket, from the lowest bit: the lane, the clock, the serial. The serial is highest so that tickets are in the
+/// order in which they were opened.
 const LANE_BITS: u32 = 6;
 const CLOCK_BITS: u32 = 10;
 const SERIAL_BITS: u32 = 48;
@@ -42,7 +42,8 @@ impl LaneId {
         Self(clock << LANE_BITS | lane as u16)
     }
 
-    /// Lanes are counted from zero, in the order in which they were added: an index for the caller's own array of semaphores.
+    /// Lanes are counted from zero, in the order in which they were added: an index for the caller's own array of
+    /// semaphores.
     #[inline]
     #[must_use]
     pub fn index(self) -> usize {
@@ -63,11 +64,12 @@ impl fmt::Debug for LaneId {
 
 /// One recording on one lane: eight bytes, to be kept beside everything that the recording uses.
 ///
-/// Made by [`Clock::open`](super::Clock::open) and [`Clock::begin_frame`](super::Clock::begin_frame). The tickets of one clock
-/// are ordered as they were opened, on all lanes. There are 2^48 for each clock: enough for eight years at a million a second.
+/// Made by [`Clock::open`](super::Clock::open) and [`Clock::begin_frame`](super::Clock::begin_frame). The tickets of
+/// one clock are ordered as they were opened, on all lanes. There are 2^48 for each clock: enough for eight years at a
+/// million a second.
 ///
-/// A ticket says which clock it is of, in ten bits. Clocks that were made one after another are told apart; two whose making
-/// lies 1,024 clocks, or a multiple of that, apart are not.
+/// A ticket says which clock it is of, in ten bits. Clocks that were made one after another are told apart; two whose
+/// making lies 1,024 clocks, or a multiple of that, apart are not.
 ///
 /// ```
 /// let clock = sublet::retire::Clock::new();

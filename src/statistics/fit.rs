@@ -21,8 +21,8 @@ pub struct Fit {
     pub heap_index: u32,
     /// A block that there is, another one, or memory of its own.
     pub place: FitPlace,
-    /// Whether the heap would still be within its budget. What is placed in a block that there is costs nothing, so that this
-    /// says whether the heap is now.
+    /// Whether the heap would still be within its budget. What is placed in a block that there is costs nothing, so
+    /// that this says whether the heap is now.
     pub within_budget: bool,
     /// Bytes in use in the heap now.
     pub usage: u64,

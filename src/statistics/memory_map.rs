@@ -12,8 +12,8 @@ use crate::metadata::Algorithm;
 /// Everything that an allocator holds, at one moment: its vectors, their blocks, and the chunks of each block. Made by
 /// [`memory_map`](crate::Allocator::memory_map).
 ///
-/// A picture, not a window: nothing is locked while the program looks at it, and what happens meanwhile is not in it. Each
-/// vector is seen at one moment; from one vector to the next other threads may have gone on.
+/// A picture, not a window: nothing is locked while the program looks at it, and what happens meanwhile is not in it.
+/// Each vector is seen at one moment; from one vector to the next other threads may have gone on.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -65,7 +65,8 @@ impl MemoryMap {
         })
     }
 
-    /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones last.
+    /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones
+    /// last.
     pub fn allocations(&self) -> impl Iterator<Item = &AllocationEntry> {
         self.vectors.iter().flat_map(|vector| {
             let chunks = vector.blocks.iter().flat_map(|block| &block.chunks);
@@ -165,7 +166,8 @@ pub struct ChunkMap {
     pub offset: u64,
     /// Bytes, rounding included.
     pub size: u64,
-    /// What is there; `None` if it is free. Where threads have ranges of a block to themselves, neighbours may both be free.
+    /// What is there; `None` if it is free. Where threads have ranges of a block to themselves, neighbours may both be
+    /// free.
     pub allocation: Option<AllocationEntry>,
 }
 
@@ -191,7 +193,8 @@ pub struct AllocationEntry {
     pub id: AllocationId,
     /// What it is for.
     pub kind: ResourceKind,
-    /// The lower bits of the `VkBufferUsageFlags` or `VkImageUsageFlags`, as far as they are kept; 0 if they are not known.
+    /// The lower bits of the `VkBufferUsageFlags` or `VkImageUsageFlags`, as far as they are kept; 0 if they are not
+    /// known.
     pub usage: u32,
     /// Its name.
     pub name: Option<Box<str>>,

@@ -4,8 +4,8 @@
 use super::DetailedStatistics;
 use crate::base::cast::index;
 
-/// [`DetailedStatistics`] for each memory type, for each heap, and in all: VMA's `VmaTotalStatistics`, as long as the device has types and
-/// heaps. Made by [`calculate_statistics`](crate::Allocator::calculate_statistics) and by
+/// [`DetailedStatistics`] for each memory type, for each heap, and in all: VMA's `VmaTotalStatistics`, as long as the
+/// device has types and heaps. Made by [`calculate_statistics`](crate::Allocator::calculate_statistics) and by
 /// [`MemoryMap::statistics`](crate::MemoryMap::statistics).
 ///
 /// ```

@@ -71,7 +71,8 @@ pub struct Wanted {
     pub user_data: u64,
     /// Its name.
     pub name: Option<Box<str>>,
-    /// The program gave a chain for the `VkMemoryAllocateInfo`, which is not in the trace: an import or an export, mostly.
+    /// The program gave a chain for the `VkMemoryAllocateInfo`, which is not in the trace: an import or an export,
+    /// mostly.
     pub has_chain: bool,
 }
 

@@ -15,9 +15,9 @@ const VARIABLE: &str = "SUBLET_TRACE";
 
 /// Begins a recording if the environment variable `SUBLET_TRACE` names a file for it, and says which file it is.
 ///
-/// `%p` stands for the number of the process. The second allocator of a process that asks, and those after it, get a file of
-/// their own: its number comes before the extension. A file that is there already is replaced. What comes of it is told as an event
-/// of `tracing`, target `sublet::trace`, so that an answer that nobody looks at is no loss.
+/// `%p` stands for the number of the process. The second allocator of a process that asks, and those after it, get a
+/// file of their own: its number comes before the extension. A file that is there already is replaced. What comes of it
+/// is told as an event of `tracing`, target `sublet::trace`, so that an answer that nobody looks at is no loss.
 ///
 /// The C interface asks for each allocator, and so may every program: without the variable nothing happens.
 ///

@@ -39,11 +39,12 @@ pub struct DefragmentationNumber(pub u32);
 pub struct Trace {
     /// Of what.
     pub header: Header,
-    /// The calls, in an order in which they may have happened: an allocation comes after it was made, and the end of one
-    /// before it ended.
+    /// The calls, in an order in which they may have happened: an allocation comes after it was made, and the end of
+    /// one before it ended.
     pub records: Vec<Record>,
-    /// Calls for allocations, pools and scopes that the trace does not know: those that were on their way when the recording
-    /// began, and what is done with the place that a move of the C interface goes to. They are not among the records.
+    /// Calls for allocations, pools and scopes that the trace does not know: those that were on their way when the
+    /// recording began, and what is done with the place that a move of the C interface goes to. They are not among the
+    /// records.
     pub strangers: u64,
 }
 

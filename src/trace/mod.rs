@@ -1,7 +1,8 @@
 //! Recording what a program asks of its allocator, and reading it again.
 //!
-//! [`Allocator::start_recording`](crate::Allocator::start_recording) writes every call into a file, [`Trace::read`] makes records of
-//! it again. Or set the environment variable `SUBLET_TRACE`, where the program calls [`start_from_environment`].
+//! [`Allocator::start_recording`](crate::Allocator::start_recording) writes every call into a file, [`Trace::read`]
+//! makes records of it again. Or set the environment variable `SUBLET_TRACE`, where the program calls
+//! [`start_from_environment`].
 //!
 //! ```
 //! use sublet::trace::{Buffer, Event, Trace};
@@ -26,20 +27,23 @@
 //!
 //! # What is recorded
 //!
-//! Every call that takes, gives back, maps, names or moves memory, with its thread and its time: see [`Event`]. Allocations are told
-//! after they were made, their end before they end; so the order of the file is one that could have been on one thread. What only
-//! looks ([`would_fit`](crate::Allocator::would_fit), statistics, maps) is not recorded, nor is what takes no memory: binding, and
-//! resources that alias. [`Allocation::set_user_data`](crate::Allocation::set_user_data) is not, because no allocator hears of it.
+//! Every call that takes, gives back, maps, names or moves memory, with its thread and its time: see [`Event`].
+//! Allocations are told after they were made, their end before they end; so the order of the file is one that could
+//! have been on one thread. What only looks ([`would_fit`](crate::Allocator::would_fit), statistics, maps) is not
+//! recorded, nor is what takes no memory: binding, and resources that alias.
+//! [`Allocation::set_user_data`](crate::Allocation::set_user_data) is not, because no allocator hears of it.
 //!
 //! # What it does not do
 //!
-//! It does not record what is in the memory, nor which `VkDeviceMemory` an allocation is in. A call that is under way on another
-//! thread while a recording begins may be missed; later calls for what it made are counted as [`Trace::strangers`]. A program that is
-//! killed loses at most the last quarter of a second, and the calls that the sink has kept to itself.
+//! It does not record what is in the memory, nor which `VkDeviceMemory` an allocation is in. A call that is under way
+//! on another thread while a recording begins may be missed; later calls for what it made are counted as
+//! [`Trace::strangers`]. A program that is killed loses at most the last quarter of a second, and the calls that the
+//! sink has kept to itself.
 //!
 //! # The file
 //!
-//! All fixed numbers are little-endian. A file is a magic number and chunks; each chunk has a header of 36 bytes and a payload.
+//! All fixed numbers are little-endian. A file is a magic number and chunks; each chunk has a header of 36 bytes and a
+//! payload.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -53,25 +57,27 @@
 //! | 4 | CRC-32 (as in zip) of the 32 bytes before and of the payload |
 //! | | payload |
 //!
-//! A tick is as long as two neighbouring chunks say: times between are interpolated. `LAST` has two numbers as payload, records
-//! and chunks of the whole file, and nothing follows it.
+//! A tick is as long as two neighbouring chunks say: times between are interpolated. `LAST` has two numbers as payload,
+//! records and chunks of the whole file, and nothing follows it.
 //!
-//! In payloads, a **number** is LEB128: seven bits to a byte, the lowest first, the highest bit set in all bytes but the last. A
-//! **text** is the number of its bytes, and these, UTF-8. A **text or none** is 0, or one more than the number of bytes, and these. An
-//! **alignment** is a byte: its binary logarithm, or 64 for 0, or 65 and a number. An **optional number** is a byte, 0 or 1, and after
-//! a 1 the number. A **float** is four bytes, a **flag** one, 0 or 1.
+//! In payloads, a **number** is LEB128: seven bits to a byte, the lowest first, the highest bit set in all bytes but
+//! the last. A **text** is the number of its bytes, and these, UTF-8. A **text or none** is 0, or one more than the
+//! number of bytes, and these. An **alignment** is a byte: its binary logarithm, or 64 for 0, or 65 and a number. An **optional
+//! number** is a byte, 0 or 1, and after a 1 the number. A **float** is four bytes, a **flag** one, 0 or 1.
 //!
-//! The payload of `HEAD` has the fields of [`Header`] in the order of its declaration: texts, numbers, flags; a list is its length and its
-//! elements, whose fields are numbers. The last two are left out where the one is empty and the other 0.
+//! The payload of `HEAD` has the fields of [`Header`] in the order of its declaration: texts, numbers, flags; a list is
+//! its length and its elements, whose fields are numbers. The last two are left out where the one is empty and the
+//! other 0.
 //!
-//! The payload of `CALL` is records: a byte that names the operation, a number of ticks since the record before (in a chunk's first:
-//! since the chunk before was closed; 0 for the head), and what the table says. The operation `01` is no record and has no time: a number follows, which
-//! names the thread of the records after it. Each chunk begins with one.
+//! The payload of `CALL` is records: a byte that names the operation, a number of ticks since the record before (in a
+//! chunk's first: since the chunk before was closed; 0 for the head), and what the table says. The operation `01` is no
+//! record and has no time: a number follows, which names the thread of the records after it. Each chunk begins with
+//! one.
 //!
-//! A **place** names an allocation: the number `vector << 2 | dedicated << 1 | more`; if `more`, the number of the vector's generation
-//! (else it is 1) and a byte, the shard (else 0); the lower and the upper half of its key, as two numbers. It is the same for as
-//! long as the allocation lives and is not moved, and no other allocation ever has it. A **pool** is two numbers, vector and generation: the
-//! places in it begin with the same two.
+//! A **place** names an allocation: the number `vector << 2 | dedicated << 1 | more`; if `more`, the number of the
+//! vector's generation (else it is 1) and a byte, the shard (else 0); the lower and the upper half of its key, as two
+//! numbers. It is the same for as long as the allocation lives and is not moved, and no other allocation ever has it. A **pool**
+//! is two numbers, vector and generation: the places in it begin with the same two.
 //!
 //! | operation | what follows |
 //! |---|---|
@@ -99,8 +105,9 @@
 //! | `72` move | number: defragmentation; place; byte: 0 completed, 1 ignored, 2 freed, 3 rolled back, 4 not completed although the last record of the move said so; for 0 and 4 another place: where it went |
 //! | `73` end pass, `74` end defragmentation | number: defragmentation |
 //!
-//! *Asked* begins with four bytes, a word of bits. Then come numbers: size; an alignment; number: memory types of the resource; and of what follows
-//! in the table, in this order, those whose bit is set. Where it is not, the field is 0, the priority 0.5, and there is no pool, scope or name.
+//! *Asked* begins with four bytes, a word of bits. Then come numbers: size; an alignment; number: memory types of the
+//! resource; and of what follows in the table, in this order, those whose bit is set. Where it is not, the field is 0,
+//! the priority 0.5, and there is no pool, scope or name.
 //!
 //! | bits | what | follows |
 //! |---|---|---|
@@ -117,14 +124,14 @@
 //! | 25 | user data | number |
 //! | 26 | name | text |
 //!
-//! A reader gives up at operations and bits that it does not know: the version changes when there are more. It lets be what follows
-//! the last field of the head. An *existing* and an *allocate* of one place are the same allocation: it was made while the recording began.
-//! Of a pool or scope that is told twice, the first record counts.
+//! A reader gives up at operations and bits that it does not know: the version changes when there are more. It lets be
+//! what follows the last field of the head. An *existing* and an *allocate* of one place are the same allocation: it
+//! was made while the recording began. Of a pool or scope that is told twice, the first record counts.
 //!
 //! ## An example
 //!
-//! A buffer of 4096 bytes, allocated after a microsecond and freed two microseconds later, by a recorder whose ticks are
-//! nanoseconds:
+//! A buffer of 4096 bytes, allocated after a microsecond and freed two microseconds later, by a recorder whose ticks
+//! are nanoseconds:
 //!
 //! ```text
 //! 89 53 54 52 41 43 45 01                                                       ; magic, version 1

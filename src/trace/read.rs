@@ -26,8 +26,8 @@ impl Trace {
     /// [`ReadTraceError`] says at which byte the trace is damaged, and how. [`Self::read_prefix`] gives what is before.
     ///
     /// # Complexity
-    /// O(n log a) for n records of which a tell of allocations that live at the same time. What is taken of the heap is bounded
-    /// by the length of `bytes`, whatever they say.
+    /// O(n log a) for n records of which a tell of allocations that live at the same time. What is taken of the heap is
+    /// bounded by the length of `bytes`, whatever they say.
     pub fn read(bytes: &[u8]) -> Result<Self, ReadTraceError> {
         let Prefix { trace, end } = Self::read_prefix(bytes)?;
         match end {

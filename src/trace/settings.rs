@@ -61,8 +61,9 @@ impl Existing {
     }
 }
 
-/// What a pool was made with: a [`PoolCreateInfo`](crate::PoolCreateInfo) with a name of its own. Of its chain there is only whether
-/// there was one. The least alignment of a pool that was there when the recording began has in it what the memory type asks for.
+/// What a pool was made with: a [`PoolCreateInfo`](crate::PoolCreateInfo) with a name of its own. Of its chain there is
+/// only whether there was one. The least alignment of a pool that was there when the recording began has in it what the
+/// memory type asks for.
 pub type PoolSettings = PoolParameters<Box<str>, bool>;
 
 /// What a scope was made with: a [`ScopeCreateInfo`](crate::ScopeCreateInfo).

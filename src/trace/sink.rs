@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// A sink that keeps a trace in host memory: for tests, and for programs that send it elsewhere. Clones share the bytes.
+/// A sink that keeps a trace in host memory: for tests, and for programs that send it elsewhere. Clones share the
+/// bytes.
 ///
 /// ```
 /// # use sublet::*;

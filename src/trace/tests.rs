@@ -309,7 +309,8 @@ const EXISTING: &[u8] = &[THREAD, 0, Operation::Existing.code(), 0, 4, 1, 0, 0, 
 /// One that is made in the same place, and so is the same one.
 const AGAIN: &[u8] = &[THREAD, 0, Operation::Allocate.code(), 0, 0, 0, 0, 0, 16, 8, 1, 0, 4, 1, 0];
 
-/// Its checksum is right, and yet it says what cannot be: nothing of it is believed, also not what it says of chunks before.
+/// Its checksum is right, and yet it says what cannot be: nothing of it is believed, also not what it says of chunks
+/// before.
 #[test]
 fn a_chunk_that_is_wrong_at_its_end_takes_nothing_back() {
     let stranger = [Operation::Free.code(), 0, 4, 99, 0];

@@ -21,11 +21,11 @@ const ENOUGH_BYTES: usize = 60 << 10;
 const FIRST_VECTOR: u32 = 64;
 
 impl Trace {
-    /// The trace as a file: what a tool writes that has cut one short, or a test that has made one up. Times are kept to the
-    /// nanosecond.
+    /// The trace as a file: what a tool writes that has cut one short, or a test that has made one up. Times are kept
+    /// to the nanosecond.
     ///
-    /// [`strangers`](Self::strangers) are not written. Events of allocations, pools and scopes that no event before has made
-    /// become strangers.
+    /// [`strangers`](Self::strangers) are not written. Events of allocations, pools and scopes that no event before has
+    /// made become strangers.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();

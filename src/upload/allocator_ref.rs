@@ -13,8 +13,8 @@ mod sealed {
 
 /// Something that holds an [`Allocator`]: `&Allocator`, `Arc<Allocator>` or `Rc<Allocator>`, with or without locks.
 ///
-/// What is made with a reference cannot outlive the allocator. What is made with an `Arc` keeps it alive, and can stand beside
-/// it in one structure. Sealed: it is the same allocator at every call.
+/// What is made with a reference cannot outlive the allocator. What is made with an `Arc` keeps it alive, and can stand
+/// beside it in one structure. Sealed: it is the same allocator at every call.
 ///
 /// ```
 /// # use sublet::{*, upload::*};

@@ -3,8 +3,8 @@
 //! Invariants:
 //! - B1: while there is an allocation, it is mapped for as long as it lives, and `pointer` is valid for `size` bytes.
 //! - B2: without one, `size` is 0.
-//! - B3: nobody but the owner of the value gives out its bytes, and the owner gives each byte out once before the device is
-//!   done with it.
+//! - B3: nobody but the owner of the value gives out its bytes, and the owner gives each byte out once before the
+//!   device is done with it.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -55,8 +55,8 @@ impl Backing {
     /// `None`, and the allocation back, if it is not mapped or too small.
     ///
     /// # Safety
-    /// The buffer is bound to the allocation, and nobody else uses either of them. If the allocation is mapped, it stays so
-    /// until it is freed, which happens only after [`Self::take`].
+    /// The buffer is bound to the allocation, and nobody else uses either of them. If the allocation is mapped, it
+    /// stays so until it is freed, which happens only after [`Self::take`].
     pub(super) unsafe fn new(
         buffer: vk::Buffer,
         allocation: Allocation,
@@ -132,9 +132,9 @@ impl Backing {
     pub(super) fn write<T: Copy>(&mut self, upload: &Upload, source: &[T]) {
         let bytes = size_of_val(source);
         let target = self.at(upload.offset, widen(bytes));
-        // SAFETY: `at` checked that as many bytes are in the mapping (B1), which is the driver's memory and so does not overlap
-        // what Rust owns. The copy is of bytes and takes padding as it is; `u8` has no alignment. Nobody else uses the target:
-        // B3.
+        // SAFETY: `at` checked that as many bytes are in the mapping (B1), which is the driver's memory and so does not
+        // overlap what Rust owns. The copy is of bytes and takes padding as it is; `u8` has no alignment. Nobody else
+        // uses the target: B3.
         unsafe { std::ptr::copy_nonoverlapping(source.as_ptr().cast::<u8>(), target.as_ptr(), bytes) };
     }
 
@@ -144,8 +144,8 @@ impl Backing {
         let target = self.at(upload.offset, upload.size).cast::<MaybeUninit<u8>>();
         // `new` saw that all sizes inside of the buffer are sizes of the host.
         let length = host_size(upload.size).unwrap_or(0);
-        // SAFETY: `at` checked that as many bytes are in the mapping (B1), for which nothing has to be initialised or aligned.
-        // Nobody else uses them for as long as the borrow of `self` lasts: B3.
+        // SAFETY: `at` checked that as many bytes are in the mapping (B1), for which nothing has to be initialised or
+        // aligned. Nobody else uses them for as long as the borrow of `self` lasts: B3.
         unsafe { std::slice::from_raw_parts_mut(target.as_ptr(), length) }
     }
 }

@@ -60,8 +60,8 @@ enum Origin {
     Given(Arc<Pool>),
 }
 
-/// Buffers begin at a multiple of this, in their mapping and in the device's addresses: the page of a host, to which drivers
-/// map. Nothing of a device's wants more, and a driver promises no more of a mapping.
+/// Buffers begin at a multiple of this, in their mapping and in the device's addresses: the page of a host, to which
+/// drivers map. Nothing of a device's wants more, and a driver promises no more of a mapping.
 const BASE_ALIGNMENT: u64 = 4096;
 
 /// What buffers are made with.
@@ -149,8 +149,8 @@ impl<A: AllocatorRef> Buffers<A> {
         Ok((source, size))
     }
 
-    /// Gives the source a pool of its own, with blocks of `count` buffers of `size` bytes; not if it has been given one. Other
-    /// memory types get one when they are needed.
+    /// Gives the source a pool of its own, with blocks of `count` buffers of `size` bytes; not if it has been given
+    /// one. Other memory types get one when they are needed.
     ///
     /// # Safety
     /// The usages are valid for the device.
@@ -161,8 +161,8 @@ impl<A: AllocatorRef> Buffers<A> {
         let owner = self.allocator.allocator();
         // SAFETY: the caller's own promise; the size is not zero.
         let needed = unsafe { requirements(owner.device(), size, self.usage) }?;
-        // What a driver asks for is at least the size; one that says less is not believed. What overflows is too large, and the
-        // pool says so.
+        // What a driver asks for is at least the size; one that says less is not believed. What overflows is too large,
+        // and the pool says so.
         let alignment = needed.alignment.max(self.base_alignment).checked_next_power_of_two();
         let page = needed.size.max(size).checked_add(owner.margin());
         let page = page.zip(alignment).and_then(|(page, alignment)| align_up(page, alignment));
@@ -214,8 +214,8 @@ impl<A: AllocatorRef> Buffers<A> {
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// Where the next recording may begin to write behind what another one has written: no two have an atom together, so that
-    /// flushing the one does not touch what the device reads of the other.
+    /// Where the next recording may begin to write behind what another one has written: no two have an atom together,
+    /// so that flushing the one does not touch what the device reads of the other.
     #[inline]
     pub(super) fn round(&self, backing: &Backing, offset: u64) -> u64 {
         if backing.coherent {
@@ -230,8 +230,8 @@ impl<A: AllocatorRef> Buffers<A> {
         self.memory_types.len()
     }
 
-    /// Makes a buffer in the first of these heaps that has room; `told` is what others said. One that is `alone` does not fit the
-    /// blocks of a pool of the source's own.
+    /// Makes a buffer in the first of these heaps that has room; `told` is what others said. One that is `alone` does
+    /// not fit the blocks of a pool of the source's own.
     ///
     /// # Safety
     /// The usages are valid for the device, and the size is not zero.
@@ -285,8 +285,8 @@ impl<A: AllocatorRef> Buffers<A> {
             flags: Flags::HOST_ACCESS_SEQUENTIAL_WRITE | Flags::MAPPED,
             usage: MemoryUsage::Auto,
             memory_type_bits: 1 << memory_type,
-            // Offsets are aligned within the buffer; with this, pointers and addresses are as well. `Backing::alignment` looks whether
-            // the driver's mapping and address began so.
+            // Offsets are aligned within the buffer; with this, pointers and addresses are as well.
+            // `Backing::alignment` looks whether the driver's mapping and address began so.
             min_alignment: self.base_alignment,
             name: self.name.as_deref(),
             ..AllocationCreateInfo::default()
@@ -313,8 +313,8 @@ impl<A: AllocatorRef> Buffers<A> {
             size, memory_type, fallback = at > 0, owner = self.name.as_deref(), alone,
             "upload buffer created"
         );
-        // SAFETY: both were made just now. The allocation was asked to be mapped, and stays so until it is freed, which happens in
-        // `destroy` only.
+        // SAFETY: both were made just now. The allocation was asked to be mapped, and stays so until it is freed, which
+        // happens in `destroy` only.
         let backing = unsafe { Backing::new(buffer, allocation, size, address, memory_size) };
         let backing = backing.map(|mut backing| {
             backing.memory_type = memory_type;
@@ -373,7 +373,8 @@ impl<A: AllocatorRef> Buffers<A> {
         };
         let atom = self.allocator.allocator().device().atom;
         let begin = align_down(allocation.offset() + begin, atom);
-        // The end of an allocation is at most the end of its memory, so that the sum does not overflow; only rounding may.
+        // The end of an allocation is at most the end of its memory, so that the sum does not overflow; only rounding
+        // may.
         let end = align_up(allocation.offset() + end, atom).unwrap_or(u64::MAX).min(backing.memory_size);
         let range =
             vk::MappedMemoryRange::default().memory(allocation.memory()).offset(begin).size(end - begin);
@@ -385,9 +386,8 @@ impl<A: AllocatorRef> Buffers<A> {
         if ranges.0.is_empty() {
             return Ok(());
         }
-        // SAFETY: `add_range` made ranges of live memory that begin at an atom and end at one or at the end of the memory;
-        // the memory of a backing is mapped for as long as it lives (VUID-VkMappedMemoryRange-memory-00684, -offset-00687,
-        // -size-01390).
+        // SAFETY: `add_range` made ranges of live memory that begin at an atom and end at one or at the end of the
+        // memory; the memory of a backing is mapped for as long as it lives (VUID-VkMappedMemoryRange-memory-00684, -offset-00687, -size-01390).
         let flushed = unsafe { self.allocator.allocator().device().flush(&ranges.0) };
         ranges.0.clear();
         flushed.map_err(FlushError::Driver)
@@ -409,8 +409,8 @@ unsafe fn requirements(
         .map_err(|error| CreateUploadError::MemoryType(FindMemoryTypeError::Resource(error)))
 }
 
-/// The memory types for buffers like this one: the best first, and of each other heap the best one there. What a heap has no
-/// room for, its other types have none for either.
+/// The memory types for buffers like this one: the best first, and of each other heap the best one there. What a heap
+/// has no room for, its other types have none for either.
 ///
 /// # Safety
 /// The create-info is valid for the device.

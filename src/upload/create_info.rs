@@ -34,9 +34,9 @@ pub enum Oversize {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum UploadMemory {
-    /// The device's own memory if the host can write all of it: there is a host-visible type in a device-local heap of more
-    /// than 256 MiB (a resizable BAR), or all heaps are device-local. Else the host's. What the device only copies from,
-    /// because no usage but a transfer is asked for, stays in the host's memory.
+    /// The device's own memory if the host can write all of it: there is a host-visible type in a device-local heap of
+    /// more than 256 MiB (a resizable BAR), or all heaps are device-local. Else the host's. What the device only copies
+    /// from, because no usage but a transfer is asked for, stays in the host's memory.
     #[default]
     Auto,
     /// The device's own memory wherever there is any that the host can write, and be it the 256 MiB of a small BAR.
@@ -83,13 +83,13 @@ pub struct UploadArenaCreateInfo<'a> {
     pub pages_per_block: u32,
     /// Free pages that are kept however long nobody needs them.
     pub pages_kept: u32,
-    /// Free pages beyond these go when nobody has needed them for so many calls of [`collect`](super::UploadArena::collect);
-    /// `None` keeps all.
+    /// Free pages beyond these go when nobody has needed them for so many calls of
+    /// [`collect`](super::UploadArena::collect); `None` keeps all.
     pub idle_collects: Option<u32>,
     /// Free pages of large requests that are kept for others as large.
     pub own_pages_kept: u32,
-    /// Whether what a flush leaves of the current page is used under the next ticket. Else the next recording begins on another
-    /// page, and the rest is wasted until the page is collected.
+    /// Whether what a flush leaves of the current page is used under the next ticket. Else the next recording begins on
+    /// another page, and the rest is wasted until the page is collected.
     pub share_pages: bool,
     /// Shown in maps and leak reports.
     pub name: Option<&'a str>,

@@ -8,7 +8,8 @@ use crate::device::DriverError;
 use crate::error::{AllocationError, CreateError, CreatePoolError, FindMemoryTypeError, MemoryError};
 use crate::retire::{MixedClocks, OtherClock, Ticket};
 
-/// Why an [`UploadArena`](super::UploadArena) or an [`UploadRing`](super::UploadRing) was not made. Nothing is left behind.
+/// Why an [`UploadArena`](super::UploadArena) or an [`UploadRing`](super::UploadRing) was not made. Nothing is left
+/// behind.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum CreateUploadError {
@@ -111,8 +112,8 @@ pub enum UploadError {
         /// What was asked for.
         alignment: u64,
     },
-    /// No page and no ring begins at a multiple of as much, in its mapping and in the device's addresses: at most the page of a
-    /// host is sure.
+    /// No page and no ring begins at a multiple of as much, in its mapping and in the device's addresses: at most the
+    /// page of a host is sure.
     AlignmentTooLarge {
         /// What was asked for.
         alignment: u64,
@@ -129,15 +130,16 @@ pub enum UploadError {
         /// Bytes of those heaps together.
         heaps: u64,
     },
-    /// More was asked for than the whole ring; or more than a page, and [`Oversize::Error`](super::Oversize::Error) refuses that; or
-    /// more than the host can address.
+    /// More was asked for than the whole ring; or more than a page, and [`Oversize::Error`](super::Oversize::Error)
+    /// refuses that; or more than the host can address.
     Oversize {
         /// What was asked for, in bytes.
         size: u64,
         /// Bytes of the ring, or of a page.
         max: u64,
     },
-    /// The ring has no run that is long enough. Collecting pieces helps, unless the current recording has filled the ring by itself.
+    /// The ring has no run that is long enough. Collecting pieces helps, unless the current recording has filled the
+    /// ring by itself.
     Full {
         /// What was asked for, in bytes.
         size: u64,

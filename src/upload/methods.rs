@@ -68,8 +68,9 @@ macro_rules! upload_methods {
                 self.buffers.alignments
             }
 
-            /// The most that an upload can be aligned to: 4096, or more if the device wants more of offsets. Less if the driver
-            /// mapped a buffer at a crooked place; whatever is given out holds for offset, pointer and address.
+            /// The most that an upload can be aligned to: 4096, or more if the device wants more of offsets. Less if
+            /// the driver mapped a buffer at a crooked place; whatever is given out holds for offset, pointer and
+            /// address.
             #[inline]
             #[must_use]
             pub fn max_alignment(&self) -> u64 {
@@ -97,7 +98,8 @@ macro_rules! upload_methods {
                 self.write_slice(bytes, alignment)
             }
 
-            /// Copies a value, with its padding as it is, to where the device can read it. The alignment is that of `T` at least.
+            /// Copies a value, with its padding as it is, to where the device can read it. The alignment is that of `T`
+            /// at least.
             ///
             /// # Errors
             /// As for [`Self::allocate`]; [`UploadError::ZeroSize`] for a type without a size.
@@ -125,8 +127,8 @@ macro_rules! upload_methods {
                 })
             }
 
-            /// Gives `size` bytes to `fill`, which writes them in place. They hold anything before: an earlier upload, most of the
-            /// time. Reading them may be very slow.
+            /// Gives `size` bytes to `fill`, which writes them in place. They hold anything before: an earlier upload,
+            /// most of the time. Reading them may be very slow.
             ///
             /// # Errors
             /// As for [`Self::allocate`].
@@ -157,11 +159,12 @@ macro_rules! upload_methods {
                 })
             }
 
-            /// Waits until the next upload of such a size and alignment finds room: where memory is limited, as pages are, or as
-            /// all of a ring is.
+            /// Waits until the next upload of such a size and alignment finds room: where memory is limited, as pages
+            /// are, or as all of a ring is.
             ///
-            /// `wait` is called with the ticket to wait for; it waits until the device is done with that recording, and tells the
-            /// clock. A call that does not make the clock say so ends with an error, so that this comes to an end.
+            /// `wait` is called with the ticket to wait for; it waits until the device is done with that recording, and
+            /// tells the clock. A call that does not make the clock say so ends with an error, so that this comes to an
+            /// end.
             ///
             /// # Errors
             /// [`WaitError`]: there is nothing to wait for, `wait` failed, or it did not do what it should.

@@ -1,8 +1,8 @@
 //! Uploads: what the host writes for one recording, and the device reads when that runs.
 //!
-//! Constants of a draw, the vertices of particles and of the user interface, staging for copies: bytes that are written once, used
-//! once, and gone when the device is done with the recording. Making a buffer for each would cost a thousand times what they cost
-//! to write. Both types here own buffers that stay mapped, and give out parts of them:
+//! Constants of a draw, the vertices of particles and of the user interface, staging for copies: bytes that are written
+//! once, used once, and gone when the device is done with the recording. Making a buffer for each would cost a thousand
+//! times what they cost to write. Both types here own buffers that stay mapped, and give out parts of them:
 //!
 //! | | [`UploadArena`] | [`UploadRing`] |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! | bound as | a few buffers | one buffer: dynamic offsets are all it takes |
 //! | for | uploads whose amount nobody knows; one arena for each recording thread | streams with a known bound |
 //!
-//! Both work with a [`Clock`](crate::retire::Clock), which knows when the device is done with what, from fences or from timeline
-//! semaphores:
+//! Both work with a [`Clock`](crate::retire::Clock), which knows when the device is done with what, from fences or from
+//! timeline semaphores:
 //!
 //! ```
 //! use ash::vk;
@@ -55,16 +55,19 @@
 //! ```
 //!
 //! # Which memory
-//! [`UploadMemory::Auto`] takes the device's own memory where the host can write all of it: the device then reads at its full speed,
-//! and the host writes through the bus once. Where only a window of 256 MiB of it can be written, and for bytes that are only copied
-//! from, it takes the host's. Both is write-combined on most devices: write in order, and do not read.
+//! [`UploadMemory::Auto`] takes the device's own memory where the host can write all of it: the device then reads at
+//! its full speed, and the host writes through the bus once. Where only a window of 256 MiB of it can be written, and
+//! for bytes that are only copied from, it takes the host's. Both is write-combined on most devices: write in order,
+//! and do not read.
 //!
-//! Where that heap has no room, pages and rings go to the next memory type that the allocator would choose for them, one of another
-//! heap: the statistics say how many did. A pool that is given has one memory type, and no other is tried.
+//! Where that heap has no room, pages and rings go to the next memory type that the allocator would choose for them,
+//! one of another heap: the statistics say how many did. A pool that is given has one memory type, and no other is
+//! tried.
 //!
 //! # Threads
-//! An arena is for one recording thread, and has no locks. The memory behind all arenas of a program is the allocator's, which has.
-//! Give arenas for many threads one [`pool`](UploadArenaCreateInfo::pool), and they share its blocks.
+//! An arena is for one recording thread, and has no locks. The memory behind all arenas of a program is the
+//! allocator's, which has. Give arenas for many threads one [`pool`](UploadArenaCreateInfo::pool), and they share its
+//! blocks.
 
 mod allocator_ref;
 mod arena;

@@ -9,8 +9,8 @@ use crate::device::Device;
 
 /// Bytes of a mapped buffer that are the caller's until the recording that uses them is done.
 ///
-/// Only names of a place: copying it copies no bytes, and nothing has to be given back. It is valid until the page or the piece
-/// of the ring that it is in is collected.
+/// Only names of a place: copying it copies no bytes, and nothing has to be given back. It is valid until the page or
+/// the piece of the ring that it is in is collected.
 ///
 /// ```
 /// # use sublet::{*, upload::*};
@@ -64,7 +64,8 @@ impl Upload {
 
 /// What the device wants offsets in buffers to be multiples of, by what the bytes are for. Units: bytes, powers of two.
 ///
-/// Made by [`UploadArena::alignments`](super::UploadArena::alignments) and [`UploadRing::alignments`](super::UploadRing::alignments).
+/// Made by [`UploadArena::alignments`](super::UploadArena::alignments) and
+/// [`UploadRing::alignments`](super::UploadRing::alignments).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct Alignments {
@@ -74,8 +75,8 @@ pub struct Alignments {
     pub storage: u64,
     /// `minTexelBufferOffsetAlignment`: views of buffers as texels.
     pub texel: u64,
-    /// `optimalBufferCopyOffsetAlignment`, and at least 4: sources of copies to images. A format whose texels are larger needs
-    /// the least common multiple with their size.
+    /// `optimalBufferCopyOffsetAlignment`, and at least 4: sources of copies to images. A format whose texels are
+    /// larger needs the least common multiple with their size.
     pub copy: u64,
     /// The most of these and of `nonCoherentAtomSize`.
     pub any: u64,

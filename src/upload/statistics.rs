@@ -19,8 +19,8 @@ pub struct ArenaStatistics {
     pub reserved: u64,
     /// The most that [`reserved`](Self::reserved) ever was.
     pub peak_reserved: u64,
-    /// Pages in another memory type than [`UploadArena::memory_type_index`](super::UploadArena::memory_type_index), because there was no
-    /// room in that one's heap.
+    /// Pages in another memory type than [`UploadArena::memory_type_index`](super::UploadArena::memory_type_index),
+    /// because there was no room in that one's heap.
     pub fallback_pages: usize,
     /// Bytes of those.
     pub fallback: u64,

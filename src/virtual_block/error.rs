@@ -50,8 +50,8 @@ pub enum VirtualAllocationError {
         alignment: u64,
         /// Units that nobody has.
         free: u64,
-        /// The most that an allocation with an alignment of 1 could have; where hundreds of ranges are about as large, too
-        /// little by less than 1/64 at most.
+        /// The most that an allocation with an alignment of 1 could have; where hundreds of ranges are about as large,
+        /// too little by less than 1/64 at most.
         largest_free: u64,
     },
     /// An upper address was asked of a block that has none.

@@ -198,8 +198,8 @@ impl VirtualBlock {
     /// # Errors
     /// - [`ZeroSize`](VirtualAllocationError::ZeroSize): ask for at least one unit.
     /// - [`Alignment`](VirtualAllocationError::Alignment): not a power of two, nor 0.
-    /// - [`NoSpace`](VirtualAllocationError::NoSpace): free something, or make the block larger; it says how much is free
-    ///   and how large the largest free range is.
+    /// - [`NoSpace`](VirtualAllocationError::NoSpace): free something, or make the block larger; it says how much is
+    ///   free and how large the largest free range is.
     /// - [`UpperUnsupported`](VirtualAllocationError::UpperUnsupported): only [`Algorithm::Linear`] has an upper side.
     /// - [`UpperInRing`](VirtualAllocationError::UpperInRing): the block is used as a ring buffer.
     ///

@@ -162,8 +162,8 @@ impl<T: Form> Rig<T> {
 const FAR_TOO_LONG: Duration = Duration::from_secs(120);
 
 impl Rig {
-    /// Does `meanwhile` while another thread, in `slow`, is in the driver's `call`, which does not return before that is done.
-    /// Who waits for the driver therefore waits for good, and is found out.
+    /// Does `meanwhile` while another thread, in `slow`, is in the driver's `call`, which does not return before that
+    /// is done. Who waits for the driver therefore waits for good, and is found out.
     pub fn while_in<R>(&self, call: &str, slow: impl FnOnce() + Send, meanwhile: impl FnOnce() -> R) -> R {
         struct Release<'a>(&'a Gpu, &'a str);
         impl Drop for Release<'_> {

@@ -368,7 +368,8 @@ fn a_failed_map_leaves_nothing() {
             rig.free(allocation);
             rig.allocator.trim();
 
-            // A persistent mapping that fails for a block may still work for dedicated memory; for neither it is an error.
+            // A persistent mapping that fails for a block may still work for dedicated memory; for neither it is an
+            // error.
             rig.gpu.faults().fail_always("vkMapMemory", vk::Result::ERROR_MEMORY_MAP_FAILED);
             let error = rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap_err();
             assert!(matches!(error, AllocationError::Map(_)), "{error:?}");

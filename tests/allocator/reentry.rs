@@ -69,7 +69,8 @@ fn a_subscriber_may_ask_while_leaks_are_reported() {
         .with_writer(|| Asking)
         .without_time()
         .finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody wants.
+    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
+    // wants.
     let quiet =
         tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);

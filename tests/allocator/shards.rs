@@ -61,8 +61,8 @@ fn settled<R: Send>(
     results
 }
 
-/// While one thread is in a call of the driver, another allocates and frees, in the core and in its shard, and looks at the
-/// figures, and none of it waits.
+/// While one thread is in a call of the driver, another allocates and frees, in the core and in its shard, and looks at
+/// the figures, and none of it waits.
 fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: impl FnOnce() + Send) {
     let slow = std::sync::Mutex::new(Some(slow));
     settled(rig, &info, 1, |_| {
@@ -78,7 +78,8 @@ fn holds_up_nobody(rig: &Rig, info: AllocationCreateInfo<'_>, call: &str, slow: 
     });
 }
 
-/// No lock that an allocation or a free of another thread needs is held during any call of the driver, whoever makes it.
+/// No lock that an allocation or a free of another thread needs is held during any call of the driver, whoever makes
+/// it.
 #[test]
 fn no_call_of_the_driver_holds_up_others() {
     on_profiles(fast_profiles, |profile| {
@@ -252,8 +253,8 @@ fn one_thread_grows_for_all_shards() {
     });
 }
 
-/// Eight threads allocate, write, hand over, compare and free; a ninth trims and looks on. Bytes that two of them were given
-/// would differ from what was written.
+/// Eight threads allocate, write, hand over, compare and free; a ninth trims and looks on. Bytes that two of them were
+/// given would differ from what was written.
 #[test]
 fn bytes_of_many_threads() {
     on_profiles(fast_profiles, |profile| {
@@ -314,8 +315,8 @@ fn bytes_of_many_threads() {
     });
 }
 
-/// Buffers and images of many threads, as the simulated driver sees them: it tells of overlaps, and of pages that a linear and
-/// an optimal resource share.
+/// Buffers and images of many threads, as the simulated driver sees them: it tells of overlaps, and of pages that a
+/// linear and an optimal resource share.
 #[test]
 fn resources_of_many_threads() {
     let with_pages = |profile: &Profile| {
@@ -378,7 +379,8 @@ fn memory_comes_back() {
     });
 }
 
-/// A program with one thread reserves what one without locks does, at the same places, whatever other threads do elsewhere.
+/// A program with one thread reserves what one without locks does, at the same places, whatever other threads do
+/// elsewhere.
 #[test]
 fn one_thread_reserves_as_without_shards() {
     fn run<T: Form>(profile: &'static Profile) -> (Vec<(u64, u64)>, u64, u64) {

@@ -1,5 +1,5 @@
-//! The statistics string: its schema, checked member by member, what it says, and that a reader such as VMA's own tool gets
-//! from it what it needs.
+//! The statistics string: its schema, checked member by member, what it says, and that a reader such as VMA's own tool
+//! gets from it what it needs.
 
 use serde_json::{Map, Value};
 use sublet::{

@@ -9,7 +9,8 @@ use sublet::descriptor::{
 
 use super::kit::{Kit, POINT, Place, commit, sets};
 
-/// Two ways to lay descriptors out, and a driver that wants arrays of images and samplers apart and a buffer for what is pushed.
+/// Two ways to lay descriptors out, and a driver that wants arrays of images and samplers apart and a buffer for what
+/// is pushed.
 const GPUS: [&str; 3] = ["nvidia-h200", "amd-rx-6700-xt", "amd-rx-6800-windows"];
 
 const BIND: &str = "vkCmdBindDescriptorBuffersEXT";
@@ -82,7 +83,8 @@ fn descriptors_are_bytes_in_one_bound_buffer() {
     }
 }
 
-/// In a well-known Direct3D 12 sample a switch of heaps marks every table of the root signature stale, and copies handles that were never staged.
+/// In a well-known Direct3D 12 sample a switch of heaps marks every table of the root signature stale, and copies
+/// handles that were never staged.
 #[test]
 fn another_page_takes_all_that_is_staged_and_nothing_that_never_was() {
     for name in GPUS {

@@ -44,7 +44,8 @@ fn sets_before_the_first_incompatible_one_stay_bound() {
     kit.close(binder, vec![one, two]);
 }
 
-/// A well-known Direct3D 12 sample clears its mask of what is stale when the root signature changes, though it says that what was staged is bound again.
+/// A well-known Direct3D 12 sample clears its mask of what is stale when the root signature changes, though it says
+/// that what was staged is bound again.
 #[test]
 fn what_was_staged_and_not_committed_survives_a_change_of_the_layout() {
     let kit = Kit::with_sets();
@@ -71,7 +72,8 @@ fn what_was_staged_and_not_committed_survives_a_change_of_the_layout() {
     kit.close(binder, vec![one, two]);
 }
 
-/// In a well-known Direct3D 12 sample the counts of the former root signature stay for tables that the new one does not have.
+/// In a well-known Direct3D 12 sample the counts of the former root signature stay for tables that the new one does not
+/// have.
 #[test]
 fn nothing_of_a_former_layout_stays_where_the_new_one_has_another_set_or_none() {
     let kit = Kit::with_sets();

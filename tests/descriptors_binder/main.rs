@@ -1,4 +1,5 @@
-//! The binder, from outside: what a pipeline finds bound is what was staged, by sets, by push descriptors and in descriptor buffers.
+//! The binder, from outside: what a pipeline finds bound is what was staged, by sets, by push descriptors and in
+//! descriptor buffers.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "calls of the simulated driver, on objects that each test makes and destroys"

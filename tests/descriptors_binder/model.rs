@@ -1,4 +1,5 @@
-//! Random layouts, stages, changes of the layout, command buffers and commits, beside a model that knows what a shader must find.
+//! Random layouts, stages, changes of the layout, command buffers and commits, beside a model that knows what a shader
+//! must find.
 
 use std::collections::BTreeMap;
 

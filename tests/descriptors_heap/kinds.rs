@@ -7,7 +7,8 @@ use sublet::retire::OtherClock;
 
 use crate::common::Rig;
 
-/// `value` is what the submission signals. A well-known Direct3D 12 sample defers what is freed from one of its heaps, and gives the slots of the others to the next one at once.
+/// `value` is what the submission signals. A well-known Direct3D 12 sample defers what is freed from one of its heaps,
+/// and gives the slots of the others to the next one at once.
 fn slots_are_free_when_the_submission_is_done<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, value: u64) {
     let range = heap.allocate(8).unwrap();
     let ticket = rig.clock.open(rig.lane);

@@ -284,7 +284,8 @@ fn samplers_do_not_count_as_resources() {
     rig.finish();
 }
 
-/// Mutable descriptors are as large as the largest type, and need a feature: one type alone needs neither, whatever was asked for.
+/// Mutable descriptors are as large as the largest type, and need a feature: one type alone needs neither, whatever was
+/// asked for.
 #[test]
 fn a_heap_of_one_type_is_an_array_of_that_type() {
     let rig = Rig::new(NVIDIA);

@@ -1,4 +1,5 @@
-//! Every call that can fail does so in turn: what was asked for fails whole, or comes another way, and nothing is left behind.
+//! Every call that can fail does so in turn: what was asked for fails whole, or comes another way, and nothing is left
+//! behind.
 
 use std::error::Error;
 

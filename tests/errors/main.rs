@@ -1,5 +1,5 @@
-//! Every public error says in one line what was asked, what was there, and what the driver answered; who walks its sources reads
-//! nothing twice.
+//! Every public error says in one line what was asked, what was there, and what the driver answered; who walks its
+//! sources reads nothing twice.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod descriptors;
@@ -123,7 +123,8 @@ fn the_line_is_one_that_others_can_go_around() {
     }
 }
 
-/// A source that the line has already would be read twice. What is left is the driver's result, which a program may look for.
+/// A source that the line has already would be read twice. What is left is the driver's result, which a program may
+/// look for.
 #[test]
 fn sources_say_nothing_twice() {
     for told in all() {

@@ -88,7 +88,8 @@ impl<F: Fn(&Seen) + Send + Sync + 'static> Subscriber for Collect<F> {
 
 /// What the library tells on this thread while `work` is done. `then` is called for each in the middle of it.
 pub(crate) fn heard_with(then: impl Fn(&Seen) + Send + Sync + 'static, work: impl FnOnce()) -> Vec<Seen> {
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody wants.
+    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
+    // wants.
     let _second = tracing::Dispatch::new(Collect { then: |_: &Seen| {} });
     SEEN.take();
     tracing::subscriber::with_default(Collect { then }, || {

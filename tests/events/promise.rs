@@ -175,8 +175,8 @@ fn what_the_guide_promises_comes() {
     for (name, row) in &came {
         assert_eq!(Some(row), promised.get(name), "{name}: what came, and what the guide says");
     }
-    // What C programs do wrong needs the C interface, recordings tell of broken disks and come from a thread of their own: `source.rs`
-    // compares those as well.
+    // What C programs do wrong needs the C interface, recordings tell of broken disks and come from a thread of their
+    // own: `source.rs` compares those as well.
     let elsewhere = ["sublet::capi", "sublet::trace"];
     let missing: Vec<_> = promised
         .iter()

@@ -1,5 +1,5 @@
-//! Every event and span of the source is in the guide's tables, as it is, and the other way round: also those that only faults bring
-//! about which no test can make.
+//! Every event and span of the source is in the guide's tables, as it is, and the other way round: also those that only
+//! faults bring about which no test can make.
 
 use std::collections::BTreeSet;
 use std::fs;

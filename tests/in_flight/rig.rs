@@ -342,7 +342,8 @@ pub(crate) fn warnings(work: impl FnOnce()) -> String {
         .with_ansi(false)
         .with_writer(move || writer.clone())
         .finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody wants.
+    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
+    // wants.
     let quiet =
         tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);

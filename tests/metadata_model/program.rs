@@ -32,8 +32,8 @@ pub(crate) enum Operation {
         upper: bool,
         tag: Tag,
     },
-    /// In the gap with that number, so many 256ths of it from its start; a size of so many of what is left. Then a unit more or
-    /// less, or with the key before another gap.
+    /// In the gap with that number, so many 256ths of it from its start; a size of so many of what is left. Then a unit
+    /// more or less, or with the key before another gap.
     AllocateAt {
         gap: u8,
         skipped: u8,

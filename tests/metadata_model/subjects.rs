@@ -210,8 +210,8 @@ impl History {
 
 pub(crate) struct LinearRules<const MANY: bool> {
     histories: Vec<History>,
-    /// The regions that allocations were put into and that were not emptied since, in the order in which they were begun. The last one
-    /// is current.
+    /// The regions that allocations were put into and that were not emptied since, in the order in which they were
+    /// begun. The last one is current.
     stack: Vec<usize>,
     openings: usize,
     /// The current region was left before, and nothing was allocated since it is current again.

@@ -176,7 +176,8 @@ fn a_queue_that_is_dropped_with_resources_says_so() {
     let text = Text::default();
     let writer = text.clone();
     let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody wants.
+    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
+    // wants.
     let quiet =
         tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);

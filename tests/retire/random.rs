@@ -1,4 +1,5 @@
-//! Random programs on two queues: the device says if anything is freed early, and the count says if anything is freed late.
+//! Random programs on two queues: the device says if anything is freed early, and the count says if anything is freed
+//! late.
 
 use ash::vk;
 use sublet::retire::Ticket;

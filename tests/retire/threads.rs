@@ -52,7 +52,8 @@ fn nobody_waits_for_the_drivers_call_of_another_thread() {
             assert!(!collector.is_finished(), "the buffer is done, and was not destroyed");
             std::thread::yield_now();
         }
-        // The driver is busy with the buffer. A lock that is held would make these wait for ever: a thread of its own finds out.
+        // The driver is busy with the buffer. A lock that is held would make these wait for ever: a thread of its own
+        // finds out.
         let (tell, told) = std::sync::mpsc::channel();
         let rig = &rig;
         scope.spawn(move || {

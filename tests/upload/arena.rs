@@ -217,7 +217,8 @@ fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
     });
 }
 
-/// A size that would not fit if it were rounded up to its alignment, and alignments that are larger than that of a page.
+/// A size that would not fit if it were rounded up to its alignment, and alignments that are larger than that of a
+/// page.
 #[test]
 fn what_is_not_larger_than_a_page_fits_a_fresh_one_however_it_is_aligned() {
     on_every_profile(|profile| {

@@ -13,8 +13,8 @@ const FRAMES: u64 = 30;
 /// Bytes of the target that each frame may fill.
 const PER_FRAME: u64 = 16_384;
 
-/// Runs frames that upload at random, and checks what the device has copied of them. Nothing is executed before its fence is
-/// waited for, so that whoever writes a page too early is found out.
+/// Runs frames that upload at random, and checks what the device has copied of them. Nothing is executed before its
+/// fence is waited for, so that whoever writes a page too early is found out.
 fn frames<U>(
     rig: &Rig,
     uploader: &mut U,

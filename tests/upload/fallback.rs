@@ -14,8 +14,8 @@ fn near() -> UploadArenaCreateInfo<'static> {
     UploadArenaCreateInfo { memory: UploadMemory::PreferDevice, ..small(4096) }
 }
 
-/// The memory type that uploads are in while there is room, and limits of heaps that leave it `room` bytes. `None` where all that the host
-/// can write is in one heap.
+/// The memory type that uploads are in while there is room, and limits of heaps that leave it `room` bytes. `None`
+/// where all that the host can write is in one heap.
 fn limits(profile: &'static sublet::sim::Profile, room: u64) -> Option<(u32, Vec<u64>)> {
     let rig = Rig::new(profile);
     let best = arena(&rig, &near()).memory_type_index();

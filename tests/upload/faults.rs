@@ -1,4 +1,5 @@
-//! Each call of the driver fails in turn: everything is undone, and the driver's words are at the end of the error's sources.
+//! Each call of the driver fails in turn: everything is undone, and the driver's words are at the end of the error's
+//! sources.
 
 use std::error::Error;
 

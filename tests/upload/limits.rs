@@ -237,8 +237,8 @@ fn free_pages_give_way_to_a_device_without_memory() {
     });
 }
 
-/// A limit and a device without memory, in one call: what gave way to the limit is not counted on again, and no page that was made
-/// just now gives way to the next one.
+/// A limit and a device without memory, in one call: what gave way to the limit is not counted on again, and no page
+/// that was made just now gives way to the next one.
 #[test]
 fn reserving_takes_back_what_it_made_where_limit_and_device_refuse_at_once() {
     on_every_profile(|profile| {

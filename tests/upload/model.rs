@@ -1,5 +1,5 @@
-//! Arenas and rings at random, beside a plain list of what is live: no two uploads overlap, everything is aligned and inside of
-//! its buffer, and the figures add up. Recordings of three lanes are done in any order.
+//! Arenas and rings at random, beside a plain list of what is live: no two uploads overlap, everything is aligned and
+//! inside of its buffer, and the figures add up. Recordings of three lanes are done in any order.
 
 use ash::vk;
 use sublet::retire::{Clock, LaneId, Ticket};

@@ -126,7 +126,8 @@ impl<'a> Copies<'a> {
         unsafe { device.reset_fences(&[self.fences[slot]]) }.unwrap();
         let list = [commands];
         let submit = [vk::SubmitInfo::default().command_buffers(&list)];
-        // SAFETY: the command buffer is recorded, and what it names stays until the fence is waited for: that is what is tested.
+        // SAFETY: the command buffer is recorded, and what it names stays until the fence is waited for: that is what
+        // is tested.
         unsafe { device.queue_submit(self.rig.gpu.queue(), &submit, self.fences[slot]) }.unwrap();
     }
 
@@ -168,7 +169,8 @@ pub fn said(work: impl FnOnce()) -> String {
     let writer = Arc::clone(&text);
     let subscriber =
         tracing_subscriber::fmt().with_ansi(false).with_writer(move || Text(Arc::clone(&writer))).finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody wants.
+    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
+    // wants.
     let quiet =
         tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);

@@ -85,8 +85,8 @@ fn within_budget_is_kept_on_every_path() {
                 // The limit alone would let more in where the budget is an estimate.
                 assert!(heap.statistics.block_bytes <= heap.budget && heap.budget <= *limit, "{heap:?}");
             }
-            // At least the room of one heap was there, but for what blocks round. A driver's own figures hold what other tests of
-            // this process have, too.
+            // At least the room of one heap was there, but for what blocks round. A driver's own figures hold what
+            // other tests of this process have, too.
             let by_driver = context.allocator_info().flags.contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
             assert!(by_driver || buffers.len() >= 8, "{}", buffers.len());
             for (buffer, allocation) in buffers {

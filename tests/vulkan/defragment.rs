@@ -36,7 +36,8 @@ fn everything_that_moves_keeps_its_bytes() {
     on_each_context(|context| {
         let info =
             AllocatorCreateInfo { preferred_large_heap_block_size: 1 << 20, ..context.allocator_info() };
-        // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+        // SAFETY: the context has made instance and device for this version and these flags, and outlives the
+        // allocator.
         let allocator = unsafe { Allocator::new(&info) }.unwrap();
         let mut stage = Stage::new(context, &allocator);
         for _ in 0..cycles {

@@ -1,9 +1,10 @@
-//! The allocator on every Vulkan device of this machine, with the validation layer on and silent, and on every simulated
-//! device. What is tested here is what only a device can say: that it takes what the allocator gives it, and that the bytes
-//! are where they should be.
+//! The allocator on every Vulkan device of this machine, with the validation layer on and silent, and on every
+//! simulated device. What is tested here is what only a device can say: that it takes what the allocator gives it, and
+//! that the bytes are where they should be.
 //!
 //! Without a driver or without the layer, the simulated devices are all there is, and the tests say so; with
-//! `SUBLET_REQUIRE_VULKAN=1` they fail then. `.ci/newer-driver` runs them on a second driver, with `SUBLET_REQUIRE_NEWER=1`.
+//! `SUBLET_REQUIRE_VULKAN=1` they fail then. `.ci/newer-driver` runs them on a second driver, with
+//! `SUBLET_REQUIRE_NEWER=1`.
 #![allow(
     clippy::unwrap_used,
     clippy::as_conversions,
@@ -103,7 +104,8 @@ impl Bench<'_> {
 /// Runs a test on every device that there is. The test frees what it makes, and nobody has a word to say against it.
 pub(crate) fn on_each_device(test: impl Fn(&Bench<'_>)) {
     on_each_context(|context| {
-        // SAFETY: the context has made instance and device for this version and these flags, and outlives the allocator.
+        // SAFETY: the context has made instance and device for this version and these flags, and outlives the
+        // allocator.
         let allocator = unsafe { Allocator::new(&context.allocator_info()) }.unwrap();
         test(&Bench { context, allocator: &allocator });
         allocator.validate();
@@ -131,8 +133,8 @@ fn check(name: &str, context: Context, test: &impl Fn(&Context)) {
     assert!(messages.is_empty(), "{name} says: {messages:#?}");
 }
 
-/// Keeps the drivers loaded for as long as the process runs. Some do not survive being loaded and unloaded again and again, or
-/// by several threads at once.
+/// Keeps the drivers loaded for as long as the process runs. Some do not survive being loaded and unloaded again and
+/// again, or by several threads at once.
 fn keep_drivers() {
     static KEPT: Once = Once::new();
     KEPT.call_once(|| Context::on_driver(0, false).map_or((), std::mem::forget));

@@ -155,7 +155,8 @@ fn dedicated_memory() {
             }
             assert_ne!(buffer.1.memory(), image.1.memory());
             if let Some(gpu) = bench.context.gpu() {
-                // Memory that several resources may share is not told of one of them. Before 1.1 the driver is told nothing.
+                // Memory that several resources may share is not told of one of them. Before 1.1 the driver is told
+                // nothing.
                 let told = flags.is_empty() && bench.context.api_version() >= vk::API_VERSION_1_1;
                 let memory = gpu.memory_info(buffer.1.memory()).unwrap();
                 assert_eq!(memory.dedicated_buffer == buffer.0, told, "{memory:?}");

@@ -37,7 +37,8 @@ pub(crate) trait Case {
     /// Does what is in the phases, without measuring.
     fn prepare(&mut self, phases: &[Phase], share: usize);
 
-    /// Does what is in the phases, of each list of replacements no more than the `share`-th part. Nanoseconds and pairs.
+    /// Does what is in the phases, of each list of replacements no more than the `share`-th part. Nanoseconds and
+    /// pairs.
     fn run(&mut self, phases: &[Phase], share: usize) -> (f64, f64);
 
     /// The same, with a look at the clock before and after each call.
@@ -370,8 +371,8 @@ pub(crate) struct Workload {
     pub(crate) slots: usize,
     /// Untimed.
     pub(crate) before: Vec<Phase>,
-    /// What is done before each round, untimed, so that the caches hold what this peer needs, and not what the one before
-    /// it did; by the number of the round. As the rounds if there is none.
+    /// What is done before each round, untimed, so that the caches hold what this peer needs, and not what the one
+    /// before it did; by the number of the round. As the rounds if there is none.
     pub(crate) warm_up: Option<Rounds>,
     /// What is timed, by the number of the round.
     pub(crate) round: Rounds,
@@ -379,8 +380,8 @@ pub(crate) struct Workload {
     pub(crate) fewer_rounds: u64,
     /// Whether single calls and own host memory are looked at as well.
     pub(crate) thorough: bool,
-    /// Whether the memory that is reserved says something of the peer: not where the caller says how much, and not where
-    /// next to nothing is live.
+    /// Whether the memory that is reserved says something of the peer: not where the caller says how much, and not
+    /// where next to nothing is live.
     pub(crate) reserves: bool,
 }
 

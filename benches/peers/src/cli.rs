@@ -87,7 +87,8 @@ pub(crate) enum Command {
         /// Files that Sublet recorded
         #[arg(required = true)]
         files: Vec<PathBuf>,
-        /// gpu-allocator's block sizes are those that wgpu takes for this hint, and its stand-in takes part with the same
+        /// gpu-allocator's block sizes are those that wgpu takes for this hint, and its stand-in takes part with the
+        /// same
         #[arg(long)]
         wgpu_hint: Option<WgpuHint>,
     },

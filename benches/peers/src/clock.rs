@@ -25,8 +25,8 @@ pub(crate) fn now() -> Tick {
     Tick(counter())
 }
 
-/// Nanoseconds that this thread has run, without those in which the system had others run. `None` where the system does not
-/// say.
+/// Nanoseconds that this thread has run, without those in which the system had others run. `None` where the system does
+/// not say.
 #[cfg(target_os = "linux")]
 pub(crate) fn thread_time() -> Option<f64> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -54,8 +54,8 @@ impl Stopwatch {
         Self { ran: thread_time(), from: now() }
     }
 
-    /// Nanoseconds since the start. On a machine with other work, what the others did is not counted. A real driver may sleep, and
-    /// that is.
+    /// Nanoseconds since the start. On a machine with other work, what the others did is not counted. A real driver may
+    /// sleep, and that is.
     #[inline]
     pub(crate) fn stop(self, is_real: bool) -> f64 {
         let (to, has_run) = (now(), thread_time());

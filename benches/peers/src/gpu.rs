@@ -1,7 +1,7 @@
 //! The drivers: one that does nothing, simulated ones, and the system's own, each under a thin layer that counts.
 //!
-//! The layer stands between every peer and `vkAllocateMemory`, `vkFreeMemory`, `vkMapMemory` and `vkUnmapMemory`, and no
-//! other function of the device. So all peers are counted, delayed and limited alike, whatever the driver is. These
+//! The layer stands between every peer and `vkAllocateMemory`, `vkFreeMemory`, `vkMapMemory` and `vkUnmapMemory`, and
+//! no other function of the device. So all peers are counted, delayed and limited alike, whatever the driver is. These
 //! four calls are rare, and cost some fifty nanoseconds more than without the layer.
 
 use std::collections::HashMap;
@@ -418,7 +418,8 @@ impl Gpu {
         &self.counters
     }
 
-    /// From now on `vkAllocateMemory` takes this much longer, unless the driver is a real one, which takes what it takes.
+    /// From now on `vkAllocateMemory` takes this much longer, unless the driver is a real one, which takes what it
+    /// takes.
     pub(crate) fn slow(&self, delay: Duration) {
         if !self.is_real() {
             self.counters.delay(delay);
@@ -500,7 +501,8 @@ fn system(index: usize) -> Result<System, String> {
     // SAFETY: the create-info is complete and everything in it is live.
     let instance = unsafe { entry.create_instance(&info, None) };
     let instance = instance.map_err(|error| said("vkCreateInstance", &error))?;
-    // Keeps the driver loaded for as long as the process runs: not all survive being unloaded and loaded again and again.
+    // Keeps the driver loaded for as long as the process runs: not all survive being unloaded and loaded again and
+    // again.
     static KEPT: OnceLock<(ash::Entry, Option<ash::Instance>)> = OnceLock::new();
     KEPT.get_or_init(|| {
         // SAFETY: as above.

@@ -1,7 +1,7 @@
 //! Sublet measured beside the other allocators for Vulkan memory that its users would choose from.
 //!
-//! `cargo run --release -p sublet-peers -- all` prints tables in Markdown; `--help` has the rest. This package is the only
-//! one that needs a C++ compiler, for VMA.
+//! `cargo run --release -p sublet-peers -- all` prints tables in Markdown; `--help` has the rest. This package is the
+//! only one that needs a C++ compiler, for VMA.
 //!
 //! What is done to the peers is in `workloads`, how they are driven in `peers`, and what stands between them and the
 //! driver in `gpu`. The lists of operations are made before anything is measured, from a fixed seed.

@@ -10,17 +10,17 @@ struct Line<T>(T);
 
 /// Fixed places for `T`s that are on the way.
 ///
-/// `head` is the number of places ever emptied, `tail` that of those ever filled: `head <= tail <= head + capacity`, and
-/// exactly the places from `head` to `tail` hold a value.
+/// `head` is the number of places ever emptied, `tail` that of those ever filled: `head <= tail <= head + capacity`,
+/// and exactly the places from `head` to `tail` hold a value.
 pub(crate) struct Ring<T> {
     places: Box<[UnsafeCell<MaybeUninit<T>>]>,
     head: Line<AtomicUsize>,
     tail: Line<AtomicUsize>,
 }
 
-// SAFETY: there is one producer and one consumer, see `ends`; a place is the producer's until `tail` has passed it, and the
-// consumer's until `head` has, and both are stored with Release and loaded with Acquire. So a `T` moves between threads,
-// and is never shared.
+// SAFETY: there is one producer and one consumer, see `ends`; a place is the producer's until `tail` has passed it, and
+// the consumer's until `head` has, and both are stored with Release and loaded with Acquire. So a `T` moves between
+// threads, and is never shared.
 unsafe impl<T: Send> Sync for Ring<T> {}
 
 impl<T> Ring<T> {

@@ -8,8 +8,8 @@ use crate::table::Table;
 use crate::workloads::Scale;
 use crate::workloads::descriptors::{Giver, ROWS, SetFigures, sets};
 
-/// The driver that was asked for, and if that is the one that does nothing the system's as well, if there is one: what a call of
-/// the driver costs decides.
+/// The driver that was asked for, and if that is the one that does nothing the system's as well, if there is one: what
+/// a call of the driver costs decides.
 pub(crate) fn drivers(asked: &Driver) -> Vec<Driver> {
     let real = Driver::Vulkan(0);
     let has_real = matches!(asked, Driver::Null(_)) && Gpu::new(&real, None).is_ok();

@@ -32,12 +32,13 @@
 //! - What the driver refuses may have been asked for more than once, with other sizes. The last answer is the error.
 //! - Records of the log have their targets, but not their `module_path`, `file` and `line`, of the original. Sublet's
 //!   own events, of `tracing`, come beside them where the program has a subscriber.
-//! - Only Vulkan. With the features `d3d12` on Windows or `metal` on Apple's systems, and with `visualizer`, the build stops with a
-//!   message. What the visualizer draws into a window of egui (of 0.27 at the latest), Sublet's feature `report` writes as a page, from
-//!   `vulkan::Allocator::as_sublet`. The edit: leave `AllocatorVisualizer` out.
+//! - Only Vulkan. With the features `d3d12` on Windows or `metal` on Apple's systems, and with `visualizer`, the build
+//!   stops with a message. What the visualizer draws into a window of egui (of 0.27 at the latest), Sublet's feature
+//!   `report` writes as a page, from `vulkan::Allocator::as_sublet`. The edit: leave `AllocatorVisualizer` out.
 //!
 //! With the feature `trace` a program is recorded where the environment variable `SUBLET_TRACE` names a file: see
-//! `sublet::trace`. A program below which this crate is deep down gets it by a dependency of its own on this crate, with the feature.
+//! `sublet::trace`. A program below which this crate is deep down gets it by a dependency of its own on this crate,
+//! with the feature.
 #![cfg_attr(not(feature = "vulkan"), forbid(unsafe_code))]
 
 #[cfg(all(windows, feature = "d3d12"))]

@@ -52,8 +52,9 @@ const MIB: u64 = 1024 * 1024;
 const STEP: u64 = 4 * MIB;
 const LARGEST: u64 = 256 * MIB;
 
-/// How large blocks are, in bytes: between 4 and 256 MiB, in steps of 4 MiB. The first block of a memory type has the smallest size,
-/// and each further one twice as much, up to the largest. Those for the host are of memory types that the host sees.
+/// How large blocks are, in bytes: between 4 and 256 MiB, in steps of 4 MiB. The first block of a memory type has the
+/// smallest size, and each further one twice as much, up to the largest. Those for the host are of memory types that
+/// the host sees.
 #[derive(Clone, Copy, Debug)]
 pub struct AllocationSizes {
     min_device_memblock_size: u64,

@@ -159,7 +159,8 @@ impl log::Log for Log {
 
 static LOG: Log = Log(Mutex::new(Vec::new()));
 
-/// Without what is another number each time, or that a stand-in has not: handles, addresses, numbers of chunks and of blocks.
+/// Without what is another number each time, or that a stand-in has not: handles, addresses, numbers of chunks and of
+/// blocks.
 fn without_numbers(lines: &[String]) -> Vec<String> {
     let without = |line: &String| {
         let mut text = line.clone();

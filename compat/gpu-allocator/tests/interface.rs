@@ -1,4 +1,5 @@
-//! The stand-in against the original, on every simulated GPU: the same memory types, and reports that say what is there.
+//! The stand-in against the original, on every simulated GPU: the same memory types, and reports that say what is
+//! there.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Mutex;

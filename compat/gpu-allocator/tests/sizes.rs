@@ -85,7 +85,8 @@ macro_rules! player {
                 Reserved { most, last: allocator.capacity() }
             }
 
-            /// Fills blocks of each size, and frees what is in them, beginning at the last; what is reserved after each.
+            /// Fills blocks of each size, and frees what is in them, beginning at the last; what is reserved after
+            /// each.
             pub(crate) fn comes_and_goes(gpu: &Gpu, sizes: [(u64, u64); 2], step: usize) -> Vec<u64> {
                 let mut allocator = allocator(gpu, sizes);
                 let mut reserved = Vec::new();
@@ -146,8 +147,8 @@ fn what_programs_on_wgpu_ask_for_reserves_no_more_than_with_the_original() {
     }
 }
 
-/// Both device-local and host-visible memory, in the order in which things are freed that is the worst for those who keep what became
-/// empty first.
+/// Both device-local and host-visible memory, in the order in which things are freed that is the worst for those who
+/// keep what became empty first.
 #[test]
 fn what_stays_when_everything_is_freed_is_what_the_original_keeps() {
     for profile in sublet::sim::profiles::ALL {

@@ -1,8 +1,8 @@
-//! A program of gpu-allocator's: compiled with the original and with the stand-in, without an edit, it prints what it got. What the two
-//! print is compared by `.ci/compat`; `differences.txt` says what may differ.
+//! A program of gpu-allocator's: compiled with the original and with the stand-in, without an edit, it prints what it
+//! got. What the two print is compared by `.ci/compat`; `differences.txt` says what may differ.
 //!
-//! Each line is `device/step: result`. The devices are the simulated ones, which both crates run on alike, and with the argument
-//! `vulkan` the system's own.
+//! Each line is `device/step: result`. The devices are the simulated ones, which both crates run on alike, and with the
+//! argument `vulkan` the system's own.
 
 use ash::vk;
 use gpu_allocator::vulkan::{

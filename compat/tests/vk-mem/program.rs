@@ -1,8 +1,8 @@
-//! A program of vk-mem's: compiled with the original and with the stand-in, without an edit, it prints what it got. What the two
-//! print is compared by `.ci/compat`; `differences.txt` says what may differ.
+//! A program of vk-mem's: compiled with the original and with the stand-in, without an edit, it prints what it got.
+//! What the two print is compared by `.ci/compat`; `differences.txt` says what may differ.
 //!
-//! Each line is `device/step: result`. The devices are the simulated ones, which both crates run on alike, and with the argument
-//! `vulkan` the system's own.
+//! Each line is `device/step: result`. The devices are the simulated ones, which both crates run on alike, and with the
+//! argument `vulkan` the system's own.
 
 use std::ffi::{CString, c_void};
 use std::sync::Arc;
@@ -136,7 +136,8 @@ fn properties(device: &Device<'_>) {
     device.say("device-properties", (known.vendor_id, known.limits.buffer_image_granularity));
 }
 
-/// Whether the functions that find a type for a resource can be called: on an older device the original ends the program in them.
+/// Whether the functions that find a type for a resource can be called: on an older device the original ends the
+/// program in them.
 fn can_find(device: &Device<'_>) -> bool {
     device.api_version >= vk::API_VERSION_1_3
 }

@@ -78,7 +78,8 @@ impl Allocator {
     /// Flushes several, whole or in part, with one call of the driver.
     ///
     /// # Errors
-    /// As for [`flush_allocation`](Self::flush_allocation); `ERROR_UNKNOWN` too if a list is shorter than the allocations.
+    /// As for [`flush_allocation`](Self::flush_allocation); `ERROR_UNKNOWN` too if a list is shorter than the
+    /// allocations.
     ///
     /// # Safety
     /// Always safe.
@@ -201,8 +202,8 @@ impl Allocator {
             .map_err(|error| not_bound(&error))
     }
 
-    /// A range to be made visible; `None` if there is nothing to do, whatever the range: the original looks at it only where
-    /// the memory needs that.
+    /// A range to be made visible; `None` if there is nothing to do, whatever the range: the original looks at it only
+    /// where the memory needs that.
     fn range<'a>(
         &self,
         allocation: &'a Allocation,

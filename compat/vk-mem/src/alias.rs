@@ -8,14 +8,16 @@ use crate::allocator::Allocator;
 use crate::refused::not_created;
 
 impl Allocator {
-    /// Creates a buffer and binds it to memory that is there, `offset` bytes into it. It is destroyed by itself, and not with
-    /// [`destroy_buffer`](Self::destroy_buffer).
+    /// Creates a buffer and binds it to memory that is there, `offset` bytes into it. It is destroyed by itself, and
+    /// not with [`destroy_buffer`](Self::destroy_buffer).
     ///
     /// # Errors
-    /// `ERROR_FEATURE_NOT_PRESENT` if the memory is not what the buffer requires, or what the driver says; nothing is left behind.
+    /// `ERROR_FEATURE_NOT_PRESENT` if the memory is not what the buffer requires, or what the driver says; nothing is
+    /// left behind.
     ///
     /// # Safety
-    /// The create-info is valid. The buffer is destroyed before the memory is freed, and uses of what shares the memory are kept apart.
+    /// The create-info is valid. The buffer is destroyed before the memory is freed, and uses of what shares the memory
+    /// are kept apart.
     pub unsafe fn create_aliasing_buffer(
         &self,
         allocation: &Allocation,

@@ -14,8 +14,8 @@ pub struct PoolHandle<'a>(pub(crate) Option<&'a sublet::Pool>);
 
 /// Allocates: an [`Allocator`] where it sees fit, an [`AllocatorPool`](crate::AllocatorPool) in its own blocks.
 ///
-/// The user data of every create-info is the address of a string, or null, if the flag `USER_DATA_COPY_STRING` is set: that is part of
-/// what each function demands.
+/// The user data of every create-info is the address of a string, or null, if the flag `USER_DATA_COPY_STRING` is set:
+/// that is part of what each function demands.
 pub trait Alloc {
     /// Whose memory it is.
     fn allocator(&self) -> &Allocator;

@@ -50,11 +50,12 @@ impl Allocator {
     /// For a device.
     ///
     /// # Errors
-    /// `ERROR_EXTENSION_NOT_PRESENT` for a flag whose functions the driver does not have, `ERROR_INITIALIZATION_FAILED` for any other
-    /// contradiction.
+    /// `ERROR_EXTENSION_NOT_PRESENT` for a flag whose functions the driver does not have, `ERROR_INITIALIZATION_FAILED`
+    /// for any other contradiction.
     ///
     /// # Safety
-    /// Instance, physical device and device belong together and outlive the allocator; every flag's extension is enabled.
+    /// Instance, physical device and device belong together and outlive the allocator; every flag's extension is
+    /// enabled.
     pub unsafe fn new(create_info: AllocatorCreateInfo<'_>) -> VkResult<Self> {
         let has = |flag| create_info.flags.contains(flag);
         let api_version = match create_info.vulkan_api_version {
@@ -160,7 +161,8 @@ impl Allocator {
         sublet_report::stats_string(&self.inner, detailed)
     }
 
-    /// Frees memory and leaves `allocation` empty. One that is empty already is left as it is, and so is another allocator's.
+    /// Frees memory and leaves `allocation` empty. One that is empty already is left as it is, and so is another
+    /// allocator's.
     ///
     /// # Safety
     /// The device no longer uses the memory, and nothing that is bound to it.
@@ -262,8 +264,8 @@ impl Allocator {
         known.name.map(String::from)
     }
 
-    /// Looks at the margins in the memory types whose bit is set in `memory_types`: as in the original, the type of the parameter
-    /// promises something else.
+    /// Looks at the margins in the memory types whose bit is set in `memory_types`: as in the original, the type of the
+    /// parameter promises something else.
     ///
     /// # Errors
     /// `ERROR_FEATURE_NOT_PRESENT` where there are no margins, `ERROR_UNKNOWN` where one is damaged.

@@ -172,17 +172,17 @@ impl DefragmentationMove<'_> {
         unsafe { self.planned()?.bind_image_memory(image) }.map_err(|error| not_bound(&error))
     }
 
-    /// Does what [`operation`](Self::operation) says, with the allocation that the move is of: it has its new place now, or is
-    /// empty, or nothing happens to it. A mapping of the program's goes along, and has another pointer.
+    /// Does what [`operation`](Self::operation) says, with the allocation that the move is of: it has its new place
+    /// now, or is empty, or nothing happens to it. A mapping of the program's goes along, and has another pointer.
     ///
     /// # Errors
-    /// `ERROR_UNKNOWN` if it is another allocation, or the move is committed already; `ERROR_MEMORY_MAP_FAILED`, or what the driver
-    /// says, if what is mapped cannot be mapped at its new place, and then it stays at the old one. If only the program's own
-    /// mapping could not be made again, it has moved, and is not mapped.
+    /// `ERROR_UNKNOWN` if it is another allocation, or the move is committed already; `ERROR_MEMORY_MAP_FAILED`, or
+    /// what the driver says, if what is mapped cannot be mapped at its new place, and then it stays at the old one. If
+    /// only the program's own mapping could not be made again, it has moved, and is not mapped.
     ///
     /// # Safety
-    /// The device is done with the copy and with what is bound to the old place, which is destroyed, or never used again. No pointer
-    /// of a mapping is used again.
+    /// The device is done with the copy and with what is bound to the old place, which is destroyed, or never used
+    /// again. No pointer of a mapping is used again.
     pub unsafe fn commit(&mut self, allocation: &mut Allocation) -> VkResult<()> {
         let planned = self.inner.take_if(|planned| Some(planned.source()) == allocation.id());
         let planned = planned.ok_or_else(|| misused("the move is of another allocation, or is committed"))?;
@@ -239,8 +239,8 @@ impl DefragmentationMove<'_> {
     }
 }
 
-/// What moves allocations until blocks are empty: made by [`Allocator::begin_defragmentation`], ended by [`end`](Self::end) or by
-/// dropping it.
+/// What moves allocations until blocks are empty: made by [`Allocator::begin_defragmentation`], ended by
+/// [`end`](Self::end) or by dropping it.
 #[derive(Debug)]
 #[must_use = "dropping it ends it"]
 pub struct DefragmentationContext<'a> {
@@ -261,12 +261,12 @@ impl DefragmentationContext<'_> {
         }
     }
 
-    /// Plans moves and has `mover` make them. `false`: there is nothing left to be moved, and `mover` was not called; or nothing
-    /// came of this pass, so that another one would plan the same.
+    /// Plans moves and has `mover` make them. `false`: there is nothing left to be moved, and `mover` was not called;
+    /// or nothing came of this pass, so that another one would plan the same.
     ///
-    /// For each move `mover` makes a new resource at the new place, copies on the device, waits for that, destroys the old resource,
-    /// and [commits](DefragmentationMove::commit) the move with its allocation. What is neither committed nor to be ignored stays
-    /// where it is, and the log says so.
+    /// For each move `mover` makes a new resource at the new place, copies on the device, waits for that, destroys the
+    /// old resource, and [commits](DefragmentationMove::commit) the move with its allocation. What is neither committed
+    /// nor to be ignored stays where it is, and the log says so.
     pub fn begin_pass(&self, mover: impl FnOnce(&mut [DefragmentationMove<'_>])) -> bool {
         let Ok(mut inner) = self.inner.try_borrow_mut() else {
             let _ = misused("a pass within a pass");
@@ -288,8 +288,8 @@ impl DefragmentationContext<'_> {
 }
 
 impl Allocator {
-    /// Begins to defragment. Nothing is moved yet: [`DefragmentationContext::begin_pass`] does that. Memory of a resource's own is
-    /// never moved.
+    /// Begins to defragment. Nothing is moved yet: [`DefragmentationContext::begin_pass`] does that. Memory of a
+    /// resource's own is never moved.
     ///
     /// ```
     /// use ash::vk;
@@ -324,7 +324,8 @@ impl Allocator {
     /// ```
     ///
     /// # Errors
-    /// `ERROR_FEATURE_NOT_PRESENT` for a linear pool, `ERROR_INITIALIZATION_FAILED` where another context works already.
+    /// `ERROR_FEATURE_NOT_PRESENT` for a linear pool, `ERROR_INITIALIZATION_FAILED` where another context works
+    /// already.
     ///
     /// # Safety
     /// Always safe: [`DefragmentationMove::commit`] has the conditions.

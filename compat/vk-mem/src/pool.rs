@@ -11,7 +11,8 @@ use crate::info::PoolCreateInfo;
 use crate::refused::{corrupted, misused, no_pool};
 use crate::statistics::{DetailedStatistics, Statistics};
 
-/// A pool, or the allocator's own blocks: see [`Allocator::default_pool`]. It is destroyed when it goes, with what is in it.
+/// A pool, or the allocator's own blocks: see [`Allocator::default_pool`]. It is destroyed when it goes, with what is
+/// in it.
 #[derive(Debug)]
 pub struct AllocatorPool {
     allocator: Arc<Allocator>,
@@ -23,12 +24,12 @@ pub struct AllocatorPool {
 impl Allocator {
     /// Makes a pool.
     ///
-    /// The interface has no `unsafe` here, but a program promises that the chain of the create-info lives as long as the pool, and that
-    /// the device is done with what is in the pool when it goes.
+    /// The interface has no `unsafe` here, but a program promises that the chain of the create-info lives as long as
+    /// the pool, and that the device is done with what is in the pool when it goes.
     ///
     /// # Errors
-    /// `ERROR_OUT_OF_DEVICE_MEMORY` if the first blocks are not had, `ERROR_FEATURE_NOT_PRESENT` if there is no such memory type,
-    /// `ERROR_INITIALIZATION_FAILED` for a contradiction; nothing is left behind.
+    /// `ERROR_OUT_OF_DEVICE_MEMORY` if the first blocks are not had, `ERROR_FEATURE_NOT_PRESENT` if there is no such
+    /// memory type, `ERROR_INITIALIZATION_FAILED` for a contradiction; nothing is left behind.
     pub fn create_pool(self: &Arc<Self>, create_info: &PoolCreateInfo<'_>) -> VkResult<AllocatorPool> {
         // SAFETY: what the documentation asks for.
         let info = unsafe { create_info.to_sublet(self.has_priorities) };

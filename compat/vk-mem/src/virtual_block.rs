@@ -109,7 +109,8 @@ impl VirtualBlock {
         Ok((VirtualAllocation { inner: Some(range), user_data }, offset))
     }
 
-    /// Frees a range and leaves `allocation` empty. One that is empty already is left as it is, and so is another block's.
+    /// Frees a range and leaves `allocation` empty. One that is empty already is left as it is, and so is another
+    /// block's.
     ///
     /// # Safety
     /// Always safe.
@@ -171,7 +172,8 @@ impl VirtualBlock {
         Statistics::from(&self.inner.statistics())
     }
 
-    /// Everything as JSON in VMA's schema, with a map if `detailed`. User data are those that ranges were allocated with.
+    /// Everything as JSON in VMA's schema, with a map if `detailed`. User data are those that ranges were allocated
+    /// with.
     pub fn build_stats_string(&self, detailed: bool) -> String {
         sublet_report::virtual_block_stats_string(&self.inner, detailed)
     }

@@ -1,4 +1,5 @@
-//! What the C interface costs beside the Rust one: the same work through both, in turn, on a device whose calls do nothing.
+//! What the C interface costs beside the Rust one: the same work through both, in turn, on a device whose calls do
+//! nothing.
 //!
 //! `cargo bench -p sublet-capi --bench capi`. Times are nanoseconds for one pair of allocate and free (or create and
 //! destroy), medians of rounds. With an argument, `churn-c`, `churn-rust` and so on, only that runs, as often as the

@@ -173,7 +173,8 @@ impl<T: Threading> Front<T> {
     /// Gives a new allocation its object: names it, if the flags say so, writes handle and description.
     ///
     /// # Safety
-    /// The allocation is not used again. `handle` and `description` are null or valid for writes; `info.user_data` is a string if the flags say that it is.
+    /// The allocation is not used again. `handle` and `description` are null or valid for writes; `info.user_data` is a
+    /// string if the flags say that it is.
     #[inline(always)]
     pub(super) unsafe fn publish(
         &self,
@@ -349,8 +350,8 @@ pub(super) fn functions(given: Option<&VmaVulkanFunctions>) -> VulkanFunctions {
 pub(super) fn loaded() -> Option<vk::PFN_vkGetInstanceProcAddr> {
     static ENTRY: OnceLock<Option<ash::Entry>> = OnceLock::new();
     let entry = ENTRY.get_or_init(|| {
-        // SAFETY: loading runs the code by which the library starts itself: the system's Vulkan library is trusted to do that
-        // well, as it is by a program that links to it.
+        // SAFETY: loading runs the code by which the library starts itself: the system's Vulkan library is trusted to
+        // do that well, as it is by a program that links to it.
         match unsafe { ash::Entry::load() } {
             Ok(entry) => Some(entry),
             Err(error) => {

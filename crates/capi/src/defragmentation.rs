@@ -58,11 +58,11 @@ impl ContextObject {
 }
 
 impl<T: Threading> Front<T> {
-    /// An allocation that is to be moved: its handle, and what it is now. `None` if it has no handle yet: another thread is
-    /// just making it.
+    /// An allocation that is to be moved: its handle, and what it is now. `None` if it has no handle yet: another
+    /// thread is just making it.
     ///
-    /// The program does not know yet which allocations a pass moves, so that it may do with them whatever it likes meanwhile,
-    /// but free them: they are looked at under the slab's locks.
+    /// The program does not know yet which allocations a pass moves, so that it may do with them whatever it likes
+    /// meanwhile, but free them: they are looked at under the slab's locks.
     fn find(
         &self,
         handles: &mut HashMap<AllocationId, VmaAllocation>,
@@ -244,8 +244,8 @@ mod tests {
     use sublet::{AllocationCreateInfo, PoolCreateInfo};
     use sublet::{Allocator, AllocatorCreateInfo};
 
-    /// What moves is decided by the call that begins a pass: until it returns the program does not know it. That nothing races
-    /// is for the sanitizer to say.
+    /// What moves is decided by the call that begins a pass: until it returns the program does not know it. That
+    /// nothing races is for the sanitizer to say.
     #[test]
     fn a_pass_begins_while_another_thread_changes_user_data() {
         let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());

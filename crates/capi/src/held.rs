@@ -6,8 +6,8 @@ use parking_lot::Mutex;
 
 use super::guard::misused;
 
-/// The objects of one kind that belong to one allocator. A handle that is not among them is never looked behind: it may be
-/// another allocator's, or its object is gone.
+/// The objects of one kind that belong to one allocator. A handle that is not among them is never looked behind: it may
+/// be another allocator's, or its object is gone.
 #[derive(Debug)]
 pub(super) struct Held<V>(Mutex<BTreeSet<*mut V>>);
 

@@ -1,4 +1,5 @@
-//! What the library has to say, for programs that cannot hear `tracing`: a function of the program's, or standard error.
+//! What the library has to say, for programs that cannot hear `tracing`: a function of the program's, or standard
+//! error.
 
 use std::ffi::{CString, OsStr, c_char, c_void};
 use std::fmt::{self, Write as _};
@@ -27,7 +28,8 @@ const LOG: &str = "SUBLET_LOG";
 /// The variable that switches assertions on.
 const ASSERT: &str = "SUBLET_ASSERT";
 
-/// The targets of errors where VMA would have asserted: wrong calls, what is left when something is destroyed, damaged margins.
+/// The targets of errors where VMA would have asserted: wrong calls, what is left when something is destroyed, damaged
+/// margins.
 const ABOUT_THE_PROGRAM: [&str; 2] = ["sublet::capi", "sublet::corruption"];
 
 /// The function of the program that hears of everything.
@@ -84,8 +86,8 @@ pub(super) fn start() {
     listen();
 }
 
-/// Becomes the subscriber of the process, if there is anything to be heard and nobody else is: what embeds this library in Rust
-/// has its own.
+/// Becomes the subscriber of the process, if there is anything to be heard and nobody else is: what embeds this library
+/// in Rust has its own.
 fn listen() {
     static LISTENING: Once = Once::new();
     let wanted = [&LEVEL, &STANDARD_ERROR].into_iter().any(|level| level.load(Ordering::Relaxed) != 0);

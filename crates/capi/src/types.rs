@@ -332,7 +332,8 @@ pub struct SubletDebugSettings {
     pub exceed_max_allocation_count: vk::Bool32,
 }
 
-/// What C sees of a structure: its size, and where its members are. The test of the header compiles these as assertions.
+/// What C sees of a structure: its size, and where its members are. The test of the header compiles these as
+/// assertions.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The structure's name in C.

@@ -325,8 +325,8 @@ fn a_client_with_the_old_structures_runs_on_simulated_gpus() {
     }
 }
 
-/// A program without a log callback: warnings and errors go to standard error if the environment says so, or the library is one for
-/// debugging, as this one is; and the program is stopped where it wants that.
+/// A program without a log callback: warnings and errors go to standard error if the environment says so, or the
+/// library is one for debugging, as this one is; and the program is stopped where it wants that.
 #[test]
 fn what_is_wrong_is_said_on_standard_error_and_stops_who_wants_it() {
     if !can_compile() {

@@ -88,7 +88,8 @@ fn print_document(document: &Value) -> io::Result<()> {
     print_json(&serde_json::to_string_pretty(document).unwrap_or_default())
 }
 
-/// Prints JSON with an end of line. What is unwanted can only stand within its texts, and says the same there if it is escaped.
+/// Prints JSON with an end of line. What is unwanted can only stand within its texts, and says the same there if it is
+/// escaped.
 fn print_json(json: &str) -> io::Result<()> {
     let mut printed = String::with_capacity(json.len() + 1);
     for character in json.trim_end().chars() {

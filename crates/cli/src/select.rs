@@ -90,8 +90,8 @@ impl Choice {
     }
 }
 
-/// A simulated device that takes no more MiB of the machine's memory than that; else half of it. What is played on it may come from
-/// anywhere.
+/// A simulated device that takes no more MiB of the machine's memory than that; else half of it. What is played on it
+/// may come from anywhere.
 pub(crate) fn limited(gpu: GpuBuilder, mib: Option<u64>) -> Gpu {
     let bytes = match mib {
         Some(mib) => mib.saturating_mul(1 << 20),

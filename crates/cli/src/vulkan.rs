@@ -311,14 +311,15 @@ impl Opened<'_> {
         self.on(&info, task)
     }
 
-    /// Gives an allocator that is made so to a closure. `info` is of this device, with no flag that is not among `self.flags`.
+    /// Gives an allocator that is made so to a closure. `info` is of this device, with no flag that is not among
+    /// `self.flags`.
     fn on<R>(
         &self,
         info: &AllocatorCreateInfo<'_>,
         task: impl FnOnce(&Allocator) -> R,
     ) -> Result<R, Failure> {
-        // SAFETY: instance and device are live and outlive the allocator, and the flags are of what is enabled: both callers see to
-        // that.
+        // SAFETY: instance and device are live and outlive the allocator, and the flags are of what is enabled: both
+        // callers see to that.
         let allocator: Allocator = unsafe { Allocator::new(info) }
             .map_err(|error| Failure::driver("there is no allocator for the device", error))?;
         Ok(task(&allocator))

@@ -28,8 +28,8 @@ impl Serialize for Time {
 /// One event. Members that an event of its phase has not are `None`.
 #[derive(Serialize)]
 struct Event<'a, A> {
-    /// The phase: X a slice with its end, C a counter, b and e the ends of an asynchronous slice, i an instant, M a name for
-    /// something.
+    /// The phase: X a slice with its end, C a counter, b and e the ends of an asynchronous slice, i an instant, M a
+    /// name for something.
     ph: char,
     name: &'a str,
     cat: &'static str,
@@ -93,7 +93,8 @@ impl Events {
         self.add(&Event { ph: 'X', name, cat, ts, pid, tid, dur: Some(dur), id: None, s: None, args });
     }
 
-    /// Something that took no time. It is drawn over everything with g, over its process with p, over its thread with t.
+    /// Something that took no time. It is drawn over everything with g, over its process with p, over its thread with
+    /// t.
     #[cfg(feature = "trace")]
     pub(crate) fn instant<A: Serialize>(
         &mut self,

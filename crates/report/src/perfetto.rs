@@ -8,12 +8,13 @@ use super::snapshot::{Entry, Snapshot};
 use super::words::{bytes, clean, flags, flags_of, title};
 use crate::cast::narrow;
 
-/// The snapshot as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open: a viewer that zooms, searches and
-/// sums what is selected.
+/// The snapshot as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open: a viewer that
+/// zooms, searches and sums what is selected.
 ///
-/// Each memory type and pool is a process, and each block a thread of it, whose time is the offset: a microsecond is a byte, so that a
-/// MB is a second. Chunks in use are slices, with what is known of them as arguments; between them it is free. Dedicated allocations have threads of
-/// their own. Heaps are a process with counters: budget, usage, bytes in blocks and in use.
+/// Each memory type and pool is a process, and each block a thread of it, whose time is the offset: a microsecond is a
+/// byte, so that a MB is a second. Chunks in use are slices, with what is known of them as arguments; between them it
+/// is free. Dedicated allocations have threads of their own. Heaps are a process with counters: budget, usage, bytes in
+/// blocks and in use.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;

@@ -11,11 +11,13 @@ use sublet::Threading;
 use sublet::VirtualBlock;
 use sublet::{AllocationEntry, DetailedStatistics, MemoryMap, TotalStatistics, VectorMap};
 
-/// Everything that an allocator has to show, as JSON: device, budgets, statistics, and, if `detailed`, every block with its chunks. The string is
-/// laid out as `vmaBuildStatsString` does it, so that what reads VMA's strings, GpuMemDumpVis for one, reads these.
+/// Everything that an allocator has to show, as JSON: device, budgets, statistics, and, if `detailed`, every block with
+/// its chunks. The string is laid out as `vmaBuildStatsString` does it, so that what reads VMA's strings, GpuMemDumpVis
+/// for one, reads these.
 ///
 /// `CustomData` is the allocation's user data in hexadecimal, and is there with
-/// [`Tracking::USER_DATA`](sublet::Tracking::USER_DATA) and where it is not zero. In `Usage`, the lower bits of the usage are kept.
+/// [`Tracking::USER_DATA`](sublet::Tracking::USER_DATA) and where it is not zero. In `Usage`, the lower bits of the
+/// usage are kept.
 ///
 /// # Complexity
 /// O(chunks): see [`Allocator::memory_map`] if `detailed`, else [`Allocator::calculate_statistics`].

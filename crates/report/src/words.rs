@@ -52,8 +52,8 @@ pub(super) fn file_and_line(caller: &Location<'_>) -> String {
     format!("{}:{}", caller.file(), caller.line())
 }
 
-/// A name on one line that cannot change the text around it: control characters, characters that turn the direction of writing, and what
-/// XML and the display do not know become U+FFFD or a blank.
+/// A name on one line that cannot change the text around it: control characters, characters that turn the direction of
+/// writing, and what XML and the display do not know become U+FFFD or a blank.
 pub(crate) fn clean(name: &str) -> String {
     let harmless = |c: char| match c {
         '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => ' ',

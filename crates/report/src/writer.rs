@@ -1,5 +1,5 @@
-//! Writes JSON in the layout that VMA's strings have: an indent of two blanks, one value on each line, and small things on one
-//! line.
+//! Writes JSON in the layout that VMA's strings have: an indent of two blanks, one value on each line, and small things
+//! on one line.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;

@@ -356,8 +356,8 @@ fn check_memory<'a>(
     Ok(memory)
 }
 
-/// Puts a resource in its place, and reports the neighbours that it cannot have. The binding takes place all the same: a
-/// real driver does not look.
+/// Puts a resource in its place, and reports the neighbours that it cannot have. The binding takes place all the same:
+/// a real driver does not look.
 pub(super) fn place(
     device: &Device,
     state: &mut DeviceState,
@@ -371,8 +371,8 @@ pub(super) fn place(
         return;
     };
     let granularity = device.profile().limits.buffer_image_granularity.max(1);
-    // The pages that the resource touches: within them must be nothing of the other kind, and within the resource nothing
-    // at all.
+    // The pages that the resource touches: within them must be nothing of the other kind, and within the resource
+    // nothing at all.
     let first = offset - offset % granularity;
     let last = binding.end.checked_next_multiple_of(granularity).unwrap_or(u64::MAX);
     let mut overlaps = false;

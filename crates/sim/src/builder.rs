@@ -87,8 +87,8 @@ impl GpuBuilder {
         self
     }
 
-    /// How many queues the GPU's one family has, and its device: each of them runs what is submitted to it in order, and
-    /// none waits for another unless a semaphore says so. By default it is one.
+    /// How many queues the GPU's one family has, and its device: each of them runs what is submitted to it in order,
+    /// and none waits for another unless a semaphore says so. By default it is one.
     ///
     /// # Panics
     ///
@@ -100,10 +100,11 @@ impl GpuBuilder {
         self
     }
 
-    /// How much host memory the bytes of device memory may take, at most. They take none until a memory is mapped, or a command or a test
-    /// reads or writes it; then they take all that was allocated, and twice that if the host sees it and it is not coherent. When there
-    /// is no more `vkMapMemory` and `vkFlushMappedMemoryRanges` fail with `VK_ERROR_OUT_OF_HOST_MEMORY`, what commands do to the memory is
-    /// left out, and the first time is reported as `SUBLET-memory-limit`. By default there is no limit. Units: bytes.
+    /// How much host memory the bytes of device memory may take, at most. They take none until a memory is mapped, or a
+    /// command or a test reads or writes it; then they take all that was allocated, and twice that if the host sees it
+    /// and it is not coherent. When there is no more `vkMapMemory` and `vkFlushMappedMemoryRanges` fail with
+    /// `VK_ERROR_OUT_OF_HOST_MEMORY`, what commands do to the memory is left out, and the first time is reported as
+    /// `SUBLET-memory-limit`. By default there is no limit. Units: bytes.
     ///
     /// ```
     /// use ash::vk;

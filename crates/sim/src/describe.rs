@@ -9,7 +9,8 @@ use super::state::Device;
 /// A rule that a create-info breaks, and how.
 pub(super) type Broken = (&'static str, String);
 
-/// What a buffer's create-info says, chain included, and the handle types that it is to be shared by, if it may be said.
+/// What a buffer's create-info says, chain included, and the handle types that it is to be shared by, if it may be
+/// said.
 ///
 /// # Safety
 ///
@@ -57,7 +58,8 @@ pub(super) unsafe fn describe_buffer(
     Ok((description, external))
 }
 
-/// What an image's create-info says, chain included, and the handle types that it is to be shared by, if it may be said.
+/// What an image's create-info says, chain included, and the handle types that it is to be shared by, if it may be
+/// said.
 ///
 /// # Safety
 ///

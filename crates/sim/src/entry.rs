@@ -289,8 +289,9 @@ impl Outcome for u64 {
     }
 }
 
-/// Runs `body` as the entry point `call` of `hub`: counts it, waits as long as it is to be delayed, and answers with the
-/// fault that was ordered for it, if any. A panic in `body` is reported and becomes an error: it must not cross into C.
+/// Runs `body` as the entry point `call` of `hub`: counts it, waits as long as it is to be delayed, and answers with
+/// the fault that was ordered for it, if any. A panic in `body` is reported and becomes an error: it must not cross
+/// into C.
 pub(super) fn run<R: Outcome>(hub: &Hub, call: Call, body: impl FnOnce() -> R) -> R {
     if let Some(fault) = hub.faults.enter(call) {
         return R::failed(fault);

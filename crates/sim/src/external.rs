@@ -1,5 +1,5 @@
-//! Memory that is shared with others, as far as one process goes: descriptors are real, and what is imported from one has the
-//! bytes of what was exported, on whichever simulated device.
+//! Memory that is shared with others, as far as one process goes: descriptors are real, and what is imported from one
+//! has the bytes of what was exported, on whichever simulated device.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -52,8 +52,8 @@ unsafe extern "system" fn memory_fd(
     })
 }
 
-/// The bytes that an import shares. `Ok(None)` if it is none of a descriptor of this driver's, such as a host pointer or a
-/// DMA buffer of somebody else.
+/// The bytes that an import shares. `Ok(None)` if it is none of a descriptor of this driver's, such as a host pointer
+/// or a DMA buffer of somebody else.
 pub(super) fn imported(
     asked: &MemoryInfo,
     fd: Option<c_int>,
@@ -113,7 +113,8 @@ mod descriptors {
         if fd < 0 {
             return None;
         }
-        // SAFETY: the file is only asked what it is, and not closed. A number that is no descriptor is answered with an error.
+        // SAFETY: the file is only asked what it is, and not closed. A number that is no descriptor is answered with an
+        // error.
         let file = ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
         let metadata = file.metadata().ok()?;
         Some((metadata.dev(), metadata.ino()))

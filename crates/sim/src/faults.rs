@@ -264,8 +264,8 @@ impl Faults<'_> {
         self
     }
 
-    /// Lets no call of a function return before [`Self::release`] or [`Self::clear`] is called by another thread. It is counted
-    /// when it begins. So a test can do what it likes while a call is under way, however fast the machine is.
+    /// Lets no call of a function return before [`Self::release`] or [`Self::clear`] is called by another thread. It is
+    /// counted when it begins. So a test can do what it likes while a call is under way, however fast the machine is.
     ///
     /// # Panics
     ///

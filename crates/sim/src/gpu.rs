@@ -248,7 +248,8 @@ impl Gpu {
         self.hub.faults.reset_counts();
     }
 
-    /// Whether every call of `vkAllocateMemory` is written down from now on. It is not at first: a long run makes a long list.
+    /// Whether every call of `vkAllocateMemory` is written down from now on. It is not at first: a long run makes a
+    /// long list.
     ///
     /// ```
     /// use sublet_sim::{Gpu, profiles::Profile};
@@ -260,8 +261,8 @@ impl Gpu {
         self.hub.log.switch(on);
     }
 
-    /// The calls of `vkAllocateMemory` in their order, since [`log_allocations`](Self::log_allocations) or since the last call
-    /// of this; the list is empty afterwards.
+    /// The calls of `vkAllocateMemory` in their order, since [`log_allocations`](Self::log_allocations) or since the
+    /// last call of this; the list is empty afterwards.
     ///
     /// ```
     /// use sublet_sim::{Gpu, profiles::Profile};
@@ -331,13 +332,13 @@ impl Gpu {
         self.state()?.state.lock().memories.get(&memory).map(|memory| memory.info.clone())
     }
 
-    /// What the device sees in a memory: bytes that the host wrote and did not flush are not among them, if the memory is
-    /// not coherent. `None` outside of the memory.
+    /// What the device sees in a memory: bytes that the host wrote and did not flush are not among them, if the memory
+    /// is not coherent. `None` outside of the memory.
     ///
     /// # Safety
     ///
-    /// Nobody writes the bytes meanwhile: no other thread through a pointer or a reference to mapped memory, and no submission that
-    /// another thread runs.
+    /// Nobody writes the bytes meanwhile: no other thread through a pointer or a reference to mapped memory, and no
+    /// submission that another thread runs.
     ///
     /// ```
     /// use ash::vk;
@@ -357,12 +358,13 @@ impl Gpu {
         store.read(offset, &mut bytes).then_some(bytes)
     }
 
-    /// Writes to a memory as the device does: the host sees it after an invalidate, if the memory is not coherent. False,
-    /// and nothing happens, outside of the memory.
+    /// Writes to a memory as the device does: the host sees it after an invalidate, if the memory is not coherent.
+    /// False, and nothing happens, outside of the memory.
     ///
     /// # Safety
     ///
-    /// Nobody reads or writes the bytes meanwhile, as in [`read_memory`](Self::read_memory), and nobody has a reference to them.
+    /// Nobody reads or writes the bytes meanwhile, as in [`read_memory`](Self::read_memory), and nobody has a reference
+    /// to them.
     ///
     /// A program without `unsafe` cannot race with what is mapped:
     ///

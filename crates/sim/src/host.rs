@@ -1,5 +1,5 @@
-//! The host memory behind an object: the driver needs none of the program's, but asks for some where the program gave it
-//! callbacks, so that a test can count them.
+//! The host memory behind an object: the driver needs none of the program's, but asks for some where the program gave
+//! it callbacks, so that a test can count them.
 
 use std::ffi::c_void;
 
@@ -9,8 +9,8 @@ use ash::vk;
 const BYTES: usize = 64;
 const ALIGNMENT: usize = 16;
 
-/// Host memory of one object: where it is, if the program gave callbacks; 0 if they had no function for it. It goes back
-/// through [`give_back`].
+/// Host memory of one object: where it is, if the program gave callbacks; 0 if they had no function for it. It goes
+/// back through [`give_back`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct HostBytes(Option<usize>);
 

@@ -1,20 +1,21 @@
 //! A Vulkan driver in Rust, in process, on host memory: to test memory code with no GPU.
 //!
-//! A [`Gpu`] is an instance, a device and a queue of a GPU that is not there. Its objects are ash's own, and every call goes
-//! through a C function pointer from `vkGetInstanceProcAddr`, as with any driver: the code under test does not know. It
-//! poses as one of the real GPUs of [`profiles`], with that GPU's heaps, memory types, limits and requirements.
+//! A [`Gpu`] is an instance, a device and a queue of a GPU that is not there. Its objects are ash's own, and every call
+//! goes through a C function pointer from `vkGetInstanceProcAddr`, as with any driver: the code under test does not
+//! know. It poses as one of the real GPUs of [`profiles`], with that GPU's heaps, memory types, limits and
+//! requirements.
 //!
 //! # What it does
 //!
-//! - **Memory is real** host memory. It costs nothing until it is touched; heap sizes and `maxMemoryAllocationCount` are
-//!   kept. Copies and fills that a queue executes really move the bytes.
+//! - **Memory is real** host memory. It costs nothing until it is touched; heap sizes and `maxMemoryAllocationCount`
+//!   are kept. Copies and fills that a queue executes really move the bytes.
 //! - **Memory that is not coherent has two sides**: what `vkMapMemory` returns, and what the device sees. Only
 //!   `vkFlushMappedMemoryRanges` and `vkInvalidateMappedMemoryRanges` copy between them, so that a forgotten flush
 //!   shows as wrong bytes. ([`Gpu::read_memory`] looks from the device's side.)
-//! - **Wrong use is reported** as the validation layers do, with the valid-usage identifier of the Vulkan specification:
-//!   [`Gpu::messages`], [`Gpu::assert_silent`]. A call that is reported does nothing and answers
-//!   `VK_ERROR_VALIDATION_FAILED_EXT`, if it has a result; an object that is destroyed at the wrong time is destroyed all
-//!   the same. A stale handle is a report too, and never a wild access. Reports also go to the program's own
+//! - **Wrong use is reported** as the validation layers do, with the valid-usage identifier of the Vulkan
+//!   specification: [`Gpu::messages`], [`Gpu::assert_silent`]. A call that is reported does nothing and answers
+//!   `VK_ERROR_VALIDATION_FAILED_EXT`, if it has a result; an object that is destroyed at the wrong time is destroyed
+//!   all the same. A stale handle is a report too, and never a wild access. Reports also go to the program's own
 //!   `VkDebugUtilsMessengerEXT`, to `tracing`, and those that nobody read to standard error.
 //! - **It sees what validation layers do not**, because it knows where everything lies:
 //!
@@ -37,20 +38,22 @@
 //!   | `SUBLET-profile` | `SUBLET_SIM_PROFILE` names no GPU, and no file that one can be read from |
 //!   | `SUBLET-internal` | a bug in the simulated device itself |
 //!
-//! - **Descriptors**: layouts, pools, sets, update templates, push descriptors and push constants, with the rules for what
-//!   submissions still use. Pools refuse as the profile's driver does, which may be never: [`DescriptorPoolPolicy`]; what a
-//!   driver lets through is counted, [`Gpu::descriptor_pool_overruns`], and known faults of drivers can be switched on,
-//!   [`DescriptorQuirk`]. What sets hold and command buffers have bound can be looked at: [`Gpu::descriptor`],
-//!   [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
-//! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of a set
-//!   are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes are
-//!   known again, so that one that was overwritten or never written is not taken for another.
-//! - **Compute shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch runs it in its place
-//!   in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants, device addresses. What a
-//!   shader finds is checked when it looks, see [`Kernel`].
-//! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]: what they
-//!   use must not be destroyed before. There may be several queues, each with its own order, see [`GpuBuilder::queues`].
-//! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the device.
+//! - **Descriptors**: layouts, pools, sets, update templates, push descriptors and push constants, with the rules for
+//!   what submissions still use. Pools refuse as the profile's driver does, which may be never:
+//!   [`DescriptorPoolPolicy`]; what a driver lets through is counted, [`Gpu::descriptor_pool_overruns`], and known
+//!   faults of drivers can be switched on, [`DescriptorQuirk`]. What sets hold and command buffers have bound can be
+//!   looked at: [`Gpu::descriptor`], [`Gpu::bound_set`], [`Gpu::bound_descriptor`], [`Gpu::push_constants`].
+//! - **Descriptor buffers** (`VK_EXT_descriptor_buffer`) with every driver's own sizes and alignments. The bindings of
+//!   a set are not in the order of their numbers, and none begins at 0: Vulkan promises neither. A descriptor's bytes
+//!   are known again, so that one that was overwritten or never written is not taken for another.
+//! - **Compute shaders are closures**: [`Gpu::set_kernel`] says what an entry point does, and a dispatch runs it in its
+//!   place in the queue, with what is bound then: sets, push descriptors, descriptor buffers, push constants, device
+//!   addresses. What a shader finds is checked when it looks, see [`Kernel`].
+//! - **Work in flight**: submissions run at once, or when the program waits for them, see [`Gpu::hold_submissions`]:
+//!   what they use must not be destroyed before. There may be several queues, each with its own order, see
+//!   [`GpuBuilder::queues`].
+//! - **Faults on order**: [`Gpu::faults`] fails the n-th call of a function, delays calls, reports budgets, loses the
+//!   device.
 //! - **It counts**: [`Gpu::calls`], [`Gpu::live`].
 //!
 //! # How to test your own code with it
@@ -96,28 +99,28 @@
 //! }
 //! ```
 //!
-//! A program that makes instance and device itself, or is not written in Rust, starts from [`get_instance_proc_addr`]; the
-//! environment variables `SUBLET_SIM_PROFILE` and `SUBLET_SIM_API_VERSION` choose the GPU. To measure an allocator without
-//! a driver's cost, there is [`NullGpu`].
+//! A program that makes instance and device itself, or is not written in Rust, starts from [`get_instance_proc_addr`];
+//! the environment variables `SUBLET_SIM_PROFILE` and `SUBLET_SIM_API_VERSION` choose the GPU. To measure an allocator
+//! without a driver's cost, there is [`NullGpu`].
 //!
 //! # What it does not simulate
 //!
-//! - Drawing, and every function that has nothing to do with memory, descriptors or dispatches: they are not offered, and
-//!   `vkGetDeviceProcAddr` says so. Of a shader module only the first word is read.
+//! - Drawing, and every function that has nothing to do with memory, descriptors or dispatches: they are not offered,
+//!   and `vkGetDeviceProcAddr` says so. Of a shader module only the first word is read.
 //! - Samplers and views beyond their lives: what a sampler does to texels, and which part of an image a view shows.
 //! - Null descriptors, acceleration structures in descriptors, pools that allocate more than they were made for
 //!   (`VK_NV_descriptor_pool_overallocation`), and embedded or YCbCr samplers.
-//! - Sparse images and sparse residency, protected memory beyond its flags, and device groups of more than one device. (Pages of
-//!   sparse buffers are bound when `vkQueueBindSparse` is called, and not when the queue gets to it.)
-//! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the bytes of
-//!   what was exported, for as long as that lives; other handle types are recorded, see [`MemoryInfo`].
+//! - Sparse images and sparse residency, protected memory beyond its flags, and device groups of more than one device.
+//!   (Pages of sparse buffers are bound when `vkQueueBindSparse` is called, and not when the queue gets to it.)
+//! - Memory that another process or API shares: within one process, what is imported from a file descriptor has the
+//!   bytes of what was exported, for as long as that lives; other handle types are recorded, see [`MemoryInfo`].
 //! - More than one family of queues. (Of that one there may be several queues, see [`GpuBuilder::queues`].)
 //! - Eviction: a heap that is full refuses, and budgets are what [`Faults::set_budget`] says.
 //! - Time. Calls take as long as they take here, or as [`Faults::delay`] says.
-//! - The races that a program's own lack of synchronisation makes: two threads that write the same bytes of a memory race,
-//!   here as there.
-//! - Valid usage that touches neither memory nor descriptors is mostly not checked; the validation layers remain the judge of
-//!   that. So they are for what shaders statically use: here a set may lack what no shader reads.
+//! - The races that a program's own lack of synchronisation makes: two threads that write the same bytes of a memory
+//!   race, here as there.
+//! - Valid usage that touches neither memory nor descriptors is mostly not checked; the validation layers remain the
+//!   judge of that. So they are for what shaders statically use: here a set may lack what no shader reads.
 
 mod address;
 mod arithmetic;
@@ -182,22 +185,23 @@ pub use profiles::Profile;
 pub const PROFILE_VARIABLE: &str = "SUBLET_SIM_PROFILE";
 /// The environment variable that chooses the version of Vulkan of [`get_instance_proc_addr`]: `1.0` to `1.4`.
 pub const VERSION_VARIABLE: &str = "SUBLET_SIM_API_VERSION";
-/// The environment variable with the most host memory that a GPU of [`get_instance_proc_addr`] takes for the bytes of device memory, in
-/// MiB: see [`GpuBuilder::memory_limit`]. Without it, it is half of [`host_memory`].
+/// The environment variable with the most host memory that a GPU of [`get_instance_proc_addr`] takes for the bytes of
+/// device memory, in MiB: see [`GpuBuilder::memory_limit`]. Without it, it is half of [`host_memory`].
 pub const MEMORY_LIMIT_VARIABLE: &str = "SUBLET_SIM_MEMORY_LIMIT";
 /// The profile of [`get_instance_proc_addr`] if the environment chooses none.
 pub const DEFAULT_PROFILE: &str = "lavapipe";
 
 /// `vkGetInstanceProcAddr` of a simulated GPU, for programs that make instance and device themselves.
 ///
-/// Each instance is a GPU of its own. Its profile is the one that the environment variable `SUBLET_SIM_PROFILE` names, or that the file
-/// holds that it names; else [`DEFAULT_PROFILE`]. Its version of Vulkan is `SUBLET_SIM_API_VERSION`, else the profile's;
-/// `SUBLET_SIM_MEMORY_LIMIT` is how much host memory it takes. Reports go to `tracing`, and at the instance's destruction to standard error.
+/// Each instance is a GPU of its own. Its profile is the one that the environment variable `SUBLET_SIM_PROFILE` names,
+/// or that the file holds that it names; else [`DEFAULT_PROFILE`]. Its version of Vulkan is `SUBLET_SIM_API_VERSION`,
+/// else the profile's; `SUBLET_SIM_MEMORY_LIMIT` is how much host memory it takes. Reports go to `tracing`, and at the
+/// instance's destruction to standard error.
 ///
 /// # Safety
 ///
-/// `p_name` is NULL or a null-terminated string; the function that is returned is called with the type that Vulkan gives
-/// its name.
+/// `p_name` is NULL or a null-terminated string; the function that is returned is called with the type that Vulkan
+/// gives its name.
 ///
 /// ```
 /// use ash::vk;

@@ -8,7 +8,8 @@ use parking_lot::Mutex;
 
 use super::memory::MemoryInfo;
 
-/// One call of `vkAllocateMemory`: what was asked, and what came of it. Got from [`Gpu::take_log`](super::Gpu::take_log).
+/// One call of `vkAllocateMemory`: what was asked, and what came of it. Got from
+/// [`Gpu::take_log`](super::Gpu::take_log).
 ///
 /// ```
 /// use ash::vk;

@@ -1,7 +1,7 @@
 //! The machine that the simulated device runs on.
 
-/// Bytes of memory that this process may have at most: those of the machine, and under Linux no more than its control group allows.
-/// `None` where the system does not say.
+/// Bytes of memory that this process may have at most: those of the machine, and under Linux no more than its control
+/// group allows. `None` where the system does not say.
 ///
 /// ```
 /// assert!(sublet_sim::host_memory().is_none_or(|bytes| bytes > 1 << 20));

@@ -78,8 +78,8 @@ unsafe extern "system" fn destroy(
     });
 }
 
-/// Calls back everybody who wants reports. The specification forbids callbacks to call Vulkan, so it does no harm that a
-/// caller may hold a lock of the driver.
+/// Calls back everybody who wants reports. The specification forbids callbacks to call Vulkan, so it does no harm that
+/// a caller may hold a lock of the driver.
 pub(super) fn send(hub: &Hub, vuid: &str, text: &str) {
     let messengers = hub.messengers.lock().clone();
     if messengers.is_empty() {
@@ -92,8 +92,8 @@ pub(super) fn send(hub: &Hub, vuid: &str, text: &str) {
     for messenger in messengers {
         let user_data = std::ptr::with_exposed_provenance_mut(messenger.user_data);
         let kind = vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION;
-        // SAFETY: the program gave the function for this use, with this data, until it destroys the messenger; `data` and
-        // its strings live during the call.
+        // SAFETY: the program gave the function for this use, with this data, until it destroys the messenger; `data`
+        // and its strings live during the call.
         let _ = unsafe {
             (messenger.callback)(
                 vk::DebugUtilsMessageSeverityFlagsEXT::ERROR,

@@ -1,8 +1,8 @@
 //! A device whose calls do nothing, to measure what an allocator itself costs.
 //!
 //! Instance and physical device are those of the simulated driver; of the device's functions, those below replace the
-//! simulated ones. They take a constant time, no lock and no memory: whatever they have to know later is in the handles that
-//! they give out.
+//! simulated ones. They take a constant time, no lock and no memory: whatever they have to know later is in the handles
+//! that they give out.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -23,11 +23,12 @@ use crate::arithmetic::{host_size, widen};
 
 /// A GPU whose device does nothing: see the [module](super) for the one that does something.
 ///
-/// The objects are ash's own. Memory types, heaps and limits are the profile's. Memory is a number and holds no bytes;
-/// **what `vkMapMemory` returns points nowhere and must not be read or written**. Buffers and images have simple
-/// requirements: the size of what was asked for, the profile's alignment, every memory type. Descriptor pools never refuse,
-/// and their sets are handles and nothing else; descriptors in memory have the profile's sizes, and no bytes are written.
-/// Nothing is checked, nothing is counted, nothing leaks. Functions that have nothing to do with memory, such as those of queues, are the simulated device's.
+/// The objects are ash's own. Memory types, heaps and limits are the profile's. Memory is a number and holds no bytes; **what
+/// `vkMapMemory` returns points nowhere and must not be read or written**. Buffers and images have simple requirements:
+/// the size of what was asked for, the profile's alignment, every memory type. Descriptor pools never refuse, and their
+/// sets are handles and nothing else; descriptors in memory have the profile's sizes, and no bytes are written. Nothing
+/// is checked, nothing is counted, nothing leaks. Functions that have nothing to do with memory, such as those of
+/// queues, are the simulated device's.
 ///
 /// # Complexity
 ///
@@ -143,8 +144,8 @@ pub(super) fn handle(profile: &Profile) -> vk::Device {
 unsafe fn header(device: vk::Device) -> &'static Header {
     let address = host_size(device.as_raw()).unwrap_or(0);
     let header = std::ptr::with_exposed_provenance::<Header>(address);
-    // SAFETY: `handle` made it, shared it for ever, and nothing writes it: no loader stands between a program and the null
-    // driver, whose entry is this library's own.
+    // SAFETY: `handle` made it, shared it for ever, and nothing writes it: no loader stands between a program and the
+    // null driver, whose entry is this library's own.
     unsafe { &*header }
 }
 

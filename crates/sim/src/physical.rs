@@ -342,7 +342,8 @@ unsafe extern "system" fn queues2(
         let Some(count) = (unsafe { count.as_mut() }) else {
             return;
         };
-        // SAFETY: VUID-vkGetPhysicalDeviceQueueFamilyProperties2-pQueueFamilyProperties-parameter: NULL, or `count` long.
+        // SAFETY: VUID-vkGetPhysicalDeviceQueueFamilyProperties2-pQueueFamilyProperties-parameter: NULL, or `count`
+        // long.
         match unsafe { out.as_mut() } {
             Some(_) if *count == 0 => {}
             // Only this field: the caller's chain stays.

@@ -1,7 +1,7 @@
 //! Shader modules, compute pipelines and pipeline caches.
 //!
-//! Nothing is compiled: what a shader does is a closure that the test gives, see `kernel`. Of a module only the frame is
-//! looked at. Pipelines are immutable, and share what they were made of with the command buffers that bind them.
+//! Nothing is compiled: what a shader does is a closure that the test gives, see `kernel`. Of a module only the frame
+//! is looked at. Pipelines are immutable, and share what they were made of with the command buffers that bind them.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_void};
@@ -347,7 +347,8 @@ unsafe extern "system" fn destroy_cache(
             "VUID-vkDestroyPipelineCache-pipelineCache-00772",
         ];
         check_callbacks(device, &name, host.is_some(), !callbacks.is_null(), rules);
-        // SAFETY: VUID-vkDestroyPipelineCache-pAllocator-parameter; no lock is held, and the object is out of the books.
+        // SAFETY: VUID-vkDestroyPipelineCache-pAllocator-parameter; no lock is held, and the object is out of the
+        // books.
         unsafe { host::give_back(callbacks, host) };
     });
 }

@@ -1,6 +1,7 @@
 //! Sparse buffers: resources whose pages lie wherever the program puts them, `vkQueueBindSparse`.
 //!
-//! Pages are bound when the call is made, and not when the queue gets to it; its semaphores and its fence keep their order.
+//! Pages are bound when the call is made, and not when the queue gets to it; its semaphores and its fence keep their
+//! order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -207,7 +208,8 @@ impl DeviceState {
         }
     }
 
-    /// The bytes of a sparse buffer, for a command: those of its pages. What is bound nowhere cannot be read or written.
+    /// The bytes of a sparse buffer, for a command: those of its pages. What is bound nowhere cannot be read or
+    /// written.
     pub(super) fn sparse_bytes(&self, pages: &Pages, size: u64) -> Result<Bytes, Unusable> {
         let piece = |(&start, bound): (&u64, &Bound)| {
             let memory = self.memories.get(&bound.memory).ok_or(Unusable::MemoryFreed)?;

@@ -146,7 +146,8 @@ impl Hub {
         self.messages.push(vuid, text);
     }
 
-    /// Reports that the limit on host memory was reached, once. Whoever did not get any has an error, or bytes that do not change.
+    /// Reports that the limit on host memory was reached, once. Whoever did not get any has an error, or bytes that do
+    /// not change.
     #[inline]
     pub(super) fn report_limit(&self) {
         if let Some(size) = self.room.take_refusal() {

@@ -130,8 +130,8 @@ impl Store {
         Self { pieces: Some(pieces), ..Self::new(size, false, &Arc::new(Room::new(0))) }
     }
 
-    /// Calls `each` with a store, an offset in it and a range of what is asked for, for all of `len` bytes from `offset` on.
-    /// False where a byte is nowhere, or `each` says so.
+    /// Calls `each` with a store, an offset in it and a range of what is asked for, for all of `len` bytes from
+    /// `offset` on. False where a byte is nowhere, or `each` says so.
     fn each_piece(
         pieces: &[Piece],
         offset: u64,
@@ -193,7 +193,8 @@ impl Store {
         let Some(from) = self.device_range(offset, to.len()) else {
             return false;
         };
-        // SAFETY: `from` has `to.len()` bytes; `to` is borrowed exclusively, so it is not the view, which is not lent out.
+        // SAFETY: `from` has `to.len()` bytes; `to` is borrowed exclusively, so it is not the view, which is not lent
+        // out.
         unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), to.as_mut_ptr(), to.len()) };
         true
     }

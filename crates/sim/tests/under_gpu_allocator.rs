@@ -1,4 +1,5 @@
-//! Another allocator on the simulated driver, on every profile: it finds memory, what it is given is separate, and nothing is left.
+//! Another allocator on the simulated driver, on every profile: it finds memory, what it is given is separate, and
+//! nothing is left.
 #![allow(
     clippy::undocumented_unsafe_blocks,
     clippy::unwrap_used,

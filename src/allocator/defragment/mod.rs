@@ -16,14 +16,14 @@ use crate::defragment::{DefragmentationInfo, DefragmentationStatistics};
 use crate::error::BeginDefragmentationError;
 
 impl<T: Threading> Allocator<T> {
-    /// Begins to defragment: default memory, pools, or both. Nothing is moved yet; [`Defragmentation::begin_pass`] says what
-    /// could be.
+    /// Begins to defragment: default memory, pools, or both. Nothing is moved yet; [`Defragmentation::begin_pass`] says
+    /// what could be.
     ///
     /// Other threads may go on allocating and freeing all the while. Dedicated allocations are never moved.
     ///
     /// # Errors
-    /// [`BeginDefragmentationError`] if a pool is another allocator's, or of an algorithm in which nothing can be moved, or
-    /// where another context works already. Nothing was begun then.
+    /// [`BeginDefragmentationError`] if a pool is another allocator's, or of an algorithm in which nothing can be
+    /// moved, or where another context works already. Nothing was begun then.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -64,7 +64,8 @@ impl<T: Threading> Allocator<T> {
     }
 }
 
-/// A context for defragmentation: made by [`Allocator::begin_defragmentation`], ended by [`Self::end`] or by dropping it.
+/// A context for defragmentation: made by [`Allocator::begin_defragmentation`], ended by [`Self::end`] or by dropping
+/// it.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -85,8 +86,8 @@ pub struct Defragmentation<'a, T: Threading = Shared> {
 }
 
 impl<T: Threading> Defragmentation<'_, T> {
-    /// Plans what to move next, and sets aside where to. `None`: nothing is left to be moved, the break callback ended the pass
-    /// before its first move, or of the last pass no move was completed, ignored or freed.
+    /// Plans what to move next, and sets aside where to. `None`: nothing is left to be moved, the break callback ended
+    /// the pass before its first move, or of the last pass no move was completed, ignored or freed.
     ///
     /// Each pass looks at the memory anew. A pass that limits have cut short is followed by one that goes on.
     ///

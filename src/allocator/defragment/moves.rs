@@ -15,13 +15,13 @@ use crate::error::{BindError, CreateError};
 
 /// One allocation that is to be moved, and the place that is set aside for it.
 ///
-/// The program makes a buffer or image like the old one on the new place ([`Self::create_buffer`], [`Self::create_image`], or its
-/// own call and [`Self::bind_buffer_memory`], [`Self::bind_image_memory`]), copies on the device, waits until the device is done
-/// with the old one, destroys that, and [completes](Self::complete) the move. In memory that is mapped it may copy through
-/// [`Self::mapped_pointer`] instead.
+/// The program makes a buffer or image like the old one on the new place ([`Self::create_buffer`],
+/// [`Self::create_image`], or its own call and [`Self::bind_buffer_memory`], [`Self::bind_image_memory`]), copies on
+/// the device, waits until the device is done with the old one, destroys that, and [completes](Self::complete) the
+/// move. In memory that is mapped it may copy through [`Self::mapped_pointer`] instead.
 ///
-/// A move that is dropped rolls back: the new place is free again, and the allocation stays where it is. The allocation may be
-/// freed while it is to be moved, by any thread; its move can only be dropped then.
+/// A move that is dropped rolls back: the new place is free again, and the allocation stays where it is. The allocation
+/// may be freed while it is to be moved, by any thread; its move can only be dropped then.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -109,8 +109,8 @@ impl<'p, T: Threading> Move<'p, T> {
         self.planned().planned.offset
     }
 
-    /// Where the new place is mapped, if the old one is. The pointer is valid until the move is resolved; if it is completed
-    /// and the allocation is persistently mapped, for as long as that is.
+    /// Where the new place is mapped, if the old one is. The pointer is valid until the move is resolved; if it is
+    /// completed and the allocation is persistently mapped, for as long as that is.
     #[must_use]
     pub fn mapped_pointer(&self) -> Option<NonNull<c_void>> {
         self.planned().planned.mapped.get().map(NonNull::cast)
@@ -122,8 +122,8 @@ impl<'p, T: Threading> Move<'p, T> {
     /// [`CreateError`] if the driver creates or binds none; nothing is left behind.
     ///
     /// # Safety
-    /// 1. `buffer_info` is the one of the buffer that is bound to the allocation: buffers that are created alike have the same
-    ///    requirements (VUID-vkBindBufferMemory-memoryOffset-01036, -size-01037).
+    /// 1. `buffer_info` is the one of the buffer that is bound to the allocation: buffers that are created alike have
+    ///    the same requirements (VUID-vkBindBufferMemory-memoryOffset-01036, -size-01037).
     /// 2. The buffer is destroyed, or not used any more, before the move is dropped or ignored.
     ///
     /// ```
@@ -172,8 +172,8 @@ impl<'p, T: Threading> Move<'p, T> {
     /// [`CreateError`] if the driver creates or binds none; nothing is left behind.
     ///
     /// # Safety
-    /// 1. `image_info` is the one of the image that is bound to the allocation: images that are created alike have the same
-    ///    requirements (VUID-vkBindImageMemory-memoryOffset-01048, -size-01049).
+    /// 1. `image_info` is the one of the image that is bound to the allocation: images that are created alike have the
+    ///    same requirements (VUID-vkBindImageMemory-memoryOffset-01048, -size-01049).
     /// 2. The image is destroyed, or not used any more, before the move is dropped or ignored.
     pub unsafe fn create_image(
         &self,
@@ -199,8 +199,8 @@ impl<'p, T: Threading> Move<'p, T> {
     /// [`BindError`] if the driver refuses.
     ///
     /// # Safety
-    /// 1. The buffer is of the allocator's device, not bound, and has the requirements of the one that is bound to the allocation
-    ///    (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
+    /// 1. The buffer is of the allocator's device, not bound, and has the requirements of the one that is bound to the
+    ///    allocation (VUID-vkBindBufferMemory-memory-01035, -memoryOffset-01036, -size-01037).
     /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
     pub unsafe fn bind_buffer_memory(&self, buffer: vk::Buffer) -> Result<(), BindError> {
         // SAFETY: the caller's own promise.
@@ -213,8 +213,8 @@ impl<'p, T: Threading> Move<'p, T> {
     /// [`BindError`] if the driver refuses.
     ///
     /// # Safety
-    /// 1. The image is of the allocator's device, not bound, and has the requirements of the one that is bound to the allocation
-    ///    (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
+    /// 1. The image is of the allocator's device, not bound, and has the requirements of the one that is bound to the
+    ///    allocation (VUID-vkBindImageMemory-memory-01047, -memoryOffset-01048, -size-01049).
     /// 2. It is destroyed, or not used any more, before the move is dropped or ignored.
     pub unsafe fn bind_image_memory(&self, image: vk::Image) -> Result<(), BindError> {
         // SAFETY: the caller's own promise.
@@ -229,17 +229,19 @@ impl<'p, T: Threading> Move<'p, T> {
         unsafe { device.bind(resource, self.memory(), self.offset(), std::ptr::null()) }
     }
 
-    /// Completes the move: the allocation has its new place, and the old one is free. It keeps its size, name, user data and
-    /// flags; its [`id`](Allocation::id), memory and offset are new ones, and so is the pointer if it is persistently mapped.
+    /// Completes the move: the allocation has its new place, and the old one is free. It keeps its size, name, user
+    /// data and flags; its [`id`](Allocation::id), memory and offset are new ones, and so is the pointer if it is
+    /// persistently mapped.
     ///
     /// # Errors
-    /// [`CompleteMoveError`] has the move again. `allocation` is not the one that is moved, is gone, or cannot be mapped.
+    /// [`CompleteMoveError`] has the move again. `allocation` is not the one that is moved, is gone, or cannot be
+    /// mapped.
     ///
     /// # Safety
     /// 1. The device no longer uses the memory at the old place, and what is bound to it is not used again
     ///    (VUID-vkFreeMemory-memory-00677).
-    /// 2. No mapping of the allocation is open that [`Mapping::into_raw`](crate::Mapping::into_raw) left: it ends with the old
-    ///    place, and must not be unmapped afterwards.
+    /// 2. No mapping of the allocation is open that [`Mapping::into_raw`](crate::Mapping::into_raw) left: it ends with
+    ///    the old place, and must not be unmapped afterwards.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -271,8 +273,8 @@ impl<'p, T: Threading> Move<'p, T> {
         }
     }
 
-    /// Leaves the allocation where it is, and everything else in its block: nothing more is moved out of that by this context.
-    /// To drop the move does not say that.
+    /// Leaves the allocation where it is, and everything else in its block: nothing more is moved out of that by this
+    /// context. To drop the move does not say that.
     pub fn ignore(mut self) {
         if let Some(planned) = self.planned.take() {
             self.allocator.ignore_move(self.open, &planned);

@@ -1,5 +1,5 @@
-//! A context as a plain value: what the C interface holds between its calls, and what [`Defragmentation`](super::Defragmentation)
-//! wraps.
+//! A context as a plain value: what the C interface holds between its calls, and what
+//! [`Defragmentation`](super::Defragmentation) wraps.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -93,8 +93,8 @@ impl PlannedMove {
         }
     }
 
-    /// The destination as an allocation like `source`, for who has to bind to it or to map it. It must not be freed, and not be
-    /// used after the move was resolved.
+    /// The destination as an allocation like `source`, for who has to bind to it or to map it. It must not be freed,
+    /// and not be used after the move was resolved.
     #[allow(dead_code, reason = "for the C interface")]
     #[doc(hidden)]
     pub fn destination(&self, source: &Allocation) -> Allocation {
@@ -199,8 +199,8 @@ impl<T: Threading> Allocator<T> {
         }
     }
 
-    /// Plans the moves of the next pass; none: there is nothing to do, `stop` said so, or nothing came of the last pass. All moves
-    /// of the pass before have to be resolved.
+    /// Plans the moves of the next pass; none: there is nothing to do, `stop` said so, or nothing came of the last
+    /// pass. All moves of the pass before have to be resolved.
     #[doc(hidden)]
     pub fn plan_moves(
         &self,
@@ -236,7 +236,8 @@ impl<T: Threading> Allocator<T> {
         moves
     }
 
-    /// What remains to be done when all moves of a pass are resolved: blocks that only idle threads had a part of go back.
+    /// What remains to be done when all moves of a pass are resolved: blocks that only idle threads had a part of go
+    /// back.
     #[doc(hidden)]
     pub fn end_pass(&self, open: &OpenDefragmentation) {
         if open.planned != 0 {
@@ -260,8 +261,8 @@ impl<T: Threading> Allocator<T> {
         if moved == given { Ok(()) } else { Err(MoveError::WrongAllocation { moved, given }) }
     }
 
-    /// Completes a move: `allocation` has its new place, and the old one is free. `users` of its mapping move along, besides the
-    /// persistent one. The memory must not be in use by the device.
+    /// Completes a move: `allocation` has its new place, and the old one is free. `users` of its mapping move along,
+    /// besides the persistent one. The memory must not be in use by the device.
     #[doc(hidden)]
     pub fn complete_move(
         &self,

@@ -72,9 +72,9 @@ impl<T: Threading> Inner<T> {
         }
     }
 
-    /// Writes what lives. Others that have something to record wait meanwhile, and hold no lock: an allocation that was made
-    /// just now may be seen here and told again by who made it, which the reader knows; one that is to be freed is still there.
-    /// A call that did not notice yet that there is a recording may be missed.
+    /// Writes what lives. Others that have something to record wait meanwhile, and hold no lock: an allocation that was
+    /// made just now may be seen here and told again by who made it, which the reader knows; one that is to be freed is
+    /// still there. A call that did not notice yet that there is a recording may be missed.
     pub(super) fn record_what_lives(&self, opening: &Opening<'_>) {
         let scopes = self.recording.scopes.lock().clone();
         for (&number, KnownScope { block_size, priority, name }) in &scopes {

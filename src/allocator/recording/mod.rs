@@ -1,7 +1,8 @@
-//! What a recording is told, and how one begins and ends. Without the feature `trace`, `not_recording.rs` stands for this folder.
+//! What a recording is told, and how one begins and ends. Without the feature `trace`, `not_recording.rs` stands for
+//! this folder.
 //!
-//! An allocation is told after it was made, and its end before it ends. So the order of the file is one that could have been:
-//! between the two, nobody else is told to have its place.
+//! An allocation is told after it was made, and its end before it ends. So the order of the file is one that could have
+//! been: between the two, nobody else is told to have its place.
 #![forbid(unsafe_code)]
 
 mod beginning;
@@ -226,14 +227,14 @@ impl<T: Threading> Inner<T> {
 }
 
 impl<T: Threading> Allocator<T> {
-    /// Records all calls from now on, as the file that [`trace`](crate::trace) describes, into a sink: a file, mostly. It gets
-    /// large pieces, from a thread of its own; a buffer around it gains nothing.
+    /// Records all calls from now on, as the file that [`trace`](crate::trace) describes, into a sink: a file, mostly.
+    /// It gets large pieces, from a thread of its own; a buffer around it gains nothing.
     ///
     /// What lives already is recorded as such. Calls of other threads that are under way may be missed or not.
     ///
-    /// A sink that fails, or panics, ends the recording and not the program: [`Self::stop_recording`] tells. A sink that is slower
-    /// than the program for more than about a megabyte makes its calls wait, so that nothing is lost. When the allocator is
-    /// destroyed, its recording ends well.
+    /// A sink that fails, or panics, ends the recording and not the program: [`Self::stop_recording`] tells. A sink
+    /// that is slower than the program for more than about a megabyte makes its calls wait, so that nothing is lost.
+    /// When the allocator is destroyed, its recording ends well.
     ///
     /// A name of more than 32 KiB is cut.
     ///

@@ -16,8 +16,8 @@ pub struct CollectError {
     pub collected: usize,
     /// Resources that another allocator's memory belongs to: they stay in the queue, untouched.
     pub kept: usize,
-    /// Allocations whose pool or scope is gone, and their memory with it. Buffers and images that were retired with them were
-    /// destroyed.
+    /// Allocations whose pool or scope is gone, and their memory with it. Buffers and images that were retired with
+    /// them were destroyed.
     pub refused: Vec<FreeError>,
     /// Tickets of another clock wait: what was retired with them stays.
     pub other_clock: Option<OtherClock>,

@@ -35,8 +35,9 @@ struct Waiting {
 /// Any number of threads retire and collect at once; no lock is held while the driver is called. One queue may be used
 /// with any clock and any allocator, but it is simplest to have one of each for a device.
 ///
-/// Dropping the queue frees nothing: what still waits stays allocated, and a `tracing` event warns of it. At the end of the
-/// program call [`Clock::shutdown`] and [`collect`](Self::collect), or [`drain`](Self::drain). The tickets of a queue are of one clock.
+/// Dropping the queue frees nothing: what still waits stays allocated, and a `tracing` event warns of it. At the end of
+/// the program call [`Clock::shutdown`] and [`collect`](Self::collect), or [`drain`](Self::drain). The tickets of a
+/// queue are of one clock.
 ///
 /// ```
 /// # use sublet::{*, retire::Clock}; use ash::vk;
@@ -92,9 +93,10 @@ impl RetiredResources {
     ///
     /// # Safety
     /// 1. The buffer is a live one of the device that the allocation is from, or null.
-    /// 2. Once `ticket` is done, as a clock says that [`collect`](Self::collect) is given, the device uses neither the buffer nor anything
-    ///    else that is bound to the memory: of all the recordings that do, the device executes this one last, and the clock is told the
-    ///    truth (VUID-vkDestroyBuffer-buffer-00922, VUID-vkFreeMemory-memory-00677).
+    /// 2. Once `ticket` is done, as a clock says that [`collect`](Self::collect) is given, the device uses neither the
+    ///    buffer nor anything else that is bound to the memory: of all the recordings that do, the device executes this
+    ///    one last, and the clock is told the truth (VUID-vkDestroyBuffer-buffer-00922,
+    ///    VUID-vkFreeMemory-memory-00677).
     /// 3. Nor does the program: recordings that are begun later leave it alone, and its mapping too.
     pub unsafe fn retire_buffer(&self, ticket: Ticket, buffer: vk::Buffer, allocation: Allocation) {
         self.push(ticket, Some(BufferOrImage::Buffer(buffer)), allocation);
@@ -111,8 +113,8 @@ impl RetiredResources {
     /// Memory without a resource, to be freed once `ticket` is done.
     ///
     /// # Safety
-    /// As for [`retire_buffer`](Self::retire_buffer); resources that are bound to the memory are not used again but to be
-    /// destroyed (VUID-vkFreeMemory-memory-00677).
+    /// As for [`retire_buffer`](Self::retire_buffer); resources that are bound to the memory are not used again but to
+    /// be destroyed (VUID-vkFreeMemory-memory-00677).
     pub unsafe fn retire_memory(&self, ticket: Ticket, allocation: Allocation) {
         self.push(ticket, None, allocation);
     }
@@ -124,8 +126,8 @@ impl RetiredResources {
     /// Destroys and frees what is done according to `clock`, in the order of tickets, and returns how much that was.
     ///
     /// # Errors
-    /// [`CollectError`] if some of it is another allocator's, or was in a pool that is gone, or waits for a ticket of another
-    /// clock. All that can be freed is freed nonetheless, and nothing is lost.
+    /// [`CollectError`] if some of it is another allocator's, or was in a pool that is gone, or waits for a ticket of
+    /// another clock. All that can be freed is freed nonetheless, and nothing is lost.
     ///
     /// # Complexity
     /// O(tickets that wait + resources that are done). Takes no host memory once there was room for as many.
@@ -219,7 +221,8 @@ impl Batch<'_> {
             }
             let device = &allocator.inner.context.device;
             match item.resource {
-                // SAFETY: it is of this device, as its allocation is, and the device is done with it: the caller's promise.
+                // SAFETY: it is of this device, as its allocation is, and the device is done with it: the caller's
+                // promise.
                 Some(BufferOrImage::Buffer(buffer)) => unsafe { device.destroy_buffer(buffer) },
                 // SAFETY: as above.
                 Some(BufferOrImage::Image(image)) => unsafe { device.destroy_image(image) },

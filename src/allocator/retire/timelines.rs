@@ -14,15 +14,16 @@ impl<T: Threading> Allocator<T> {
     /// Lanes that are not listed are left alone: those of frames with fences, for example.
     ///
     /// # Errors
-    /// [`TimelineError`] if the device cannot read timeline semaphores, or the driver refuses. What was read before stays; lanes
-    /// behind the one that failed were not read. A lost device is told so too: see
+    /// [`TimelineError`] if the device cannot read timeline semaphores, or the driver refuses. What was read before
+    /// stays; lanes behind the one that failed were not read. A lost device is told so too: see
     /// [`Clock::shutdown`](crate::retire::Clock::shutdown).
     ///
     /// # Panics
     /// If a lane is of another clock.
     ///
     /// # Safety
-    /// Each semaphore is a live timeline semaphore of the allocator's device (VUID-vkGetSemaphoreCounterValue-semaphore-03255).
+    /// Each semaphore is a live timeline semaphore of the allocator's device
+    /// (VUID-vkGetSemaphoreCounterValue-semaphore-03255).
     ///
     /// ```
     /// # use sublet::{*, retire::Clock}; use ash::vk;

@@ -11,13 +11,13 @@ use super::atomic::{AtomicBool, Ordering, Wait};
 /// woken. `benches/locks.rs` compares the two.
 ///
 /// What it is bad at:
-/// - Who waits is not woken. It looks again and again, at first at once, in the end once in a millisecond, so the end of a
-///   long section is noticed late.
+/// - Who waits is not woken. It looks again and again, at first at once, in the end once in a millisecond, so the end
+///   of a long section is noticed late.
 /// - It is not fair. A thread that takes it in a tight loop may keep others out for many rounds.
 ///
-/// So it is only for sections that end soon whatever happens: no call of the driver, no wait for another lock, no code of
-/// the caller's. A holder that loses its processor in the middle does not stop the program: who waits gives way to other
-/// threads and then sleeps, so that even a holder of the lowest priority gets to run.
+/// So it is only for sections that end soon whatever happens: no call of the driver, no wait for another lock, no code
+/// of the caller's. A holder that loses its processor in the middle does not stop the program: who waits gives way to
+/// other threads and then sleeps, so that even a holder of the lowest priority gets to run.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct BriefMutex {
@@ -25,8 +25,8 @@ pub struct BriefMutex {
 }
 
 impl BriefMutex {
-    /// One read-modify-write. Not a swap, which costs the same: it would write `true` over `true` when it fails, and loom
-    /// takes that for a store that may come after the holder's `false`.
+    /// One read-modify-write. Not a swap, which costs the same: it would write `true` over `true` when it fails, and
+    /// loom takes that for a store that may come after the holder's `false`.
     #[inline]
     fn acquire(&self) -> bool {
         self.locked.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
@@ -50,9 +50,9 @@ impl BriefMutex {
     }
 }
 
-// SAFETY: at most one guard exists at a time. A lock is acquired only by an exchange that finds `false` and leaves `true`, and
-// only `unlock` writes `false`, which lock_api calls once for each acquisition. The exchange acquires what that store
-// releases, so one holder sees all that the holders before it have written.
+// SAFETY: at most one guard exists at a time. A lock is acquired only by an exchange that finds `false` and leaves
+// `true`, and only `unlock` writes `false`, which lock_api calls once for each acquisition. The exchange acquires what
+// that store releases, so one holder sees all that the holders before it have written.
 unsafe impl lock_api::RawMutex for BriefMutex {
     #[cfg(not(all(loom, test)))]
     const INIT: Self = Self { locked: AtomicBool::new(false) };

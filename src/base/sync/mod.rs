@@ -3,8 +3,8 @@
 //! The form is a type parameter, so that the form without locks is not [`Sync`] and the compiler holds
 //! the program to its word. A flag that switches locks off at run time could not do that.
 //!
-//! Each form has two locks. A [`CoreMutex`] guards a few hundred nanoseconds of bookkeeping and nothing else; a [`Mutex`]
-//! may be held while the driver is called.
+//! Each form has two locks. A [`CoreMutex`] guards a few hundred nanoseconds of bookkeeping and nothing else; a
+//! [`Mutex`] may be held while the driver is called.
 
 pub(crate) mod atomic;
 mod brief_mutex;
@@ -66,7 +66,8 @@ pub(crate) type Mutex<T, V> = lock_api::Mutex<<T as Threading>::RawMutex, V>;
 
 /// A mutex in the form that `T` asks for, for short sections that call nobody: see [`BriefMutex`].
 ///
-/// A type of its own and no alias, because the lock it is made with cannot be a constant where a model checker looks on.
+/// A type of its own and no alias, because the lock it is made with cannot be a constant where a model checker looks
+/// on.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct CoreMutex<T: Threading, V>(lock_api::Mutex<T::RawCoreMutex, V>);

@@ -31,14 +31,17 @@
 //!
 //! - Everything is made inside of `check`: loom's atomics live for one run of it. So does a `CoreMutex`. The `Mutex` of
 //!   `parking_lot` is not seen by loom: a thread that has to wait for one waits for ever.
-//! - Atomics come from [`super::atomic`]. Plain data that only an order of atomics protects is put into a [`Watched`], or has
-//!   a [`Turn`] beside it, or loom cannot see that two threads touch it at once. Loom also takes two stores to one place for
-//!   made in the order in which they ran: that nothing but an order of atomics sees to it, only a [`Turn`] can tell.
+//! - Atomics come from [`super::atomic`]. Plain data that only an order of atomics protects is put into a [`Watched`],
+//!   or has a [`Turn`] beside it, or loom cannot see that two threads touch it at once. Loom also takes two stores to
+//!   one place for made in the order in which they ran: that nothing but an order of atomics sees to it, only a
+//!   [`Turn`] can tell.
 //! - Two threads with two or three operations each are enough for nearly every fault, and done in seconds. A loop that
 //!   waits must do so with [`super::atomic::Wait`], as `CoreMutex` does.
-//! - loom 0.7 holds a store against the last access alone. Where one thread loads, and another then loads and stores, it does not
-//!   try the store before the first load. So count the outcomes with [`Outcomes`]: what never happened was not tested.
-//! - Threads have token 0 unless they call `thread_token::pretend`. Real tokens would add their own atomics to the model.
+//! - loom 0.7 holds a store against the last access alone. Where one thread loads, and another then loads and stores,
+//!   it does not try the store before the first load. So count the outcomes with [`Outcomes`]: what never happened was
+//!   not tested.
+//! - Threads have token 0 unless they call `thread_token::pretend`. Real tokens would add their own atomics to the
+//!   model.
 //! - Break the code on purpose (an order relaxed, a compare-exchange split in two) and see that the test fails.
 #![forbid(unsafe_code)]
 
@@ -48,8 +51,8 @@ use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{Builder, JoinHandle, yield_now};
 
-/// Runs `test` in every order, but with no more than three switches between threads that can both go on. `LOOM_MAX_PREEMPTIONS`
-/// asks for more or fewer.
+/// Runs `test` in every order, but with no more than three switches between threads that can both go on.
+/// `LOOM_MAX_PREEMPTIONS` asks for more or fewer.
 pub(crate) fn check(test: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound.get_or_insert(3);
@@ -90,7 +93,8 @@ impl Outcomes {
     }
 }
 
-/// A value that panics when two threads are at it at once, or when one was there before without the other knowing of it.
+/// A value that panics when two threads are at it at once, or when one was there before without the other knowing of
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct Watched<V> {
     watch: UnsafeCell<()>,
@@ -129,8 +133,8 @@ impl Turn {
     }
 }
 
-/// Rounds that one wait may last before loom stops to look for other ways on: threads that wait can give way to one another
-/// for ever, and each time they do is a new way.
+/// Rounds that one wait may last before loom stops to look for other ways on: threads that wait can give way to one
+/// another for ever, and each time they do is a new way.
 const ROUNDS: u32 = 3;
 
 /// Waiting in a model, which knows no time: another thread goes on.
@@ -149,8 +153,8 @@ impl Wait {
     }
 }
 
-/// The standard library's `OnceLock`, as its documentation has it, made of what loom can see. That the original is right is
-/// taken for granted; what is tested is the code that uses it.
+/// The standard library's `OnceLock`, as its documentation has it, made of what loom can see. That the original is
+/// right is taken for granted; what is tested is the code that uses it.
 #[derive(Debug)]
 pub(crate) struct OnceLock<V> {
     made: AtomicBool,

@@ -15,8 +15,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// How one thread waits: from round to round it burns less of the processor's time and answers later.
 ///
-/// The sleeps are what lets a thread of a lower priority through. They end: nobody waits for more than a millisecond at a
-/// time, and the system's own delay.
+/// The sleeps are what lets a thread of a lower priority through. They end: nobody waits for more than a millisecond at
+/// a time, and the system's own delay.
 #[derive(Debug, Default)]
 pub(crate) struct Wait {
     round: u32,

@@ -88,8 +88,8 @@ impl<T: Threading> BlockVector<T> {
         let mut sizes = shard.lock().next_loans(&lending, request);
         let loan = {
             let mut core = self.core.lock();
-            // Rather a small loan than the one allocation out of the core: who comes once comes again, and every visit costs
-            // the core's own thread as much as this one.
+            // Rather a small loan than the one allocation out of the core: who comes once comes again, and every visit
+            // costs the core's own thread as much as this one.
             match sizes.find_map(|size| core.lend(size)) {
                 Some(loan) => loan,
                 None => return core.place(request).ok()?,
@@ -152,7 +152,8 @@ impl<T: Threading> BlockVector<T> {
     /// Takes a block from the driver.
     #[cold]
     fn grow(&self, context: &DeviceContext, request: &VectorRequest) -> Result<Grant, AllocationError> {
-        // Not only around the driver's call: a subscriber that allocates as the span begins must not find `growth` taken.
+        // Not only around the driver's call: a subscriber that allocates as the span begins must not find `growth`
+        // taken.
         let span = tracing::debug_span!(target: "sublet::block", "grow", size = request.size);
         let _entered = span.enter();
         let mut news = None;
@@ -286,8 +287,8 @@ impl<T: Threading> BlockVector<T> {
         Ok(())
     }
 
-    /// Makes a dedicated allocation. `None` in `priority` is the vector's own. What was not asked for `by_name` counts as a
-    /// block where their number is limited.
+    /// Makes a dedicated allocation. `None` in `priority` is the vector's own. What was not asked for `by_name` counts
+    /// as a block where their number is limited.
     pub(crate) fn dedicate(
         &self,
         context: &DeviceContext,

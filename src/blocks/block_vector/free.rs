@@ -48,7 +48,8 @@ impl<T: Threading> BlockVector<T> {
         }
     }
 
-    /// If nothing is allocated in any shard, all loans come home: they would keep blocks alive in which there is nothing.
+    /// If nothing is allocated in any shard, all loans come home: they would keep blocks alive in which there is
+    /// nothing.
     #[cold]
     fn give_idle_loans_back(&self, context: &DeviceContext) {
         if self.shards.are_idle() {
@@ -141,8 +142,8 @@ impl<T: Threading> BlockVector<T> {
         block.destroy(context, || self.pool_name());
     }
 
-    /// Memory type and number and bytes of the blocks that could go back because nothing is in them, if the vector is in use and
-    /// of a memory type that is wanted. Loans in which nothing is allocated come home before.
+    /// Memory type and number and bytes of the blocks that could go back because nothing is in them, if the vector is
+    /// in use and of a memory type that is wanted. Loans in which nothing is allocated come home before.
     pub(crate) fn gather_empty(&self, wants: impl FnOnce(u32) -> bool) -> Option<(u32, Emptied)> {
         let memory_type = self.config(None)?.memory_type;
         if !wants(memory_type) {
@@ -184,7 +185,8 @@ impl<T: Threading> BlockVector<T> {
         reclaimed + bytes
     }
 
-    /// Gives empty blocks back until `keep` of them, or the first blocks of a pool, are left. Returns the bytes given back.
+    /// Gives empty blocks back until `keep` of them, or the first blocks of a pool, are left. Returns the bytes given
+    /// back.
     pub(super) fn give_empty_blocks_back(&self, context: &DeviceContext, keep: u32) -> u64 {
         // Bound first: the driver must not be called with the guard alive.
         let emptied =

@@ -1,8 +1,8 @@
 //! The blocks of one memory type or pool, and the engine that divides them.
 //!
-//! A vector that one thread uses is its **core**: an engine, and the list of blocks. Threads that keep meeting there get
-//! **shards**, which divide ranges that the core has lent them; `shards.rs` says who gets one, `shard.rs` what it does,
-//! `returns.rs` what becomes of an allocation that another thread frees.
+//! A vector that one thread uses is its **core**: an engine, and the list of blocks. Threads that keep meeting there
+//! get **shards**, which divide ranges that the core has lent them; `shards.rs` says who gets one, `shard.rs` what it
+//! does, `returns.rs` what becomes of an allocation that another thread frees.
 //!
 //! ```text
 //!   allocate      home? -- 0 --> core: try_lock --> engine                        the usual way: `BlockVector::grant`
@@ -23,9 +23,9 @@
 //! | `mappings` | mapping and unmapping; who is about to free a block waits for it once | yes |
 //! | `dedicated` | the list of dedicated allocations | never |
 //!
-//! `core` and those of the shards are for brief sections: no call of the driver, no event, no code of the caller's. They are taken in
-//! this order, so that nobody waits in a circle: `growth` or `mappings`, shards by their numbers, `core`; `dedicated` is held with
-//! none but `mappings`. An allocation that finds room, and a free, hold one at a time.
+//! `core` and those of the shards are for brief sections: no call of the driver, no event, no code of the caller's.
+//! They are taken in this order, so that nobody waits in a circle: `growth` or `mappings`, shards by their numbers,
+//! `core`; `dedicated` is held with none but `mappings`. An allocation that finds room, and a free, hold one at a time.
 #![forbid(unsafe_code)]
 
 mod allocate;
@@ -168,8 +168,8 @@ pub(crate) enum Visited<'a> {
     },
 }
 
-/// On cache lines of its own: what one thread writes must not be in the way of what all threads read. Processors fetch lines
-/// in pairs.
+/// On cache lines of its own: what one thread writes must not be in the way of what all threads read. Processors fetch
+/// lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<V>(V);

@@ -8,8 +8,8 @@ use crate::error::AllocationError;
 use crate::metadata::Metadata;
 
 impl<T: Threading> BlockVector<T> {
-    /// Bytes of the block that the driver would be asked for, 0 if one that there is has room. Nothing is changed, and nothing
-    /// is kept from other threads: it is a guess, and right as long as nobody else is at work.
+    /// Bytes of the block that the driver would be asked for, 0 if one that there is has room. Nothing is changed, and
+    /// nothing is kept from other threads: it is a guess, and right as long as nobody else is at work.
     pub(crate) fn foresee(
         &self,
         context: &DeviceContext,

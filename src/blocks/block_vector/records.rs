@@ -1,4 +1,5 @@
-//! What is kept of an allocation besides its place: in a table beside the engine, so that who keeps nothing pays nothing.
+//! What is kept of an allocation besides its place: in a table beside the engine, so that who keeps nothing pays
+//! nothing.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! The door through which other threads give back what a shard granted.
 //!
-//! Who frees in another thread's shard would have to take its lock, and with the lock fetch a dozen cache lines that the other
-//! thread needs again in a moment. Instead the key is left in a ring, and whoever holds the lock of the shard takes what is
-//! there: its own thread now and then, every other visitor always.
+//! Who frees in another thread's shard would have to take its lock, and with the lock fetch a dozen cache lines that
+//! the other thread needs again in a moment. Instead the key is left in a ring, and whoever holds the lock of the shard
+//! takes what is there: its own thread now and then, every other visitor always.
 //!
 //! ```text
 //!   slots      . . k k k k . .      one lock-free push for each key
@@ -10,8 +10,8 @@
 //!                 head    tail      `head` moves under the shard's lock only
 //! ```
 //!
-//! A key that nobody takes must not keep memory from becoming empty. So the door closes when the shard has hardly more live
-//! allocations than there are keys in the ring: [`Left::Now`] sends the caller in, to take them all.
+//! A key that nobody takes must not keep memory from becoming empty. So the door closes when the shard has hardly more
+//! live allocations than there are keys in the ring: [`Left::Now`] sends the caller in, to take them all.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -118,8 +118,8 @@ impl Returns {
         slot.turn.touch();
         // Release: what the caller did to the memory comes before what the next who gets it does.
         slot.key.store(key.0.get(), Ordering::Release);
-        // Pairs with the one in `tell_live`: of a thread that leaves the last key but one and of one that frees the last
-        // allocation but these, at least one sees the other.
+        // Pairs with the one in `tell_live`: of a thread that leaves the last key but one and of one that frees the
+        // last allocation but these, at least one sees the other.
         fence(Ordering::SeqCst);
         // All that have a place by now: others may have come later and gone, and found this key not written yet.
         let end = self.tail.load(Ordering::Relaxed);
@@ -131,8 +131,8 @@ impl Returns {
         Left::There
     }
 
-    /// The key that was left first, if it was written: the holder of the shard's lock, who alone may call this, does not wait
-    /// for another thread. [`Self::pass`] comes next.
+    /// The key that was left first, if it was written: the holder of the shard's lock, who alone may call this, does
+    /// not wait for another thread. [`Self::pass`] comes next.
     pub(super) fn first(&self) -> Option<Key> {
         let slot = self.slot(self.inside.head.load(Ordering::Relaxed));
         // Zero is also what the slot holds whose place was taken but whose key was not written yet.
@@ -145,22 +145,22 @@ impl Returns {
     pub(super) fn pass(&self, live: u32) {
         let head = self.inside.head.load(Ordering::Relaxed);
         self.slot(head).key.store(0, Ordering::Relaxed);
-        // Before `head`: who leaves a key meanwhile must not find too few waiting for what it believes to be live. It would
-        // not come in, and whoever is here now may be one who cannot give loans back.
+        // Before `head`: who leaves a key meanwhile must not find too few waiting for what it believes to be live. It
+        // would not come in, and whoever is here now may be one who cannot give loans back.
         self.inside.live.store(told(live), Ordering::Relaxed);
         self.inside.head.store(head.wrapping_add(1), Ordering::Release);
     }
 
-    /// Tells how many allocations of the shard are live, those in the ring included. Whether the ring has as many keys, so
-    /// that the holder of the lock, whose call this is, has to empty it. It can: there is a key to be taken.
+    /// Tells how many allocations of the shard are live, those in the ring included. Whether the ring has as many keys,
+    /// so that the holder of the lock, whose call this is, has to empty it. It can: there is a key to be taken.
     pub(super) fn tell_live(&self, live: u32) -> bool {
         self.inside.live.store(told(live), Ordering::Relaxed);
         // See `leave`.
         fence(Ordering::SeqCst);
         let head = self.inside.head.load(Ordering::Relaxed);
         let waiting = self.tail.load(Ordering::Relaxed).wrapping_sub(head);
-        // Who has the first place but has not written its key yet is not waited for: it has the fence before it still, and
-        // then sees what was told here.
+        // Who has the first place but has not written its key yet is not waited for: it has the fence before it still,
+        // and then sees what was told here.
         live <= FEW && waiting != 0 && waiting >= live && self.slot(head).key.load(Ordering::Relaxed) != 0
     }
 

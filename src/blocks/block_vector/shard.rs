@@ -1,8 +1,8 @@
 //! A part of a vector that, as long as threads keep to their own, only one of them works on.
 //!
-//! A shard divides **loans**: ranges of the vector's blocks that the core has set aside for it. To the core a loan is one used
-//! chunk; to the shard it is a region of an engine of its own. Loans start small and grow with what the shard holds, so
-//! that many shards do not reserve much more than one would.
+//! A shard divides **loans**: ranges of the vector's blocks that the core has set aside for it. To the core a loan is
+//! one used chunk; to the shard it is a region of an engine of its own. Loans start small and grow with what the shard
+//! holds, so that many shards do not reserve much more than one would.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -52,8 +52,8 @@ impl Lending {
         is_possible.then_some(Self { largest_loan, granularity, min_alignment })
     }
 
-    /// Whether shards divide requests like this one. Large ones are rare for what they cost anyway, and those that ask for
-    /// the best place mean the best of all.
+    /// Whether shards divide requests like this one. Large ones are rare for what they cost anyway, and those that ask
+    /// for the best place mean the best of all.
     #[inline]
     pub(super) fn serves(&self, request: &VectorRequest) -> bool {
         self.serves_size(request.size, request.alignment)
@@ -84,8 +84,8 @@ pub(super) struct Loan {
     /// Bytes from the start of the block.
     pub(super) base: u64,
     pub(super) size: u64,
-    /// Where the block is mapped; [`MappedPointer::UNMAPPED`] until something in the loan wants to stay mapped. From then on
-    /// the loan counts as one user of the block's mapping, for as long as it lasts.
+    /// Where the block is mapped; [`MappedPointer::UNMAPPED`] until something in the loan wants to stay mapped. From
+    /// then on the loan counts as one user of the block's mapping, for as long as it lasts.
     pub(super) mapped: MappedPointer,
 }
 
@@ -413,8 +413,9 @@ impl Open {
         Some(loan)
     }
 
-    /// How many empty loans stay while `live` allocations do. One does as long as it may be needed in a moment, that is: while
-    /// others are in use, or if it is the first, which is small. A shard that has nothing to do holds nothing else.
+    /// How many empty loans stay while `live` allocations do. One does as long as it may be needed in a moment, that
+    /// is: while others are in use, or if it is the first, which is small. A shard that has nothing to do holds nothing
+    /// else.
     #[inline]
     fn kept(&self, live: u32) -> u32 {
         u32::from(live > 0 || self.bytes <= FIRST_LOAN)
@@ -445,8 +446,8 @@ impl<T: Threading> Shard<T> {
         Self { state: CoreMutex::<T, _>::new(ShardState::default()), returns: Returns::new() }
     }
 
-    /// What was left before this call is taken back when it returns, unless another thread that came before is about to leave
-    /// something still: then that thread, or the next who comes, sees to it.
+    /// What was left before this call is taken back when it returns, unless another thread that came before is about to
+    /// leave something still: then that thread, or the next who comes, sees to it.
     pub(super) fn lock(&self) -> CoreGuard<'_, T, ShardState> {
         let mut state = self.state.lock();
         self.take_returns(&mut state);
@@ -520,8 +521,8 @@ impl<T: Threading> Shard<T> {
         granted
     }
 
-    /// Takes an allocation back, or leaves it for the shard's own thread if that is another one. Loans that are not needed any
-    /// more are added to `surplus`. Whether a loan became empty.
+    /// Takes an allocation back, or leaves it for the shard's own thread if that is another one. Loans that are not
+    /// needed any more are added to `surplus`. Whether a loan became empty.
     #[inline]
     pub(super) fn free(
         &self,

@@ -1,8 +1,8 @@
 //! Which thread works on which shard of a vector.
 //!
-//! A vector has no shards until threads meet at its core. A thread that keeps meeting others there **settles**: from then on it
-//! takes small allocations from the shard of its own, which is made for it then. The number of the shard is the thread's token,
-//! so that the whole table of who lives where is one word of bits, read without a lock.
+//! A vector has no shards until threads meet at its core. A thread that keeps meeting others there **settles**: from
+//! then on it takes small allocations from the shard of its own, which is made for it then. The number of the shard is
+//! the thread's token, so that the whole table of who lives where is one word of bits, read without a lock.
 #![forbid(unsafe_code)]
 
 use super::Apart;
@@ -11,7 +11,8 @@ use crate::base::cast::{byte, index};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, OnceLock, Ordering};
 use crate::base::sync::{Threading, thread_token};
 
-/// Shards of a vector at most: the bits of a word. Threads beyond that share. In a model fewer, because it looks at each.
+/// Shards of a vector at most: the bits of a word. Threads beyond that share. In a model fewer, because it looks at
+/// each.
 pub(super) const SHARDS: u32 = if cfg!(all(loom, test)) { 3 } else { u64::BITS };
 
 /// A shard, on cache lines of its own.

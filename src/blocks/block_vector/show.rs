@@ -36,8 +36,8 @@ impl<T: Threading> BlockVector<T> {
         totals
     }
 
-    /// Shows every block with its chunks, then every dedicated allocation. The locks are held meanwhile: `visit` must not
-    /// call into the allocator.
+    /// Shows every block with its chunks, then every dedicated allocation. The locks are held meanwhile: `visit` must
+    /// not call into the allocator.
     pub(crate) fn visit(&self, visit: &mut dyn FnMut(Visited<'_>)) {
         let shards: Vec<_> = self.shards.iter().map(|(number, shard)| (number, shard.lock())).collect();
         // By the key that the core has for it: which shard's loan, and which of its regions.

@@ -80,8 +80,8 @@ pub(super) struct Active {
     next_block_id: u32,
     pub(super) block_bytes: u64,
     pub(super) empty_blocks: u32,
-    /// There may be more to do for a free than to tell the engine: a record to be dropped, an empty block that goes back, or
-    /// loans of which nobody has the use. One flag for all, so that a free that has none of it looks once.
+    /// There may be more to do for a free than to tell the engine: a record to be dropped, an empty block that goes
+    /// back, or loans of which nobody has the use. One flag for all, so that a free that has none of it looks once.
     pub(super) heeds_frees: bool,
     /// Frees that have left no block empty since the last one that did.
     frees_elsewhere: u32,
@@ -303,7 +303,8 @@ impl Active {
         request.of_engine(self.config.granularity, self.config.min_alignment)
     }
 
-    /// Whether the engine has too little for the request in all, or has refused it and nothing was granted or freed since.
+    /// Whether the engine has too little for the request in all, or has refused it and nothing was granted or freed
+    /// since.
     fn is_known_to_refuse(&self, wanted: &Request, uses: u32) -> bool {
         let usage = self.engine.usage();
         let has_too_little = !wanted.upper && usage.capacity - usage.used < wanted.size;
@@ -459,9 +460,10 @@ impl Active {
         self.take_surplus(context).map(Aftermath::Block).or_else(|| self.idle())
     }
 
-    /// Something was freed, and no block is empty for it. So whoever emptied the last one has turned to something else, and it
-    /// goes back: with the next free, or in a vector of many blocks one of the next, as with VMA, where it has to come to the end
-    /// of a list first. Who frees a whole level gets to the next empty block soon, and that may be kept as well.
+    /// Something was freed, and no block is empty for it. So whoever emptied the last one has turned to something else,
+    /// and it goes back: with the next free, or in a vector of many blocks one of the next, as with VMA, where it has
+    /// to come to the end of a list first. Who frees a whole level gets to the next empty block soon, and that may be
+    /// kept as well.
     fn on_free(&mut self) -> Option<Aftermath> {
         self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
         let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
@@ -505,7 +507,8 @@ impl Active {
         if is_surplus { self.take_largest_empty_block() } else { None }
     }
 
-    /// Takes the largest of the empty blocks out, the youngest of several that are as large: what is kept costs as little as it can.
+    /// Takes the largest of the empty blocks out, the youngest of several that are as large: what is kept costs as
+    /// little as it can.
     fn take_largest_empty_block(&mut self) -> Option<DeviceBlock> {
         let size = |id: u32| {
             let block = self.blocks[index(id)].as_ref().filter(|block| block.empty)?;

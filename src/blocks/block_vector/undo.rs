@@ -7,8 +7,9 @@ use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 
 impl<T: Threading> BlockVector<T> {
-    /// Takes an allocation back that was made for something that has failed. A block that was made for it goes back to the
-    /// driver, if nobody has got anything in it since. All others stay: what was empty before is empty again, and kept.
+    /// Takes an allocation back that was made for something that has failed. A block that was made for it goes back to
+    /// the driver, if nobody has got anything in it since. All others stay: what was empty before is empty again, and
+    /// kept.
     pub(crate) fn undo(
         &self,
         context: &DeviceContext,

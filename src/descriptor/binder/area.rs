@@ -42,8 +42,8 @@ pub(super) enum Given {
 
 #[derive(Debug, Default)]
 pub(super) struct Area {
-    /// There is room for what the layout has. Not before something is staged: layouts of large arrays are for sets that the
-    /// program writes itself.
+    /// There is room for what the layout has. Not before something is staged: layouts of large arrays are for sets that
+    /// the program writes itself.
     ready: bool,
     staged: Mask,
     /// Elements that are not staged.
@@ -248,7 +248,8 @@ impl Area {
         self.ready && self.staged.contains(element)
     }
 
-    /// How many of the descriptors of a binding from `first` on follow one another in a set, are staged and of one type.
+    /// How many of the descriptors of a binding from `first` on follow one another in a set, are staged and of one
+    /// type.
     pub(super) fn run(&self, binding: &BindingPlan, first: u32) -> u32 {
         let kind_at = |element: u32| self.kinds.get(index(element)).copied();
         let begin = binding.first_element + first;

@@ -58,8 +58,8 @@ impl Bound {
     /// Binds all of them.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone; the page has the usages, and so have the others theirs, which are not
-    /// more than the device allows.
+    /// The command buffer is being recorded by this thread alone; the page has the usages, and so have the others
+    /// theirs, which are not more than the device allows.
     pub(super) unsafe fn bind(
         &self,
         driver: &DescriptorDriver,

@@ -66,8 +66,8 @@ impl<A: AllocatorRef> Binder<A> {
             let all = point.staged & in_pages;
             let mut room = pages.allocate(bytes(fresh), alignment).map_err(CommitError::Pages)?;
             if room.buffer != bound.page && fresh != all {
-                // Another page is to be bound, and then nothing of the old one is. All that is staged goes to the new page; what
-                // was never staged does not.
+                // Another page is to be bound, and then nothing of the old one is. All that is staged goes to the new
+                // page; what was never staged does not.
                 fresh = all;
                 room = pages.allocate(bytes(fresh), alignment).map_err(CommitError::Pages)?;
             }
@@ -83,8 +83,8 @@ impl<A: AllocatorRef> Binder<A> {
             next.address = room.address.unwrap_or(0).wrapping_sub(room.offset);
         }
         if next != *bound {
-            // SAFETY: the command buffer is being recorded, and the program's own buffers are live: the caller's promise. Pages were made
-            // for descriptors.
+            // SAFETY: the command buffer is being recorded, and the program's own buffers are live: the caller's
+            // promise. Pages were made for descriptors.
             unsafe { next.bind(driver, target.commands, *usage) };
             *bound = next;
             for point in points.iter_mut() {
@@ -100,7 +100,8 @@ impl<A: AllocatorRef> Binder<A> {
 /// Says of every stale set where it is, and pushes what is pushed. Nothing is stale afterwards.
 ///
 /// # Safety
-/// The command buffer is being recorded by this thread alone; what is staged is live, and is in the buffers that are bound, or pushed.
+/// The command buffer is being recorded by this thread alone; what is staged is live, and is in the buffers that are
+/// bound, or pushed.
 unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Point, bound: &Bound) {
     let Some(layout) = &point.layout else { return };
     let (stale, push) = (point.stale(), layout.push_mask());
@@ -119,8 +120,8 @@ unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Poi
     for (first, count) in runs(stale & !push) {
         let run = first..first + count;
         let of_run = target.of(layout, first);
-        // SAFETY: the command buffer is being recorded, and the buffers are bound: the caller's promise. The offsets are multiples of what
-        // the device wants, with the bytes of the sets behind them.
+        // SAFETY: the command buffer is being recorded, and the buffers are bound: the caller's promise. The offsets
+        // are multiples of what the device wants, with the bytes of the sets behind them.
         unsafe { driver.cmd_set_offsets(&of_run, &buffers[run.clone()], &offsets[run]) };
     }
     // SAFETY: the caller's own promise.
@@ -169,7 +170,8 @@ unsafe fn write_one(
     let size = sizes.get(descriptor.kind()).and_then(host_size).unwrap_or(0);
     let mut one = [0; MAX_DESCRIPTOR_BYTES];
     let one = &mut one[..size];
-    // SAFETY: what the descriptor names is live: the caller's promise; there are as many bytes as the device says for its type.
+    // SAFETY: what the descriptor names is live: the caller's promise; there are as many bytes as the device says for
+    // its type.
     let written = descriptor.with_get_info(|info| unsafe { driver.descriptor_bytes(info, one) });
     debug_assert!(written.is_ok(), "it was staged, and so has what is wanted");
     let (at, stride) = (binding.bytes.offset, binding.bytes.stride);

@@ -33,21 +33,24 @@ impl Target {
 impl<A: AllocatorRef> Binder<A> {
     /// Binds what is stale at a bind point, right before a draw or a dispatch.
     ///
-    /// Nothing is stale, nothing is done. Else every set that was staged and differs from what is bound is made anew and bound; one that is
-    /// as it was last made is bound again as it is. Sets of the layout that were never staged are left alone, and so are descriptors of
-    /// a staged set that were not: shaders may not use either (see [`first_unstaged`](Self::first_unstaged)).
+    /// Nothing is stale, nothing is done. Else every set that was staged and differs from what is bound is made anew
+    /// and bound; one that is as it was last made is bound again as it is. Sets of the layout that were never staged
+    /// are left alone, and so are descriptors of a staged set that were not: shaders may not use either (see
+    /// [`first_unstaged`](Self::first_unstaged)).
     ///
     /// # Errors
-    /// [`CommitError`] if there is no room. Nothing was recorded, and all that was stale still is: the call may be made again.
+    /// [`CommitError`] if there is no room. Nothing was recorded, and all that was stale still is: the call may be made
+    /// again.
     ///
     /// # Safety
-    /// 1. `commands` is in the recording state, nobody else uses it meanwhile, and it is the one that [`begin`](Self::begin) was called for
-    ///    (VUID-vkCmdBindDescriptorSets-commandBuffer-recording). It supports the bind point.
-    /// 2. What is staged is live and fits its binding as Vulkan has it (VUID-vkUpdateDescriptorSets-pDescriptorWrites-06493,
-    ///    VUID-VkDescriptorGetInfoEXT-type-parameter), and stays so until the device is done with the recording. So do the pipeline
-    ///    layout and its set layouts.
-    /// 3. Nobody else has bound sets or descriptor buffers at this bind point in the command buffer since then, or `begin` was called
-    ///    after that.
+    /// 1. `commands` is in the recording state, nobody else uses it meanwhile, and it is the one that
+    ///    [`begin`](Self::begin) was called for (VUID-vkCmdBindDescriptorSets-commandBuffer-recording). It supports the
+    ///    bind point.
+    /// 2. What is staged is live and fits its binding as Vulkan has it
+    ///    (VUID-vkUpdateDescriptorSets-pDescriptorWrites-06493, VUID-VkDescriptorGetInfoEXT-type-parameter), and stays
+    ///    so until the device is done with the recording. So do the pipeline layout and its set layouts.
+    /// 3. Nobody else has bound sets or descriptor buffers at this bind point in the command buffer since then, or
+    ///    `begin` was called after that.
     ///
     /// # Complexity
     /// O(descriptors of stale sets). It takes no host memory once it has seen as much, and no lock.
@@ -83,14 +86,15 @@ impl<A: AllocatorRef> Binder<A> {
 
         let mut sets = [vk::DescriptorSet::null(); MAX_SETS];
         for set in bits(fresh) {
-            // One that is not used after all goes with the others of the recording.
-            // SAFETY: the layout is live, and the recording is the one of the next flush: the caller's promises, here and in `new`.
+            // One that is not used after all goes with the others of the recording. SAFETY: the layout is live, and the
+            // recording is the one of the next flush: the caller's promises, here and in `new`.
             let made = unsafe { transient.allocate(&plans[set].layout) };
             sets[set] = made.map_err(CommitError::Sets)?;
         }
         for set in bits(fresh) {
             let area = &mut point.areas[set];
-            // SAFETY: the set was made just now for this layout, and nothing uses it yet; what is staged is live: the caller's promise.
+            // SAFETY: the set was made just now for this layout, and nothing uses it yet; what is staged is live: the
+            // caller's promise.
             unsafe { write_set(driver, sets[set], &plans[set], area) };
             area.set_made(Made::Set(sets[set]));
         }
@@ -106,8 +110,8 @@ impl<A: AllocatorRef> Binder<A> {
             for area in &point.areas[first..first + count] {
                 offsets.extend_from_slice(&area.offsets);
             }
-            // SAFETY: the command buffer is being recorded, and sets of the program's own fit: the caller's promise. The others were made for
-            // these layouts, and there is an offset for each dynamic descriptor of each.
+            // SAFETY: the command buffer is being recorded, and sets of the program's own fit: the caller's promise.
+            // The others were made for these layouts, and there is an offset for each dynamic descriptor of each.
             unsafe { driver.cmd_bind_sets(&target.of(layout, first), &sets[first..first + count], offsets) };
         }
         // SAFETY: the caller's own promise.
@@ -129,13 +133,14 @@ unsafe fn write_set(driver: &DescriptorDriver, set: vk::DescriptorSet, plan: &Se
         return;
     }
     if let (Some(template), 0) = (plan.template, area.missing) {
-        // SAFETY: the template was made for this set layout, and reads the words of an area that is whole; what they name is live: the
-        // caller's promise.
+        // SAFETY: the template was made for this set layout, and reads the words of an area that is whole; what they
+        // name is live: the caller's promise.
         unsafe { driver.update_with_template(set, template, area.words.as_ptr().cast()) };
         return;
     }
     for_writes(set, plan, area, |writes| {
-        // SAFETY: the writes are of descriptors that are staged, of the types that their bindings have; the rest is the caller's promise.
+        // SAFETY: the writes are of descriptors that are staged, of the types that their bindings have; the rest is the
+        // caller's promise.
         unsafe { driver.update_sets(writes, &[]) };
     });
 }
@@ -153,13 +158,13 @@ pub(super) unsafe fn push_stale(driver: &DescriptorDriver, target: Target, point
         let template = plan.push_templates.get(target.point.at()).copied().flatten();
         if let (Some(template), 0) = (template, area.missing) {
             let words = area.words.as_ptr().cast();
-            // SAFETY: the template was made for this set of the pipeline layout and this bind point, and reads the words of an area that is
-            // whole; the rest is the caller's promise.
+            // SAFETY: the template was made for this set of the pipeline layout and this bind point, and reads the
+            // words of an area that is whole; the rest is the caller's promise.
             unsafe { driver.cmd_push_with_template(&target_of_set, template, words) };
         } else {
             for_writes(vk::DescriptorSet::null(), plan, area, |writes| {
-                // SAFETY: the writes are of descriptors that are staged, of the types that their bindings have; the rest is the
-                // caller's promise.
+                // SAFETY: the writes are of descriptors that are staged, of the types that their bindings have; the
+                // rest is the caller's promise.
                 unsafe { driver.cmd_push(&target_of_set, writes) };
             });
         }

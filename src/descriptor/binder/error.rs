@@ -144,7 +144,8 @@ impl Error for PipelineLayoutError {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum StageError {
-    /// There is no pipeline layout at the bind point: [`set_layout`](super::Binder::set_layout) comes before what is staged.
+    /// There is no pipeline layout at the bind point: [`set_layout`](super::Binder::set_layout) comes before what is
+    /// staged.
     NoLayout {
         /// The bind point.
         point: BindPoint,
@@ -165,8 +166,8 @@ pub enum StageError {
         /// The number that was given.
         binding: u32,
     },
-    /// The set has too many descriptors for each to have its place in the binder: such a set is the program's own, and given with
-    /// [`stage_set`](super::Binder::stage_set) or [`stage_buffer`](super::Binder::stage_buffer).
+    /// The set has too many descriptors for each to have its place in the binder: such a set is the program's own, and
+    /// given with [`stage_set`](super::Binder::stage_set) or [`stage_buffer`](super::Binder::stage_buffer).
     SetTooLarge {
         /// The number of the set.
         set: u32,
@@ -368,7 +369,8 @@ pub enum CommitError {
     Sets(TransientError),
     /// There is no room in a page for descriptors, and there can be no further page.
     Pages(UploadError),
-    /// More descriptor buffers are staged than can be bound at once: one page of the binder's, and those of the program.
+    /// More descriptor buffers are staged than can be bound at once: one page of the binder's, and those of the
+    /// program.
     TooManyBuffers {
         /// The most of the program's own.
         most: usize,

@@ -20,8 +20,8 @@ pub(super) const MAX_SETS: u32 = u32::BITS;
 
 /// A `VkPipelineLayout` of the program's, with what is in it: Vulkan does not tell what a layout was made from.
 ///
-/// Made once beside the layout, and cheap to clone. It does not own the layout. It owns the update templates of its sets, which are
-/// destroyed with the last clone.
+/// Made once beside the layout, and cheap to clone. It does not own the layout. It owns the update templates of its
+/// sets, which are destroyed with the last clone.
 ///
 /// ```
 /// # use ash::vk; use sublet::{descriptor::*, sim};
@@ -98,8 +98,8 @@ impl Inner {
                 plan.push_templates.iter_mut().zip([BindPoint::Graphics, BindPoint::Compute])
             {
                 let info = info.pipeline_bind_point(point.to_vk());
-                // SAFETY: the pipeline layout is live, and its set of this number is one of push descriptors that has the
-                // bindings with their types and counts.
+                // SAFETY: the pipeline layout is live, and its set of this number is one of push descriptors that has
+                // the bindings with their types and counts.
                 *template = unsafe { driver.create_template(&info) }?;
             }
         }
@@ -113,8 +113,8 @@ impl Drop for Inner {
         for plan in &mut self.plans {
             let push = plan.push_templates.iter_mut();
             for template in push.chain([&mut plan.template]).filter_map(Option::take) {
-                // SAFETY: it was made in `make_templates`, and taken out so that nobody destroys it again; nobody uses it without
-                // a clone of this value.
+                // SAFETY: it was made in `make_templates`, and taken out so that nobody destroys it again; nobody uses
+                // it without a clone of this value.
                 unsafe { driver.destroy_template(template) };
             }
         }
@@ -124,16 +124,18 @@ impl Drop for Inner {
 impl PipelineLayoutInfo {
     /// What `layout` was made from: its set layouts, the first one for set 0, and its ranges of push constants.
     ///
-    /// Layouts made with `VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT` are compatible with one another only. The binder does not know of
-    /// the flag: a program that uses both kinds calls [`Binder::begin`](super::Binder::begin) between them.
+    /// Layouts made with `VK_PIPELINE_LAYOUT_CREATE_INDEPENDENT_SETS_BIT_EXT` are compatible with one another only. The
+    /// binder does not know of the flag: a program that uses both kinds calls [`Binder::begin`](super::Binder::begin)
+    /// between them.
     ///
     /// # Errors
     /// [`PipelineLayoutError`]: nothing is left behind.
     ///
     /// # Safety
-    /// 1. `layout` and the handles in `sets` are live and belong to the device, and `layout` was made from them and from `push_constants`.
-    /// 2. They stay live for as long as a binder has the value, except for set layouts that are for descriptor buffers: those are
-    ///    only looked at here.
+    /// 1. `layout` and the handles in `sets` are live and belong to the device, and `layout` was made from them and
+    ///    from `push_constants`.
+    /// 2. They stay live for as long as a binder has the value, except for set layouts that are for descriptor buffers:
+    ///    those are only looked at here.
     pub unsafe fn new(
         device: &DescriptorDevice,
         layout: vk::PipelineLayout,
@@ -179,8 +181,8 @@ impl PipelineLayoutInfo {
         narrow(self.inner.plans.len())
     }
 
-    /// How many sets, from set 0 on, stay bound when something is bound with `other` instead: those before the first that is not
-    /// the same in both, and none if the push constants are not the same ("Pipeline Layout Compatibility").
+    /// How many sets, from set 0 on, stay bound when something is bound with `other` instead: those before the first
+    /// that is not the same in both, and none if the push constants are not the same ("Pipeline Layout Compatibility").
     #[must_use]
     pub fn compatible_sets(&self, other: &Self) -> u32 {
         if self.is_same(other) {

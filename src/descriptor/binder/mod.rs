@@ -1,4 +1,5 @@
-//! The binder: descriptors are staged by set and binding, and what is stale is bound at a draw or a dispatch. See [`Binder`].
+//! The binder: descriptors are staged by set and binding, and what is stale is bound at a draw or a dispatch. See
+//! [`Binder`].
 
 mod area;
 mod bound;
@@ -77,8 +78,8 @@ impl BindPoint {
 pub struct BinderCreateInfo<'a> {
     /// Where sets come from, for devices that bind sets.
     pub sets: TransientSetsCreateInfo,
-    /// Bytes of a page of descriptors, for descriptor buffers: what one command buffer binds should fit, since another page is another
-    /// buffer to bind. Less if the device does not reach as far.
+    /// Bytes of a page of descriptors, for descriptor buffers: what one command buffer binds should fit, since another
+    /// page is another buffer to bind. Less if the device does not reach as far.
     pub page_size: u64,
     /// Bytes that all pages of descriptors together may have.
     pub memory_limit: Option<u64>,
@@ -98,8 +99,8 @@ impl Default for BinderCreateInfo<'_> {
     }
 }
 
-/// Binds descriptors: they are staged by set and binding, and what is stale is bound at a draw or a dispatch. Made for one recording
-/// thread: it is [`Send`], not [`Sync`], and has no lock.
+/// Binds descriptors: they are staged by set and binding, and what is stale is bound at a draw or a dispatch. Made for
+/// one recording thread: it is [`Send`], not [`Sync`], and has no lock.
 ///
 /// ```text
 ///   stage(set, binding, ..)      values are noted; nothing is called
@@ -109,25 +110,26 @@ impl Default for BinderCreateInfo<'_> {
 ///       descriptor buffers       bytes are copied into the bound page            vkGetDescriptorEXT, vkCmdSetDescriptorBufferOffsetsEXT
 /// ```
 ///
-/// Which of the last two it is, is the [`DescriptorDevice`]'s model. The code that stages is the same for both, if descriptors of
-/// buffers say their addresses.
+/// Which of the last two it is, is the [`DescriptorDevice`]'s model. The code that stages is the same for both, if
+/// descriptors of buffers say their addresses.
 ///
-/// - **Nothing stale, nothing done.** A set is stale when something else was staged than what is bound. Only such sets are made anew;
-///   consecutive ones are bound by one call. What is staged as it was last made makes nothing new.
-/// - **Each bind point has its own** layout, staged descriptors and bound sets, as in Vulkan: a dispatch between two draws costs the
-///   draws nothing.
+/// - **Nothing stale, nothing done.** A set is stale when something else was staged than what is bound. Only such sets
+///   are made anew; consecutive ones are bound by one call. What is staged as it was last made makes nothing new.
+/// - **Each bind point has its own** layout, staged descriptors and bound sets, as in Vulkan: a dispatch between two
+///   draws costs the draws nothing.
 /// - **A change of the pipeline layout** keeps what Vulkan keeps, and what is staged of sets with the same layout:
 ///   [`set_layout`](Self::set_layout).
-/// - **Sets of the program's own**, persistent or bindless, take the place of staged ones: [`stage_set`](Self::stage_set), and
-///   [`stage_buffer`](Self::stage_buffer) for descriptor buffers.
-/// - **One page of descriptors is bound** at a time. Where it is full another one is, and all that is staged goes there; what never was
-///   staged does not.
+/// - **Sets of the program's own**, persistent or bindless, take the place of staged ones:
+///   [`stage_set`](Self::stage_set), and [`stage_buffer`](Self::stage_buffer) for descriptor buffers.
+/// - **One page of descriptors is bound** at a time. Where it is full another one is, and all that is staged goes
+///   there; what never was staged does not.
 /// - What is not staged is left alone: shaders may not use it. [`first_unstaged`](Self::first_unstaged) finds it.
 ///
-/// What it makes lives for one recording: [`flush`](Self::flush) and [`collect`](Self::collect), as of [`TransientSets`](super::TransientSets).
+/// What it makes lives for one recording: [`flush`](Self::flush) and [`collect`](Self::collect), as of
+/// [`TransientSets`](super::TransientSets).
 ///
-/// Constants of a draw are not descriptors of their own: a dynamic uniform buffer of an [`UploadArena`](crate::upload::UploadArena)'s page,
-/// and an offset for each draw. The set is made once for each page:
+/// Constants of a draw are not descriptors of their own: a dynamic uniform buffer of an
+/// [`UploadArena`](crate::upload::UploadArena)'s page, and an offset for each draw. The set is made once for each page:
 ///
 /// ```
 /// use ash::vk;
@@ -217,13 +219,14 @@ impl<A: AllocatorRef> Binder<A> {
     /// Makes a binder without sets and pages.
     ///
     /// # Errors
-    /// [`CreateBinderError`] if there can be no sets, or no pages for descriptors: the allocator was made without device addresses, for
-    /// example.
+    /// [`CreateBinderError`] if there can be no sets, or no pages for descriptors: the allocator was made without
+    /// device addresses, for example.
     ///
     /// # Safety
     /// 1. The allocator is of the same device.
-    /// 2. What commits use is used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that
-    ///    is given to the binder says that a ticket is done only when the device is done with its recording, or never gets it.
+    /// 2. What commits use is used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no
+    ///    others; and a clock that is given to the binder says that a ticket is done only when the device is done with
+    ///    its recording, or never gets it.
     pub unsafe fn new(
         device: &DescriptorDevice,
         allocator: A,
@@ -243,8 +246,8 @@ impl<A: AllocatorRef> Binder<A> {
 
     /// What is staged and bound at this bind point is for `layout` from now on.
     ///
-    /// As Vulkan has it: sets before the first incompatible one stay bound. Of the others, what is staged of a set with the same layout
-    /// stays staged and is bound again; what is staged of another layout is dropped.
+    /// As Vulkan has it: sets before the first incompatible one stay bound. Of the others, what is staged of a set with
+    /// the same layout stays staged and is bound again; what is staged of another layout is dropped.
     ///
     /// # Errors
     /// [`UseLayoutError`]: nothing was changed.
@@ -275,8 +278,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// A command buffer begins, or goes on after somebody else has bound sets in it: nothing is bound. What is staged stays staged, is made
-    /// anew and bound at the next commit.
+    /// A command buffer begins, or goes on after somebody else has bound sets in it: nothing is bound. What is staged
+    /// stays staged, is made anew and bound at the next commit.
     ///
     /// # Complexity
     /// O(staged sets).
@@ -298,8 +301,8 @@ impl<A: AllocatorRef> Binder<A> {
         }
     }
 
-    /// Ends a recording: what commits have made since the last time stays until `ticket` is done. To be called before the recording is
-    /// submitted. Implies [`begin`](Self::begin).
+    /// Ends a recording: what commits have made since the last time stays until `ticket` is done. To be called before
+    /// the recording is submitted. Implies [`begin`](Self::begin).
     ///
     /// # Errors
     /// [`FlushError`]: what the driver answers if the bytes of descriptors are in memory that has to be flushed, or that the ticket is of
@@ -310,10 +313,12 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Takes back what recordings used that are done. Returns how many pools or pages became free. To be called once for each frame.
+    /// Takes back what recordings used that are done. Returns how many pools or pages became free. To be called once
+    /// for each frame.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver did not reset a pool, which is tried again at the next call, or if something waits for another clock.
+    /// [`CollectError`] if the driver did not reset a pool, which is tried again at the next call, or if something
+    /// waits for another clock.
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, CollectError> {
         self.source.collect(clock)
     }
@@ -321,7 +326,8 @@ impl<A: AllocatorRef> Binder<A> {
     /// Destroys all that the binder has made.
     ///
     /// # Safety
-    /// The device uses nothing of it any more (VUID-vkDestroyDescriptorPool-descriptorPool-00303, VUID-vkDestroyBuffer-buffer-00922).
+    /// The device uses nothing of it any more (VUID-vkDestroyDescriptorPool-descriptorPool-00303,
+    /// VUID-vkDestroyBuffer-buffer-00922).
     pub unsafe fn destroy(self) {
         // SAFETY: the caller's own promise.
         unsafe { self.source.destroy() };

@@ -37,7 +37,8 @@ pub(super) struct BindingBytes {
     pub(super) offset: usize,
     /// From one descriptor to the next.
     pub(super) stride: usize,
-    /// Combined image samplers of which all images come first, and then all samplers: bytes of an image and of a sampler.
+    /// Combined image samplers of which all images come first, and then all samplers: bytes of an image and of a
+    /// sampler.
     pub(super) split: Option<(usize, usize)>,
 }
 
@@ -100,8 +101,8 @@ fn words_of(kind: DescriptorKind) -> usize {
         _ => 3,
     }
 }
-/// Whether the images of an array stand as far apart in the words as in an array of `VkDescriptorImageInfo`. A template is told how far
-/// apart they stand, but a write is not.
+/// Whether the images of an array stand as far apart in the words as in an array of `VkDescriptorImageInfo`. A template
+/// is told how far apart they stand, but a write is not.
 pub(super) const IMAGES_ARE_DENSE: bool = size_of::<vk::DescriptorImageInfo>() == 24;
 // 20 where numbers of eight bytes are aligned to four, as on 32-bit x86 under unix.
 const _: () = assert!(IMAGES_ARE_DENSE || size_of::<vk::DescriptorImageInfo>() == 20);
@@ -153,7 +154,8 @@ impl SetPlan {
             bindings.push(plan.add(binding));
         }
         if way == Way::Buffer {
-            // SAFETY: the caller's own promise; the model is that of descriptor buffers, and `check` in `layout` has seen that the layout is.
+            // SAFETY: the caller's own promise; the model is that of descriptor buffers, and `check` in `layout` has
+            // seen that the layout is.
             unsafe { plan.lay_out(device, set, &mut bindings) }?;
         }
         plan.bindings = bindings.into();
@@ -275,7 +277,8 @@ impl SetPlan {
         self.bindings.get(at)
     }
 
-    /// There is nothing that the program would stage, and still a set that shaders may use: its samplers are in the layout.
+    /// There is nothing that the program would stage, and still a set that shaders may use: its samplers are in the
+    /// layout.
     pub(super) fn is_staged_by_itself(&self) -> bool {
         self.way == Way::Set && self.elements == 0 && !self.bindings.is_empty()
     }

@@ -1,8 +1,10 @@
 //! What is staged and bound at one bind point.
 //!
 //! Invariants, by number, held by `validate`:
-//! - P1: `staged` has bits of sets of the layout only, and so do `changed`, `rebind` and `given`, which are parts of it.
-//! - P2: a set with neither bit is bound in the command buffer as it is staged, with a pipeline layout that is compatible.
+//! - P1: `staged` has bits of sets of the layout only, and so do `changed`, `rebind` and `given`, which are parts of
+//!   it.
+//! - P2: a set with neither bit is bound in the command buffer as it is staged, with a pipeline layout that is
+//!   compatible.
 //! - P3: the bits of `given` are those of areas with a set of the program's.
 #![forbid(unsafe_code)]
 

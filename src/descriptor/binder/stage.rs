@@ -68,10 +68,11 @@ fn check_descriptor(
 }
 
 impl<A: AllocatorRef> Binder<A> {
-    /// Wants `descriptors` in a binding, from `first` on. Nothing is called; the next [`commit`](Self::commit) for this bind point binds them.
+    /// Wants `descriptors` in a binding, from `first` on. Nothing is called; the next [`commit`](Self::commit) for this
+    /// bind point binds them.
     ///
-    /// Descriptors are values: nothing that holds them has to stay. What they name has to be live when they are committed.
-    /// What is as it was staged before costs nothing at the commit.
+    /// Descriptors are values: nothing that holds them has to stay. What they name has to be live when they are
+    /// committed. What is as it was staged before costs nothing at the commit.
     ///
     /// # Errors
     /// [`StageError`]: nothing was changed, also if all descriptors but one fit.
@@ -142,8 +143,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Wants the offset that is added to a dynamic buffer when its set is bound. It is 0 before, and stays what it is when other descriptors
-    /// are staged. A changed offset makes no set anew: the same one is bound again.
+    /// Wants the offset that is added to a dynamic buffer when its set is bound. It is 0 before, and stays what it is
+    /// when other descriptors are staged. A changed offset makes no set anew: the same one is bound again.
     ///
     /// # Errors
     /// [`StageError`]: nothing was changed. The offset is a multiple of `minUniformBufferOffsetAlignment` or
@@ -182,8 +183,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Wants a set of the program's in place of what is staged for its number: one that is persistent, or of a heap. Descriptors that are
-    /// staged later take its place again, beginning with none.
+    /// Wants a set of the program's in place of what is staged for its number: one that is persistent, or of a heap.
+    /// Descriptors that are staged later take its place again, beginning with none.
     ///
     /// # Errors
     /// [`StageError`]: nothing was changed.
@@ -211,9 +212,9 @@ impl<A: AllocatorRef> Binder<A> {
     }
 
     /// The same for descriptor buffers: the set is at `offset` of a buffer of the program's, a heap's for example
-    /// ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), and offset 0). Of `buffer` only address and usage are
-    /// read. It is bound beside the page of descriptors, with all others that were staged since [`begin`](Self::begin): a buffer that
-    /// comes in later in a command buffer costs as much as another page.
+    /// ([`BufferStore::binding_info`](crate::descriptor::BufferStore::binding_info), and offset 0). Of `buffer` only
+    /// address and usage are read. It is bound beside the page of descriptors, with all others that were staged since
+    /// [`begin`](Self::begin): a buffer that comes in later in a command buffer costs as much as another page.
     ///
     /// # Errors
     /// [`StageError`]: nothing was changed. The offset is a multiple of `descriptorBufferOffsetAlignment`
@@ -247,8 +248,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// The first descriptor of the pipeline layout that is not staged; `None` if all are. For debugging: it is no fault unless a
-    /// shader uses it.
+    /// The first descriptor of the pipeline layout that is not staged; `None` if all are. For debugging: it is no fault
+    /// unless a shader uses it.
     ///
     /// # Complexity
     /// O(descriptors of the layout).

@@ -53,8 +53,8 @@ pub(super) fn for_writes(
     }
 }
 
-/// Where the words of a descriptor begin. The pointer is good for all words behind them as well: a write of several descriptors reads
-/// on from there.
+/// Where the words of a descriptor begin. The pointer is good for all words behind them as well: a write of several
+/// descriptors reads on from there.
 fn words_at(binding: &BindingPlan, area: &Area, element: u32) -> *const u64 {
     let at = binding.first_word + index(element) * binding.stride;
     area.words.get(at..).map_or(std::ptr::null(), <[u64]>::as_ptr)

@@ -23,7 +23,8 @@ pub(super) enum Purpose {
     Buffer,
 }
 
-/// A live layout. Not destroyed when it is dropped: only the program knows when the device is done with it. That is warned of.
+/// A live layout. Not destroyed when it is dropped: only the program knows when the device is done with it. That is
+/// warned of.
 #[derive(Debug)]
 pub(super) struct Arrays {
     layout: SetLayout,
@@ -190,9 +191,10 @@ fn create_layout(
             return Err(CreateHeapError::Layout { descriptors });
         }
     }
-    // SAFETY: bindings have numbers of their own (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279), the flags are those
-    // of enabled features (VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005
-    // and those after it), and so is the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595):
+    // SAFETY: bindings have numbers of their own (VUID-VkDescriptorSetLayoutCreateInfo-binding-00279), the flags are
+    // those of enabled features
+    // (VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBindingUniformBufferUpdateAfterBind-03005 and those
+    // after it), and so is the mutable type (VUID-VkDescriptorSetLayoutCreateInfo-mutableDescriptorType-04595):
     // `create` has asked for them; and there is a flag for each binding.
     let handle = unsafe { device.driver().create_set_layout(&info) }?;
     // SAFETY: the layout was made from it.

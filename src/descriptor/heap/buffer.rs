@@ -21,11 +21,13 @@ use crate::create_info::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsag
 use crate::device::descriptors::BindTarget;
 use crate::upload::AllocatorRef;
 
-/// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`): a write is a few bytes, and no call that takes a lock.
+/// The arrays of a heap in a descriptor buffer (`VK_EXT_descriptor_buffer`): a write is a few bytes, and no call that
+/// takes a lock.
 ///
-/// The buffer comes out of an [`Allocator`](crate::Allocator), mapped, and in the GPU's own memory where that can be mapped. Its memory
-/// is written and never read: what is mapped is slow to read. It is coherent: there is nothing to flush. The store holds the allocator,
-/// by reference or shared ([`AllocatorRef`]), so that the memory is there for as long as the store can be written.
+/// The buffer comes out of an [`Allocator`](crate::Allocator), mapped, and in the GPU's own memory where that can be
+/// mapped. Its memory is written and never read: what is mapped is slow to read. It is coherent: there is nothing to
+/// flush. The store holds the allocator, by reference or shared ([`AllocatorRef`]), so that the memory is there for as
+/// long as the store can be written.
 ///
 /// Shaders declare what they declare for a [`SetStore`](super::SetStore). The pipelines are made with
 /// `VK_PIPELINE_CREATE_DESCRIPTOR_BUFFER_BIT_EXT`. Descriptors of buffers want their addresses
@@ -33,8 +35,8 @@ use crate::upload::AllocatorRef;
 ///
 /// # Binding
 /// All descriptor buffers of a command buffer are bound in one call, because each call undoes the one before:
-/// [`cmd_bind_all`](Self::cmd_bind_all). Then [`cmd_set_offset`](Self::cmd_set_offset) says which of them a set is in. Sets that are
-/// bound (`vkCmdBindDescriptorSets`) undo both, and the other way round: a program has one way for all.
+/// [`cmd_bind_all`](Self::cmd_bind_all). Then [`cmd_set_offset`](Self::cmd_set_offset) says which of them a set is in.
+/// Sets that are bound (`vkCmdBindDescriptorSets`) undo both, and the other way round: a program has one way for all.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -78,9 +80,9 @@ pub struct BufferStore<A: AllocatorRef> {
     mapped: NonNull<u8>,
 }
 
-// SAFETY: the pointer is to memory that is mapped for as long as the allocation lives, which `destroy` alone ends, in an allocator that
-// the value holds; and whichever thread may write it. Who writes which slot is the promise of `HeapStore::write`. Everything else is
-// `Send` where the allocator is.
+// SAFETY: the pointer is to memory that is mapped for as long as the allocation lives, which `destroy` alone ends, in
+// an allocator that the value holds; and whichever thread may write it. Who writes which slot is the promise of
+// `HeapStore::write`. Everything else is `Send` where the allocator is.
 unsafe impl<A: AllocatorRef + Send> Send for BufferStore<A> {}
 // SAFETY: as above.
 unsafe impl<A: AllocatorRef + Sync> Sync for BufferStore<A> {}
@@ -220,7 +222,8 @@ impl<A: AllocatorRef> BufferStore<A> {
             name,
             ..AllocationCreateInfo::new(MemoryUsage::Auto)
         };
-        // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are enabled.
+        // SAFETY: the create-info is valid: the size is not zero, and the usages are those of features that are
+        // enabled.
         let (buffer, allocation) = unsafe { allocator.create_buffer_for(&buffer_info, &wanted, caller) }?;
         // SAFETY: the buffer is live, of this device (`new` has looked), made for it, and memory is bound to it.
         let found = unsafe { device.driver().buffer_address(buffer) };
@@ -267,8 +270,8 @@ impl<A: AllocatorRef> BufferStore<A> {
         self.place(kind).map(|place| widen(place.stride))
     }
 
-    /// Where shaders see a slot's descriptor of a type: for commands that write descriptors on the GPU. `None` if the heap does not hold
-    /// the type, or has no such slot.
+    /// Where shaders see a slot's descriptor of a type: for commands that write descriptors on the GPU. `None` if the
+    /// heap does not hold the type, or has no such slot.
     #[must_use]
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
         let place = self.place(kind).filter(|_| index < self.arrays.slots())?;
@@ -286,14 +289,15 @@ impl<A: AllocatorRef> BufferStore<A> {
         vk::DescriptorBufferBindingInfoEXT::default().address(self.address).usage(self.usage)
     }
 
-    /// Binds the buffers of several heaps, and nothing else: what was bound before is not bound any more. Once for each command buffer.
+    /// Binds the buffers of several heaps, and nothing else: what was bound before is not bound any more. Once for each
+    /// command buffer.
     ///
     /// # Panics
     /// If there are more than four: one for resources and one for samplers are what devices are sure to have.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, there is one store at least, all are of one device, and there are not more than it
-    /// allows (`maxDescriptorBufferBindings`, and those of samplers and resources).
+    /// The command buffer is being recorded by this thread alone, there is one store at least, all are of one device,
+    /// and there are not more than it allows (`maxDescriptorBufferBindings`, and those of samplers and resources).
     pub unsafe fn cmd_bind_all(commands: vk::CommandBuffer, stores: &[&Self]) {
         assert!(stores.len() <= 4, "{} descriptor buffers are bound at once", stores.len());
         let Some(first) = stores.first() else { return };
@@ -308,8 +312,8 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// Says that set number `set` of the layout is in this heap, which is number `buffer` of those that are bound.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, the heap is bound as number `buffer`, and `layout` has
-    /// [`Self::layout`] as its set number `set`.
+    /// The command buffer is being recorded by this thread alone, the heap is bound as number `buffer`, and `layout`
+    /// has [`Self::layout`] as its set number `set`.
     pub unsafe fn cmd_set_offset(
         &self,
         commands: vk::CommandBuffer,
@@ -346,7 +350,8 @@ impl<A: AllocatorRef> BufferStore<A> {
         let at = place.first + place.stride * crate::base::cast::index(index);
         // SAFETY: `Plan::new` has seen that the arrays lie in the set, which is mapped from `mapped` on.
         let target = unsafe { self.mapped.add(at) };
-        // SAFETY: as above for all of the slot, which nobody else writes: the caller's promise; and the bytes are not mapped.
+        // SAFETY: as above for all of the slot, which nobody else writes: the caller's promise; and the bytes are not
+        // mapped.
         unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
     }
 }

@@ -21,25 +21,28 @@ use super::store::HeapStore;
 use crate::base::cast::{index, narrow};
 use crate::device::descriptors::BindTarget;
 
-/// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use: one copy for each
-/// frame in flight.
+/// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use: one copy
+/// for each frame in flight.
 ///
-/// [`DescriptorHeap::write`](super::DescriptorHeap::write) notes what was written. [`update`](Self::update), once a frame, writes
-/// what has changed into the frame's copy, which the GPU is done with; [`cmd_bind`](Self::cmd_bind) binds it. What is written after
-/// the update is seen from the next frame on. A slot that changed costs one descriptor write for each copy, and one that did not costs nothing.
+/// [`DescriptorHeap::write`](super::DescriptorHeap::write) notes what was written. [`update`](Self::update), once a
+/// frame, writes what has changed into the frame's copy, which the GPU is done with; [`cmd_bind`](Self::cmd_bind) binds
+/// it. What is written after the update is seen from the next frame on. A slot that changed costs one descriptor write
+/// for each copy, and one that did not costs nothing.
 ///
-/// Here every slot that a shader's array has must hold a descriptor, whether the shader looks at it or not. So there is a default for
-/// each type, a white texture and a buffer of zeros say, in all slots that nobody has. A slot goes back to it when its range is
-/// retired: what the range described may be destroyed once the ticket is done, as with the other stores. So a range is retired after the
-/// last `update` that is to show it: before that, this frame's shaders find the default already.
+/// Here every slot that a shader's array has must hold a descriptor, whether the shader looks at it or not. So there is
+/// a default for each type, a white texture and a buffer of zeros say, in all slots that nobody has. A slot goes back
+/// to it when its range is retired: what the range described may be destroyed once the ticket is done, as with the
+/// other stores. So a range is retired after the last `update` that is to show it: before that, this frame's shaders
+/// find the default already.
 ///
-/// Slots of frames ([`allocate_transient`](super::DescriptorHeap::allocate_transient)) go back when they are collected. Frames that
-/// were updated until then have seen them, whether they use them or not: what they describe may be destroyed once those are done, too.
+/// Slots of frames ([`allocate_transient`](super::DescriptorHeap::allocate_transient)) go back when they are collected.
+/// Frames that were updated until then have seen them, whether they use them or not: what they describe may be
+/// destroyed once those are done, too.
 ///
 /// Shaders declare an array for each type, each with exactly the heap's size:
-/// `layout(set = 0, binding = 0) uniform texture2D textures[64];`. Without `shaderSampledImageArrayDynamicIndexing` and its
-/// kin indices must be constant, and they must not differ within a draw in any case. Devices of this kind allow few descriptors
-/// in a set ([`CreateHeapError::Limit`] says how many): ask for small heaps.
+/// `layout(set = 0, binding = 0) uniform texture2D textures[64];`. Without `shaderSampledImageArrayDynamicIndexing` and
+/// its kin indices must be constant, and they must not differ within a draw in any case. Devices of this kind allow few
+/// descriptors in a set ([`CreateHeapError::Limit`] says how many): ask for small heaps.
 ///
 /// ```
 /// use ash::vk;
@@ -259,11 +262,12 @@ impl ClassicStore {
         self.copies[self.copy(frame)]
     }
 
-    /// Writes into the frame's copy what has changed since it was updated last, with one call of the driver at most, and says how many
-    /// descriptors those are. Once a frame, before anything is recorded that binds it.
+    /// Writes into the frame's copy what has changed since it was updated last, with one call of the driver at most,
+    /// and says how many descriptors those are. Once a frame, before anything is recorded that binds it.
     ///
     /// # Safety
-    /// 1. The device is done with all submissions that use the copy, and no command buffer that binds it is still to be submitted.
+    /// 1. The device is done with all submissions that use the copy, and no command buffer that binds it is still to be
+    ///    submitted.
     /// 2. What the slots describe is live.
     pub unsafe fn update(&self, frame: u32) -> u32 {
         let copy = self.copy(frame);
@@ -272,9 +276,9 @@ impl ClassicStore {
         if count != 0 {
             writes.show(self.copies[copy], |writes| {
                 // SAFETY: slots and bindings are of the layout, and each binding is of the type that is written to it
-                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what they name is
-                // live, and the device does not use the set: the caller's promise; and nobody else writes it: `self.writes` is
-                // locked.
+                // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what
+                // they name is live, and the device does not use the set: the caller's promise; and nobody else writes
+                // it: `self.writes` is locked.
                 unsafe { self.device.driver().update_sets(writes, &[]) };
             });
         }
@@ -284,8 +288,8 @@ impl ClassicStore {
     /// Binds the frame's copy.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame, and `layout`
-    /// has [`Self::layout`] as its set number `set`.
+    /// The command buffer is being recorded by this thread alone, [`update`](Self::update) was called for the frame,
+    /// and `layout` has [`Self::layout`] as its set number `set`.
     pub unsafe fn cmd_bind(
         &self,
         frame: u32,
@@ -320,8 +324,8 @@ impl HeapStore for ClassicStore {
         self.arrays.transient()
     }
 
-    /// As [`HeapStore::write`]; that no running shader looks at the slot is not needed here. What the descriptor names stays live until the
-    /// slot is written again or its range is retired, and no longer is looked at.
+    /// As [`HeapStore::write`]; that no running shader looks at the slot is not needed here. What the descriptor names
+    /// stays live until the slot is written again or its range is retired, and no longer is looked at.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
         let kind = descriptor.kind();
         let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;

@@ -68,11 +68,12 @@ impl HeapKind {
 /// How the slots of a heap are laid out for shaders.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum HeapArrays {
-    /// [`Self::One`] where mutable descriptors are enabled and the heap holds more than one type, else [`Self::PerType`].
+    /// [`Self::One`] where mutable descriptors are enabled and the heap holds more than one type, else
+    /// [`Self::PerType`].
     #[default]
     Auto,
-    /// One array at binding 0, of descriptors that take any of the heap's types (`VK_EXT_mutable_descriptor_type`). Needs the least
-    /// memory. Shaders declare one array for each type that they use, all at binding 0.
+    /// One array at binding 0, of descriptors that take any of the heap's types (`VK_EXT_mutable_descriptor_type`).
+    /// Needs the least memory. Shaders declare one array for each type that they use, all at binding 0.
     One,
     /// An array for each type, each as long as the heap, at binding 0, 1, 2 ... in the order of
     /// [`HeapCreateInfo::types`]. A slot has the same index in all of them.

@@ -22,8 +22,8 @@ pub enum HeapError {
         /// The most that can be in a row, ever.
         most: u32,
     },
-    /// There is no place for so many slots in a row. If `free` is enough, the heap is fragmented; if `retiring` is, collect once the
-    /// GPU is done.
+    /// There is no place for so many slots in a row. If `free` is enough, the heap is fragmented; if `retiring` is,
+    /// collect once the GPU is done.
     Full {
         /// Slots that were asked for.
         asked: u32,
@@ -134,8 +134,8 @@ pub enum HeapWriteError {
     Data(DescriptorDataError),
     /// What was written could not be flushed, in memory that is not coherent.
     Memory(MemoryError),
-    /// The source of a copy holds bytes, and the heap takes descriptors, or the other way round, or the sizes differ: the two were
-    /// not made for the same types with the same device.
+    /// The source of a copy holds bytes, and the heap takes descriptors, or the other way round, or the sizes differ:
+    /// the two were not made for the same types with the same device.
     Unlike {
         /// Bytes of a slot of the source; 0 if it holds descriptors.
         from: u64,

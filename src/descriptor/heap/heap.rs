@@ -24,11 +24,12 @@ pub(super) fn next_id() -> u32 {
 
 /// One large array of descriptors, let by the range: shaders get at them by index ("bindless").
 ///
-/// [`allocate`](Self::allocate) gives out slots in a row, so that a material with five textures is one number in a push constant;
-/// [`write`](Self::write) puts a descriptor into one of them; [`retire`](Self::retire) ends a range, whose slots come back with
-/// [`collect`](Self::collect) once the GPU is done with the recording that used them last. What is bound, and what shaders
-/// declare, is the store's matter: see [`HeapStore`] for which there are. A program has one heap for buffers and images and
-/// one for samplers ([`HeapKind`](super::HeapKind)); both are bound at the start of a command buffer and stay bound.
+/// [`allocate`](Self::allocate) gives out slots in a row, so that a material with five textures is one number in a push
+/// constant; [`write`](Self::write) puts a descriptor into one of them; [`retire`](Self::retire) ends a range, whose
+/// slots come back with [`collect`](Self::collect) once the GPU is done with the recording that used them last. What is
+/// bound, and what shaders declare, is the store's matter: see [`HeapStore`] for which there are. A program has one
+/// heap for buffers and images and one for samplers ([`HeapKind`](super::HeapKind)); both are bound at the start of a
+/// command buffer and stay bound.
 ///
 /// With [`Shared`] any number of threads use it at once: a short lock, not held while the driver is called. With
 /// [`Local`](crate::Local) there is none.
@@ -37,12 +38,13 @@ pub(super) fn next_id() -> u32 {
 /// Free, live and retiring slots are all slots, at any time ([`HeapStatistics`]).
 ///
 /// # Complexity
-/// [`allocate`](Self::allocate), [`retire`](Self::retire): O(1). [`collect`](Self::collect): O(what comes back). None takes host
-/// memory once as many ranges were alive. A slot costs 16 bytes of host memory once a range has started at it or above it, and a range 40.
+/// [`allocate`](Self::allocate), [`retire`](Self::retire): O(1). [`collect`](Self::collect): O(what comes back). None
+/// takes host memory once as many ranges were alive. A slot costs 16 bytes of host memory once a range has started at
+/// it or above it, and a range 40.
 ///
 /// # What it does not do
-/// It is not defragmented: indices are in the GPU's memory, where nobody finds them. Samplers are not looked up by what they were
-/// made from: keep them in a table of your own, devices allow as few as 4,000.
+/// It is not defragmented: indices are in the GPU's memory, where nobody finds them. Samplers are not looked up by what
+/// they were made from: keep them in a table of your own, devices allow as few as 4,000.
 ///
 /// ```
 /// use ash::vk;
@@ -114,10 +116,11 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         self.slots.lock().allocate(count)
     }
 
-    /// Allocates slots for one recording, out of the part that is for frames ([`HeapCreateInfo::transient`](super::HeapCreateInfo::transient)).
+    /// Allocates slots for one recording, out of the part that is for frames
+    /// ([`HeapCreateInfo::transient`](super::HeapCreateInfo::transient)).
     ///
-    /// They come back by themselves once the ticket is done, with [`collect`](Self::collect), and in no other way. The part is a ring:
-    /// what lasts and what goes with its frame do not fragment each other.
+    /// They come back by themselves once the ticket is done, with [`collect`](Self::collect), and in no other way. The
+    /// part is a ring: what lasts and what goes with its frame do not fragment each other.
     ///
     /// # Errors
     /// [`HeapError`], as for [`allocate`](Self::allocate), of that part.
@@ -143,8 +146,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// [`HeapWriteError`]: the slot holds what it held.
     ///
     /// # Safety
-    /// 1. What the descriptor names is live and of the store's device, and fits its type; and it stays live until the slot is
-    ///    written again or the range is retired and collected, as long as shaders look at it.
+    /// 1. What the descriptor names is live and of the store's device, and fits its type; and it stays live until the
+    ///    slot is written again or the range is retired and collected, as long as shaders look at it.
     /// 2. Nobody else writes the slot at the same time, or retires its range.
     /// 3. No shader that is running, or was submitted, looks at the slot.
     pub unsafe fn write(
@@ -155,13 +158,14 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     ) -> Result<u32, HeapWriteError> {
         let index = range.index(slot)?;
         self.check(range)?;
-        // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's promise.
+        // SAFETY: the index is one of the heap's, because the range is alive and its own; the rest is the caller's
+        // promise.
         unsafe { self.store.write(index, descriptor) }?;
         Ok(index)
     }
 
-    /// Writes descriptors into consecutive slots of a range, from `slot` on, and says which index shaders have for the first. They may be of
-    /// different types. A set takes all of them with one call of the driver.
+    /// Writes descriptors into consecutive slots of a range, from `slot` on, and says which index shaders have for the
+    /// first. They may be of different types. A set takes all of them with one call of the driver.
     ///
     /// # Errors
     /// [`HeapWriteError`]: all slots hold what they held. A [store of the program's own](HeapStore::write_many) may have written some.
@@ -186,12 +190,13 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         Ok(first)
     }
 
-    /// Copies the descriptors of a range in host memory into this heap, to a range's slots from `slot` on, and says how many those are: a
-    /// slot of the source that was never written leaves the heap's slot as it is. A set takes all of them with one call of the driver.
+    /// Copies the descriptors of a range in host memory into this heap, to a range's slots from `slot` on, and says how
+    /// many those are: a slot of the source that was never written leaves the heap's slot as it is. A set takes all of
+    /// them with one call of the driver.
     ///
     /// # Errors
-    /// [`HeapWriteError`]. Nothing is written: but where bytes are copied, and the heap does not hold the type of one of them, those
-    /// before it are.
+    /// [`HeapWriteError`]. Nothing is written: but where bytes are copied, and the heap does not hold the type of one
+    /// of them, those before it are.
     ///
     /// # Safety
     /// As for [`write`](Self::write), of every descriptor that was written into the source.
@@ -209,7 +214,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         unsafe { self.copy_part_from(range, slot, staging, from, 0..from.count()) }
     }
 
-    /// Copies a part of a range in host memory: its slots `part`, counted from its first. For the rest see [`copy_from`](Self::copy_from).
+    /// Copies a part of a range in host memory: its slots `part`, counted from its first. For the rest see
+    /// [`copy_from`](Self::copy_from).
     ///
     /// # Errors
     /// As [`copy_from`](Self::copy_from).
@@ -234,7 +240,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         match staging.staged(source) {
             Staged::Descriptors(all) => {
                 let written = to.zip(all).filter_map(|(to, descriptor)| Some((to, descriptor.as_ref()?)));
-                // SAFETY: the indices are the heap's, because the range is alive and its own; the rest is the caller's promise.
+                // SAFETY: the indices are the heap's, because the range is alive and its own; the rest is the caller's
+                // promise.
                 unsafe { self.store.write_many(written.clone()) }?;
                 Ok(narrow(written.count()))
             }
@@ -242,8 +249,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
                 let mut copied = 0;
                 for (to, staged) in to.zip(all.iter()) {
                     let Some((kind, bytes)) = staged else { continue };
-                    // SAFETY: as above, and the bytes are a device's for this type; that it is the store's device is the caller's
-                    // promise.
+                    // SAFETY: as above, and the bytes are a device's for this type; that it is the store's device is
+                    // the caller's promise.
                     unsafe { self.store.write_bytes(to, kind, bytes) }?;
                     copied += 1;
                 }
@@ -252,7 +259,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         }
     }
 
-    /// Ends a range: its handle is dead at once, and its slots are free once the ticket is done and [`collect`](Self::collect) was called.
+    /// Ends a range: its handle is dead at once, and its slots are free once the ticket is done and
+    /// [`collect`](Self::collect) was called.
     ///
     /// `ticket` is that of the last recording that uses the range.
     ///
@@ -260,8 +268,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// [`RangeError`]: nothing was changed.
     ///
     /// # Safety
-    /// Once `ticket` is done, as the clock says that [`collect`](Self::collect) is given, no shader looks at the range: else it sees what
-    /// somebody else writes there.
+    /// Once `ticket` is done, as the clock says that [`collect`](Self::collect) is given, no shader looks at the range:
+    /// else it sees what somebody else writes there.
     ///
     /// # Complexity
     /// O(1) where tickets come in order: see [`Retire`](crate::retire::Retire).
@@ -292,7 +300,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// Frees the slots of ranges whose tickets are done, and says how many those are. Once a frame, say.
     ///
     /// # Errors
-    /// [`OtherClock`] if ranges wait for tickets of another clock. All that this clock says is done is free nonetheless.
+    /// [`OtherClock`] if ranges wait for tickets of another clock. All that this clock says is done is free
+    /// nonetheless.
     pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // As in `retire`: the ranges of frames end here.
         self.slots.lock().collect(clock, |ended| self.store.retired(ended))
@@ -315,8 +324,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         self.slots.lock().walk(visit);
     }
 
-    /// Takes host memory for so many ranges that wait at once, so that none is asked for later. For more than there are slots it is as for
-    /// all slots.
+    /// Takes host memory for so many ranges that wait at once, so that none is asked for later. For more than there are
+    /// slots it is as for all slots.
     ///
     /// # Errors
     /// [`ReserveError`] if the host has not so much. Nothing was changed.

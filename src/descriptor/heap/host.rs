@@ -47,18 +47,19 @@ const ALL: &[DescriptorKind] = &[
 /// Descriptors in host memory: made while a level is loaded, by whichever thread, and copied to where shaders see them
 /// ([`DescriptorHeap::copy_from`](super::DescriptorHeap::copy_from)) when they are needed. No shader sees them here.
 ///
-/// Where descriptors are bytes ([`BindingModel::Buffer`]) it holds these, so that a copy is a few bytes moved and not a call of the
-/// driver; elsewhere it holds what [`write`](Self::write) was told.
+/// Where descriptors are bytes ([`BindingModel::Buffer`]) it holds these, so that a copy is a few bytes moved and not a
+/// call of the driver; elsewhere it holds what [`write`](Self::write) was told.
 ///
-/// It grows by blocks, which are divided into powers of two. What was asked for last does not change how large the next block
-/// is, and a range is never longer than a block. Blocks stay: `free` makes their slots free, not their memory. Freed slots are
-/// there again at once, because the GPU never sees them; handles are found out when they are stale, as everywhere.
+/// It grows by blocks, which are divided into powers of two. What was asked for last does not change how large the next
+/// block is, and a range is never longer than a block. Blocks stay: `free` makes their slots free, not their memory.
+/// Freed slots are there again at once, because the GPU never sees them; handles are found out when they are stale, as
+/// everywhere.
 ///
 /// No lock: `&mut self` says that nobody else is at it. Programs with several loading threads have one for each.
 ///
 /// # Complexity
-/// [`allocate`](Self::allocate), [`free`](Self::free): a step for each halving of a block. Host memory for a slot: 32 bytes, and 48
-/// for the descriptor, or as many as its bytes need.
+/// [`allocate`](Self::allocate), [`free`](Self::free): a step for each halving of a block. Host memory for a slot: 32
+/// bytes, and 48 for the descriptor, or as many as its bytes need.
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -276,7 +277,8 @@ impl HostHeap {
                     let size = sizes.get(kind).and_then(host_size).unwrap_or(0);
                     let place = &mut bytes[at * *stride..][..size];
                     descriptor.with_get_info(|info| {
-                        // SAFETY: what the info names is live: the caller's promise; and the place has the size of the type.
+                        // SAFETY: what the info names is live: the caller's promise; and the place has the size of the
+                        // type.
                         unsafe { driver.descriptor_bytes(info, place) };
                     })?;
                     kinds[at] = Some(kind);

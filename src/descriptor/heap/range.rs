@@ -7,10 +7,11 @@ use super::error::OutOfRange;
 
 /// Consecutive slots of one [`DescriptorHeap`](super::DescriptorHeap): what shaders know them by, and the heap.
 ///
-/// `Copy`, because shaders' data is full of copies of it anyway: nothing could keep an index in GPU memory from outliving its range.
-/// What is stale is found out instead. Each range has a generation, and it is dead from the moment it is retired, not only once
-/// somebody else has the slots: [`write`](super::DescriptorHeap::write) and [`retire`](super::DescriptorHeap::retire) refuse it
-/// then, and so does every heap but its own. 2^31 ranges can start at one slot before a dead one is taken for a living one.
+/// `Copy`, because shaders' data is full of copies of it anyway: nothing could keep an index in GPU memory from
+/// outliving its range. What is stale is found out instead. Each range has a generation, and it is dead from the moment
+/// it is retired, not only once somebody else has the slots: [`write`](super::DescriptorHeap::write) and
+/// [`retire`](super::DescriptorHeap::retire) refuse it then, and so does every heap but its own. 2^31 ranges can start
+/// at one slot before a dead one is taken for a living one.
 ///
 /// ```
 /// use sublet::descriptor::DescriptorHeap;

@@ -15,14 +15,15 @@ use super::error::HeapWriteError;
 use super::store::HeapStore;
 use crate::device::descriptors::BindTarget;
 
-/// One descriptor set with large arrays, bound once for each command buffer and written at any time (`VK_EXT_descriptor_indexing`).
+/// One descriptor set with large arrays, bound once for each command buffer and written at any time
+/// (`VK_EXT_descriptor_indexing`).
 ///
-/// It makes its own layout, pool and set. Slots need no descriptor as long as no shader looks at them, and may be written while
-/// submissions are running that do not look at them.
+/// It makes its own layout, pool and set. Slots need no descriptor as long as no shader looks at them, and may be
+/// written while submissions are running that do not look at them.
 ///
 /// # What shaders declare
-/// Index and set number are the program's to choose; here set 0, and the first index of a material in push constants. With
-/// [`HeapArrays::One`](super::HeapArrays::One) everything is at binding 0:
+/// Index and set number are the program's to choose; here set 0, and the first index of a material in push constants.
+/// With [`HeapArrays::One`](super::HeapArrays::One) everything is at binding 0:
 ///
 /// ```glsl
 /// #extension GL_EXT_nonuniform_qualifier : require
@@ -33,8 +34,8 @@ use crate::device::descriptors::BindTarget;
 /// // texture(sampler2D(textures[nonuniformEXT(material + 2)], samplers[sampler_index]), uv)
 /// ```
 ///
-/// With [`HeapArrays::PerType`](super::HeapArrays::PerType) the second line has `binding = 3`: the place of storage buffers among
-/// the types of the heap. [`binding`](Self::binding) says it. In HLSL:
+/// With [`HeapArrays::PerType`](super::HeapArrays::PerType) the second line has `binding = 3`: the place of storage
+/// buffers among the types of the heap. [`binding`](Self::binding) says it. In HLSL:
 ///
 /// ```hlsl
 /// [[vk::binding(0, 0)]] Texture2D textures[];
@@ -42,12 +43,13 @@ use crate::device::descriptors::BindTarget;
 /// // textures[NonUniformResourceIndex(material + 2)].Sample(samplers[sampler_index], uv)
 /// ```
 ///
-/// and in WGSL, as far as it has arrays of bindings: `@group(0) @binding(0) var textures: binding_array<texture_2d<f32>>;`.
+/// and in WGSL, as far as it has arrays of bindings:
+/// `@group(0) @binding(0) var textures: binding_array<texture_2d<f32>>;`.
 ///
 /// # Needs
-/// [`DescriptorFeatures::PARTIALLY_BOUND`], [`DescriptorFeatures::UPDATE_UNUSED_WHILE_PENDING`], and the update-after-bind
-/// feature of each type; shaders that index with what differs within a draw need the `...NonUniformIndexing` features as well.
-/// Devices without have [`ClassicStore`](super::ClassicStore).
+/// [`DescriptorFeatures::PARTIALLY_BOUND`], [`DescriptorFeatures::UPDATE_UNUSED_WHILE_PENDING`], and the
+/// update-after-bind feature of each type; shaders that index with what differs within a draw need the
+/// `...NonUniformIndexing` features as well. Devices without have [`ClassicStore`](super::ClassicStore).
 ///
 /// ```
 /// use sublet::descriptor::*;
@@ -84,8 +86,8 @@ impl SetStore {
             Ok((pool, set)) => {
                 if device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
                     if let Ok(name) = std::ffi::CString::new(info.name) {
-                        // SAFETY: the set is live and known to nobody else; the program has enabled VK_EXT_debug_utils, as it
-                        // said.
+                        // SAFETY: the set is live and known to nobody else; the program has enabled VK_EXT_debug_utils,
+                        // as it said.
                         unsafe { device.driver().set_name(set, &name) };
                     }
                 }
@@ -136,7 +138,8 @@ impl SetStore {
     /// Binds the set. Once for each command buffer, as long as nothing is bound that is not compatible with its layout.
     ///
     /// # Safety
-    /// The command buffer is being recorded by this thread alone, and `layout` has [`Self::layout`] as its set number `set`.
+    /// The command buffer is being recorded by this thread alone, and `layout` has [`Self::layout`] as its set number
+    /// `set`.
     pub unsafe fn cmd_bind(
         &self,
         commands: vk::CommandBuffer,
@@ -207,9 +210,10 @@ impl HeapStore for SetStore {
         let kind = descriptor.kind();
         let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
         descriptor.with_write(self.set, binding, index, |write| {
-            // SAFETY: the slot is in the array, and the binding takes the type (VUID-VkWriteDescriptorSet-dstBinding-00315,
-            // -dstArrayElement-00321, -descriptorType-00319); no running shader looks at it, and what it names is live: the
-            // caller's promise. Bindings that are updated after they are bound need no lock for different slots.
+            // SAFETY: the slot is in the array, and the binding takes the type
+            // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); no running
+            // shader looks at it, and what it names is live: the caller's promise. Bindings that are updated after they
+            // are bound need no lock for different slots.
             unsafe { self.device.driver().update_sets(std::slice::from_ref(write), &[]) };
         });
         Ok(())

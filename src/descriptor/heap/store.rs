@@ -45,7 +45,8 @@ pub trait HeapStore {
     /// Slots that there are. Always the same: a heap asks once.
     fn slots(&self) -> u32;
 
-    /// Slots of those, at the upper end, that are for frames. Always the same, and not above [`Self::slots`]: a heap asks once.
+    /// Slots of those, at the upper end, that are for frames. Always the same, and not above [`Self::slots`]: a heap
+    /// asks once.
     fn transient(&self) -> u32 {
         0
     }
@@ -61,11 +62,13 @@ pub trait HeapStore {
     /// 3. Nobody else writes the slot at the same time, and no shader that may look at it is running.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError>;
 
-    /// Writes many descriptors, each into the slot that stands beside it: the library's stores with one call of the driver, where the
-    /// driver has one for several. A store of the program's own that does not say how writes them one by one.
+    /// Writes many descriptors, each into the slot that stands beside it: the library's stores with one call of the
+    /// driver, where the driver has one for several. A store of the program's own that does not say how writes them one
+    /// by one.
     ///
     /// # Errors
-    /// [`HeapWriteError`]. The library's stores have written nothing then; this default has written those before the one at fault.
+    /// [`HeapWriteError`]. The library's stores have written nothing then; this default has written those before the
+    /// one at fault.
     ///
     /// # Safety
     /// As for [`Self::write`], of each of them. Where a slot is there twice, the last one is what it holds.
@@ -100,9 +103,9 @@ pub trait HeapStore {
         Err(HeapWriteError::Unlike { from: crate::base::cast::widen(bytes.len()), to: 0 })
     }
 
-    /// The slots belong to nobody from now on: no submission that is made later uses them. Ranges of frames are told of when they are
-    /// collected. Must not call the heap, which is locked.
-    /// Called by the heap, and by nobody else: stores may panic at indices that are not theirs.
+    /// The slots belong to nobody from now on: no submission that is made later uses them. Ranges of frames are told of
+    /// when they are collected. Must not call the heap, which is locked. Called by the heap, and by nobody else: stores
+    /// may panic at indices that are not theirs.
     fn retired(&self, indices: Range<u32>) {
         let _ = indices;
     }

@@ -21,22 +21,22 @@ use crate::retire::{Clock, OtherClock, Retire, Ticket};
 
 /// Sets that live for as long as the program wants: those of materials, of meshes, of bindless tables.
 ///
-/// All methods take `&self`. [`LocalDescriptorAllocator`] has no locks and is not `Sync`. For sets that live for a frame there
-/// are cheaper ways.
+/// All methods take `&self`. [`LocalDescriptorAllocator`] has no locks and is not `Sync`. For sets that live for a
+/// frame there are cheaper ways.
 ///
 /// # How sets are kept
 ///
-/// Sets with the same counts of descriptors are in one bucket, and the pools of a bucket hold nothing else: whatever is freed
-/// fits whatever comes. A set that is freed stays allocated as far as the driver knows and serves who asks for its layout
-/// again, without a call of the driver; if another layout of the bucket needs the place, it is freed or its pool reset before
-/// a further pool is made. Sets come from the lowest pool that can give one, so that the highest ones become empty. An empty
-/// pool is destroyed if the other pools of the bucket have a quarter of its sets free.
+/// Sets with the same counts of descriptors are in one bucket, and the pools of a bucket hold nothing else: whatever is
+/// freed fits whatever comes. A set that is freed stays allocated as far as the driver knows and serves who asks for
+/// its layout again, without a call of the driver; if another layout of the bucket needs the place, it is freed or its
+/// pool reset before a further pool is made. Sets come from the lowest pool that can give one, so that the highest ones
+/// become empty. An empty pool is destroyed if the other pools of the bucket have a quarter of its sets free.
 ///
 /// # What is never relied on
 ///
-/// That a driver refuses: some never do, some count sets and not descriptors. What a pool has left is counted here. And a
-/// refusal while there is room, which some drivers answer all the same, costs nothing but that pool: nothing is taken from it until
-/// it is empty.
+/// That a driver refuses: some never do, some count sets and not descriptors. What a pool has left is counted here. And
+/// a refusal while there is room, which some drivers answer all the same, costs nothing but that pool: nothing is taken
+/// from it until it is empty.
 ///
 /// ```
 #[doc = example_setup!()]
@@ -126,8 +126,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         }
     }
 
-    /// A set of the layout. What is in it is undefined: write all that shaders read. If a count of the layout is variable, the set
-    /// has as many descriptors as the layout allows.
+    /// A set of the layout. What is in it is undefined: write all that shaders read. If a count of the layout is
+    /// variable, the set has as many descriptors as the layout allows.
     ///
     /// # Errors
     /// [`AllocateDescriptorSetError`].
@@ -136,14 +136,15 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// The layout is live, and of this allocator's device (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter, -commonparent).
     ///
     /// # Complexity
-    /// A set that was freed with the same layout: one short lock, no call of the driver. Else one call; and one more for each
-    /// pool that refuses.
+    /// A set that was freed with the same layout: one short lock, no call of the driver. Else one call; and one more
+    /// for each pool that refuses.
     pub unsafe fn allocate(&self, layout: &SetLayout) -> Result<DescriptorSet, AllocateDescriptorSetError> {
         // SAFETY: the caller's own promise.
         unsafe { self.allocate_one(&Ask::new(layout, None)?) }
     }
 
-    /// A set with `count` descriptors in the binding whose count is variable. It takes no more than that out of its pool.
+    /// A set with `count` descriptors in the binding whose count is variable. It takes no more than that out of its
+    /// pool.
     ///
     /// # Errors
     /// [`AllocateDescriptorSetError`].
@@ -159,8 +160,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         unsafe { self.allocate_one(&Ask::new(layout, Some(count))?) }
     }
 
-    /// `count` sets of the layout, or none: with one call of the driver for each pool that gives some, and one for each 65,536 sets of a
-    /// pool with more.
+    /// `count` sets of the layout, or none: with one call of the driver for each pool that gives some, and one for each
+    /// 65,536 sets of a pool with more.
     ///
     /// # Errors
     /// [`AllocateDescriptorSetError`], and no set is taken.
@@ -206,8 +207,8 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// [`ForeignDescriptorSet`] if it is another allocator's.
     ///
     /// # Safety
-    /// The device is done with the set (VUID-vkFreeDescriptorSets-pDescriptorSets-00309), and no recording that is still to be
-    /// submitted uses it.
+    /// The device is done with the set (VUID-vkFreeDescriptorSets-pDescriptorSets-00309), and no recording that is
+    /// still to be submitted uses it.
     pub unsafe fn free(&self, set: DescriptorSet) -> Result<(), ForeignDescriptorSet> {
         if set.id.allocator != self.id {
             return Err(ForeignDescriptorSet { set });
@@ -248,7 +249,8 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// Takes back the retired sets whose tickets are done, and says how many those are.
     ///
     /// # Errors
-    /// [`OtherClock`] if sets wait for tickets of another clock. All that this clock says is done is taken back nonetheless.
+    /// [`OtherClock`] if sets wait for tickets of another clock. All that this clock says is done is taken back
+    /// nonetheless.
     pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
         // Other threads may retire further sets while these are put back.
         let (mut done, count) = {
@@ -303,13 +305,16 @@ impl<T: Threading> DescriptorAllocator<T> {
         &self.device
     }
 
-    /// Destroys all pools, with all their sets, and says which sets were neither freed nor retired. Nothing needs to be collected before.
+    /// Destroys all pools, with all their sets, and says which sets were neither freed nor retired. Nothing needs to be
+    /// collected before.
     ///
-    /// An allocator that is dropped instead destroys the pools without sets. Those with sets that are not freed, or that are retired and
-    /// not collected, would be destroyed under the device's hands: they are left alone, and a `tracing` warning says so.
+    /// An allocator that is dropped instead destroys the pools without sets. Those with sets that are not freed, or
+    /// that are retired and not collected, would be destroyed under the device's hands: they are left alone, and a
+    /// `tracing` warning says so.
     ///
     /// # Safety
-    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after `vkDeviceWaitIdle`.
+    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after
+    /// `vkDeviceWaitIdle`.
     pub unsafe fn destroy(self) -> Vec<DescriptorSetLeak> {
         self.waiting.lock().queue.drain().for_each(drop);
         let leaks = self.leaks();
@@ -370,9 +375,9 @@ impl<T: Threading> DescriptorAllocator<T> {
 
     /// Destroys a pool that nobody uses any more, with no lock held but that of who grows.
     pub(super) fn bury(&self, pool: DescriptorPool) {
-        // SAFETY: the pool is out of the books and of this device. No set of it lives: it had none, or the allocator is destroyed, and
-        // then the device is done with all of them: the promise of `destroy`. Those that were freed or retired the device is done with:
-        // the promises of `free` and `retire`.
+        // SAFETY: the pool is out of the books and of this device. No set of it lives: it had none, or the allocator is
+        // destroyed, and then the device is done with all of them: the promise of `destroy`. Those that were freed or
+        // retired the device is done with: the promises of `free` and `retire`.
         unsafe { pool.destroy(&self.device) };
         self.pools.fetch_sub(1, Ordering::Relaxed);
     }

@@ -14,7 +14,8 @@
 //! - B1: of each pool, `room + live + ready + lost` is its capacity; `live` counts the retired sets, too.
 //! - B2: a slot that is not vacant names a pool and a group that are there; the counts of both agree with the slots.
 //! - B3: the ready sets of a group are chained by pool, and `mask` has the pools whose chains are not empty.
-//! - B4: a pool is in `with_room`, `with_ready`, `idle` just if it is not sealed and has room, has ready sets, has no live ones.
+//! - B4: a pool is in `with_room`, `with_ready`, `idle` just if it is not sealed and has room, has ready sets, has no
+//!   live ones.
 //! - B5: a sealed pool has no ready sets. A group has at least one set.
 //! - B6: the generation of a slot never comes again: a slot that has used up its generations is not used again.
 #![forbid(unsafe_code)]
@@ -180,8 +181,8 @@ impl<S, P> Books<S, P> {
         self.by_layout.get(at).map(|&(_, group)| group)
     }
 
-    /// Where a set for the layout comes from. The lowest pool that can do it, so that the highest ones become empty; other
-    /// layouts lose their ready sets only where a pool had to be made instead.
+    /// Where a set for the layout comes from. The lowest pool that can do it, so that the highest ones become empty;
+    /// other layouts lose their ready sets only where a pool had to be made instead.
     ///
     /// O(log layouts + pools / 64).
     #[inline]
@@ -497,7 +498,8 @@ impl<S, P> Books<S, P> {
         self.note(at);
     }
 
-    /// Whether the other pools have so much free that this one, which is empty, need not be kept: a quarter of what it holds.
+    /// Whether the other pools have so much free that this one, which is empty, need not be kept: a quarter of what it
+    /// holds.
     pub(super) fn has_enough_without(&self, at: u32) -> bool {
         let Some(pool) = self.pool(at) else { return false };
         let own = if pool.sealed { 0 } else { u64::from(pool.room) + u64::from(pool.ready) };

@@ -1,4 +1,5 @@
-//! Buckets: the sets that have the same counts, so that a free place fits every set of the bucket, and what finds a bucket.
+//! Buckets: the sets that have the same counts, so that a free place fits every set of the bucket, and what finds a
+//! bucket.
 #![forbid(unsafe_code)]
 
 use std::collections::HashMap;
@@ -75,12 +76,12 @@ impl<'a> Ask<'a> {
 #[derive(Debug)]
 pub(super) struct Bucket<T: Threading> {
     /// Also what Vulkan wants: a pool is used by one thread at a time
-    /// (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter, host synchronisation of `descriptorPool`), so its sets are
-    /// allocated and freed under this lock. One lock for all pools of a bucket, and not one for each: which pool serves is
-    /// decided by looking at all of them, and that and the call together take less than 0.1 microseconds.
+    /// (VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter, host synchronisation of `descriptorPool`), so its sets
+    /// are allocated and freed under this lock. One lock for all pools of a bucket, and not one for each: which pool
+    /// serves is decided by looking at all of them, and that and the call together take less than 0.1 microseconds.
     pub(super) books: Mutex<T, Books<Shape, DescriptorPool>>,
-    /// Held by who makes a pool, which takes a hundred times as long: others go on with what there is, and who finds nothing
-    /// waits here, and then looks again.
+    /// Held by who makes a pool, which takes a hundred times as long: others go on with what there is, and who finds
+    /// nothing waits here, and then looks again.
     pub(super) growing: Mutex<T, ()>,
 }
 

@@ -1,6 +1,7 @@
 //! Sets that live for as long as the program wants, and are freed one by one.
 
-/// What the examples of this room start with: a simulated device, an allocator `sets`, and a layout with one uniform buffer.
+/// What the examples of this room start with: a simulated device, an allocator `sets`, and a layout with one uniform
+/// buffer.
 macro_rules! example_setup {
     () => {
         "# use ash::vk;

@@ -8,8 +8,8 @@ use ash::vk;
 
 use crate::descriptor::DescriptorCounts;
 
-/// A set of a [`DescriptorAllocator`](super::DescriptorAllocator). Neither `Copy` nor `Clone`: what was freed or retired cannot be
-/// freed again.
+/// A set of a [`DescriptorAllocator`](super::DescriptorAllocator). Neither `Copy` nor `Clone`: what was freed or
+/// retired cannot be freed again.
 ///
 /// It does not free itself when it is dropped, because only the program knows when the device is done with it.
 ///
@@ -45,8 +45,8 @@ impl DescriptorSet {
         self.handle
     }
 
-    /// A name that may be copied and kept: [`DescriptorAllocator::set`](super::DescriptorAllocator::set) finds the set by it as long
-    /// as the set is neither freed nor retired.
+    /// A name that may be copied and kept: [`DescriptorAllocator::set`](super::DescriptorAllocator::set) finds the set
+    /// by it as long as the set is neither freed nor retired.
     #[inline]
     #[must_use]
     pub fn id(&self) -> DescriptorSetId {
@@ -54,7 +54,8 @@ impl DescriptorSet {
     }
 }
 
-/// Names a [`DescriptorSet`]: see [`DescriptorSet::id`]. No other set of the program has the same name, before or after it.
+/// Names a [`DescriptorSet`]: see [`DescriptorSet::id`]. No other set of the program has the same name, before or after
+/// it.
 ///
 /// ```
 #[doc = example_setup!()]

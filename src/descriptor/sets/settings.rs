@@ -5,8 +5,8 @@ use crate::descriptor::{DescriptorCounts, DescriptorDevice, DescriptorKind};
 
 /// How a [`DescriptorAllocator`](super::DescriptorAllocator) is made. The defaults are for production.
 ///
-/// The first pool of a kind of sets is small, and each further one is as large as all that live by then, so that a program
-/// with a few materials has little memory in pools, and one with many has few pools.
+/// The first pool of a kind of sets is small, and each further one is as large as all that live by then, so that a
+/// program with a few materials has little memory in pools, and one with many has few pools.
 ///
 /// ```
 #[doc = example_setup!()]
@@ -22,8 +22,8 @@ pub struct DescriptorAllocatorCreateInfo {
     pub first_sets: u32,
     /// The most sets that a pool is made for. Not below one.
     pub max_sets: u32,
-    /// The most descriptors that a pool of several sets is made for: sets with large arrays have small pools, and one with more
-    /// than this has a pool of its own.
+    /// The most descriptors that a pool of several sets is made for: sets with large arrays have small pools, and one
+    /// with more than this has a pool of its own.
     pub max_descriptors: u32,
     /// The same for bytes of inline uniform blocks.
     pub max_inline_uniform_bytes: u32,
@@ -32,7 +32,8 @@ pub struct DescriptorAllocatorCreateInfo {
 }
 
 impl DescriptorAllocatorCreateInfo {
-    /// 16 sets in the first pools, 512 at most, 16,384 descriptors and 256 KiB of inline uniform blocks, 64 idle pools kept.
+    /// 16 sets in the first pools, 512 at most, 16,384 descriptors and 256 KiB of inline uniform blocks, 64 idle pools
+    /// kept.
     #[must_use]
     pub fn new(device: &DescriptorDevice) -> Self {
         Self {

@@ -10,8 +10,8 @@ use crate::base::cast::narrow;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct DescriptorAllocatorStatistics {
-    /// Kinds of sets that have pools: as many as there are different counts of descriptors, and pools with and without update
-    /// after bind.
+    /// Kinds of sets that have pools: as many as there are different counts of descriptors, and pools with and without
+    /// update after bind.
     pub buckets: u32,
     /// `VkDescriptorPool`s.
     pub pools: u32,

@@ -86,7 +86,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(())
     }
 
-    /// Makes pools until there are enough sets. How many are still missing: only if the bucket is another shape's by now.
+    /// Makes pools until there are enough sets. How many are still missing: only if the bucket is another shape's by
+    /// now.
     ///
     /// # Safety
     /// As for [`Self::allocate_one`].
@@ -224,7 +225,8 @@ impl<T: Threading> DescriptorAllocator<T> {
 
     /// Takes up to `want` sets out of the pools that are there.
     ///
-    /// Ends: each turn takes a set, or takes a pool out of use, or makes room that the next turn uses or takes out of use.
+    /// Ends: each turn takes a set, or takes a pool out of use, or makes room that the next turn uses or takes out of
+    /// use.
     ///
     /// # Safety
     /// As for [`Self::allocate_one`]; and the books' lock is held.
@@ -268,9 +270,10 @@ impl<T: Threading> DescriptorAllocator<T> {
                 NextSet::Evict(at) => {
                     let freed = books.evictable(at).is_some_and(|(slot, set)| {
                         let Some(entry) = books.pool(at) else { return false };
-                        // SAFETY: the set came out of this pool, which was made with VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT:
-                        // `Ways::free` says so. It is ready: freed by the program, whose promise it was that the device is done with it,
-                        // and not freed before. The lock is held.
+                        // SAFETY: the set came out of this pool, which was made with
+                        // VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT: `Ways::free` says so. It is ready: freed
+                        // by the program, whose promise it was that the device is done with it, and not freed before.
+                        // The lock is held.
                         let freed = unsafe { self.device.driver().free_sets(entry.pool.handle(), &[set]) };
                         if freed.is_ok() {
                             books.evict(slot);
@@ -287,8 +290,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(())
     }
 
-    /// Asks the driver for up to `want` sets out of a pool with room. How many there were, or with what it refused: that the pool
-    /// is exhausted, which it is not.
+    /// Asks the driver for up to `want` sets out of a pool with room. How many there were, or with what it refused:
+    /// that the pool is exhausted, which it is not.
     ///
     /// # Safety
     /// As for [`Self::fill`].
@@ -312,16 +315,16 @@ impl<T: Threading> DescriptorAllocator<T> {
             let (_, generation) = books.set_of(slot);
             give(slot, set, generation);
         };
-        // Pool and layout agree on update after bind and on host only, and the layout is none of push descriptors or descriptor
-        // buffers: `Ask::new`.
+        // Pool and layout agree on update after bind and on host only, and the layout is none of push descriptors or
+        // descriptor buffers: `Ask::new`.
         let result = if let Some(variable) = ask.variable {
-            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go together: see
-            // above. The count is not above the layout's: `Ask::new`.
+            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go
+            // together: see above. The count is not above the layout's: `Ask::new`.
             let set = unsafe { driver.allocate_variable_set(pool, layout, variable) };
             set.map(|set| enter(books, set))
         } else if count == 1 {
-            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go together: see
-            // above.
+            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go
+            // together: see above.
             unsafe { driver.allocate_set(pool, layout) }.map(|set| enter(books, set))
         } else {
             let layouts = vec![layout; index(count)];
@@ -348,8 +351,8 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// Resets a pool without live sets.
     fn reset(&self, books: &mut PoolBooks, at: u32) -> Result<(), DriverError> {
         let Some(entry) = books.pool_mut(at).filter(|entry| entry.live == 0) else { return Ok(()) };
-        // SAFETY: no set of it lives: the program has freed them, or retired and collected, and promised that the device is done
-        // with them. The lock is held.
+        // SAFETY: no set of it lives: the program has freed them, or retired and collected, and promised that the
+        // device is done with them. The lock is held.
         unsafe { entry.pool.reset(&self.device) }?;
         books.reset(at);
         Ok(())
@@ -444,8 +447,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(pool)
     }
 
-    /// Destroys idle pools until no more than `keep` are left, and says how many went. Starts where the last search ended, so that
-    /// all buckets have their turn.
+    /// Destroys idle pools until no more than `keep` are left, and says how many went. Starts where the last search
+    /// ended, so that all buckets have their turn.
     pub(super) fn release_idle(&self, keep: u32) -> u32 {
         let buckets = self.registry.lock().used();
         let idle_of = |at: u32| {

@@ -47,8 +47,8 @@ impl TransientSets {
     ///
     /// # Safety
     /// 1. The layout's handle is live, and of this value's device (VUID-VkDescriptorSetAllocateInfo-commonparent).
-    /// 2. The set is used only by recordings that the ticket of the next [`flush`](Self::flush) stands for: the device does not use it
-    ///    after that ticket is done according to the clock of any later [`collect`](Self::collect)
+    /// 2. The set is used only by recordings that the ticket of the next [`flush`](Self::flush) stands for: the device
+    ///    does not use it after that ticket is done according to the clock of any later [`collect`](Self::collect)
     ///    (VUID-vkResetDescriptorPool-descriptorPool-00313). Nobody uses it after this value is destroyed.
     #[inline]
     pub unsafe fn allocate(&mut self, layout: &SetLayout) -> Result<vk::DescriptorSet, TransientError> {
@@ -65,8 +65,8 @@ impl TransientSets {
         let mut failed = None;
         if list.engine.allocate_in(open.region, need) {
             // SAFETY: the pool is live and this value's alone, and it is for update after bind if the layout is
-            // (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044). The layout is live: the caller's promise; and it is not one
-            // without sets, which would be `Special`.
+            // (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044). The layout is live: the caller's promise; and it is
+            // not one without sets, which would be `Special`.
             match unsafe { self.device.driver().allocate_set(open.handle, layout.handle()) } {
                 Ok(set) => return Ok(set),
                 Err(error) => failed = Some(self.undo(which, open.region, need, error)),
@@ -77,7 +77,8 @@ impl TransientSets {
         unsafe { self.allocate_slow(which, want, failed) }
     }
 
-    /// Allocates a set whose binding with a variable count gets `count` descriptors. No more than these are taken from the pool.
+    /// Allocates a set whose binding with a variable count gets `count` descriptors. No more than these are taken from
+    /// the pool.
     ///
     /// # Errors
     /// [`TransientError::VariableCount`] if the layout does not allow so many; for the rest see [`TransientError`].
@@ -197,8 +198,8 @@ impl TransientSets {
 
     /// The current pool has no room, or the driver did not give a set from it.
     ///
-    /// Pools are asked in this order: the second one that is open, a free one, a new one. Whatever the driver says, that is the end
-    /// of it: a driver that refuses new pools gets no more of them.
+    /// Pools are asked in this order: the second one that is open, a free one, a new one. Whatever the driver says,
+    /// that is the end of it: a driver that refuses new pools gets no more of them.
     ///
     /// # Safety
     /// As for [`Self::attempt`].
@@ -349,7 +350,8 @@ impl TransientSets {
         let mut size = self.next_size(which, need);
         let mut made = self.create_pool(which, &size);
         if matches!(made, Err(CreateDescriptorPoolError::UpdateAfterBindLimit { .. })) {
-            // The limit is the device's: what is free here, or was only to be spared later growth, is not worth a failure.
+            // The limit is the device's: what is free here, or was only to be spared later growth, is not worth a
+            // failure.
             while let Some(region) = self.lists[which].free.pop() {
                 self.destroy_free(which, region);
             }

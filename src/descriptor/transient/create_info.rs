@@ -13,8 +13,8 @@ use crate::descriptor::{DescriptorCounts, DescriptorKind};
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum PoolSizing {
-    /// After what recent recordings took of each type, so that none runs out long before the others. The sizes of the create-info
-    /// are for the time before something was learned.
+    /// After what recent recordings took of each type, so that none runs out long before the others. The sizes of the
+    /// create-info are for the time before something was learned.
     #[default]
     Learned,
     /// As the create-info says, all of them.
@@ -28,11 +28,13 @@ pub enum LargeSets {
     /// It gets a pool that is large enough.
     #[default]
     Grow,
-    /// It is refused: [`TransientError::TooLarge`](super::TransientError::TooLarge). Without counts nothing is too large.
+    /// It is refused: [`TransientError::TooLarge`](super::TransientError::TooLarge). Without counts nothing is too
+    /// large.
     Refuse,
 }
 
-/// How [`TransientSets`](super::TransientSets) are made. The default suits most programs: it learns everything from what is asked.
+/// How [`TransientSets`](super::TransientSets) are made. The default suits most programs: it learns everything from
+/// what is asked.
 ///
 /// ```
 /// use sublet::descriptor::{DescriptorCounts, DescriptorKind, PoolSizing, TransientSetsCreateInfo};
@@ -56,15 +58,17 @@ pub struct TransientSetsCreateInfo {
     pub max_sets_per_pool: u32,
     /// What becomes of a set that needs more than `counts`.
     pub large_sets: LargeSets,
-    /// Pools that are made at the start, if there are counts, and that [`trim`](super::TransientSets::trim) keeps. 2 by default: the
-    /// current one, and a spare.
+    /// Pools that are made at the start, if there are counts, and that [`trim`](super::TransientSets::trim) keeps. 2 by
+    /// default: the current one, and a spare.
     pub min_pools: usize,
     /// Pools at once. No limit by default but 2^20, above which there never are any.
     pub max_pools: usize,
-    /// Pools are used on for the next recording after [`flush`](super::TransientSets::flush), and are reset when all recordings that
-    /// used them are done. Otherwise each recording has pools of its own, which is the default: they come back sooner.
+    /// Pools are used on for the next recording after [`flush`](super::TransientSets::flush), and are reset when all
+    /// recordings that used them are done. Otherwise each recording has pools of its own, which is the default: they
+    /// come back sooner.
     pub share_pools: bool,
-    /// Flags of the pools. `UPDATE_AFTER_BIND` here has all sets come from such pools; without it only those that need it do.
+    /// Flags of the pools. `UPDATE_AFTER_BIND` here has all sets come from such pools; without it only those that need
+    /// it do.
     pub flags: vk::DescriptorPoolCreateFlags,
     /// The types that mutable descriptors may have in any layout. With none, all types, which may take more memory.
     pub mutable_types: Vec<vk::DescriptorType>,
@@ -94,8 +98,8 @@ impl TransientSetsCreateInfo {
     /// Pools of one size: so many sets, with so many descriptors in all of them. A set that needs more is refused.
     ///
     /// # Errors
-    /// [`PoolTemplateError`] for no sets, no sizes, a size of zero, or a type that is not known; and if the counts of a type add up to
-    /// more than a pool can be asked for.
+    /// [`PoolTemplateError`] for no sets, no sizes, a size of zero, or a type that is not known; and if the counts of a
+    /// type add up to more than a pool can be asked for.
     pub fn from_sizes(
         max_sets: u32,
         sizes: &[vk::DescriptorPoolSize],
@@ -135,12 +139,12 @@ impl TransientSetsCreateInfo {
     /// `VkDescriptorPoolInlineUniformBlockCreateInfo` and `VkMutableDescriptorTypeCreateInfoEXT` may be in the chain.
     ///
     /// # Errors
-    /// As [`Self::from_sizes`], and [`PoolTemplateError::UnknownStructure`] for everything else in the chain: there is no telling what
-    /// it would mean for the pools that are made later.
+    /// As [`Self::from_sizes`], and [`PoolTemplateError::UnknownStructure`] for everything else in the chain: there is
+    /// no telling what it would mean for the pools that are made later.
     ///
     /// # Safety
-    /// The create-info and its chain are valid (VUID-vkCreateDescriptorPool-pCreateInfo-parameter), but for sizes, counts and
-    /// structures that are refused.
+    /// The create-info and its chain are valid (VUID-vkCreateDescriptorPool-pCreateInfo-parameter), but for sizes,
+    /// counts and structures that are refused.
     ///
     /// ```
     /// use ash::vk;
@@ -155,7 +159,8 @@ impl TransientSetsCreateInfo {
     pub unsafe fn from_create_info(
         info: &vk::DescriptorPoolCreateInfo<'_>,
     ) -> Result<Self, PoolTemplateError> {
-        // SAFETY: the create-info is valid: `poolSizeCount` sizes (VUID-VkDescriptorPoolCreateInfo-pPoolSizes-parameter).
+        // SAFETY: the create-info is valid: `poolSizeCount` sizes
+        // (VUID-VkDescriptorPoolCreateInfo-pPoolSizes-parameter).
         let sizes = unsafe { slice(info.p_pool_sizes, info.pool_size_count) };
         let mut made = Self::from_sizes(info.max_sets, sizes, info.flags)?;
         // SAFETY: the chain is valid: the caller's promise.

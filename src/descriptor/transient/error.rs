@@ -14,16 +14,16 @@ use crate::retire::OtherClock;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TransientError {
-    /// The set needs more than the create-info's pools hold, and [`LargeSets::Refuse`](super::LargeSets::Refuse) was chosen. Vulkan was
-    /// not called.
+    /// The set needs more than the create-info's pools hold, and [`LargeSets::Refuse`](super::LargeSets::Refuse) was
+    /// chosen. Vulkan was not called.
     TooLarge {
         /// What the set needs.
         need: Box<DescriptorCounts>,
         /// What a pool holds.
         capacity: Box<DescriptorCounts>,
     },
-    /// There are no sets of such a layout, or not from these pools: its descriptors are pushed, or are in a descriptor buffer, or are
-    /// the host's only.
+    /// There are no sets of such a layout, or not from these pools: its descriptors are pushed, or are in a descriptor
+    /// buffer, or are the host's only.
     NoSetsOfLayout {
         /// The layout's flags.
         flags: vk::DescriptorSetLayoutCreateFlags,
@@ -40,8 +40,8 @@ pub enum TransientError {
         /// The type.
         descriptor_type: vk::DescriptorType,
     },
-    /// All pools are in use, and there may not be more ([`max_pools`](super::TransientSetsCreateInfo::max_pools)). `collect` helps once
-    /// recordings are done.
+    /// All pools are in use, and there may not be more ([`max_pools`](super::TransientSetsCreateInfo::max_pools)).
+    /// `collect` helps once recordings are done.
     PoolLimit {
         /// The most that there may be.
         max_pools: usize,
@@ -167,8 +167,9 @@ impl Error for CreateTransientSetsError {
     }
 }
 
-/// Some pools are not free although they might be: the driver did not reset them, and they are kept as they are for the next
-/// [`collect`](super::TransientSets::collect); or they wait for tickets of another clock. All others that were done were reset.
+/// Some pools are not free although they might be: the driver did not reset them, and they are kept as they are for the
+/// next [`collect`](super::TransientSets::collect); or they wait for tickets of another clock. All others that were
+/// done were reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CollectError {
     /// Pools that are free again.

@@ -1,7 +1,7 @@
 //! How large the next pool is to be: what recent recordings took says it.
 //!
-//! A pool that is made is for what the recording still wants, if it is like those before it. So all kinds are as many as were used
-//! together, and none runs out long before the others.
+//! A pool that is made is for what the recording still wants, if it is like those before it. So all kinds are as many
+//! as were used together, and none runs out long before the others.
 #![forbid(unsafe_code)]
 
 use crate::descriptor::{DescriptorCounts, DescriptorKind};
@@ -56,7 +56,8 @@ impl Learned {
         self.known = (self.known + 1).min(REMEMBERED);
     }
 
-    /// What a recording takes: for each kind the second of the remembered, so that a single one that was large says nothing.
+    /// What a recording takes: for each kind the second of the remembered, so that a single one that was large says
+    /// nothing.
     fn expected(&self) -> Option<Size> {
         let mut most = self.history[..self.known].first().copied()?;
         let mut second = most;

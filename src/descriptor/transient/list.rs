@@ -228,7 +228,8 @@ impl List {
         }
     }
 
-    /// Everything that was granted since the last flush is `ticket`'s. Unless pools are shared, the open ones are closed.
+    /// Everything that was granted since the last flush is `ticket`'s. Unless pools are shared, the open ones are
+    /// closed.
     pub(super) fn flush(&mut self, ticket: Ticket, shared: bool) {
         let used = self.used();
         if used.grants == 0 {
@@ -245,8 +246,8 @@ impl List {
                 self.shut(open.region);
             }
         }
-        // In the order in which they were closed: later ones were made when more was known of the recording, and come back last, to
-        // be used first.
+        // In the order in which they were closed: later ones were made when more was known of the recording, and come
+        // back last, to be used first.
         for at in 0..self.closed.len() {
             self.retire(self.closed[at], ticket);
         }
@@ -268,7 +269,8 @@ impl List {
         self.retired.check(ticket)
     }
 
-    /// Moves what the device is done with to those that are ready to be reset. Says if something waits for another clock.
+    /// Moves what the device is done with to those that are ready to be reset. Says if something waits for another
+    /// clock.
     pub(super) fn collect(&mut self, clock: &Clock) -> Option<OtherClock> {
         let Self { engine, slots, current, second, ready, retired, .. } = self;
         let collected = retired.collect(clock, |region| {

@@ -1,7 +1,7 @@
 //! Descriptor sets that live for one recording: allocated one by one, taken back by the pool.
 //!
-//! [`TransientSets`] shows many `VkDescriptorPool`s as one. Sets come from the current pool until it has no room; then the next
-//! one is opened. [`flush`](TransientSets::flush) says which recording uses what was allocated, and
+//! [`TransientSets`] shows many `VkDescriptorPool`s as one. Sets come from the current pool until it has no room; then
+//! the next one is opened. [`flush`](TransientSets::flush) says which recording uses what was allocated, and
 //! [`collect`](TransientSets::collect) resets, with one call each, the pools whose recordings the device is done with.
 //!
 //! - `learn.rs`: how large the next pool is to be.
@@ -36,27 +36,29 @@ pub use statistics::TransientSetsStatistics;
 use learn::{Bounds, Learned, Size};
 use list::List;
 
-/// The most pools at once, whatever the create-info says: far above what drivers have, so that a number that was given by mistake is an
-/// error, and not a program that makes pools until there is no memory.
+/// The most pools at once, whatever the create-info says: far above what drivers have, so that a number that was given
+/// by mistake is an error, and not a program that makes pools until there is no memory.
 const MOST_POOLS: usize = 1 << 20;
 
 /// Pools for sets of any layout that is not for update after bind.
 const PLAIN: usize = 0;
 const AFTER_BIND: usize = 1;
 
-/// Descriptor sets that live for one recording. One value for each thread that records: it is [`Send`], not [`Sync`], and has no lock.
+/// Descriptor sets that live for one recording. One value for each thread that records: it is [`Send`], not [`Sync`],
+/// and has no lock.
 ///
-/// A set is not freed: it goes when its pool is reset, after the recording is done. For sets that live longer there are other
-/// allocators.
+/// A set is not freed: it goes when its pool is reset, after the recording is done. For sets that live longer there are
+/// other allocators.
 ///
-/// The library counts for itself what a pool has left, of sets and of every type, and never waits for a driver to say that a pool
-/// is full: many do not, and grow the pool instead. If a driver says so earlier than the counts do, another pool is taken.
+/// The library counts for itself what a pool has left, of sets and of every type, and never waits for a driver to say
+/// that a pool is full: many do not, and grow the pool instead. If a driver says so earlier than the counts do, another
+/// pool is taken.
 ///
 /// Pools are made until there are enough for what is recorded at once, and no more after that.
 ///
 /// # Complexity
-/// [`allocate`](Self::allocate) is O(1) while the pool has room: one comparison of counts, and the driver's call. It takes no memory from
-/// the host. Where the pool has no room it is O(free pools).
+/// [`allocate`](Self::allocate) is O(1) while the pool has room: one comparison of counts, and the driver's call. It
+/// takes no memory from the host. Where the pool has no room it is O(free pools).
 ///
 /// ```
 /// use ash::vk;
@@ -121,8 +123,8 @@ impl TransientSets {
     /// Makes the pools for the start, if the create-info has counts; else there is none before the first set.
     ///
     /// # Errors
-    /// [`CreateTransientSetsError`] if the device has neither Vulkan 1.1 nor `VK_KHR_maintenance1`, the create-info contradicts itself,
-    /// or the driver does not make the pools. Nothing is left behind.
+    /// [`CreateTransientSetsError`] if the device has neither Vulkan 1.1 nor `VK_KHR_maintenance1`, the create-info
+    /// contradicts itself, or the driver does not make the pools. Nothing is left behind.
     pub fn new(
         device: &DescriptorDevice,
         info: &TransientSetsCreateInfo,
@@ -161,11 +163,12 @@ impl TransientSets {
         Ok(sets)
     }
 
-    /// Sees to it that there are so many free pools, if it is known how large they have to be: from the create-info, or from what was
-    /// recorded.
+    /// Sees to it that there are so many free pools, if it is known how large they have to be: from the create-info, or
+    /// from what was recorded.
     ///
     /// # Errors
-    /// [`TransientError::TooManyPools`] if that is more than [`max_pools`](TransientSetsCreateInfo::max_pools): nothing is made.
+    /// [`TransientError::TooManyPools`] if that is more than [`max_pools`](TransientSetsCreateInfo::max_pools): nothing
+    /// is made.
     /// [`TransientError::Pool`]: pools that were made before the failure stay. If pools are in use, there are as many free ones as the
     /// limit leaves.
     pub fn reserve(&mut self, free_pools: usize) -> Result<(), TransientError> {

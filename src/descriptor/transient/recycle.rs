@@ -8,11 +8,12 @@ use crate::retire::{Clock, MixedClocks, OtherClock, Ticket};
 impl TransientSets {
     /// All sets that were allocated since the last call are of the recording that `ticket` stands for.
     ///
-    /// Call it when a recording is complete, before or after it is submitted: once for each command buffer, or once a frame. Without
-    /// sets since the last call it does nothing.
+    /// Call it when a recording is complete, before or after it is submitted: once for each command buffer, or once a
+    /// frame. Without sets since the last call it does nothing.
     ///
     /// # Errors
-    /// [`MixedClocks`] if sets wait for tickets of another clock: no clock would say that all of them are done. Nothing was changed.
+    /// [`MixedClocks`] if sets wait for tickets of another clock: no clock would say that all of them are done. Nothing
+    /// was changed.
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), MixedClocks> {
         if self.lists.iter().all(|list| list.used().grants == 0) {
             return Ok(());
@@ -29,8 +30,8 @@ impl TransientSets {
     /// Resets the pools whose recordings are done, and returns how many that were. Their sets are gone.
     ///
     /// # Errors
-    /// [`CollectError`] if the driver did not reset some, which are tried again next time, or if sets wait for tickets of another clock. All
-    /// others are free.
+    /// [`CollectError`] if the driver did not reset some, which are tried again next time, or if sets wait for tickets
+    /// of another clock. All others are free.
     ///
     /// ```
     /// # use sublet::{descriptor::*, retire::Clock, sim}; use ash::vk;
@@ -76,8 +77,8 @@ impl TransientSets {
                 }
                 let list = &mut self.lists[which];
                 let Some(slot) = list.slot_mut(region) else { continue };
-                // SAFETY: the pool is this value's alone. The device is done with its sets: all tickets that they were flushed with
-                // are done, which is what callers of `allocate` promised.
+                // SAFETY: the pool is this value's alone. The device is done with its sets: all tickets that they were
+                // flushed with are done, which is what callers of `allocate` promised.
                 match unsafe { slot.pool.reset(&self.device) } {
                     Ok(()) => {
                         list.recycle(region);
@@ -102,10 +103,11 @@ impl TransientSets {
         }
     }
 
-    /// Destroys free pools, the longest unused first, until [`min_pools`](super::TransientSetsCreateInfo::min_pools) are left or none
-    /// is free. Returns how many went.
+    /// Destroys free pools, the longest unused first, until [`min_pools`](super::TransientSetsCreateInfo::min_pools)
+    /// are left or none is free. Returns how many went.
     ///
-    /// Pools that stay free over many frames are more than is needed: call this when a level is over, or memory is short.
+    /// Pools that stay free over many frames are more than is needed: call this when a level is over, or memory is
+    /// short.
     pub fn trim(&mut self) -> usize {
         let before = self.pools();
         for which in 0..self.lists.len() {
@@ -126,7 +128,8 @@ impl TransientSets {
         before - self.pools()
     }
 
-    /// Destroys a pool that is in no place, and that the device does not use: it has no sets, or the tickets of all of them are done.
+    /// Destroys a pool that is in no place, and that the device does not use: it has no sets, or the tickets of all of
+    /// them are done.
     pub(super) fn destroy_free(&mut self, which: usize, region: RegionId) {
         debug_assert!(self.lists[which].is_idle(region), "the device may use it");
         if let Some(pool) = self.lists[which].remove(region) {
@@ -137,11 +140,12 @@ impl TransientSets {
 
     /// Destroys all pools, and all sets with them. Nothing needs to be flushed or collected before.
     ///
-    /// A value that is dropped instead destroys the pools that the device is known to be done with. Others would be destroyed under
-    /// the device's hands: they are left alone, and a `tracing` warning says so.
+    /// A value that is dropped instead destroys the pools that the device is known to be done with. Others would be
+    /// destroyed under the device's hands: they are left alone, and a `tracing` warning says so.
     ///
     /// # Safety
-    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after `vkDeviceWaitIdle`.
+    /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after
+    /// `vkDeviceWaitIdle`.
     pub unsafe fn destroy(mut self) {
         for list in &mut self.lists {
             for pool in list.take_all() {
@@ -162,8 +166,8 @@ impl Drop for TransientSets {
                 left += usize::from(list.remove(region).is_some());
             }
             for pool in list.take_all() {
-                // SAFETY: the device is done with its sets: it has none, or the tickets of all of them are done, as callers of
-                // `allocate` promised.
+                // SAFETY: the device is done with its sets: it has none, or the tickets of all of them are done, as
+                // callers of `allocate` promised.
                 unsafe { pool.destroy(&self.device) };
             }
         }

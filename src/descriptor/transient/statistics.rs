@@ -11,7 +11,8 @@ pub struct TransientSetsStatistics {
     pub pools: usize,
     /// The most that there were at once.
     pub peak_pools: usize,
-    /// Pools that were ever made. If it goes on rising while the work stays the same, `collect` is not called, or the clock is not told.
+    /// Pools that were ever made. If it goes on rising while the work stays the same, `collect` is not called, or the
+    /// clock is not told.
     pub pools_created: u64,
     /// Pools without sets, ready to be used.
     pub free_pools: usize,

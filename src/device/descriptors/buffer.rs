@@ -57,7 +57,8 @@ impl DescriptorDriver {
     /// `vkGetDescriptorEXT`: writes the bytes of one descriptor. Nothing where there is no such function.
     ///
     /// # Safety
-    /// The info is valid, and `bytes` is as long as the device says for its type (VUID-vkGetDescriptorEXT-dataSize-08125).
+    /// The info is valid, and `bytes` is as long as the device says for its type
+    /// (VUID-vkGetDescriptorEXT-dataSize-08125).
     pub(crate) unsafe fn descriptor_bytes(&self, info: &vk::DescriptorGetInfoEXT<'_>, bytes: &mut [u8]) {
         let Some(get) = self.functions.get_descriptor else { return };
         // SAFETY: the device is live; the rest is the caller's promise.

@@ -31,8 +31,8 @@ pub(crate) struct NewDescriptorPool<'a> {
 
 impl DescriptorDriver {
     /// # Safety
-    /// The handles are live and belong together, the given functions are theirs. All of it stays so until this value and
-    /// everything made through it is gone.
+    /// The handles are live and belong together, the given functions are theirs. All of it stays so until this value
+    /// and everything made through it is gone.
     pub(crate) unsafe fn new(
         given: &VulkanFunctions,
         instance: vk::Instance,
@@ -66,8 +66,8 @@ impl DescriptorDriver {
         Ok(layout)
     }
 
-    /// `vkGetDescriptorSetLayoutSupport`: whether such a layout can be made, and how many descriptors its binding with a variable
-    /// count may have. `None` where there is no such function.
+    /// `vkGetDescriptorSetLayoutSupport`: whether such a layout can be made, and how many descriptors its binding with
+    /// a variable count may have. `None` where there is no such function.
     ///
     /// # Safety
     /// The create-info is valid (VUID-vkGetDescriptorSetLayoutSupport-pCreateInfo-parameter).
@@ -78,8 +78,8 @@ impl DescriptorDriver {
         let query = self.functions.get_descriptor_set_layout_support?;
         let mut variable = vk::DescriptorSetVariableDescriptorCountLayoutSupport::default();
         let mut support = vk::DescriptorSetLayoutSupport::default().push_next(&mut variable);
-        // SAFETY: the device is live, the create-info is valid: the caller's promise; and the chain's one structure extends
-        // VkDescriptorSetLayoutSupport, and is stepped over where it is not known.
+        // SAFETY: the device is live, the create-info is valid: the caller's promise; and the chain's one structure
+        // extends VkDescriptorSetLayoutSupport, and is stepped over where it is not known.
         unsafe { query(self.device, info, &mut support) };
         let supported = support.supported != vk::FALSE;
         Some((supported, variable.max_variable_descriptor_count))
@@ -112,8 +112,9 @@ impl DescriptorDriver {
         }
         let mut pool = vk::DescriptorPool::null();
         // SAFETY: the device is live; the callers give sets and sizes that are not zero
-        // (VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227, VUID-VkDescriptorPoolSize-descriptorCount-00302),
-        // and structures of extensions only where the program has enabled them.
+        // (VUID-VkDescriptorPoolCreateInfo-descriptorPoolOverallocation-09227,
+        // VUID-VkDescriptorPoolSize-descriptorCount-00302), and structures of extensions only where the program has
+        // enabled them.
         let result = unsafe {
             (self.functions.create_descriptor_pool)(self.device, &info, std::ptr::null(), &mut pool)
         };
@@ -146,8 +147,8 @@ impl DescriptorDriver {
     /// `vkAllocateDescriptorSets` of one set.
     ///
     /// # Safety
-    /// Pool and layout are live and go together (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044), the layout is none of
-    /// push descriptors or descriptor buffers (-00308, -08009), and nobody else uses the pool.
+    /// Pool and layout are live and go together (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044), the layout is
+    /// none of push descriptors or descriptor buffers (-00308, -08009), and nobody else uses the pool.
     #[inline]
     pub(crate) unsafe fn allocate_set(
         &self,
@@ -225,8 +226,8 @@ impl DescriptorDriver {
     ///
     /// # Safety
     /// The sets came from this pool, which has VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT
-    /// (VUID-vkFreeDescriptorSets-descriptorPool-00312), they are freed once, the device does not use them (-00309), and nobody
-    /// else uses the pool.
+    /// (VUID-vkFreeDescriptorSets-descriptorPool-00312), they are freed once, the device does not use them (-00309),
+    /// and nobody else uses the pool.
     pub(crate) unsafe fn free_sets(
         &self,
         pool: vk::DescriptorPool,
@@ -239,7 +240,8 @@ impl DescriptorDriver {
         DriverError::check("vkFreeDescriptorSets", result)
     }
 
-    /// Names an object for debuggers, where the program has VK_EXT_debug_utils. A refusal changes nothing, and is ignored.
+    /// Names an object for debuggers, where the program has VK_EXT_debug_utils. A refusal changes nothing, and is
+    /// ignored.
     ///
     /// # Safety
     /// The object is live, nobody else uses it, and VK_EXT_debug_utils is enabled.

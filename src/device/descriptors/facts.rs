@@ -17,7 +17,8 @@ pub(crate) struct DescriptorFacts {
     pub(crate) buffer: vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'static>,
 }
 
-/// Extensions that the program has enabled, of which more is to be known. Drivers complain of being asked for what they do not know.
+/// Extensions that the program has enabled, of which more is to be known. Drivers complain of being asked for what they
+/// do not know.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DescriptorExtensions {
     pub(crate) push_descriptor: bool,
@@ -54,8 +55,8 @@ impl DescriptorFacts {
             all = all.push_next(&mut buffer);
         }
         // SAFETY: the physical device is live, and every structure of the chain is one that extends
-        // VkPhysicalDeviceProperties2 (VUID-VkPhysicalDeviceProperties2-pNext-pNext); a device that does not know one steps
-        // over it, and leaves it zero.
+        // VkPhysicalDeviceProperties2 (VUID-VkPhysicalDeviceProperties2-pNext-pNext); a device that does not know one
+        // steps over it, and leaves it zero.
         unsafe { query(physical_device, &mut all) };
         let properties = all.properties;
         indexing.p_next = std::ptr::null_mut();

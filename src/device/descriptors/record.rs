@@ -22,7 +22,8 @@ impl DescriptorDriver {
     ///
     /// # Safety
     /// The command buffer is being recorded by this thread alone, the sets fit the layout from `target.set` on
-    /// (VUID-vkCmdBindDescriptorSets-pDescriptorSets-00358), and the offsets fit the sets' dynamic descriptors (-dynamicOffsetCount-00359).
+    /// (VUID-vkCmdBindDescriptorSets-pDescriptorSets-00358), and the offsets fit the sets' dynamic descriptors
+    /// (-dynamicOffsetCount-00359).
     #[inline]
     pub(crate) unsafe fn cmd_bind_sets(
         &self,
@@ -78,8 +79,8 @@ impl DescriptorDriver {
     /// `vkCmdPushDescriptorSetWithTemplateKHR`. Nothing where there is no such function.
     ///
     /// # Safety
-    /// As [`Self::cmd_push`]; the template was made for push descriptors of this layout and set, and `data` holds what it
-    /// reads (VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686).
+    /// As [`Self::cmd_push`]; the template was made for push descriptors of this layout and set, and `data` holds what
+    /// it reads (VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686).
     pub(crate) unsafe fn cmd_push_with_template(
         &self,
         target: &BindTarget,

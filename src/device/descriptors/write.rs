@@ -91,8 +91,8 @@ impl DescriptorDriver {
     /// Where the device has no such function.
     ///
     /// # Safety
-    /// The buffer is live, was made with VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT, memory is bound to it, and the feature
-    /// bufferDeviceAddress is enabled (VUID-vkGetBufferDeviceAddress-bufferDeviceAddress-03324).
+    /// The buffer is live, was made with VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT, memory is bound to it, and the
+    /// feature bufferDeviceAddress is enabled (VUID-vkGetBufferDeviceAddress-bufferDeviceAddress-03324).
     pub(crate) unsafe fn buffer_address(
         &self,
         buffer: vk::Buffer,

@@ -25,7 +25,8 @@ const REGION_SLOTS: u32 = 65;
 ///
 /// A chunk of 2^k units, which is said to be of **order** k, starts at a multiple of 2^k from the start of its region,
 /// so that alignments up to the size cost nothing, and a chunk finds its buddy by flipping bit k of its offset. For a
-/// larger alignment a chunk as large as that is taken; where there is none, the start of a region will do, if it is free.
+/// larger alignment a chunk as large as that is taken; where there is none, the start of a region will do, if it is
+/// free.
 ///
 /// A region whose capacity is no power of two is made of pieces that are, the largest first. Chunks of two pieces are
 /// never joined. What is left below the smallest order is never used.
@@ -96,8 +97,8 @@ pub struct Buddy {
 }
 
 impl Buddy {
-    /// An engine without regions, each of which is to have at most `max_region_capacity` units. No chunk is smaller than
-    /// `smallest`, rounded up to a power of two: a larger one saves host memory and steps, and wastes units.
+    /// An engine without regions, each of which is to have at most `max_region_capacity` units. No chunk is smaller
+    /// than `smallest`, rounded up to a power of two: a larger one saves host memory and steps, and wastes units.
     ///
     /// # Panics
     /// If one of the two is 0 or above 2^63.
@@ -128,8 +129,8 @@ impl Buddy {
             + (self.roundings.capacity() + self.region_roundings.capacity()) * size_of::<u64>()
     }
 
-    /// Units that are granted for a request at least, a power of two; `None` above 2^63. An empty region with as many has
-    /// room for it: offset 0 is a multiple of every alignment.
+    /// Units that are granted for a request at least, a power of two; `None` above 2^63. An empty region with as many
+    /// has room for it: offset 0 is a multiple of every alignment.
     #[inline]
     pub(super) fn granted(&self, request: &Request) -> Option<u64> {
         request.size.max(self.smallest).checked_next_power_of_two()
@@ -190,8 +191,8 @@ impl Buddy {
         Ok((key, span))
     }
 
-    /// What [`Metadata::allocate`] does when no free chunk is as large as the alignment: tries the starts of regions, the
-    /// tightest first.
+    /// What [`Metadata::allocate`] does when no free chunk is as large as the alignment: tries the starts of regions,
+    /// the tightest first.
     #[cold]
     #[inline(never)]
     fn allocate_at_start(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {

@@ -25,16 +25,17 @@
 //! A header starts at its region's end and ends at its start, `size` being the negative of the capacity, so that what
 //! lies between two nodes of a ring is `next.addr - (prev.addr + prev.size)`, whichever of them is the header.
 //!
-//! The nodes are in `slots.rs`, the lists of free chunks in `lists.rs`, what touches several nodes at once in `warm.rs`.
+//! The nodes are in `slots.rs`, the lists of free chunks in `lists.rs`, what touches several nodes at once in
+//! `warm.rs`.
 //!
 //! Invariants, asserted by [`Chunks::validate`] under these numbers:
 //!
 //! - C1: slot 0 is in no chain, so that index 0 can mean "none". It has no units and its `b` is zero; its `a` may be
 //!   anything, so that links can be written without asking whether there is a node to link.
 //! - C2: a region's chain starts and ends at its header; `next` and `prev` are inverse to one another.
-//! - C3: a region's chunks are not empty and tile it, but for a few units that a used chunk may leave out behind itself,
-//!   and before itself where a used chunk is before it: the first starts at `r << shift`, each starts where the one
-//!   before ends, the last ends at the region's capacity. How many is [`Chunks::slack_behind`] and
+//! - C3: a region's chunks are not empty and tile it, but for a few units that a used chunk may leave out behind
+//!   itself, and before itself where a used chunk is before it: the first starts at `r << shift`, each starts where the
+//!   one before ends, the last ends at the region's capacity. How many is [`Chunks::slack_behind`] and
 //!   [`Chunks::slack_before`], none in an engine that did not [`Chunks::allow_slack`]. What is left out beside a chunk
 //!   is joined to it when it is freed.
 //! - C4: a chain holds used and free nodes only, and one header.
@@ -146,8 +147,8 @@ impl Chunks {
         self.max_capacity
     }
 
-    /// Lets used chunks leave out units that are too few to be worth a free chunk, see C3: of regions with less than 2^17
-    /// units none.
+    /// Lets used chunks leave out units that are too few to be worth a free chunk, see C3: of regions with less than
+    /// 2^17 units none.
     pub(super) fn allow_slack(&mut self) {
         let share = self.max_capacity >> 16;
         self.rounding = share.checked_ilog2().map_or(0, |log2| (1 << log2) - 1);
@@ -410,8 +411,8 @@ impl Chunks {
         new
     }
 
-    /// Joins the chunk behind to a free chunk, which keeps its name and its list. Both are free; the one behind is in no
-    /// list any more, and its name is dead.
+    /// Joins the chunk behind to a free chunk, which keeps its name and its list. Both are free; the one behind is in
+    /// no list any more, and its name is dead.
     #[inline]
     pub(super) fn absorb_next(&mut self, chunk: u32) {
         let (nodes, dead) = self.slots.parts_mut();
@@ -428,8 +429,8 @@ impl Chunks {
         nodes[index(next)].prev = chunk;
     }
 
-    /// Joins the chunk before to a free chunk, which keeps its name and its list. Both are free; the one before is in no
-    /// list any more, and its name is dead.
+    /// Joins the chunk before to a free chunk, which keeps its name and its list. Both are free; the one before is in
+    /// no list any more, and its name is dead.
     #[inline]
     pub(super) fn absorb_prev(&mut self, chunk: u32) {
         let (nodes, dead) = self.slots.parts_mut();

@@ -22,8 +22,8 @@ impl Chunks {
         }
     }
 
-    /// The free chunk behind a used one, or at the start of a region, if it holds `size` units at `offset` of that region; and
-    /// how many of its units are in front of them.
+    /// The free chunk behind a used one, or at the start of a region, if it holds `size` units at `offset` of that
+    /// region; and how many of its units are in front of them.
     pub(in crate::metadata) fn free_behind(
         &self,
         before: Option<Key>,

@@ -45,8 +45,8 @@ impl Chunks {
     }
 
     /// Cuts `size` units off a free chunk, `gap` units behind its start and `rest` before its end, for a used chunk.
-    /// `gap` and `rest` are not both 0. If there is a rest it keeps the chunk's name and its list, else what is in front
-    /// of the used chunk does. `None`, and nothing is changed, if there are not two dead slots.
+    /// `gap` and `rest` are not both 0. If there is a rest it keeps the chunk's name and its list, else what is in
+    /// front of the used chunk does. `None`, and nothing is changed, if there are not two dead slots.
     #[inline]
     pub(in crate::metadata) fn split(
         &mut self,
@@ -108,8 +108,8 @@ impl Chunks {
         self.count_used(chunk, addr, size)
     }
 
-    /// Takes a key back: what was freed, where it starts, its units, and whether its region is empty now. The node is as
-    /// it was: the caller settles or joins it.
+    /// Takes a key back: what was freed, where it starts, its units, and whether its region is empty now. The node is
+    /// as it was: the caller settles or joins it.
     #[inline(always)]
     pub(in crate::metadata) fn release(&mut self, key: Key) -> Result<(Vacated, u64, u64, bool), BadKey> {
         let (chunk, generation) = halves(key);

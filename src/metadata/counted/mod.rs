@@ -1,12 +1,12 @@
 //! Regions that hold so many of each kind: descriptor pools, as their counts see them.
 //!
-//! There are no offsets: what a grant takes out of a region is a vector of counts and nothing else, and grants are alike. So this
-//! engine does not implement [`Metadata`](super::Metadata), whose chunks lie at offsets of a range, have a largest free one and a
-//! walk in order. The words are the same: regions are added and removed, grants are allocated and freed, and a region is
-//! reset as a whole.
+//! There are no offsets: what a grant takes out of a region is a vector of counts and nothing else, and grants are
+//! alike. So this engine does not implement [`Metadata`](super::Metadata), whose chunks lie at offsets of a range, have
+//! a largest free one and a walk in order. The words are the same: regions are added and removed, grants are allocated
+//! and freed, and a region is reset as a whole.
 //!
-//! Grants have no keys either. Who frees one says what was in it, and the engine refuses what cannot be true: more than the
-//! region has granted.
+//! Grants have no keys either. Who frees one says what was in it, and the engine refuses what cannot be true: more than
+//! the region has granted.
 //!
 //! ```text
 //!   capacity   |########################|   grants 64   kinds: 64, 128, 64
@@ -122,8 +122,8 @@ struct Region<C> {
 /// Grants have no offsets and no keys: one is like the other, and who frees one says what was in it.
 ///
 /// # Complexity
-/// O(1) in the number of regions for everything with a region; [`allocate`](Self::allocate) looks at them in turn. Each comparison
-/// costs one step for each kind.
+/// O(1) in the number of regions for everything with a region; [`allocate`](Self::allocate) looks at them in turn. Each
+/// comparison costs one step for each kind.
 ///
 /// ```
 /// use sublet::metadata::{Counted, CountedCapacity};

@@ -86,11 +86,12 @@ pub enum Regions {
 /// upper allocation in a region that has wrapped is [`AllocateError::UpperInRing`], and while there is one the lower
 /// side ends where the upper one does.
 ///
-/// **With [`Regions::Many`]** the regions are one stack of regions. The one on top is current, and is filled up to its end;
-/// then the smallest of the empty ones with enough room is put on top, and of several as small the one that was emptied last:
-/// the others stay empty, and can be given back. When the one on top is emptied, the one below it is current again, with all
-/// that is free behind its newest allocation. So a region that was left waits for those above it, or until it is empty itself.
-/// There is no wrap and no upper side: what is freed in the order in which it was allocated is there again by whole regions.
+/// **With [`Regions::Many`]** the regions are one stack of regions. The one on top is current, and is filled up to its
+/// end; then the smallest of the empty ones with enough room is put on top, and of several as small the one that was
+/// emptied last: the others stay empty, and can be given back. When the one on top is emptied, the one below it is
+/// current again, with all that is free behind its newest allocation. So a region that was left waits for those above
+/// it, or until it is empty itself. There is no wrap and no upper side: what is freed in the order in which it was
+/// allocated is there again by whole regions.
 ///
 /// ```text
 ///   |#0#|#1#####|..|  |#2######|.....|       |#0#|............|  |.............|
@@ -100,11 +101,11 @@ pub enum Regions {
 /// Units: whatever the owner counts. Offsets are multiples of the alignment; sizes are granted as asked.
 ///
 /// # Complexity
-/// Allocating and freeing: O(1), whatever is freed, however many allocations and regions there are; there is no work that
-/// is put off. Two things are not of one step, but are of a few: finding another region is a binary search among the
-/// different capacities of the regions and a look at one bit for each of them, and memory for more records than ever
-/// before is asked for by the quarter. [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]: O(1)
-/// with one region, else a look at those bits.
+/// Allocating and freeing: O(1), whatever is freed, however many allocations and regions there are; there is no work
+/// that is put off. Two things are not of one step, but are of a few: finding another region is a binary search among
+/// the different capacities of the regions and a look at one bit for each of them, and memory for more records than
+/// ever before is asked for by the quarter. [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]:
+/// O(1) with one region, else a look at those bits.
 ///
 /// Host memory: 25 bytes for each allocation, in pages of 32 records. A page is used again when none of its records is
 /// live, so that the worst case, where one of each 32 allocations made one after the other lives on, is 800 bytes for
@@ -121,13 +122,14 @@ pub enum Regions {
 /// ```
 ///
 /// The oldest record is the first live one of the first page, and the one before the newest, once that is freed, is the
-/// last live one of its page, or of the page before: both are found by counting zeros, and no hole is ever stepped over.
+/// last live one of its page, or of the page before: both are found by counting zeros, and no hole is ever stepped
+/// over.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers:
 ///
-/// - L1: each page is in the list of one side of one region, which it names, or free; free ones have no live record. Lists
-///   are linked both ways.
+/// - L1: each page is in the list of one side of one region, which it names, or free; free ones have no live record.
+///   Lists are linked both ways.
 /// - L2: each page of a side has a live record, and the next record goes behind the newest one.
 /// - L3: records of one side lie behind one another (upper: below one another), inside the region, and the lower side
 ///   ends where the upper one does, or at the oldest record if it has wrapped.
@@ -135,12 +137,12 @@ pub enum Regions {
 /// - L5: the sums of each region and of the engine are those of their live records.
 /// - L6: a vacant region has no records, is in the heap of vacant slots once, and is not current.
 /// - L7: exactly the empty regions that are not current are open, that is, may become current.
-/// - L8: there is a group for each capacity that a region has, ascending; the open regions of that capacity are its list,
-///   linked both ways, and its bit says whether there is one.
+/// - L8: there is a group for each capacity that a region has, ascending; the open regions of that capacity are its
+///   list, linked both ways, and its bit says whether there is one.
 /// - L9: what a region keeps beside its records (where the next one goes, what it must not reach over, whether the
 ///   lower side has wrapped) agrees with them.
-/// - L10: of many regions, those that are not open are the stack, linked both ways, with the current one on top. Only the
-///   lowest may be empty, and only if it is alone.
+/// - L10: of many regions, those that are not open are the stack, linked both ways, with the current one on top. Only
+///   the lowest may be empty, and only if it is alone.
 ///
 /// # Examples
 /// A ring buffer for three frames:
@@ -317,7 +319,8 @@ impl Linear {
         self.allocate_at(found, 0, request)
     }
 
-    /// What [`Region::remove`] leaves to do after a free of `size`, for each page once. Whether the region is empty now.
+    /// What [`Region::remove`] leaves to do after a free of `size`, for each page once. Whether the region is empty
+    /// now.
     #[inline(never)]
     fn settle(&mut self, id: u32, slot: u32, size: u64) -> bool {
         if id != self.current {

@@ -187,8 +187,8 @@ impl Pages {
         self.pages[index(slot / PAGE)].upper
     }
 
-    /// After the newest record of a page was killed: takes the page out of its side if nothing in it is live, and brings
-    /// the side back to its newest record, `Some` if that is another one now.
+    /// After the newest record of a page was killed: takes the page out of its side if nothing in it is live, and
+    /// brings the side back to its newest record, `Some` if that is another one now.
     pub(super) fn settle(&mut self, side: &mut Side, slot: u32) -> Option<Record> {
         let was_newest = side.is_newest(slot);
         let mut id = slot / PAGE;
@@ -325,8 +325,8 @@ impl Pages {
 pub(super) struct Side {
     /// The page of the oldest record.
     first: u32,
-    /// The slot of the next record, behind that of the newest one: 0 without one, and the first of the page behind where
-    /// there may be no such page yet.
+    /// The slot of the next record, behind that of the newest one: 0 without one, and the first of the page behind
+    /// where there may be no such page yet.
     next: u32,
 }
 

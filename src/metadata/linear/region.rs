@@ -158,7 +158,8 @@ impl Region {
         }
     }
 
-    /// Moves the limit of a ring to its oldest record. When that lies in front of the end, one of the two laps has gone.
+    /// Moves the limit of a ring to its oldest record. When that lies in front of the end, one of the two laps has
+    /// gone.
     #[inline(never)]
     fn follow(&mut self, pages: &Pages) {
         let oldest = self.oldest(pages);

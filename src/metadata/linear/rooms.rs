@@ -1,4 +1,5 @@
-//! Which region becomes current: an empty one when the current one is full, the one below when the current one is emptied.
+//! Which region becomes current: an empty one when the current one is full, the one below when the current one is
+//! emptied.
 #![forbid(unsafe_code)]
 
 use crate::base::cast::{index, narrow};
@@ -8,8 +9,8 @@ const NONE: u32 = u32::MAX;
 
 const WORD: usize = 64;
 
-/// The open regions, by capacity: those of one capacity are a list, the last opened first. The others are the stack: one list
-/// more, with the current region on top.
+/// The open regions, by capacity: those of one capacity are a list, the last opened first. The others are the stack:
+/// one list more, with the current region on top.
 ///
 /// ```text
 ///   groups     capacity 64 MiB    128 MiB    256 MiB        open: 0b101         stack: 3 <-> 8 <-> 5, the current one
@@ -171,8 +172,8 @@ impl Rooms {
             + self.links.capacity() * size_of::<Link>()
     }
 
-    /// Asserts L7 and L8 of the engine. `regions` are all that were added, with their capacities and whether they are to
-    /// be open.
+    /// Asserts L7 and L8 of the engine. `regions` are all that were added, with their capacities and whether they are
+    /// to be open.
     pub(super) fn validate(&self, regions: impl Iterator<Item = (u32, u64, bool)> + Clone) {
         let mut words = self.clone();
         words.set_words();

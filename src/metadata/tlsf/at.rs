@@ -7,9 +7,9 @@ use super::search::Find;
 use crate::metadata::{Chunk, Key, RegionId, Tag};
 
 impl Tlsf {
-    /// Grants the `size` units at `offset` of a region, which are all free and lie in the chunk right behind the one that
-    /// `before` names; at the start of the region if that is `None`. For owners that move what they hold: [`Tlsf::places`]
-    /// shows where there is room. Nothing is left out, whatever the size.
+    /// Grants the `size` units at `offset` of a region, which are all free and lie in the chunk right behind the one
+    /// that `before` names; at the start of the region if that is `None`. For owners that move what they hold:
+    /// [`Tlsf::places`] shows where there is room. Nothing is left out, whatever the size.
     ///
     /// `None`, and nothing is changed: something there is used, or `before` is not, or is elsewhere.
     ///
@@ -49,8 +49,8 @@ impl Tlsf {
     }
 
     /// Shows the chunks of a region in the order of their offsets, as they are: unlike
-    /// [`Metadata::walk`](crate::metadata::Metadata::walk) it does not show as free what is left out beside used chunks. So
-    /// all of every free one can be had with [`Tlsf::allocate_at`].
+    /// [`Metadata::walk`](crate::metadata::Metadata::walk) it does not show as free what is left out beside used
+    /// chunks. So all of every free one can be had with [`Tlsf::allocate_at`].
     ///
     /// # Panics
     /// If there is no such region.

@@ -25,8 +25,8 @@ pub(super) const SECOND_LOG2: u32 = 6;
 /// Classes to a power of two: the bits of one word.
 const SECOND: u32 = 1 << SECOND_LOG2;
 
-/// How many chunks of the last list [`Bins::largest`] compares: a program that tries a full pool first and something else
-/// then is told the figure each time, under the lock.
+/// How many chunks of the last list [`Bins::largest`] compares: a program that tries a full pool first and something
+/// else then is told the figure each time, under the lock.
 pub(super) const LARGEST_LOOKS: u32 = 256;
 
 // The class of 2^63, the largest size there is, has its bit in `first`.
@@ -40,8 +40,8 @@ pub(super) const fn class_of(size: u64) -> u32 {
     (step << SECOND_LOG2) + low_bits(size >> step)
 }
 
-/// The least class whose every chunk has `size` units or more. `size` may be anything, as the sum of a size and what its
-/// alignment costs.
+/// The least class whose every chunk has `size` units or more. `size` may be anything, as the sum of a size and what
+/// its alignment costs.
 #[inline]
 pub(super) const fn class_above(size: u64) -> u32 {
     let step = step_log2(size);

@@ -28,8 +28,8 @@ use super::{
 /// Grants any size in constant time, and packs well: the engine for everything that has no better one.
 ///
 /// The free chunks of all regions are in lists by size class, 64 classes to each power of two, and bits say which lists
-/// have one. A request takes the head of a list that the bits name; what it does not need goes back into the list of its
-/// size. A chunk that is freed is joined with its neighbours at once.
+/// have one. A request takes the head of a list that the bits name; what it does not need goes back into the list of
+/// its size. A chunk that is freed is joined with its neighbours at once.
 ///
 /// ```text
 ///   first     bit r: second[r] is not 0              . . . . 1 . . 1 . .
@@ -48,16 +48,17 @@ use super::{
 /// Units: whatever the owner counts. A span has the size that was asked, to the unit. Sizes to 2^63.
 ///
 /// # What is left out
-/// A free chunk of a few units beside a large used one is of no use to anybody, but is made, listed, found too small, and
-/// joined again. In an engine for regions of 2^17 units or more that is not [`Tlsf::exact`] it stays with the used chunk, if it is less than a 32nd of
-/// that, and at most 1/32768 of the largest region (8 KiB of 256 MiB); what alignment leaves before a small chunk also if it
-/// is up to an eighth of that, and at most 2^-20 of the largest region (256 bytes of 256 MiB). Sizes are rounded up
-/// besides to one of 64 to a power of two, where that takes less than 1/65536 of the largest region, so that the hole that
-/// one allocation leaves fits the next one of about its size.
+/// A free chunk of a few units beside a large used one is of no use to anybody, but is made, listed, found too small,
+/// and joined again. In an engine for regions of 2^17 units or more that is not [`Tlsf::exact`] it stays with the used
+/// chunk, if it is less than a 32nd of that, and at most 1/32768 of the largest region (8 KiB of 256 MiB); what
+/// alignment leaves before a small chunk also if it is up to an eighth of that, and at most 2^-20 of the largest region
+/// (256 bytes of 256 MiB). Sizes are rounded up besides to one of 64 to a power of two, where that takes less than
+/// 1/65536 of the largest region, so that the hole that one allocation leaves fits the next one of about its size.
 ///
-/// None of that is counted as used, [`Metadata::walk`] shows it as free, and it is free when a chunk beside it is freed;
-/// until then no allocation gets it. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset) leave out
-/// nothing. Random requests need as many regions as they did when nothing was left out, give or take one of a hundred.
+/// None of that is counted as used, [`Metadata::walk`] shows it as free, and it is free when a chunk beside it is
+/// freed; until then no allocation gets it. [`MinMemory`](Strategy::MinMemory) and [`MinOffset`](Strategy::MinOffset)
+/// leave out nothing. Random requests need as many regions as they did when nothing was left out, give or take one of a
+/// hundred.
 ///
 /// # Strategies
 /// Each looks at a fixed number of chunks, so that no request is slow because memory is fragmented or alignments are
@@ -73,19 +74,20 @@ use super::{
 /// Where sizes repeat, or are multiples of their alignments as the sizes of Vulkan's resources are, Balanced is the
 /// fastest of them too: it finds holes that fit, and has nothing to put back.
 ///
-/// Chunks of used regions come first, and among empty regions the smallest that is large enough, so that as many regions
-/// as possible stay empty. MinOffset goes by region and offset alone.
+/// Chunks of used regions come first, and among empty regions the smallest that is large enough, so that as many
+/// regions as possible stay empty. MinOffset goes by region and offset alone.
 ///
 /// When all that found nothing, the largest 32 of the chunks that might still fit are looked at, and then the empty
 /// regions. An alignment above the largest region's size, rounded up to a power of two, is met at the start of a
 /// region only, and costs a look at each region.
 ///
 /// # When there is no space
-/// [`AllocateError::NoSpace`] is never wrong about an empty region, nor about a chunk of 65/64 of `size + alignment` units
-/// or more; what is left out beside used chunks is no chunk. It can be wrong where more than 32 free chunks of used regions have between 64/65 of `size` and that many
-/// units: if those of them that were looked at, the largest classes first, are all too small or lie badly, another might
-/// have done. Random requests with the usual alignments, in a region that is as full as it gets, meet this less than
-/// once in a thousand refusals. A size of 0 is answered with it too.
+/// [`AllocateError::NoSpace`] is never wrong about an empty region, nor about a chunk of 65/64 of `size + alignment`
+/// units or more; what is left out beside used chunks is no chunk. It can be wrong where more than 32 free chunks of
+/// used regions have between 64/65 of `size` and that many units: if those of them that were looked at, the largest
+/// classes first, are all too small or lie badly, another might have done. Random requests with the usual alignments,
+/// in a region that is as full as it gets, meet this less than once in a thousand refusals. A size of 0 is answered
+/// with it too.
 ///
 /// # Complexity
 /// Allocating and freeing: O(1), but for [`Strategy::MinOffset`]. The first request with that strategy builds an
@@ -93,9 +95,9 @@ use super::{
 /// region, or emptying one: O(1) where regions of like capacity are equal, else O(empty regions of that power of two).
 /// [`Metadata::reset`]: O(chunks of the region).
 ///
-/// Host memory: 32 bytes for each chunk, used or free, at most an eighth more than ever was needed at once, and 256 bytes
-/// for each power of two up to the largest region; the index takes 24 bytes more for each chunk. Two free chunks are never
-/// neighbours, so there are at most as many as used ones; in random use there are a third as many.
+/// Host memory: 32 bytes for each chunk, used or free, at most an eighth more than ever was needed at once, and 256
+/// bytes for each power of two up to the largest region; the index takes 24 bytes more for each chunk. Two free chunks
+/// are never neighbours, so there are at most as many as used ones; in random use there are a third as many.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers, besides those of the arena of chunks, C1 to C7:
@@ -111,13 +113,13 @@ use super::{
 ///   parents have higher priorities than children; each knows the largest chunk from itself down.
 ///
 /// # What it does badly
-/// An engine of 2^17 units or more does not fill a region to the last unit: see what is left out. Whoever needs that takes
-/// [`Tlsf::exact`].
+/// An engine of 2^17 units or more does not fill a region to the last unit: see what is left out. Whoever needs that
+/// takes [`Tlsf::exact`].
 ///
-/// A free list is last in, first out: MinTime and Balanced do not take the best chunk of a class, so that a class's width,
-/// 1/64, is the least difference in size that they see. Small and large, short-lived and long-lived chunks are
-/// neighbours; whoever knows better uses several engines, or [`Linear`](super::Linear). Keys of a chunk slot repeat after
-/// 2^32 allocations.
+/// A free list is last in, first out: MinTime and Balanced do not take the best chunk of a class, so that a class's
+/// width, 1/64, is the least difference in size that they see. Small and large, short-lived and long-lived chunks are
+/// neighbours; whoever knows better uses several engines, or [`Linear`](super::Linear). Keys of a chunk slot repeat
+/// after 2^32 allocations.
 ///
 /// # Examples
 /// ```
@@ -142,8 +144,8 @@ use super::{
 /// # Ok::<(), sublet::metadata::RegionError>(())
 /// ```
 ///
-/// Source: Masmano, Ripoll, Crespo and Real, "TLSF: a new dynamic memory allocator for real-time systems", 2004. Here one
-/// index serves many regions, alignment is part of the search, and the bookkeeping is apart from the memory.
+/// Source: Masmano, Ripoll, Crespo and Real, "TLSF: a new dynamic memory allocator for real-time systems", 2004. Here
+/// one index serves many regions, alignment is part of the search, and the bookkeeping is apart from the memory.
 #[derive(Clone)]
 pub struct Tlsf {
     chunks: Chunks,
@@ -173,8 +175,8 @@ impl Tlsf {
         tlsf
     }
 
-    /// As [`Tlsf::new`], and nothing is left out: every unit that is not used is in a free chunk, whatever the strategy. For
-    /// owners to whom each unit counts; it takes more time and host memory where sizes differ a little.
+    /// As [`Tlsf::new`], and nothing is left out: every unit that is not used is in a free chunk, whatever the
+    /// strategy. For owners to whom each unit counts; it takes more time and host memory where sizes differ a little.
     ///
     /// # Panics
     /// If `max_region_capacity` is 0 or above 2^63.
@@ -253,7 +255,8 @@ impl Tlsf {
         if upper {
             return Err(AllocateError::UpperUnsupported);
         }
-        // The first who asks for the lowest offset builds the index for it. Where there is any place there is a lowest one.
+        // The first who asks for the lowest offset builds the index for it. Where there is any place there is a lowest
+        // one.
         let is_without_index = strategy == Strategy::MinOffset && self.index.is_none();
         let strategy = if is_without_index { Strategy::Balanced } else { strategy };
         let is_possible = size != 0 && size <= self.chunks.max_capacity();
@@ -272,10 +275,11 @@ impl Tlsf {
         }
     }
 
-    /// What nearly all requests are, with [`Strategy::Balanced`], answered in registers: the key, and where the chunk starts,
-    /// counted over all regions. `None`, and nothing is changed: [`Self::allocate_hard`] knows better.
+    /// What nearly all requests are, with [`Strategy::Balanced`], answered in registers: the key, and where the chunk
+    /// starts, counted over all regions. `None`, and nothing is changed: [`Self::allocate_hard`] knows better.
     ///
-    /// A function of its own on purpose: where it is part of a larger one, whatever that one is, it runs out of registers.
+    /// A function of its own on purpose: where it is part of a larger one, whatever that one is, it runs out of
+    /// registers.
     #[inline(never)]
     pub(crate) fn grant(&mut self, size: u64, alignment: u64, tag: Tag) -> Option<(Key, u64)> {
         debug_assert!(alignment.is_power_of_two(), "an alignment is a power of two, not {alignment}");

@@ -1,10 +1,11 @@
 //! Making a free chunk a used one, and a used one a free one.
 //!
-//! What the next request is, and whether the neighbours of a freed chunk are free, is anybody's guess, and a guess that goes
-//! wrong costs a processor as much as dozens of instructions. So the warm paths ask little: whether anything is left behind the
-//! used chunk, and which neighbours are free. Beyond that, a link to a node that may be missing is written into slot 0, see C1
-//! of [`Chunks`], and a chunk whose class stays the same stays where it is in its list. They take the nodes as one slice, so
-//! that each is loaded and stored once. The hard paths do the same step by step, and keep up the index of offsets.
+//! What the next request is, and whether the neighbours of a freed chunk are free, is anybody's guess, and a guess that
+//! goes wrong costs a processor as much as dozens of instructions. So the warm paths ask little: whether anything is
+//! left behind the used chunk, and which neighbours are free. Beyond that, a link to a node that may be missing is
+//! written into slot 0, see C1 of [`Chunks`], and a chunk whose class stays the same stays where it is in its list.
+//! They take the nodes as one slice, so that each is loaded and stored once. The hard paths do the same step by step,
+//! and keep up the index of offsets.
 #![forbid(unsafe_code)]
 
 use super::Tlsf;
@@ -21,8 +22,8 @@ fn without_slack(rest: u64, size: u64, rounding: u64) -> u64 {
 }
 
 impl Tlsf {
-    /// Makes what was found, the first of its list, a used chunk, where there is no index. Its key, and where it starts,
-    /// counted over all regions. `None`, and nothing is changed, if slots have to be made first.
+    /// Makes what was found, the first of its list, a used chunk, where there is no index. Its key, and where it
+    /// starts, counted over all regions. `None`, and nothing is changed, if slots have to be made first.
     #[inline(always)]
     pub(super) fn take_warm(
         &mut self,
@@ -46,7 +47,8 @@ impl Tlsf {
         if rest <= Chunks::slack_behind(rounding) {
             bins.pop(nodes, class);
         } else {
-            // The used chunk keeps what fills its size up to a round one: what is freed then fits the next of its class.
+            // The used chunk keeps what fills its size up to a round one: what is freed then fits the next of its
+            // class.
             let rest = rest - (size.wrapping_neg() & rounding);
             used = *dead;
             let spare = nodes[index(used)].b;
@@ -63,8 +65,8 @@ impl Tlsf {
             node.prev = prev;
             node.next = chunk;
             nodes[index(prev)].next = used;
-            // The chunk goes on as what is left behind. If that is in the same class it stays where it is in the list: a
-            // large chunk that much is cut from costs nothing here.
+            // The chunk goes on as what is left behind. If that is in the same class it stays where it is in the list:
+            // a large chunk that much is cut from costs nothing here.
             let rest_class = class_of(rest);
             if rest_class != class {
                 bins.pop(nodes, class);
@@ -186,8 +188,8 @@ impl Tlsf {
         Some((key, chunks.span_at(used_addr, size)))
     }
 
-    /// The rest of [`Metadata::free`](crate::metadata::Metadata::free), where there may be an index, or where the region
-    /// has no other used chunk.
+    /// The rest of [`Metadata::free`](crate::metadata::Metadata::free), where there may be an index, or where the
+    /// region has no other used chunk.
     #[inline(never)]
     pub(super) fn give_hard(&mut self, vacated: Vacated, span: Span) -> Freed {
         let region_empty = self.chunks.check_empty(span.region).is_ok();

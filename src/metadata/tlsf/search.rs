@@ -8,9 +8,9 @@
 //!   class_above(size + mask)    sure: whatever the address of a chunk, `size` units at the alignment fit into it
 //! ```
 //!
-//! where `mask` is `alignment - 1`, the most that alignment can cost. Where used chunks are rounded up to sizes at which
-//! a class starts, a chunk of the tight class that is large enough is of the class above too, so that only sizes that are
-//! not rounded need a look at the tight one.
+//! where `mask` is `alignment - 1`, the most that alignment can cost. Where used chunks are rounded up to sizes at
+//! which a class starts, a chunk of the tight class that is large enough is of the class above too, so that only sizes
+//! that are not rounded need a look at the tight one.
 #![forbid(unsafe_code)]
 
 use super::Tlsf;
@@ -60,9 +60,9 @@ impl Tlsf {
         if gap + size <= have { Some(Find { chunk, class, addr, have, gap }) } else { None }
     }
 
-    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of the class above, `class`, else that
-    /// of the sure one; where sizes are not rounded up to those of that class, the first chunk of the tight class before.
-    /// What is found is the first of its list.
+    /// [`Strategy::Balanced`](crate::metadata::Strategy::Balanced): the first chunk of the class above, `class`, else
+    /// that of the sure one; where sizes are not rounded up to those of that class, the first chunk of the tight class
+    /// before. What is found is the first of its list.
     #[inline(always)]
     pub(super) fn find_balanced(&self, class: u32, step: u64, size: u64, mask: u64) -> Option<Find> {
         if self.chunks.rounding(step) != step {
@@ -73,8 +73,8 @@ impl Tlsf {
         self.fit_head(self.bins.find(class)?, size, mask).or_else(|| self.find_sure(size, mask))
     }
 
-    /// [`Strategy::MinTime`](crate::metadata::Strategy::MinTime): the first chunk that is sure to fit. It is the first of
-    /// its list.
+    /// [`Strategy::MinTime`](crate::metadata::Strategy::MinTime): the first chunk that is sure to fit. It is the first
+    /// of its list.
     #[inline(always)]
     pub(super) fn find_sure(&self, size: u64, mask: u64) -> Option<Find> {
         let class = self.bins.find(class_above(size + mask))?;
@@ -83,8 +83,8 @@ impl Tlsf {
         Some(Find { chunk, class, addr, have, gap: addr.wrapping_neg() & mask })
     }
 
-    /// [`Strategy::MinMemory`](crate::metadata::Strategy::MinMemory): the smallest fit among the first few chunks of the
-    /// tight class, of the two next ones above, and of the sure one, in this order.
+    /// [`Strategy::MinMemory`](crate::metadata::Strategy::MinMemory): the smallest fit among the first few chunks of
+    /// the tight class, of the two next ones above, and of the sure one, in this order.
     pub(super) fn find_small(&self, size: u64, mask: u64) -> Option<Find> {
         if let Some(find) = self.smallest_of(self.bins.head(class_of(size)), size, mask) {
             return Some(find);
@@ -167,7 +167,8 @@ impl Tlsf {
         self.fit(index.first(&self.chunks, size + mask), size, mask)
     }
 
-    /// For an alignment that no address of a region has but its first: the lowest region whose start is free. O(regions).
+    /// For an alignment that no address of a region has but its first: the lowest region whose start is free.
+    /// O(regions).
     #[cold]
     pub(super) fn find_start(&self, size: u64) -> Option<Find> {
         self.chunks

@@ -5,17 +5,18 @@ use super::Clock;
 use crate::retire::{LaneId, SubmitError, Ticket};
 
 impl Clock {
-    /// A frame starts, for programs with a fence for each frame in flight. The caller has waited for the fence of the slot (its
-    /// frame index modulo the number of frames in flight, say); the first frame of a slot has nothing to wait for.
+    /// A frame starts, for programs with a fence for each frame in flight. The caller has waited for the fence of the
+    /// slot (its frame index modulo the number of frames in flight, say); the first frame of a slot has nothing to wait
+    /// for.
     ///
-    /// What was submitted as the slot's last frame is done, and so is all that was submitted on the lane before that: a fence
-    /// covers everything earlier in submission order (`vkQueueSubmit`). So a slot that is never used again blocks
+    /// What was submitted as the slot's last frame is done, and so is all that was submitted on the lane before that: a
+    /// fence covers everything earlier in submission order (`vkQueueSubmit`). So a slot that is never used again blocks
     /// nothing.
     ///
-    /// End the frame with [`end_frame`](Self::end_frame); with [`submit`](Self::submit) if the value is the caller's; or with
-    /// [`discard`](Self::discard) if the frame is dropped. If the slot's last frame was not ended, nothing of it is freed: its
-    /// ticket stays open until one of the three is called for it, and the slot's fence is taken for the later frame's. A `tracing`
-    /// event warns of that.
+    /// End the frame with [`end_frame`](Self::end_frame); with [`submit`](Self::submit) if the value is the caller's;
+    /// or with [`discard`](Self::discard) if the frame is dropped. If the slot's last frame was not ended, nothing of
+    /// it is freed: its ticket stays open until one of the three is called for it, and the slot's fence is taken for
+    /// the later frame's. A `tracing` event warns of that.
     ///
     /// A clock cannot see whether a fence was waited for. Where the lane has a timeline semaphore as well,
     /// [`completed`](Self::completed) warns if it was not.
@@ -52,22 +53,24 @@ impl Clock {
         ticket
     }
 
-    /// The frame is submitted. Takes the lane's next value and returns it: one more than the highest that was submitted or
-    /// completed. A timeline semaphore may signal it.
+    /// The frame is submitted. Takes the lane's next value and returns it: one more than the highest that was submitted
+    /// or completed. A timeline semaphore may signal it.
     ///
-    /// The order of these calls on a lane is taken for the order of the submissions: threads that submit to one queue hold the lock
-    /// that Vulkan wants for the queue across both. Else a fence would be taken to cover what is submitted only after it.
+    /// The order of these calls on a lane is taken for the order of the submissions: threads that submit to one queue
+    /// hold the lock that Vulkan wants for the queue across both. Else a fence would be taken to cover what is
+    /// submitted only after it.
     ///
-    /// Who needs the value for `vkQueueSubmit` itself calls this just before. Nobody may call [`idle`](Self::idle) in between. If
-    /// the submission then fails, the frame is done when a later frame of the lane is, or with [`shutdown`](Self::shutdown).
+    /// Who needs the value for `vkQueueSubmit` itself calls this just before. Nobody may call [`idle`](Self::idle) in
+    /// between. If the submission then fails, the frame is done when a later frame of the lane is, or with
+    /// [`shutdown`](Self::shutdown).
     ///
-    /// A ticket of [`open`](Self::open) may be ended so as well: work that is submitted between two frames, with no fence of its
-    /// own.
+    /// A ticket of [`open`](Self::open) may be ended so as well: work that is submitted between two frames, with no
+    /// fence of its own.
     ///
     /// # Errors
     ///
-    /// As for [`submit`](Self::submit): [`SubmitError`] if the ticket was submitted or discarded before, or is of another clock, or
-    /// the clock was shut down. Nothing was changed, and no value taken.
+    /// As for [`submit`](Self::submit): [`SubmitError`] if the ticket was submitted or discarded before, or is of
+    /// another clock, or the clock was shut down. Nothing was changed, and no value taken.
     pub fn end_frame(&self, ticket: Ticket) -> Result<u64, SubmitError> {
         self.enter_submission(ticket, None)
     }

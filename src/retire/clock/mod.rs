@@ -21,8 +21,9 @@ static NEXT_ID: AtomicU16 = AtomicU16::new(0);
 ///
 /// # Complexity
 ///
-/// O(1) amortised for each ticket, plus a binary search among the tickets of the lane that are not done. One short lock;
-/// [`is_done`](Self::is_done) needs none for the oldest ticket of a lane that is not done, and for all before that.
+/// O(1) amortised for each ticket, plus a binary search among the tickets of the lane that are not done. One short
+/// lock; [`is_done`](Self::is_done) needs none for the oldest ticket of a lane that is not done, and for all before
+/// that.
 ///
 /// ```
 /// use sublet::retire::Clock;
@@ -56,8 +57,8 @@ impl State {
         lane.is_some_and(|lane| self.shut_down || lane.is_done(ticket.serial()))
     }
 
-    /// Whether it gave this ticket out, if its number is right. Clocks of the same number, 1,024 apart, are told apart no better
-    /// than this.
+    /// Whether it gave this ticket out, if its number is right. Clocks of the same number, 1,024 apart, are told apart
+    /// no better than this.
     fn gave(&self, ticket: Ticket) -> bool {
         ticket.serial() < self.next && ticket.lane().index() < self.lanes.len()
     }
@@ -81,8 +82,8 @@ impl Look<'_> {
 }
 
 impl Clock {
-    /// Lanes that a clock can have: six bits of a [`Ticket`], so that it is eight bytes, and one bit each of the word in which
-    /// [`poll`](Self::poll) notes whom to ask. Devices have far fewer queues.
+    /// Lanes that a clock can have: six bits of a [`Ticket`], so that it is eight bytes, and one bit each of the word
+    /// in which [`poll`](Self::poll) notes whom to ask. Devices have far fewer queues.
     pub const MAX_LANES: usize = MAX_LANES;
 
     /// A clock with no lanes.
@@ -116,8 +117,8 @@ impl Clock {
 
     /// Recording starts. What the recording uses may be freed once the ticket is done.
     ///
-    /// End it with [`submit`](Self::submit) or [`discard`](Self::discard). A ticket that is never ended is never done; it
-    /// holds up nothing else, and costs a few bytes.
+    /// End it with [`submit`](Self::submit) or [`discard`](Self::discard). A ticket that is never ended is never done;
+    /// it holds up nothing else, and costs a few bytes.
     ///
     /// # Panics
     ///
@@ -127,14 +128,15 @@ impl Clock {
         ticket
     }
 
-    /// The recording was submitted: it is done when the lane's counter has reached `value`, which for a timeline semaphore is
-    /// the value that the submission signals.
+    /// The recording was submitted: it is done when the lane's counter has reached `value`, which for a timeline
+    /// semaphore is the value that the submission signals.
     ///
     /// May be told late, and in any order: also when the counter is already there.
     ///
     /// # Errors
     ///
-    /// [`SubmitError`] if the ticket was submitted or discarded before, or is of another clock, or the clock was shut down.
+    /// [`SubmitError`] if the ticket was submitted or discarded before, or is of another clock, or the clock was shut
+    /// down.
     ///
     /// ```
     /// # let clock = sublet::retire::Clock::new();
@@ -195,9 +197,10 @@ impl Clock {
 
     /// The lane's counter was read: everything submitted with this value or a lower one is done.
     ///
-    /// A counter never goes backwards. A lower value than before is ignored, as threads that read at once may tell what they
-    /// read in the wrong order: a `tracing` event says so, and warns if the value is lower than that of a frame whose fence was
-    /// waited for according to [`begin_frame`](Self::begin_frame), or than what [`idle`](Self::idle) concluded.
+    /// A counter never goes backwards. A lower value than before is ignored, as threads that read at once may tell what
+    /// they read in the wrong order: a `tracing` event says so, and warns if the value is lower than that of a frame
+    /// whose fence was waited for according to [`begin_frame`](Self::begin_frame), or than what [`idle`](Self::idle)
+    /// concluded.
     ///
     /// # Panics
     ///
@@ -258,8 +261,8 @@ impl Clock {
         lanes.fold(0, |bits, (at, lane)| bits | u64::from(lane.is_pending()) << at)
     }
 
-    /// Whether the GPU is done with the recording: it was submitted and its value is completed, or it was discarded, or the
-    /// clock was shut down. A ticket of another clock is not done.
+    /// Whether the GPU is done with the recording: it was submitted and its value is completed, or it was discarded, or
+    /// the clock was shut down. A ticket of another clock is not done.
     #[must_use]
     #[inline]
     pub fn is_done(&self, ticket: Ticket) -> bool {
@@ -287,8 +290,8 @@ impl Clock {
         }
     }
 
-    /// Nothing will be submitted any more, and the device is idle or lost: every ticket is done, also those that are opened
-    /// later.
+    /// Nothing will be submitted any more, and the device is idle or lost: every ticket is done, also those that are
+    /// opened later.
     pub fn shutdown(&self) {
         let mut state = self.state.lock();
         state.shut_down = true;
@@ -311,8 +314,8 @@ impl Clock {
         self.state.lock().lanes[index].is_pending()
     }
 
-    /// What is in flight on the lane and will be done first, with its value: what to wait for when memory is short. `None` if
-    /// nothing is in flight.
+    /// What is in flight on the lane and will be done first, with its value: what to wait for when memory is short.
+    /// `None` if nothing is in flight.
     ///
     /// # Panics
     ///

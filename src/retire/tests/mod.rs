@@ -41,7 +41,8 @@ fn events(level: tracing::Level, work: impl FnOnce()) -> String {
         .with_ansi(false)
         .with_writer(move || Text(Arc::clone(&writer)))
         .finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody wants.
+    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
+    // wants.
     let quiet = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);
     tracing::subscriber::with_default(subscriber, || {

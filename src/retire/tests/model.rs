@@ -1,6 +1,7 @@
 //! Random programs against a naive model: never early, never for ever.
 //!
-//! The model keeps every submission of every lane in a list for ever and asks for each ticket what was ever said about it.
+//! The model keeps every submission of every lane in a list for ever and asks for each ticket what was ever said about
+//! it.
 
 use super::*;
 use crate::retire::{Retire, Ticket};
@@ -121,7 +122,8 @@ impl Model {
                     self.tickets[at].discarded = true;
                 }
             }
-            // The counter is read: at any place between what was reached and what was submitted, or an old reading is told.
+            // The counter is read: at any place between what was reached and what was submitted, or an old reading is
+            // told.
             65..=76 => {
                 let model = &mut self.model[lane];
                 model.reached = self.random.u64(model.reached..model.next.max(model.reached + 1));

@@ -115,8 +115,8 @@ impl Latencies {
         Duration::from_nanos(self.max)
     }
 
-    /// What `per_mille` of a thousand calls did not exceed, by the nearest rank: 500 is the median, 999 what one in a thousand
-    /// exceeds. Never less than what was measured, and at most 1/32 more. Zero if there was no call.
+    /// What `per_mille` of a thousand calls did not exceed, by the nearest rank: 500 is the median, 999 what one in a
+    /// thousand exceeds. Never less than what was measured, and at most 1/32 more. Zero if there was no call.
     ///
     /// # Complexity
     /// O(buckets), of which there are 1,920 at most.

@@ -65,27 +65,29 @@ pub struct ReplayedPool {
     pub block_size: u64,
 }
 
-/// Plays a trace on an allocator: asks it for what the recorded program asked its own for, in the recorded order, on one thread and
-/// as fast as it can, and measures.
+/// Plays a trace on an allocator: asks it for what the recorded program asked its own for, in the recorded order, on
+/// one thread and as fast as it can, and measures.
 ///
-/// No buffers and images are made: allocations are asked for by the requirements, the kind and the usage that were recorded, so that
-/// they come out of the same decisions. Nothing is written into memory.
+/// No buffers and images are made: allocations are asked for by the requirements, the kind and the usage that were
+/// recorded, so that they come out of the same decisions. Nothing is written into memory.
 ///
-/// On an allocator like the recorded one, on a device like it ([`Header::simulated`](super::Header::simulated)), allocations of a
-/// recording of one thread lie where they lay. What can differ is told in the [`ReplayReport`]:
+/// On an allocator like the recorded one, on a device like it ([`Header::simulated`](super::Header::simulated)),
+/// allocations of a recording of one thread lie where they lay. What can differ is told in the [`ReplayReport`]:
 ///
-/// - **Another device.** A mask of memory types is translated: a type becomes those here that have the most of its flags in common,
-///   and the fewest others; all types become all. If no type of a mask was one of the recording, all are taken.
-/// - **Calls that failed** when they were recorded are made again. If an allocation is granted here after all, it is freed at once.
-///   Other calls that failed are not in a trace.
+/// - **Another device.** A mask of memory types is translated: a type becomes those here that have the most of its
+///   flags in common, and the fewest others; all types become all. If no type of a mask was one of the recording, all
+///   are taken.
+/// - **Calls that failed** when they were recorded are made again. If an allocation is granted here after all, it is
+///   freed at once. Other calls that failed are not in a trace.
 /// - **What is not here**, because it was refused here, is passed over, with all that is done to it, and counted.
-/// - **Several threads** were served by several parts of a block list, of which one thread sees one. What threads settled in is left
-///   out, unless the recording has one thread.
-/// - **Defragmentation** plans anew. Of each pass as many moves are done as there were, without the limits on time and the callback
-///   that there may have been; each as it was resolved, and what was not planned then is rolled back.
+/// - **Several threads** were served by several parts of a block list, of which one thread sees one. What threads
+///   settled in is left out, unless the recording has one thread.
+/// - **Defragmentation** plans anew. Of each pass as many moves are done as there were, without the limits on time and
+///   the callback that there may have been; each as it was resolved, and what was not planned then is rolled back.
 /// - **Copies** in and out of memory map, flush or invalidate, and unmap; the bytes are not touched.
 /// - **Chains** for `VkMemoryAllocateInfo` are not in a trace, and memory that had one is ordinary memory here.
-/// - **What lived before** the recording began is allocated first, one after the other: its places are not the old ones.
+/// - **What lived before** the recording began is allocated first, one after the other: its places are not the old
+///   ones.
 ///
 /// ```
 /// # use sublet::*; use sublet::trace::*;
@@ -126,7 +128,8 @@ pub struct Replay<'a, T: Threading = Shared> {
 }
 
 impl<'a, T: Threading> Replay<'a, T> {
-    /// Begins. Nothing is called yet. What the allocator has allocated already stays as it is, and counts in the figures of memory.
+    /// Begins. Nothing is called yet. What the allocator has allocated already stays as it is, and counts in the
+    /// figures of memory.
     pub fn new(trace: &'a Trace, allocator: &'a Allocator<T>) -> Self {
         let heaps = allocator.heap_statistics().len();
         let report = ReplayReport {
@@ -171,7 +174,8 @@ impl<'a, T: Threading> Replay<'a, T> {
 
     /// An allocation of the trace, if it lives here now.
     ///
-    /// Only facts, since the next step may free it: an [`Allocation`] that is lent could be mapped, and written to afterwards.
+    /// Only facts, since the next step may free it: an [`Allocation`] that is lent could be mapped, and written to
+    /// afterwards.
     ///
     /// ```compile_fail,E0308
     /// # use sublet::*; use sublet::trace::*;
@@ -210,8 +214,8 @@ impl<'a, T: Threading> Replay<'a, T> {
         &self.report
     }
 
-    /// Replays what is left, says what came of it, and frees everything that was made. Look at the allocator before that to see what
-    /// the program left: after the last [`Self::step`].
+    /// Replays what is left, says what came of it, and frees everything that was made. Look at the allocator before
+    /// that to see what the program left: after the last [`Self::step`].
     pub fn finish(mut self) -> ReplayReport {
         while self.step().is_some() {}
         let all = self.allocator.calculate_statistics();

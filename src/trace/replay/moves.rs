@@ -121,7 +121,8 @@ impl<T: Threading> Replay<'_, T> {
     ) {
         let (allocator, open) = (self.allocator, &context.open);
         let source = held.allocation.memory();
-        // They move along, or end with it. Where they have ended with the old place instead, nobody asks for them any more.
+        // They move along, or end with it. Where they have ended with the old place instead, nobody asks for them any
+        // more.
         let users = u64::from(held.mappings);
         match outcome {
             MoveOutcome::Completed => {

@@ -14,8 +14,8 @@ const PRIME: u64 = 0x0100_0000_01b3;
 
 /// Follows allocations, and keeps a number of where each of them was placed: equal numbers for equal placements.
 ///
-/// Handles and ids are not part of it, since drivers give them out as they like. A block is known by when it came into use: the
-/// first that an allocation is placed in is 0, and one in which nothing lives any more is forgotten.
+/// Handles and ids are not part of it, since drivers give them out as they like. A block is known by when it came into
+/// use: the first that an allocation is placed in is 0, and one in which nothing lives any more is forgotten.
 #[derive(Debug)]
 pub(super) struct Placements {
     digest: u64,

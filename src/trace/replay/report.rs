@@ -217,8 +217,8 @@ pub struct ReplayReport {
     pub dedicated: u64,
     /// Allocations that were granted in another memory type than when it was recorded.
     pub other_memory_type: u64,
-    /// Events about allocations, pools, scopes or moves that there are not here: because they were refused, or because the
-    /// recording does not say where they came from.
+    /// Events about allocations, pools, scopes or moves that there are not here: because they were refused, or because
+    /// the recording does not say where they came from.
     pub unknown: u64,
     /// Moves that were completed when it was recorded, and that were not planned here.
     pub moves_missing: u64,
@@ -228,8 +228,8 @@ pub struct ReplayReport {
     pub heaps: Vec<Extremes>,
     /// Free memory after the last event.
     pub free_ranges: FreeRanges,
-    /// A number made of where each allocation and each move was placed, in order: vector, memory type, block, offset, size. Equal
-    /// numbers for equal placements, on every driver.
+    /// A number made of where each allocation and each move was placed, in order: vector, memory type, block, offset,
+    /// size. Equal numbers for equal placements, on every driver.
     pub placements: u64,
     /// All calls together.
     pub time: Duration,

@@ -8,8 +8,9 @@ use sublet_sim::profiles::{HeapProfile, KnownDevice, KnownFeatures, TypeProfile}
 use sublet_sim::{Gpu, GpuBuilder, Profile};
 
 impl Header {
-    /// A profile that poses as the recorded device: its heaps, memory types, granularity, atom size and count of allocations. What a
-    /// recording does not say is as on the nearest of [`profiles::ALL`](crate::sim::profiles::ALL), which it is itself if it agrees.
+    /// A profile that poses as the recorded device: its heaps, memory types, granularity, atom size and count of
+    /// allocations. What a recording does not say is as on the nearest of [`profiles::ALL`](crate::sim::profiles::ALL),
+    /// which it is itself if it agrees.
     ///
     /// The profile stays until the process ends; the same device has the same one.
     #[must_use]
@@ -49,8 +50,8 @@ impl Header {
         Gpu::builder(self.profile())
     }
 
-    /// How to make an allocator like the recorded one on a simulated GPU: its flags, as far as the GPU has what they are for, its block
-    /// sizes and limits, and its debug settings that change where allocations lie.
+    /// How to make an allocator like the recorded one on a simulated GPU: its flags, as far as the GPU has what they
+    /// are for, its block sizes and limits, and its debug settings that change where allocations lie.
     ///
     /// ```
     /// # use sublet::{Allocator, trace::Header};

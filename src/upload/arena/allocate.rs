@@ -15,8 +15,8 @@ use crate::upload::error::{UploadError, WaitError};
 use crate::upload::methods::{Room, upload_methods};
 use crate::upload::piece::{Alignments, Upload, padding};
 
-/// Room for `size` bytes in a page; `None`, and nothing happens, if there is not. The size is not zero, and the alignment a power
-/// of two.
+/// Room for `size` bytes in a page; `None`, and nothing happens, if there is not. The size is not zero, and the
+/// alignment a power of two.
 #[inline]
 fn take(page: &mut Page, size: u64, alignment: u64) -> Option<Upload> {
     let padding = padding(page.next, alignment);
@@ -38,7 +38,8 @@ upload_methods!(
 );
 
 impl<A: AllocatorRef> Room for UploadArena<A> {
-    /// Every upload goes through here, and nearly all of them end here: the current page has room. `then` is told of the buffer.
+    /// Every upload goes through here, and nearly all of them end here: the current page has room. `then` is told of
+    /// the buffer.
     #[inline(always)]
     fn place<R>(
         &mut self,
@@ -82,8 +83,8 @@ impl<A: AllocatorRef> Room for UploadArena<A> {
 }
 
 impl<A: AllocatorRef> UploadArena<A> {
-    /// A page that has room, or the reason why there is none. Everything is in order afterwards, but that the page is not yet
-    /// used; only whoever takes bytes of it calls.
+    /// A page that has room, or the reason why there is none. Everything is in order afterwards, but that the page is
+    /// not yet used; only whoever takes bytes of it calls.
     #[cold]
     #[inline(never)]
     fn another_page(&mut self, size: u64, alignment: u64) -> Result<PageId, UploadError> {
@@ -95,8 +96,8 @@ impl<A: AllocatorRef> UploadArena<A> {
             return Ok(page);
         }
         let fresh = self.pages.take_free().unwrap_or_else(|| unreachable!("one was made ready"));
-        // Of two pages with room left, the one with more goes on: a large upload does not cost the rest of a page that has just
-        // been begun.
+        // Of two pages with room left, the one with more goes on: a large upload does not cost the rest of a page that
+        // has just been begun.
         let rest = self.pages.get(self.current).map_or(0, Page::rest);
         if self.policy.page_size - size >= rest {
             self.leave_current();
@@ -160,7 +161,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         self.check_alignment(alignment)
     }
 
-    /// Every page begins at a multiple of as much. Asked again when one was made: where the driver maps it is its own matter.
+    /// Every page begins at a multiple of as much. Asked again when one was made: where the driver maps it is its own
+    /// matter.
     fn check_alignment(&self, alignment: u64) -> Result<(), UploadError> {
         let max = self.buffers.most_alignment;
         if alignment > max { Err(UploadError::AlignmentTooLarge { alignment, max }) } else { Ok(()) }

@@ -8,12 +8,12 @@ use crate::upload::allocator_ref::AllocatorRef;
 use crate::upload::error::FlushError;
 
 impl<A: AllocatorRef> UploadArena<A> {
-    /// Ends what a recording uploads: makes it visible to the device, and keeps its pages until `ticket` is done. To be called
-    /// before the recording is submitted.
+    /// Ends what a recording uploads: makes it visible to the device, and keeps its pages until `ticket` is done. To be
+    /// called before the recording is submitted.
     ///
-    /// In memory that is not host-coherent that is one `vkFlushMappedMemoryRanges` for all pages; else the driver is not called.
-    /// Unless [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) is set, the next recording begins on another page.
-    /// Without uploads since the last flush nothing happens.
+    /// In memory that is not host-coherent that is one `vkFlushMappedMemoryRanges` for all pages; else the driver is
+    /// not called. Unless [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) is set, the next recording
+    /// begins on another page. Without uploads since the last flush nothing happens.
     ///
     /// # Errors
     /// [`FlushError`]: what the driver answered, or that the ticket is of another clock than those that are waited for. Nothing was
@@ -72,12 +72,12 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// Makes those pages free whose tickets are all done, and gives back what nobody has needed for long. Returns how many became
-    /// free. To be called once for each frame.
+    /// Makes those pages free whose tickets are all done, and gives back what nobody has needed for long. Returns how
+    /// many became free. To be called once for each frame.
     ///
     /// # Errors
-    /// [`OtherClock`] if pages wait for tickets of another clock, which this one never says are done. All else was collected
-    /// nonetheless.
+    /// [`OtherClock`] if pages wait for tickets of another clock, which this one never says are done. All else was
+    /// collected nonetheless.
     ///
     /// # Complexity
     /// O(tickets that wait + pages that become free), and a call of the driver for each page that is given back.
@@ -93,8 +93,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         }
     }
 
-    /// [`Self::collect`] without a word on what is idle. Returns how many tickets of pages were done, and how many pages became
-    /// free.
+    /// [`Self::collect`] without a word on what is idle. Returns how many tickets of pages were done, and how many
+    /// pages became free.
     pub(super) fn take_back(&mut self, clock: &Clock) -> (Result<usize, OtherClock>, usize) {
         let Self { pages, retire, done, .. } = self;
         let tickets = retire.collect(clock, |id: PageId| {
@@ -120,11 +120,12 @@ impl<A: AllocatorRef> UploadArena<A> {
         (tickets, freed)
     }
 
-    /// Sees to it that there is room for `bytes` without another page: for what can be foreseen, outside of the time that counts.
+    /// Sees to it that there is room for `bytes` without another page: for what can be foreseen, outside of the time
+    /// that counts.
     ///
     /// # Errors
-    /// [`UploadError`] if the heaps have not as much, or the limit or the driver refuse. Pages that the call had made are destroyed
-    /// again.
+    /// [`UploadError`] if the heaps have not as much, or the limit or the driver refuse. Pages that the call had made
+    /// are destroyed again.
     pub fn reserve(&mut self, bytes: u64) -> Result<(), UploadError> {
         let rest = self.pages.get(self.current).map_or(0, Page::rest);
         let page_size = self.policy.page_size;

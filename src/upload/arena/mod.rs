@@ -1,9 +1,10 @@
 //! Pages that a recording fills from the front and gives back all at once: see [`UploadArena`].
 //!
-//! A page is divided by an offset that only goes up, and not by one of the engines of [`metadata`](crate::metadata). An engine keeps
-//! a record of each allocation, so that each can be freed by its key; here nothing is freed but the whole page, and nobody would
-//! keep the keys. In `benches/upload.rs` the offset takes 1.7 ns for an upload, flush and collection included, where the linear
-//! engine takes 2.5 and 25 bytes of host memory. It is where its records are of use: below, in the pool that the pages come from.
+//! A page is divided by an offset that only goes up, and not by one of the engines of [`metadata`](crate::metadata). An
+//! engine keeps a record of each allocation, so that each can be freed by its key; here nothing is freed but the whole
+//! page, and nobody would keep the keys. In `benches/upload.rs` the offset takes 1.7 ns for an upload, flush and
+//! collection included, where the linear engine takes 2.5 and 25 bytes of host memory. It is where its records are of
+//! use: below, in the pool that the pages come from.
 
 mod allocate;
 mod cycle;
@@ -38,12 +39,12 @@ struct Policy {
     share_pages: bool,
 }
 
-/// Hands out bytes of mapped pages one behind the other, for what a recording uploads: constants, vertices, staging. Made for
-/// one recording thread: [`Send`], not [`Sync`], no locks.
+/// Hands out bytes of mapped pages one behind the other, for what a recording uploads: constants, vertices, staging.
+/// Made for one recording thread: [`Send`], not [`Sync`], no locks.
 ///
-/// A page is a buffer, mapped for as long as it lives. Uploads are not freed one by one. [`flush`](Self::flush) says that what was
-/// uploaded since the last one is used by the recording of a [`Ticket`](crate::retire::Ticket), and [`collect`](Self::collect) makes
-/// pages free whose tickets are all done. No page is made before the first request.
+/// A page is a buffer, mapped for as long as it lives. Uploads are not freed one by one. [`flush`](Self::flush) says
+/// that what was uploaded since the last one is used by the recording of a [`Ticket`](crate::retire::Ticket), and
+/// [`collect`](Self::collect) makes pages free whose tickets are all done. No page is made before the first request.
 ///
 /// ```text
 ///   page  |#1##|#2#######|.|#3#|....next          # used   . padding, to align 3
@@ -51,18 +52,19 @@ struct Policy {
 ///   page  |#5##########|....next
 /// ```
 ///
-/// Where the current page is too short a free one is taken, or made. Of the two, the one with more room is current from then on;
-/// what is left of the other is lost until it is collected.
+/// Where the current page is too short a free one is taken, or made. Of the two, the one with more room is current from
+/// then on; what is left of the other is lost until it is collected.
 ///
-/// Offset, pointer and device address are aligned, and never the size. Alignments are those of [`alignments`](Self::alignments), or
-/// any power of two up to [`max_alignment`](Self::max_alignment), to which a fresh page is aligned.
+/// Offset, pointer and device address are aligned, and never the size. Alignments are those of
+/// [`alignments`](Self::alignments), or any power of two up to [`max_alignment`](Self::max_alignment), to which a fresh
+/// page is aligned.
 ///
-/// **An upload that did not fit takes no page**: one that is larger than a page gets a page of its own or is refused, before anything
-/// is made, and one that is not larger always fits a fresh page, which begins at offset 0.
+/// **An upload that did not fit takes no page**: one that is larger than a page gets a page of its own or is refused,
+/// before anything is made, and one that is not larger always fits a fresh page, which begins at offset 0.
 ///
 /// # Complexity
-/// Allocating: O(1), without a lock, a call of the driver or host memory while the current page or a free one has room. Flushing:
-/// O(pages). Collecting: O(tickets that wait + pages that become free).
+/// Allocating: O(1), without a lock, a call of the driver or host memory while the current page or a free one has room.
+/// Flushing: O(pages). Collecting: O(tickets that wait + pages that become free).
 ///
 /// # Example
 /// ```
@@ -133,14 +135,15 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// Makes an arena without pages.
     ///
     /// # Errors
-    /// [`CreateUploadError`] if the sizes are impossible, there is no memory type for it, or addresses are wanted from an allocator
-    /// without them.
+    /// [`CreateUploadError`] if the sizes are impossible, there is no memory type for it, or addresses are wanted from
+    /// an allocator without them.
     ///
     /// # Safety
     /// 1. `info.usage` is valid for the device: what needs an extension or a feature has it enabled
     ///    (VUID-VkBufferCreateInfo-None-09499).
-    /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that is
-    ///    given to the arena says that a ticket is done only when the device is done with its recording, or never gets it.
+    /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others;
+    ///    and a clock that is given to the arena says that a ticket is done only when the device is done with its
+    ///    recording, or never gets it.
     /// 3. A pool that is given outlives the arena's pages.
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadArenaCreateInfo<'_>) -> Result<Self, CreateUploadError> {
@@ -183,8 +186,9 @@ impl<A: AllocatorRef> UploadArena<A> {
         })
     }
 
-    /// Destroys all pages, and the arena's own pools. Dropping an arena does the same if everything was flushed and collected; else it
-    /// leaks the pages that were not, and logs that, and how many have uploads that were never flushed.
+    /// Destroys all pages, and the arena's own pools. Dropping an arena does the same if everything was flushed and
+    /// collected; else it leaks the pages that were not, and logs that, and how many have uploads that were never
+    /// flushed.
     ///
     /// # Safety
     /// The device no longer uses any upload of this arena (VUID-vkDestroyBuffer-buffer-00922).
@@ -195,8 +199,9 @@ impl<A: AllocatorRef> UploadArena<A> {
         unsafe { self.buffers.close() };
     }
 
-    /// Makes a free page, within the limit. For a large request free pages give way if they have to, and for any other page those
-    /// of large requests: to the limit, and to a heap that has no more memory. Where that does not help, another heap has to do.
+    /// Makes a free page, within the limit. For a large request free pages give way if they have to, and for any other
+    /// page those of large requests: to the limit, and to a heap that has no more memory. Where that does not help,
+    /// another heap has to do.
     fn make_page(&mut self, size: u64, own: bool) -> Result<PageId, UploadError> {
         if own && self.pages.get(self.current).is_some_and(Page::is_done) {
             self.leave_current();
@@ -213,7 +218,8 @@ impl<A: AllocatorRef> UploadArena<A> {
         // SAFETY: condition 1 of `new`; no page has the size zero.
         let made = unsafe { self.pages.create(&mut self.buffers, size, own, self.collections, (0..1, None)) };
         let Err(error) = made else { return made.map_err(UploadError::Page) };
-        // Asked once more: some may have given way to the limit, and then pages that are to stay would go in their place.
+        // Asked once more: some may have given way to the limit, and then pages that are to stay would go in their
+        // place.
         let left = may_go(&self.pages);
         let has_room_now = may_pass(&error) && self.pages.trim(&self.buffers, left) > 0;
         if !has_room_now && !is_shortage(&error) {
@@ -296,7 +302,8 @@ impl<A: AllocatorRef> Drop for UploadArena<A> {
     fn drop(&mut self) {
         let used = self.pages.iter().filter(|page| !page.is_done()).count();
         if used == 0 {
-            // SAFETY: of no page is anything used that the clock has not said to be done, or that was not given to a flush.
+            // SAFETY: of no page is anything used that the clock has not said to be done, or that was not given to a
+            // flush.
             unsafe { self.pages.destroy_all(&self.buffers) };
             // SAFETY: as above; nothing is made any more.
             unsafe { self.buffers.close() };

@@ -8,9 +8,10 @@
 //!           destroy
 //! ```
 //!
-//! A page is used while it has bytes that no flush has covered, and in flight while there are tickets in the queue that name it.
-//! It may be both, and is free when it is neither. With [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) several
-//! tickets name one page; as they may be of several lanes, none of them stands for the others, and the page counts them.
+//! A page is used while it has bytes that no flush has covered, and in flight while there are tickets in the queue that
+//! name it. It may be both, and is free when it is neither. With
+//! [`share_pages`](crate::upload::UploadArenaCreateInfo::share_pages) several tickets name one page; as they may be of
+//! several lanes, none of them stands for the others, and the page counts them.
 //!
 //! Invariants, asserted by `validate` under these numbers:
 //! - P1: `flushed <= next`, `used <= next`, and `next + tail <= size`.
@@ -92,8 +93,8 @@ impl Page {
 pub(super) struct Pages {
     slots: Vec<Page>,
     vacant: Vec<PageId>,
-    /// The one that was freed last is at the back, and used first: it is the likeliest to be in a cache, and those at the
-    /// front are the ones to go.
+    /// The one that was freed last is at the back, and used first: it is the likeliest to be in a cache, and those at
+    /// the front are the ones to go.
     free: VecDeque<PageId>,
     /// Of large requests: few, if any.
     own_free: VecDeque<PageId>,
@@ -235,22 +236,22 @@ impl Pages {
         self.vacant.push(page);
     }
 
-    /// Destroys free pages until `bytes` are gone: those of large requests first, and of each kind the one that has been
-    /// free for longest. Returns the bytes that did go.
+    /// Destroys free pages until `bytes` are gone: those of large requests first, and of each kind the one that has
+    /// been free for longest. Returns the bytes that did go.
     pub(super) fn trim<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, bytes: u64) -> u64 {
         let before = self.reserved;
         while before - self.reserved < bytes {
             let Some(page) = self.own_free.pop_front().or_else(|| self.free.pop_front()) else { break };
             self.unfree(page);
-            // SAFETY: it was free, and so all recordings that used it are done: `release` is told of pages only when the clock says
-            // so, or when they have never been used.
+            // SAFETY: it was free, and so all recordings that used it are done: `release` is told of pages only when
+            // the clock says so, or when they have never been used.
             unsafe { self.destroy(buffers, page) };
         }
         before - self.reserved
     }
 
-    /// Destroys the pages of large requests that are more than `own_kept`, and of the others those more than `kept` that
-    /// were free before the collection `since`.
+    /// Destroys the pages of large requests that are more than `own_kept`, and of the others those more than `kept`
+    /// that were free before the collection `since`.
     pub(super) fn trim_idle<A: AllocatorRef>(
         &mut self,
         buffers: &Buffers<A>,

@@ -20,14 +20,14 @@ use super::statistics::RingStatistics;
 use crate::base::cast::widen;
 use crate::retire::{Clock, OtherClock, Ticket};
 
-/// Hands out bytes of one mapped buffer of a fixed size, round and round. For streams of uploads with a known bound: one buffer to
-/// bind, and no memory that comes and goes. [`Send`], not [`Sync`], no locks.
+/// Hands out bytes of one mapped buffer of a fixed size, round and round. For streams of uploads with a known bound:
+/// one buffer to bind, and no memory that comes and goes. [`Send`], not [`Sync`], no locks.
 ///
-/// [`flush`](Self::flush) says that what was uploaded since the last one is used by the recording of a ticket: a piece of the ring.
-/// [`collect`](Self::collect) frees pieces whose tickets are done, **from the oldest on**: one that is not done holds up all behind it,
-/// though they may be done. That is what makes it a ring; where recordings of several queues end in any order, an
-/// [`UploadArena`](super::UploadArena) wastes less. A ticket that the clock has given up (discarded, or of a frame slot that is never
-/// used again and whose fence was waited for) holds up nothing.
+/// [`flush`](Self::flush) says that what was uploaded since the last one is used by the recording of a ticket: a piece
+/// of the ring. [`collect`](Self::collect) frees pieces whose tickets are done, **from the oldest on**: one that is not
+/// done holds up all behind it, though they may be done. That is what makes it a ring; where recordings of several
+/// queues end in any order, an [`UploadArena`](super::UploadArena) wastes less. A ticket that the clock has given up
+/// (discarded, or of a frame slot that is never used again and whose fence was waited for) holds up nothing.
 ///
 /// ```text
 ///   0        tail                    head                size
@@ -90,8 +90,9 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// # Safety
     /// 1. `info.usage` is valid for the device: what needs an extension or a feature has it enabled
     ///    (VUID-VkBufferCreateInfo-None-09499).
-    /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others; and a clock that is
-    ///    given to the ring says that a ticket is done only when the device is done with its recording, or never gets it.
+    /// 2. Uploads are used by recordings whose ticket is given to the next [`flush`](Self::flush), and by no others;
+    ///    and a clock that is given to the ring says that a ticket is done only when the device is done with its
+    ///    recording, or never gets it.
     /// 3. A pool that is given outlives the ring.
     #[track_caller]
     pub unsafe fn new(allocator: A, info: &UploadRingCreateInfo<'_>) -> Result<Self, CreateUploadError> {
@@ -118,7 +119,8 @@ impl<A: AllocatorRef> UploadRing<A> {
         })
     }
 
-    /// Destroys the buffer. Dropping a ring does the same if everything was collected; else it leaks the buffer, and logs that.
+    /// Destroys the buffer. Dropping a ring does the same if everything was collected; else it leaks the buffer, and
+    /// logs that.
     ///
     /// # Safety
     /// The device no longer uses the buffer (VUID-vkDestroyBuffer-buffer-00922).
@@ -139,11 +141,11 @@ impl<A: AllocatorRef> UploadRing<A> {
         self.backing.memory_type
     }
 
-    /// Ends what a recording uploads: makes it visible to the device, and keeps it until `ticket` is done. To be called before the
-    /// recording is submitted, and in the order in which the recordings are expected to be done.
+    /// Ends what a recording uploads: makes it visible to the device, and keeps it until `ticket` is done. To be called
+    /// before the recording is submitted, and in the order in which the recordings are expected to be done.
     ///
-    /// In memory that is not host-coherent that is one `vkFlushMappedMemoryRanges` with two ranges at most; else the driver is not
-    /// called. Without uploads since the last one nothing happens.
+    /// In memory that is not host-coherent that is one `vkFlushMappedMemoryRanges` with two ranges at most; else the
+    /// driver is not called. Without uploads since the last one nothing happens.
     ///
     /// # Errors
     /// [`FlushError`]: what the driver answered, or that the ticket is of another clock than those that are waited for. Nothing was
@@ -165,8 +167,8 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// Frees pieces whose tickets are done, from the oldest on. Returns how many.
     ///
     /// # Errors
-    /// [`OtherClock`] if the next piece waits for a ticket of another clock, which this one never says is done. Those before it
-    /// were collected nonetheless.
+    /// [`OtherClock`] if the next piece waits for a ticket of another clock, which this one never says is done. Those
+    /// before it were collected nonetheless.
     pub fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         self.order.collect(clock)
     }

@@ -1,8 +1,8 @@
 //! The books of a ring: which bytes of it are whose.
 //!
-//! Offsets go up, and start again at 0 where the end is too near. Nothing is freed but the oldest piece, whole: so two offsets
-//! and a short list are all there is. The linear engine is a ring as well; it keeps a record of each allocation, so that each can be
-//! freed by itself, and nobody would do that here.
+//! Offsets go up, and start again at 0 where the end is too near. Nothing is freed but the oldest piece, whole: so two
+//! offsets and a short list are all there is. The linear engine is a ring as well; it keeps a record of each
+//! allocation, so that each can be freed by itself, and nobody would do that here.
 //!
 //! ```text
 //!    0        tail                    head                size
@@ -196,7 +196,8 @@ impl Order {
         }
     }
 
-    /// Frees pieces from the oldest on, as far as they are done. Returns how many; an error if the next one waits for another clock.
+    /// Frees pieces from the oldest on, as far as they are done. Returns how many; an error if the next one waits for
+    /// another clock.
     pub(super) fn collect(&mut self, clock: &Clock) -> Result<usize, OtherClock> {
         let mut count = 0;
         let mut foreign = None;

@@ -52,7 +52,8 @@ fn run(bench: &Bench<'_>, model: BindingModel, flags: vk::DescriptorSetLayoutCre
                 for (binding, descriptor) in (0..).zip(wanted) {
                     binder.stage(BindPoint::Compute, 0, binding, 0, &[descriptor]).unwrap();
                 }
-                // SAFETY: the buffer is live, the command buffer is being recorded, and nobody else binds anything in it.
+                // SAFETY: the buffer is live, the command buffer is being recorded, and nobody else binds anything in
+                // it.
                 unsafe { binder.commit(commands, BindPoint::Compute) }.unwrap();
                 // SAFETY: all that the pipeline needs is bound.
                 unsafe { vulkan.cmd_dispatch(commands, 1, 1, 1) };
@@ -198,7 +199,8 @@ fn beside_heap<S: HeapStore>(
                 for (binding, descriptor) in (0..).zip(add_descriptors(&data, task, 0, task)) {
                     binder.stage(BindPoint::Compute, 0, binding, 0, &[descriptor]).unwrap();
                 }
-                // SAFETY: the buffer is live, the command buffer is being recorded, and nobody else binds anything in it.
+                // SAFETY: the buffer is live, the command buffer is being recorded, and nobody else binds anything in
+                // it.
                 unsafe { binder.commit(commands, BindPoint::Compute) }.unwrap();
                 // SAFETY: all that the pipeline needs is bound.
                 unsafe { vulkan.cmd_dispatch(commands, 1, 1, 1) };

@@ -13,8 +13,8 @@ use crate::{Bench, on_each_device};
 
 const SLOTS: u32 = 6;
 
-/// As the shader of [`super::ADD`], through a heap of arrays: the task is in slot 0, the array to write in slot 1, and the task
-/// says where the array to read is.
+/// As the shader of [`super::ADD`], through a heap of arrays: the task is in slot 0, the array to write in slot 1, and
+/// the task says where the array to read is.
 const ADD_IN_HEAP: &str = "
 enable wgpu_binding_array;
 struct Numbers { values: array<u32, 64> }

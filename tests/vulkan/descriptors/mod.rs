@@ -1,5 +1,5 @@
-//! Descriptors as shaders see them: sets, heaps and what a binder binds, each read through by a compute shader whose results
-//! are compared.
+//! Descriptors as shaders see them: sets, heaps and what a binder binds, each read through by a compute shader whose
+//! results are compared.
 
 mod binder;
 mod heaps;

@@ -139,7 +139,8 @@ fn one<S: Side>(mut side: S, heap: &Heap, how: &Compaction) -> Result<(Done, Vec
 /// Fragments memory and compacts it.
 ///
 /// # Errors
-/// If Sublet's allocations overlap afterwards, a limit was passed, or what it says it freed is not what the driver got back.
+/// If Sublet's allocations overlap afterwards, a limit was passed, or what it says it freed is not what the driver got
+/// back.
 pub(super) fn compact(seed: u64, profile: &'static sim::Profile) -> Result<Gains, String> {
     let mut random = Random::new(seed);
     let setup = Setup {

@@ -1,6 +1,7 @@
 //! Where Sublet means to differ from VMA: each difference with its reason, and hit by some program.
 //!
-//! The conditions under which each may be seen are in `explain.rs`, the chapter "Differences from VMA" of the guide tells users.
+//! The conditions under which each may be seen are in `explain.rs`, the chapter "Differences from VMA" of the guide
+//! tells users.
 #![forbid(unsafe_code)]
 
 macro_rules! differences {

@@ -1,7 +1,7 @@
 //! What both allocators are told to do: a setup and a list of steps.
 //!
-//! A step names live allocations and pools by a number that is taken modulo how many there are, so that a program stays one when
-//! steps are left out of it.
+//! A step names live allocations and pools by a number that is taken modulo how many there are, so that a program stays
+//! one when steps are left out of it.
 #![forbid(unsafe_code)]
 
 use ash::vk;

@@ -68,8 +68,8 @@ fn shrink(found: Found) -> Found {
     best
 }
 
-/// Large memory that the simulated driver is asked to map comes from the system, zeroed already, and goes back there: else the C
-/// library would keep it, and zero it again each time.
+/// Large memory that the simulated driver is asked to map comes from the system, zeroed already, and goes back there:
+/// else the C library would keep it, and zero it again each time.
 fn keep_heap_small() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: the option is one that the C library has.

@@ -1,7 +1,8 @@
-//! What stands between an allocator and its simulated driver: a log of what the driver is asked for, and orders to fail.
+//! What stands between an allocator and its simulated driver: a log of what the driver is asked for, and orders to
+//! fail.
 //!
-//! Both allocators are given the same functions, which know by the device whose call it is. Everything happens on the thread that
-//! made the tap.
+//! Both allocators are given the same functions, which know by the device whose call it is. Everything happens on the
+//! thread that made the tap.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -338,8 +338,8 @@ impl Side for VmaSide {
             flags: match how.algorithm {
                 DefragmentationAlgorithm::Fast => 1,
                 DefragmentationAlgorithm::Full => 4,
-                // Where the granularity is above 1, VMA's extensive algorithm reads beyond its list of blocks once one of them
-                // is gone: its full one stands in.
+                // Where the granularity is above 1, VMA's extensive algorithm reads beyond its list of blocks once one
+                // of them is gone: its full one stands in.
                 DefragmentationAlgorithm::Extensive if self.granularity > 1 => 4,
                 DefragmentationAlgorithm::Extensive => 8,
                 _ => 2,

@@ -1,5 +1,5 @@
-//! How far the memory that a peer took and does not use is scattered, from nothing but where its allocations are: so all peers are
-//! judged by the same rule, and none by what it says of itself.
+//! How far the memory that a peer took and does not use is scattered, from nothing but where its allocations are: so
+//! all peers are judged by the same rule, and none by what it says of itself.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -22,8 +22,9 @@ pub(crate) struct Held {
     pub(crate) size: u64,
 }
 
-/// The gaps between allocations, and between them and the ends of their memory objects. An object that holds nothing is one gap, one that
-/// an allocation fills has none. What a peer adds to an allocation, and what its alignment skips, is part of a gap.
+/// The gaps between allocations, and between them and the ends of their memory objects. An object that holds nothing is
+/// one gap, one that an allocation fills has none. What a peer adds to an allocation, and what its alignment skips, is
+/// part of a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gaps {
     pub(crate) count: u64,
@@ -66,7 +67,8 @@ impl Gaps {
         Ok(gaps)
     }
 
-    /// The share of the bytes that is not in the largest gap of its memory type: 0 if each type has one gap, near 1 if it has crumbs.
+    /// The share of the bytes that is not in the largest gap of its memory type: 0 if each type has one gap, near 1 if
+    /// it has crumbs.
     pub(crate) fn scatter(&self) -> f64 {
         (self.bytes - self.in_largest) as f64 / self.bytes.max(1) as f64
     }

@@ -149,7 +149,8 @@ impl Player<'_> {
         let counters: Arc<Counters> = Arc::clone(self.gpu.counters());
         let mut sizes = vec![0_u64; self.script.slots];
         let (mut memory, mut used, mut refused) = (Memory::default(), 0, 0);
-        // What each slot came to hold, in order, and how much of that was so at the peak, with these objects of the driver.
+        // What each slot came to hold, in order, and how much of that was so at the peak, with these objects of the
+        // driver.
         let mut changes: Vec<(u32, Option<Held>)> = Vec::new();
         let (mut until, mut objects, mut calls) = (0, Vec::new(), Calls::default());
         for step in &self.script.steps {

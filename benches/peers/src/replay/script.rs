@@ -1,13 +1,15 @@
 //! A trace as a list of steps that every peer can take.
 //!
-//! The peers differ in how memory is asked for: with usages, locations, masks, pools. So that all of them do the same work, the trace
-//! is replayed on Sublet once, on the very device, and each allocation is then asked for in the memory type that it had there: no peer
-//! has to search for one, and none can choose another. Of the rest:
+//! The peers differ in how memory is asked for: with usages, locations, masks, pools. So that all of them do the same
+//! work, the trace is replayed on Sublet once, on the very device, and each allocation is then asked for in the memory
+//! type that it had there: no peer has to search for one, and none can choose another. Of the rest:
 //!
-//! - What was mapped for as long as it lived is mapped so by each peer in its own way, and what was mapped for a while as well.
-//! - What was given memory of its own by the program's wish or the driver's is asked for as such; what Sublet gave memory of its own
-//!   because of its size is up to the peer.
-//! - Pools are pools for Sublet and VMA. The others have none, and serve them from their only memory: limits and linear order are lost.
+//! - What was mapped for as long as it lived is mapped so by each peer in its own way, and what was mapped for a while
+//!   as well.
+//! - What was given memory of its own by the program's wish or the driver's is asked for as such; what Sublet gave
+//!   memory of its own because of its size is up to the peer.
+//! - Pools are pools for Sublet and VMA. The others have none, and serve them from their only memory: limits and linear
+//!   order are lost.
 //! - Scopes are default memory for everybody, and what is in them is freed piece by piece.
 //! - Frames are told to Sublet and VMA, which fetch budgets then.
 //! - Defragmentation, trimming, flushes, names and priorities are left out, and counted.

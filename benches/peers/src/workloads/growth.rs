@@ -17,8 +17,8 @@ pub(crate) const DELAY: Duration = Duration::from_millis(20);
 const LIVE: usize = 1_000;
 /// Not so large that it is given memory of its own, and large enough that each few of them need a block.
 const LARGE: Request = Request { size: 48 << 20, alignment: 256, kind: Kind::Memory };
-/// Pairs that are made each time that the other thread has entered `vkAllocateMemory`. So whoever waits for it waits once
-/// in twice as many calls, however fast the others are.
+/// Pairs that are made each time that the other thread has entered `vkAllocateMemory`. So whoever waits for it waits
+/// once in twice as many calls, however fast the others are.
 const PAIRS: usize = 100;
 
 /// Single calls of one thread, while another makes the allocator grow so many times. `None` if the peer has no form for

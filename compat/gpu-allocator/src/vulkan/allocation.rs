@@ -81,8 +81,8 @@ impl Allocation {
         self.inner.as_ref().map_or(vk::DeviceMemory::null(), |inner| inner.memory.memory())
     }
 
-    /// Memory of its own was asked for by an [`AllocationScheme`](super::AllocationScheme). Whether it has some nevertheless,
-    /// [`as_sublet`](Self::as_sublet) says.
+    /// Memory of its own was asked for by an [`AllocationScheme`](super::AllocationScheme). Whether it has some
+    /// nevertheless, [`as_sublet`](Self::as_sublet) says.
     pub fn is_dedicated(&self) -> bool {
         self.inner.as_ref().is_some_and(|inner| inner.dedicated)
     }
@@ -105,8 +105,9 @@ impl Allocation {
     /// The mapped bytes.
     pub fn mapped_slice(&self) -> Option<&[u8]> {
         let (pointer, size) = (self.mapped_ptr()?, slab_size(self.size())?);
-        // SAFETY: the memory is mapped for as long as the allocation lives, and so many bytes of it are this allocation's. That
-        // nobody writes them meanwhile, the device included, is the caller's business: the interface has no word for it.
+        // SAFETY: the memory is mapped for as long as the allocation lives, and so many bytes of it are this
+        // allocation's. That nobody writes them meanwhile, the device included, is the caller's business: the interface
+        // has no word for it.
         Some(unsafe { std::slice::from_raw_parts(pointer.cast().as_ptr(), size) })
     }
 
@@ -135,8 +136,8 @@ pub struct MappedAllocationSlab<'a> {
     size: usize,
 }
 
-// SAFETY: the pointer is to so many mapped bytes of one allocation, which is borrowed mutably as long as this value lives; the size
-// is not above `isize::MAX`.
+// SAFETY: the pointer is to so many mapped bytes of one allocation, which is borrowed mutably as long as this value
+// lives; the size is not above `isize::MAX`.
 unsafe impl presser::Slab for MappedAllocationSlab<'_> {
     fn base_ptr(&self) -> *const u8 {
         self.mapped_ptr

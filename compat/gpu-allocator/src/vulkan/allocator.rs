@@ -47,13 +47,13 @@ impl Allocator {
         if desc.physical_device == vk::PhysicalDevice::null() {
             return Err(invalid("AllocatorCreateDesc field `physical_device` is null.".to_owned()));
         }
-        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the handles belong together and
-        // that the device outlives the allocator.
+        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the handles belong
+        // together and that the device outlives the allocator.
         let memory = unsafe { desc.instance.get_physical_device_memory_properties(desc.physical_device) };
         let block_sizes = block_sizes(&memory, &desc.allocation_sizes);
         let mut info = AllocatorCreateInfo {
-            // Memory that is coherent for the device is not ruled out: it is taken where a resource allows no other, as the
-            // original does. Such a resource is there only if the program has enabled the feature.
+            // Memory that is coherent for the device is not ruled out: it is taken where a resource allows no other, as
+            // the original does. Such a resource is there only if the program has enabled the feature.
             flags: AllocatorCreateFlags::KHR_DEDICATED_ALLOCATION
                 | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY
                 // As the original: a block that becomes empty goes, unless it is the last of its memory type.
@@ -182,8 +182,8 @@ impl Allocator {
             self.log_backtrace("Free");
         }
         let Some(inner) = allocation.inner else { return Ok(()) };
-        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the device is done with the
-        // memory, and that what was bound to it is gone.
+        // SAFETY: the interface has no `unsafe` here; its users promise by its documentation that the device is done
+        // with the memory, and that what was bound to it is gone.
         unsafe { self.inner.free_memory(inner.memory) }
             .map_err(|error| AllocationError::Internal(words(&error)))?;
         #[cfg(feature = "std")]
@@ -278,7 +278,8 @@ impl Allocator {
         let mapped = self.properties(memory_type).contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
         let mut flags = AllocationCreateFlags::empty();
         flags.set(AllocationCreateFlags::MAPPED, mapped);
-        // The type is chosen; what it was chosen by is for recordings, which may be replayed where there are other types.
+        // The type is chosen; what it was chosen by is for recordings, which may be replayed where there are other
+        // types.
         let [preferred_flags, required_flags] = properties_of(desc.location);
         let info = AllocationCreateInfo {
             flags,

@@ -1,5 +1,6 @@
-//! egui-ash-renderer from its registry, unmodified, draws the same window with three allocators: its own simple one, the stand-in for
-//! gpu-allocator and the stand-in for vk-mem. The pictures are the same to the last byte, and nothing is left.
+//! egui-ash-renderer from its registry, unmodified, draws the same window with three allocators: its own simple one,
+//! the stand-in for gpu-allocator and the stand-in for vk-mem. The pictures are the same to the last byte, and nothing
+//! is left.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,7 +1,8 @@
 //! Sublet's memory in Tracy: plots of what is reserved, of blocks, and of budgets.
 //!
-//! [`MemoryPlots`] is a layer for `tracing-subscriber`. Beside it goes `tracing_tracy::TracyLayer`, which shows spans and events as they
-//! are: the time that the driver takes for a block is a zone, and why an allocation has memory of its own is a message.
+//! [`MemoryPlots`] is a layer for `tracing-subscriber`. Beside it goes `tracing_tracy::TracyLayer`, which shows spans
+//! and events as they are: the time that the driver takes for a block is a zone, and why an allocation has memory of
+//! its own is a message.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,8 +11,8 @@ use tracing::field::{Field, Visit};
 use tracing_subscriber::layer::{Context, Layer};
 use tracy_client::{Client, PlotConfiguration, PlotFormat, PlotLineStyle, PlotName};
 
-/// Makes Tracy's plots out of Sublet's events: one of the bytes reserved in each heap, one of the share of its budget that is in use, and
-/// one of the blocks that live.
+/// Makes Tracy's plots out of Sublet's events: one of the bytes reserved in each heap, one of the share of its budget
+/// that is in use, and one of the blocks that live.
 #[derive(Clone)]
 pub struct MemoryPlots {
     client: Client,

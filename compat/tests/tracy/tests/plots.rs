@@ -1,4 +1,5 @@
-//! The layer in a client of Tracy, on a simulated GPU. No profiler needs to be there: the client takes points in any case.
+//! The layer in a client of Tracy, on a simulated GPU. No profiler needs to be there: the client takes points in any
+//! case.
 
 use ash::vk;
 use sublet::{

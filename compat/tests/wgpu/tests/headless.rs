@@ -1,5 +1,6 @@
-//! wgpu from its registry, unmodified, with the stand-in for gpu-allocator below it: it computes and renders for many frames, what
-//! it wrote is compared, and every block of memory came from Sublet. All that it asks for is recorded, and replayed.
+//! wgpu from its registry, unmodified, with the stand-in for gpu-allocator below it: it computes and renders for many
+//! frames, what it wrote is compared, and every block of memory came from Sublet. All that it asks for is recorded, and
+//! replayed.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -307,7 +308,8 @@ fn wgpu_computes_and_renders_on_sublet_alone() {
     assert!(report.allocations.iter().any(|allocation| allocation.name.contains("mapped at creation")));
     let (bytes, blocks) = (BYTES.load(Ordering::Relaxed), BLOCKS.load(Ordering::Relaxed));
     println!("Sublet took {bytes} bytes from the driver, in {blocks} calls");
-    // All that wgpu knows to be reserved was asked for by Sublet; 300 buffers and 200 textures live in a handful of blocks.
+    // All that wgpu knows to be reserved was asked for by Sublet; 300 buffers and 200 textures live in a handful of
+    // blocks.
     assert!(report.total_reserved_bytes > 0 && report.total_reserved_bytes <= bytes);
     assert!(blocks < 50);
 

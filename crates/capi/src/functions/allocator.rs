@@ -46,7 +46,8 @@ unsafe fn make(
             allocator: own.cast(),
             user_data: callbacks.user_data.0,
         };
-        // SAFETY: C3: the functions may be called with this allocator and this user data for as long as the allocator lives.
+        // SAFETY: C3: the functions may be called with this allocator and this user data for as long as the allocator
+        // lives.
         unsafe { DeviceMemoryCallbacks::from_raw(raw) }
     });
     let handle_types: &[vk::ExternalMemoryHandleTypeFlags] =

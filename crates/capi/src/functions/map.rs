@@ -100,7 +100,8 @@ impl<T: Threading> Front<T> {
     ) -> Result<(), MapError> {
         let (mapped, source, length) = self.mapped(allocation, offset, size)?;
         self.allocator.make_visible_quietly(Visibility::Invalidate, &[(allocation, offset, size)])?;
-        // SAFETY: the caller's own promise for the target; `mapped` checked that the source is inside the mapped allocation.
+        // SAFETY: the caller's own promise for the target; `mapped` checked that the source is inside the mapped
+        // allocation.
         unsafe { std::ptr::copy(source.cast_const(), target, length) };
         drop(mapped);
         self.allocator.note(Note::CopyFrom(allocation, offset, size));

@@ -242,8 +242,8 @@ exported! {
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         each!(object, front => {
-            // Whose it is decides about the buffer, too: destroyed with the memory before, or by another allocator's device.
-            // SAFETY: C1, C2.
+            // Whose it is decides about the buffer, too: destroyed with the memory before, or by another allocator's
+            // device. SAFETY: C1, C2.
             if !allocation.is_null() && unsafe { front.own(NAME, allocation) }.is_none() {
                 return;
             }
@@ -292,8 +292,8 @@ exported! {
         // SAFETY: C1.
         let Some(object) = (unsafe { given(NAME, allocator) }) else { return };
         each!(object, front => {
-            // Whose it is decides about the image, too: destroyed with the memory before, or by another allocator's device.
-            // SAFETY: C1, C2.
+            // Whose it is decides about the image, too: destroyed with the memory before, or by another allocator's
+            // device. SAFETY: C1, C2.
             if !allocation.is_null() && unsafe { front.own(NAME, allocation) }.is_none() {
                 return;
             }

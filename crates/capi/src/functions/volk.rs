@@ -7,8 +7,8 @@ use crate::guard::{answer, exported, given, misused};
 use crate::types::{VmaAllocatorCreateInfo, VmaVulkanFunctions};
 
 exported! {
-    /// Writes the two functions that find all others. Those of volk are in the program, where a library cannot see them: these are
-    /// of the system's Vulkan library, which volk has loaded as well.
+    /// Writes the two functions that find all others. Those of volk are in the program, where a library cannot see
+    /// them: these are of the system's Vulkan library, which volk has loaded as well.
     fn vmaImportVulkanFunctionsFromVolk(info: *const VmaAllocatorCreateInfo, written: *mut VmaVulkanFunctions) -> vk::Result {
         const NAME: &str = "vmaImportVulkanFunctionsFromVolk";
         // SAFETY: C3.

@@ -1,11 +1,11 @@
 //! Where the objects behind `VmaAllocation` live: slots that never move and are used again.
 //!
-//! A handle is the address of a slot with a part of the slot's generation in the bits below its alignment. A handle that
-//! was freed is told from the one that its slot has now, unless a multiple of 128 others were in between.
+//! A handle is the address of a slot with a part of the slot's generation in the bits below its alignment. A handle
+//! that was freed is told from the one that its slot has now, unless a multiple of 128 others were in between.
 //!
-//! Slots are in stripes, each with a lock and a list of free slots. A thread takes from the stripe of its token, so that
-//! threads do not meet here; a slot goes back to the stripe that it is of, so that no stripe grows because one thread
-//! allocates what another frees.
+//! Slots are in stripes, each with a lock and a list of free slots. A thread takes from the stripe of its token, so
+//! that threads do not meet here; a slot goes back to the stripe that it is of, so that no stripe grows because one
+//! thread allocates what another frees.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -54,9 +54,9 @@ pub struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 128, "a slot is two cache lines");
 
-// SAFETY: `allocation` and `next` are written under the lock of the slot's stripe only. `allocation` and `name` are read
-// without it by calls that got the handle, and the program promises not to free, rename or move an allocation while another
-// call uses it (C2 of the interface).
+// SAFETY: `allocation` and `next` are written under the lock of the slot's stripe only. `allocation` and `name` are
+// read without it by calls that got the handle, and the program promises not to free, rename or move an allocation
+// while another call uses it (C2 of the interface).
 unsafe impl Sync for Slot {}
 // SAFETY: nothing in it is bound to a thread; the pointers are to other slots of the slab, which live as long.
 unsafe impl Send for Slot {}
@@ -87,8 +87,8 @@ impl Slot {
     /// The slot that a handle is of, if the handle is the one that the slot has now: then it holds an allocation.
     ///
     /// # Safety
-    /// `handle` is null, or came from a slab that lives; while the answer is used, the allocation is not freed, renamed or
-    /// moved.
+    /// `handle` is null, or came from a slab that lives; while the answer is used, the allocation is not freed, renamed
+    /// or moved.
     #[inline]
     pub(super) unsafe fn of<'a>(handle: VmaAllocation) -> Option<&'a Self> {
         let address = handle.map_addr(|address| address & !GENERATION_MASK).cast_const();
@@ -101,8 +101,8 @@ impl Slot {
     /// The allocation.
     #[inline(always)]
     pub(super) fn allocation(&self) -> &Allocation {
-        // SAFETY: a used slot's allocation is written only by calls that the program does not make at the same time: the
-        // promise of `of`, from which every reference to a slot outside of this file is.
+        // SAFETY: a used slot's allocation is written only by calls that the program does not make at the same time:
+        // the promise of `of`, from which every reference to a slot outside of this file is.
         let allocation = unsafe { &*self.allocation.get() };
         // SAFETY: `of` has seen that the slot is used, and `insert` has put an allocation into it before it was.
         unsafe { allocation.assume_init_ref() }
@@ -251,8 +251,8 @@ impl<T: Threading> Slab<T> {
         // SAFETY: `next` of a free slot is of whoever holds the stripe's lock.
         free.head = unsafe { *used.next.get() };
         let to = used.allocation.get().cast::<Allocation>();
-        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out. The caller's own promise makes
-        // up for the type not being `Copy`.
+        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out. The caller's own
+        // promise makes up for the type not being `Copy`.
         unsafe { std::ptr::copy_nonoverlapping(allocation, to, 1) };
         let generation = used.generation.load(Ordering::Relaxed).wrapping_add(1);
         used.generation.store(generation, Ordering::Relaxed);
@@ -269,8 +269,8 @@ impl<T: Threading> Slab<T> {
         unsafe { Slot::of(handle) }.filter(|slot| slot.slab == self.id)
     }
 
-    /// A copy of the allocation behind a handle, which another thread may be changing meanwhile. `None` if the handle is not a
-    /// live one of this slab. The copy is to be looked at, and nothing else.
+    /// A copy of the allocation behind a handle, which another thread may be changing meanwhile. `None` if the handle
+    /// is not a live one of this slab. The copy is to be looked at, and nothing else.
     ///
     /// # Safety
     /// `handle` is null, or came from a slab that lives.

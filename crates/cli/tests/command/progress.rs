@@ -9,7 +9,8 @@ use super::{Folder, outcome, repository};
 /// The beginning of an empty line.
 const CLEARED: &str = "\r\u{1b}[2K";
 
-/// What a replay of a trace with thousands of events shows on a terminal, and how many events they are; `None` without `script`.
+/// What a replay of a trace with thousands of events shows on a terminal, and how many events they are; `None` without
+/// `script`.
 fn shown(options: &str) -> Option<(String, usize)> {
     let has_script = Command::new("script").arg("--version").stdout(Stdio::null()).status();
     if !has_script.is_ok_and(|status| status.success()) {

@@ -1,7 +1,8 @@
 //! The committed traces.
 //!
-//! The first five were recorded on lavapipe (Mesa 22.3.6, LLVM 15), the others on an NVIDIA H200 (driver 580.159.04). Those of programs that use gpu-allocator were recorded through
-//! `compat/gpu-allocator`, patched in, with its feature `trace`:
+//! The first five were recorded on lavapipe (Mesa 22.3.6, LLVM 15), the others on an NVIDIA H200 (driver 580.159.04).
+//! Those of programs that use gpu-allocator were recorded through `compat/gpu-allocator`, patched in, with its feature
+//! `trace`:
 //!
 //! ```toml
 //! gpu-allocator = { version = "0.28", features = ["trace"] }
@@ -22,8 +23,9 @@
 //! | `defragment` | `examples/defragment` | buffers and images, of which many are freed and the rest are moved in five passes | `cargo run --release --example defragment` |
 //! | `level` | `examples/level` | what a level loads, in scopes that are freed at once | `cargo run --release --example level` |
 //!
-//! To record one again: `SUBLET_TRACE=NAME.trace` in front of its command, then `SUBLET_BLESS=1 cargo test --test replay`. Those of vello and
-//! vk-graph cannot be made again from this repository: the `main` that each was recorded from is not in it.
+//! To record one again: `SUBLET_TRACE=NAME.trace` in front of its command, then
+//! `SUBLET_BLESS=1 cargo test --test replay`. Those of vello and vk-graph cannot be made again from this repository:
+//! the `main` that each was recorded from is not in it.
 
 use std::fs;
 
@@ -36,8 +38,8 @@ use crate::expected::blessed;
 use crate::outcome::result;
 use crate::{folder, traces};
 
-/// Devices that are not at all like the recorded one: one with a small heap that both see, one that knows lazily allocated memory, one
-/// with a coarse granularity.
+/// Devices that are not at all like the recorded one: one with a small heap that both see, one that knows lazily
+/// allocated memory, one with a coarse granularity.
 const OTHERS: [&str; 3] = ["nvidia-gtx-1060", "arm-mali-g52", "swiftshader"];
 
 /// At most so much of each goes into the repository.

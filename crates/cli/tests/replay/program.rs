@@ -11,8 +11,8 @@ use sublet::{
     ScopeCreateInfo,
 };
 
-/// Where an allocation lies: memory type, whether its memory is its own, block, offset and size. Blocks are numbered when the first
-/// allocation comes into them, and forgotten when the last one leaves.
+/// Where an allocation lies: memory type, whether its memory is its own, block, offset and size. Blocks are numbered
+/// when the first allocation comes into them, and forgotten when the last one leaves.
 pub(crate) type Place = (u32, bool, u64, u64, u64);
 
 /// Numbers blocks.

@@ -25,8 +25,8 @@ use crate::snapshot::Located;
 pub enum Matching {
     /// By their ids: certain.
     Ids,
-    /// By pool and memory type, block, offset, size, kind and name: a guess. Dedicated allocations that are alike are told apart by
-    /// their order.
+    /// By pool and memory type, block, offset, size, kind and name: a guess. Dedicated allocations that are alike are
+    /// told apart by their order.
     Places,
 }
 

@@ -12,11 +12,13 @@ use serde::ser::{SerializeStruct, Serializer};
 
 use super::snapshot::{Located, Snapshot};
 
-/// What two [`Snapshot`]s have in common and what not: which allocations are new, gone or kept, and how the sums changed.
+/// What two [`Snapshot`]s have in common and what not: which allocations are new, gone or kept, and how the sums
+/// changed.
 ///
-/// Which allocation of the one is which of the other is told by their [ids](super::Entry::id), if both snapshots are of the same
-/// run of a program; else by where they lie, their sizes, kinds and names: [`Self::matching`] says which. By ids, what
-/// defragmentation moved is gone and new, because a move gives it another id; by places, what was freed and allocated again in the same place is kept.
+/// Which allocation of the one is which of the other is told by their [ids](super::Entry::id), if both snapshots are of
+/// the same run of a program; else by where they lie, their sizes, kinds and names: [`Self::matching`] says which. By
+/// ids, what defragmentation moved is gone and new, because a move gives it another id; by places, what was freed and
+/// allocated again in the same place is kept.
 ///
 /// ```
 /// # use sublet::*; use sublet_report::{{Comparison, Matching, Snapshot}}; use ash::vk;
@@ -53,7 +55,8 @@ pub struct Comparison<'a> {
     pub vectors: Vec<VectorChange>,
     /// By heap. Heaps that only one snapshot has are there as well.
     pub heaps: Vec<Change>,
-    /// By name, what changed most first; allocations without a name are together. Names of which nothing changed are there too.
+    /// By name, what changed most first; allocations without a name are together. Names of which nothing changed are
+    /// there too.
     pub names: Vec<NameChange>,
     /// In all.
     pub total: Change,

@@ -30,7 +30,8 @@ pub struct Change {
 }
 
 impl Change {
-    /// By how many bytes the allocations grew; negative if they shrank. The ends of the range stand for all that is beyond them.
+    /// By how many bytes the allocations grew; negative if they shrank. The ends of the range stand for all that is
+    /// beyond them.
     ///
     /// ```
     /// assert_eq!(sublet_report::Change::default().growth(), 0);

@@ -9,8 +9,8 @@ use crate::cast::index;
 use crate::snapshot::{Block, Snapshot, Vector};
 use sublet::Algorithm;
 
-/// How far the free memory of blocks is scattered, for a vector or pool, or for several together. Dedicated allocations have no
-/// part in it: nothing of their memory is free.
+/// How far the free memory of blocks is scattered, for a vector or pool, or for several together. Dedicated allocations
+/// have no part in it: nothing of their memory is free.
 ///
 /// With the blocks b of a vector v, the free ranges r and the allocations a in them:
 ///
@@ -27,11 +27,11 @@ use sublet::Algorithm;
 /// | `lonely_used_bytes` | Σ size(a) of those |
 /// | `removable_blocks`, `removable_bytes` | an estimate of what defragmentation empties: see below |
 ///
-/// The estimate tries, vector by vector, to empty the block that has the fewest bytes in use, then the next: each of its
-/// allocations, the largest first, is put in the smallest free range of the other blocks that takes it, and the block counts if all find
-/// room. Alignment, granularity and what the program may not move are not known, so less may come out; that allocations also move
-/// together within a block is left out, so more may. Blocks that are empty already do not count, nor do those of
-/// [linear](Algorithm::Linear) pools, which are not defragmented.
+/// The estimate tries, vector by vector, to empty the block that has the fewest bytes in use, then the next: each of
+/// its allocations, the largest first, is put in the smallest free range of the other blocks that takes it, and the
+/// block counts if all find room. Alignment, granularity and what the program may not move are not known, so less may
+/// come out; that allocations also move together within a block is left out, so more may. Blocks that are empty already
+/// do not count, nor do those of [linear](Algorithm::Linear) pools, which are not defragmented.
 ///
 /// ```
 /// # use sublet::*; use sublet_report::Snapshot; use ash::vk;
@@ -180,7 +180,8 @@ impl Fragmentation {
         share(self.free_bytes, self.block_bytes)
     }
 
-    /// The share of the free bytes that is not in the largest free range of its vector, from 0 to 1; 0 if nothing is free.
+    /// The share of the free bytes that is not in the largest free range of its vector, from 0 to 1; 0 if nothing is
+    /// free.
     ///
     /// ```
     /// # use sublet_report::Fragmentation;

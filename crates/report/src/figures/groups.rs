@@ -93,8 +93,8 @@ impl Group {
         group(allocations.into_iter().map(|found| (Some(found.entry.kind.text()), found.size)))
     }
 
-    /// Leaks, as [`Allocator::destroy`](sublet::Allocator::destroy) and [`Allocator::destroy_pool`](sublet::Allocator::destroy_pool)
-    /// report them, by name.
+    /// Leaks, as [`Allocator::destroy`](sublet::Allocator::destroy) and
+    /// [`Allocator::destroy_pool`](sublet::Allocator::destroy_pool) report them, by name.
     ///
     /// ```
     /// # use sublet::*; use sublet_report::Group; use ash::vk;
@@ -139,10 +139,11 @@ fn group<'a>(allocations: impl Iterator<Item = (Option<&'a str>, u64)>) -> Vec<G
     groups
 }
 
-/// What was allocated after the first snapshot, was there in every later one, and still is in the last: the longer the row, the more
-/// likely a leak. Found as [`Comparison`] finds what is new.
+/// What was allocated after the first snapshot, was there in every later one, and still is in the last: the longer the
+/// row, the more likely a leak. Found as [`Comparison`] finds what is new.
 ///
-/// [`Group::by_name`] and [`Group::by_caller`] make a list for people of it. Of fewer than two snapshots nothing is suspected.
+/// [`Group::by_name`] and [`Group::by_caller`] make a list for people of it. Of fewer than two snapshots nothing is
+/// suspected.
 ///
 /// # Complexity
 /// That of one comparison for each pair of neighbours.

@@ -64,8 +64,8 @@ fn free(at: usize, block: &Block) -> impl Iterator<Item = Range> + '_ {
     block.chunks.iter().filter(free).map(move |it| Range { size: it.size, block: at, offset: it.offset })
 }
 
-/// How many blocks, and their bytes. Blocks that are empty already neither count nor give room: what moves into one of them
-/// keeps it.
+/// How many blocks, and their bytes. Blocks that are empty already neither count nor give room: what moves into one of
+/// them keeps it.
 pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
     let mut order: Vec<(u64, usize, &Block)> = Vec::with_capacity(blocks.len());
     let mut room = Room::default();

@@ -1,7 +1,7 @@
 //! A snapshot as one HTML page, for a browser.
 //!
-//! The page is text, style, script and data in a single file. It needs no network and no other file, and forbids itself both: see
-//! the policy in `page.html`.
+//! The page is text, style, script and data in a single file. It needs no network and no other file, and forbids itself
+//! both: see the policy in `page.html`.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
@@ -45,9 +45,9 @@ const SCRIPTS: &[&str] = &[
     include_str!("page.js"),
 ];
 
-/// A page about a [`Snapshot`]: heaps and budgets, every block drawn to scale, the largest allocations, sums by name and by caller,
-/// how fragmented what is free is, and a search over all of it. With [`before`](Self::before) the page shows what changed, with
-/// [`leaks`](Self::leaks) what was never given back.
+/// A page about a [`Snapshot`]: heaps and budgets, every block drawn to scale, the largest allocations, sums by name
+/// and by caller, how fragmented what is free is, and a search over all of it. With [`before`](Self::before) the page
+/// shows what changed, with [`leaks`](Self::leaks) what was never given back.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -87,8 +87,8 @@ impl<'a> Page<'a> {
         Self { now, before: None, leaks: &[], title: None }
     }
 
-    /// Compares with a snapshot that was taken before: bars of both, tables of what is new, gone and grown, and the earlier map to
-    /// switch to. How allocations are recognised is [`Comparison`]'s to say.
+    /// Compares with a snapshot that was taken before: bars of both, tables of what is new, gone and grown, and the
+    /// earlier map to switch to. How allocations are recognised is [`Comparison`]'s to say.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
@@ -167,8 +167,8 @@ impl<'a> Page<'a> {
             figures_before: self.before.map(Snapshot::figures),
             comparison: self.before.map(|before| Differences::new(before, self.now)),
         };
-        // Text takes everything, and no map here has keys that are no text. Without `<` nothing in the data can end the element that it
-        // is in; a JSON string may have the escape anywhere, and outside of strings JSON has no `<`.
+        // Text takes everything, and no map here has keys that are no text. Without `<` nothing in the data can end the
+        // element that it is in; a JSON string may have the escape anywhere, and outside of strings JSON has no `<`.
         let data = serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c");
         let (title, nonce) = (escaped(title), nonce(&data));
         let (style, script) = (STYLES.join("\n"), SCRIPTS.join("\n"));
@@ -195,7 +195,8 @@ struct Data<'a> {
     comparison: Option<Differences>,
 }
 
-/// Which allocations one snapshot has alone: their places in the order of [`Snapshot::allocations`], in which the script has them.
+/// Which allocations one snapshot has alone: their places in the order of [`Snapshot::allocations`], in which the
+/// script has them.
 #[derive(Serialize)]
 struct Differences {
     matching: Matching,
@@ -248,7 +249,8 @@ impl<'a> LeakData<'a> {
     }
 }
 
-/// Replaces each `{{name}}` of the template. What is put in is not looked at again: a name in the data may well be `{{style}}`.
+/// Replaces each `{{name}}` of the template. What is put in is not looked at again: a name in the data may well be
+/// `{{style}}`.
 fn fill<'a>(template: &str, part: impl Fn(&str) -> &'a str) -> String {
     let mut page = String::new();
     let mut rest = template;
@@ -266,8 +268,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// The word by which the page knows its own script and style from what came in with the data, should an element ever get out of
-/// there. It is a hash of the data (FNV-1a), so that a text would have to contain its own hash to know it.
+/// The word by which the page knows its own script and style from what came in with the data, should an element ever
+/// get out of there. It is a hash of the data (FNV-1a), so that a text would have to contain its own hash to know it.
 fn nonce(data: &str) -> String {
     let hash = data.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -21,10 +21,10 @@ const FIRST_TYPE: u32 = 3;
 /// Its processes are:
 ///
 /// - the program, with its calls as instants on their threads, failures on all of them, and frames across everything;
-/// - counters: the bytes of the live allocations, in all, by heap, by memory type and by pool. A recording knows what was granted, and
-///   not the blocks behind it;
-/// - for each memory type its allocations, each from when it was made until it was freed. Those that were never freed, and those
-///   that end with the recording, end there. An allocation has the first name that it had.
+/// - counters: the bytes of the live allocations, in all, by heap, by memory type and by pool. A recording knows what
+///   was granted, and not the blocks behind it;
+/// - for each memory type its allocations, each from when it was made until it was freed. Those that were never freed,
+///   and those that end with the recording, end there. An allocation has the first name that it had.
 ///
 /// # Complexity
 /// O(n log n) for n records.

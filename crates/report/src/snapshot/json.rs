@@ -52,17 +52,19 @@ impl Snapshot {
     }
 
     /// Reads what [`Self::to_json`] wrote; members that this version does not know are left out. And what
-    /// [`build_stats_string`](sublet::Allocator::build_stats_string) wrote, this library's or VMA's, of VMA 3.0 or later. What that
-    /// does not say is `None`; its pools are numbered as they stand in it, and what lies between two chunks is not free and
-    /// not used.
+    /// [`build_stats_string`](sublet::Allocator::build_stats_string) wrote, this library's or VMA's, of VMA 3.0 or
+    /// later. What that does not say is `None`; its pools are numbered as they stand in it, and what lies between two
+    /// chunks is not free and not used.
     ///
     /// # Errors
     /// - [`Json`](ReadSnapshotError::Json): it is no JSON, ends too early, or a member is missing or of the wrong type.
     /// - [`NotASnapshot`](ReadSnapshotError::NotASnapshot): it is JSON, of something else.
     /// - [`Version`](ReadSnapshotError::Version): it was written in a format that came later.
-    /// - [`OldVma`](ReadSnapshotError::OldVma), [`NotVulkan`](ReadSnapshotError::NotVulkan): it is of another allocator.
+    /// - [`OldVma`](ReadSnapshotError::OldVma), [`NotVulkan`](ReadSnapshotError::NotVulkan): it is of another
+    ///   allocator.
     /// - [`WithoutDetails`](ReadSnapshotError::WithoutDetails): a statistics string that was not to have blocks.
-    /// - [`Contradiction`](ReadSnapshotError::Contradiction): it says what cannot be: see [`SnapshotFault`](super::SnapshotFault).
+    /// - [`Contradiction`](ReadSnapshotError::Contradiction): it says what cannot be: see
+    ///   [`SnapshotFault`](super::SnapshotFault).
     ///
     /// # Panics
     /// Never, whatever the text is.

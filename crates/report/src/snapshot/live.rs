@@ -19,7 +19,8 @@ impl Snapshot {
     /// What the allocator holds now.
     ///
     /// # Complexity
-    /// That of [`memory_map`](Allocator::memory_map), which makes other threads wait. For tools, and not for every frame.
+    /// That of [`memory_map`](Allocator::memory_map), which makes other threads wait. For tools, and not for every
+    /// frame.
     ///
     /// ```
     /// # use sublet::*; use sublet_report::Snapshot;
@@ -34,8 +35,8 @@ impl Snapshot {
         Self::new(allocator, &allocator.memory_map())
     }
 
-    /// Of a map that was made before. A program that keeps names or data of its own enters them in the map first. Budgets are those
-    /// of now.
+    /// Of a map that was made before. A program that keeps names or data of its own enters them in the map first.
+    /// Budgets are those of now.
     ///
     /// ```
     /// # use sublet::*; use sublet_report::Snapshot; use ash::vk;
@@ -80,7 +81,8 @@ impl Snapshot {
     }
 }
 
-/// One text for each run of a program: two runs may have the same process id, as in containers, but not at the same time.
+/// One text for each run of a program: two runs may have the same process id, as in containers, but not at the same
+/// time.
 fn run() -> &'static str {
     static FIRST: OnceLock<Box<str>> = OnceLock::new();
     FIRST.get_or_init(|| {

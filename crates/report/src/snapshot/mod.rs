@@ -14,15 +14,15 @@ pub use parts::{Block, Chunk, Dedicated, Device, Entry, Heap, MemoryType, Vector
 
 use sublet::{DetailedStatistics, TotalStatistics};
 
-/// Everything that an allocator held at one moment: heaps and budgets, and each block with its chunks. Plain data, which knows no
-/// handles: it can be saved, sent, read again, compared and drawn.
+/// Everything that an allocator held at one moment: heaps and budgets, and each block with its chunks. Plain data,
+/// which knows no handles: it can be saved, sent, read again, compared and drawn.
 ///
-/// It is made of a live allocator ([`Self::of`]), of a [`MemoryMap`](sublet::MemoryMap) of one ([`Self::new`]), or of a file
-/// ([`Self::from_json`]): its own, or one that VMA wrote. What a file does not say is `None`.
+/// It is made of a live allocator ([`Self::of`]), of a [`MemoryMap`](sublet::MemoryMap) of one ([`Self::new`]), or of a
+/// file ([`Self::from_json`]): its own, or one that VMA wrote. What a file does not say is `None`.
 ///
-/// What these three make holds together: heaps and types are there, the chunks of a block are in the order of their offsets, lie within it and do
-/// not overlap, no block and no pool is there twice, and all sizes together fit an `u64`. A program that edits a snapshot
-/// keeps it so.
+/// What these three make holds together: heaps and types are there, the chunks of a block are in the order of their
+/// offsets, lie within it and do not overlap, no block and no pool is there twice, and all sizes together fit an `u64`.
+/// A program that edits a snapshot keeps it so.
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
@@ -46,8 +46,8 @@ use sublet::{DetailedStatistics, TotalStatistics};
 pub struct Snapshot {
     /// What the program calls it: a sentence for people.
     pub title: Option<Box<str>>,
-    /// Names the run of the program and the allocator in it: [ids](Entry::id) of two snapshots mean the same allocation only where both are
-    /// the same.
+    /// Names the run of the program and the allocator in it: [ids](Entry::id) of two snapshots mean the same allocation
+    /// only where both are the same.
     pub run: Option<Box<str>>,
     /// The device.
     pub device: Device,
@@ -87,7 +87,8 @@ pub struct Located<'a> {
 }
 
 impl Snapshot {
-    /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones last.
+    /// Every allocation: vector after vector, block after block, in the order of their offsets, and dedicated ones
+    /// last.
     ///
     /// ```
     /// # use sublet::*; use ash::vk;

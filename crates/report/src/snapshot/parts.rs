@@ -81,7 +81,8 @@ pub struct Heap {
 pub struct MemoryType {
     /// The index of its heap.
     pub heap: u32,
-    /// `VkMemoryPropertyFlags`, without prefix and suffix: `HOST_VISIBLE`. Flags without a name are a hexadecimal number.
+    /// `VkMemoryPropertyFlags`, without prefix and suffix: `HOST_VISIBLE`. Flags without a name are a hexadecimal
+    /// number.
     pub flags: Vec<Box<str>>,
 }
 

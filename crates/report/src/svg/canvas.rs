@@ -11,8 +11,9 @@ pub(super) const WIDTH: f64 = 1200.0;
 /// Units that can be drawn on.
 pub(super) const INNER: f64 = WIDTH - 2.0 * LEFT;
 
-/// Letters: c paper, h heading, s smaller heading, t text, m pale text, l label of a block, n name in a chunk, k free, w bars,
-/// x budget, r o u of heaps (reserved, others', in use); q1 to q4 how much of a small part is in use. b i j y u are kinds: see `plan`.
+/// Letters: c paper, h heading, s smaller heading, t text, m pale text, l label of a block, n name in a chunk, k free,
+/// w bars, x budget, r o u of heaps (reserved, others', in use); q1 to q4 how much of a small part is in use. b i j y u
+/// are kinds: see `plan`.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;font-size:13px;fill:#1e293b}\
 .c{fill:#fff;stroke:#d8dee8}.h{font-size:22px;font-weight:600}.s{font-size:15px;font-weight:600}.m{fill:#64748b}\

@@ -14,13 +14,14 @@ use super::words::{bytes, clean, count, percent};
 use crate::cast::widen;
 use sublet::Statistics;
 
-/// A picture of the snapshot as an SVG file, for a bug report or a README: heaps with their budgets, and under them every memory type and
-/// pool that holds something, with its blocks to scale and their chunks coloured by kind.
+/// A picture of the snapshot as an SVG file, for a bug report or a README: heaps with their budgets, and under them
+/// every memory type and pool that holds something, with its blocks to scale and their chunks coloured by kind.
 ///
-/// It needs no font and no other file, is 1,200 units wide, and has light colours or dark ones, as the reader prefers. Names are shown where they
-/// fit; where a program shows titles, the larger chunks have theirs. Within a memory type or pool all blocks have one scale. What would be
-/// narrower than two units is drawn together with its neighbours, paler the less of it is in use, and a file does not get longer than about 2 MB, whatever the
-/// snapshot holds: what is left out is said in numbers. The same snapshot makes the same file.
+/// It needs no font and no other file, is 1,200 units wide, and has light colours or dark ones, as the reader prefers.
+/// Names are shown where they fit; where a program shows titles, the larger chunks have theirs. Within a memory type or
+/// pool all blocks have one scale. What would be narrower than two units is drawn together with its neighbours, paler
+/// the less of it is in use, and a file does not get longer than about 2 MB, whatever the snapshot holds: what is left
+/// out is said in numbers. The same snapshot makes the same file.
 ///
 /// # Complexity
 /// O(n log n) for n chunks.

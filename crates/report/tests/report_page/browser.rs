@@ -1,8 +1,8 @@
 //! A headless Chromium, spoken to in the words of its DevTools.
 //!
-//! It is asked for `--remote-debugging-pipe`: messages are JSON with a zero byte behind each, on the descriptors 3 and 4 of the
-//! browser. A shell puts them there. So nothing is needed beyond the JSON that the library's own tests have: no socket, no free
-//! port to find, no crate of a protocol's thousand types.
+//! It is asked for `--remote-debugging-pipe`: messages are JSON with a zero byte behind each, on the descriptors 3 and
+//! 4 of the browser. A shell puts them there. So nothing is needed beyond the JSON that the library's own tests have:
+//! no socket, no free port to find, no crate of a protocol's thousand types.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Write};
@@ -33,7 +33,8 @@ struct Pipe {
     last: u64,
 }
 
-/// One window with one page, closed with the value. There is one at a time, so that nothing slows down what a page measures.
+/// One window with one page, closed with the value. There is one at a time, so that nothing slows down what a page
+/// measures.
 pub(crate) struct Browser {
     pipe: MutexGuard<'static, Option<Pipe>>,
     target: Value,
@@ -313,8 +314,8 @@ impl Browser {
         println!("picture: {}", path.display());
     }
 
-    /// What the browser had to complain about: errors and warnings of the console, exceptions, refused content, and requests
-    /// for anything but the pages that the test opened. Each is said once.
+    /// What the browser had to complain about: errors and warnings of the console, exceptions, refused content, and
+    /// requests for anything but the pages that the test opened. Each is said once.
     pub(crate) fn complaints(&mut self) -> Vec<String> {
         // An answer comes after all that was said before it.
         self.call("Runtime.evaluate", json!({ "expression": "0" }));

@@ -20,7 +20,8 @@ struct Drawn {
     width: f64,
 }
 
-/// The block with the most chunks, and with blocks over the full width, where it is drawn: then each block has a row to itself.
+/// The block with the most chunks, and with blocks over the full width, where it is drawn: then each block has a row to
+/// itself.
 fn fullest<'a>(browser: &mut Browser, snapshot: &'a Snapshot) -> (Drawn, &'a Vector, &'a Block) {
     let shown =
         snapshot.vectors.iter().filter(|vector| !vector.blocks.is_empty() || !vector.dedicated.is_empty());

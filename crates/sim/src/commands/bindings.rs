@@ -1,7 +1,7 @@
 //! What a command buffer has bound at a moment: descriptor sets, push descriptors and push constants.
 //!
-//! Commands run one after another, and [`Bindings::apply`] follows them. A command that starts a shader asks for what is in
-//! force then, as seen from the layout of its pipeline: [`Bindings::descriptor`], [`Bindings::inline`],
+//! Commands run one after another, and [`Bindings::apply`] follows them. A command that starts a shader asks for what
+//! is in force then, as seen from the layout of its pipeline: [`Bindings::descriptor`], [`Bindings::inline`],
 //! [`Bindings::push_constants`].
 #![forbid(unsafe_code)]
 
@@ -127,8 +127,8 @@ impl Bindings {
         }
     }
 
-    /// What binding the sets from `first` to `last` does to the others: those below stay if they were bound with a compatible
-    /// layout, and those above if also the last one was (section "Pipeline Layout Compatibility").
+    /// What binding the sets from `first` to `last` does to the others: those below stay if they were bound with a
+    /// compatible layout, and those above if also the last one was (section "Pipeline Layout Compatibility").
     fn disturb(
         &mut self,
         point: vk::PipelineBindPoint,
@@ -153,8 +153,8 @@ impl Bindings {
         self.programs.get(&point)
     }
 
-    /// What is bound at a set's number, as a pipeline with `layout` sees it: nothing, if it was bound with a layout that is not
-    /// compatible.
+    /// What is bound at a set's number, as a pipeline with `layout` sees it: nothing, if it was bound with a layout
+    /// that is not compatible.
     pub(crate) fn bound(
         &self,
         point: vk::PipelineBindPoint,
@@ -165,8 +165,8 @@ impl Bindings {
         if slot.layout.compatible(layout, number) { slot.bound.as_ref() } else { None }
     }
 
-    /// The descriptor that a shader of a pipeline with `layout` finds, and the dynamic offset that is to be added to its own,
-    /// in bytes. `None` if nothing is bound or written there.
+    /// The descriptor that a shader of a pipeline with `layout` finds, and the dynamic offset that is to be added to
+    /// its own, in bytes. `None` if nothing is bound or written there.
     pub(crate) fn descriptor(
         &self,
         state: &DeviceState,
@@ -205,8 +205,8 @@ impl Bindings {
         }
     }
 
-    /// The push constants that a shader of a pipeline with `layout` finds. `None` if not all of them were pushed, or with a
-    /// layout that is not compatible. Units: bytes.
+    /// The push constants that a shader of a pipeline with `layout` finds. `None` if not all of them were pushed, or
+    /// with a layout that is not compatible. Units: bytes.
     pub(crate) fn push_constants(&self, layout: &PipelineLayout, offset: u32, size: u32) -> Option<&[u8]> {
         let own = self.constants.layout.as_ref()?;
         let range = index(offset)..index(offset.checked_add(size)?);

@@ -145,7 +145,8 @@ pub(super) unsafe extern "system" fn allocate(
             if let Some(pool) = state.commands.pools.get_mut(&info.command_pool) {
                 pool.buffers.insert(handle);
             }
-            // SAFETY: `pCommandBuffers` has `commandBufferCount` elements: VUID-vkAllocateCommandBuffers-pCommandBuffers-parameter.
+            // SAFETY: `pCommandBuffers` has `commandBufferCount` elements:
+            // VUID-vkAllocateCommandBuffers-pCommandBuffers-parameter.
             let slot = unsafe { p_buffers.add(index) };
             // SAFETY: as above.
             unsafe { chain::output(slot, handle) };

@@ -57,7 +57,8 @@ pub(super) unsafe extern "system" fn get(
             device.report("VUID-vkGetDescriptorEXT-pDescriptor-parameter", text);
             return;
         }
-        // SAFETY: `dataSize` bytes may be written there: VUID-vkGetDescriptorEXT-pDescriptor-parameter. `bytes` is our own.
+        // SAFETY: `dataSize` bytes may be written there: VUID-vkGetDescriptorEXT-pDescriptor-parameter. `bytes` is our
+        // own.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), p_descriptor.cast(), size) };
     });
 }

@@ -2,8 +2,8 @@
 //!
 //! - [`get`]: the bytes of one descriptor; [`table`]: what they are.
 //! - [`layout`]: where the bindings of a set lie.
-//! - [`bind`]: descriptor buffers and offsets of sets in command buffers. What a shader finds there is looked up when it
-//!   runs, see `kernel`.
+//! - [`bind`]: descriptor buffers and offsets of sets in command buffers. What a shader finds there is looked up when
+//!   it runs, see `kernel`.
 //!
 //! Every driver has its own sizes, see [`DescriptorBufferLimits`].
 

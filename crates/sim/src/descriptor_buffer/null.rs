@@ -31,8 +31,8 @@ entries! {
 
 /// The room of a binding is a multiple of this: no driver's `descriptorBufferOffsetAlignment` is larger.
 const UNIT: u64 = 256;
-/// Bits of a layout's handle: units of room for each binding, then one more than the last binding's number, then a count
-/// that makes handles different.
+/// Bits of a layout's handle: units of room for each binding, then one more than the last binding's number, then a
+/// count that makes handles different.
 const ROOM_BITS: u32 = 32;
 const BINDING_BITS: u32 = 12;
 

@@ -1,7 +1,7 @@
 //! What the bytes of a descriptor are: a number in a table of the device, and a pattern that goes with it.
 //!
-//! A driver is free to write what it likes into its descriptors. This one writes into the first four bytes the number of
-//! what is described and a check of it, and into every later byte what these two imply: bytes that are moved, cut,
+//! A driver is free to write what it likes into its descriptors. This one writes into the first four bytes the number
+//! of what is described and a check of it, and into every later byte what these two imply: bytes that are moved, cut,
 //! mixed or made up are no descriptor, and are known as such. The same description always has the same bytes.
 #![forbid(unsafe_code)]
 
@@ -68,8 +68,8 @@ impl DescriptorTable {
     }
 }
 
-/// The byte at `at` of the descriptor with this number: three bytes of the number, one that checks it, and then bytes that
-/// depend on both number and place.
+/// The byte at `at` of the descriptor with this number: three bytes of the number, one that checks it, and then bytes
+/// that depend on both number and place.
 fn pattern(number: u32, at: usize) -> u8 {
     let stored = (number + 1).to_le_bytes();
     match at {

@@ -12,8 +12,8 @@ use crate::descriptor_buffer;
 use crate::state::DeviceState;
 
 impl Gpu {
-    /// The descriptor that was written to a binding and array element of a set; `None` if nothing was, or the set is freed.
-    /// An immutable sampler is there from the start.
+    /// The descriptor that was written to a binding and array element of a set; `None` if nothing was, or the set is
+    /// freed. An immutable sampler is there from the start.
     ///
     /// ```
     /// use ash::vk;
@@ -45,8 +45,8 @@ impl Gpu {
         self.look(|state| state.set_contents(set)?.descriptor(binding, element).copied())
     }
 
-    /// The bytes of an inline uniform block of a set, up to the last one that was written; those before it that nobody wrote
-    /// are 0. `None` if none was written, or the set is freed.
+    /// The bytes of an inline uniform block of a set, up to the last one that was written; those before it that nobody
+    /// wrote are 0. `None` if none was written, or the set is freed.
     ///
     /// ```
     /// use ash::vk;
@@ -58,9 +58,10 @@ impl Gpu {
         self.look(|state| state.set_contents(set)?.inline(binding).map(<[u8]>::to_vec))
     }
 
-    /// The set that a command buffer has bound, as far as it is recorded now, and the dynamic offsets that it was bound with:
-    /// as a pipeline with this layout sees it. `None` if nothing is bound there, if it was bound with a layout that is not
-    /// compatible or was disturbed (section "Pipeline Layout Compatibility"), or if what is there are push descriptors.
+    /// The set that a command buffer has bound, as far as it is recorded now, and the dynamic offsets that it was bound
+    /// with: as a pipeline with this layout sees it. `None` if nothing is bound there, if it was bound with a layout
+    /// that is not compatible or was disturbed (section "Pipeline Layout Compatibility"), or if what is there are push
+    /// descriptors.
     ///
     /// ```
     /// use ash::vk;
@@ -83,9 +84,9 @@ impl Gpu {
         })
     }
 
-    /// The descriptor that a shader finds at a set's number, a binding and an array element, of a set, of push descriptors or in
-    /// a descriptor buffer, where a command buffer ends now; and the dynamic offset that is added to its own, in bytes. See
-    /// [`bound_set`](Self::bound_set) for what is bound.
+    /// The descriptor that a shader finds at a set's number, a binding and an array element, of a set, of push
+    /// descriptors or in a descriptor buffer, where a command buffer ends now; and the dynamic offset that is added to
+    /// its own, in bytes. See [`bound_set`](Self::bound_set) for what is bound.
     ///
     /// # Safety
     ///
@@ -145,8 +146,8 @@ impl Gpu {
         })
     }
 
-    /// The push constants that a shader of a pipeline with this layout finds where a command buffer ends now. `None` if not all
-    /// of the bytes were pushed. Units: bytes.
+    /// The push constants that a shader of a pipeline with this layout finds where a command buffer ends now. `None` if
+    /// not all of the bytes were pushed. Units: bytes.
     ///
     /// ```
     /// use ash::vk;

@@ -259,8 +259,8 @@ impl Totals {
         totals
     }
 
-    /// The first limit that is exceeded, as the rule that a pipeline layout breaks by it. Those for update after bind hold for
-    /// devices that have it, `indexing`.
+    /// The first limit that is exceeded, as the rule that a pipeline layout breaks by it. Those for update after bind
+    /// hold for devices that have it, `indexing`.
     pub(super) fn first_over(&self, limits: &DescriptorLimits, indexing: bool) -> Option<Broken> {
         let before = self.before.over(&limits.per_stage, &limits.per_set, 0);
         let after = || {

@@ -96,7 +96,8 @@ unsafe extern "system" fn allocate(
     let count = unsafe { chain::input(p_info) }.map_or(0, |info| info.descriptor_set_count);
     let first = NEXT.fetch_add(u64::from(count), Ordering::Relaxed);
     for (position, raw) in (0..index(count)).zip(first..) {
-        // SAFETY: `pDescriptorSets` has `descriptorSetCount` elements: VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter.
+        // SAFETY: `pDescriptorSets` has `descriptorSetCount` elements:
+        // VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter.
         let slot = unsafe { p_sets.add(position) };
         // SAFETY: as above.
         unsafe { slot.write(vk::Handle::from_raw(raw)) };

@@ -8,9 +8,9 @@ use super::super::profiles::{DescriptorLimits, Profile};
 
 /// What a driver looks at before it allocates from a descriptor pool.
 ///
-/// Vulkan lets a driver go past what a pool was made for (section "Allocation of Descriptor Sets"), and so a program that
-/// waits for `VK_ERROR_OUT_OF_POOL_MEMORY` may wait for ever while the driver's memory grows. What a driver lets through
-/// is counted: [`Gpu::descriptor_pool_overruns`].
+/// Vulkan lets a driver go past what a pool was made for (section "Allocation of Descriptor Sets"), and so a program
+/// that waits for `VK_ERROR_OUT_OF_POOL_MEMORY` may wait for ever while the driver's memory grows. What a driver lets
+/// through is counted: [`Gpu::descriptor_pool_overruns`].
 ///
 /// ```
 /// use sublet_sim::{DescriptorPoolPolicy, profiles::Profile};
@@ -31,7 +31,8 @@ pub enum DescriptorPoolPolicy {
 }
 
 bitflags::bitflags! {
-    /// Faults that descriptor pools of real drivers have or had. A simulated GPU has none of them unless it is asked to.
+    /// Faults that descriptor pools of real drivers have or had. A simulated GPU has none of them unless it is asked
+    /// to.
     ///
     /// ```
     /// use sublet_sim::{DescriptorQuirk, Gpu, profiles::Profile};
@@ -43,15 +44,15 @@ bitflags::bitflags! {
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
     pub struct DescriptorQuirk: u32 {
         /// `vkResetDescriptorPool` gives the descriptors back, but not the sets, unless the pool was created with
-        /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`: a pool ends when `maxSets` sets were ever allocated from it.
-        /// Intel's driver 31.0.101.4502 for Windows does so. It shows where sets are counted at all.
+        /// `VK_DESCRIPTOR_POOL_CREATE_FREE_DESCRIPTOR_SET_BIT`: a pool ends when `maxSets` sets were ever allocated
+        /// from it. Intel's driver 31.0.101.4502 for Windows does so. It shows where sets are counted at all.
         const SET_COUNT_SURVIVES_RESET = 1;
-        /// A pool from which sets were freed answers `VK_ERROR_FRAGMENTED_POOL` from the 129th allocation since its creation
-        /// or its last reset on, however much room it has. Drivers for Mali GPUs do so.
+        /// A pool from which sets were freed answers `VK_ERROR_FRAGMENTED_POOL` from the 129th allocation since its
+        /// creation or its last reset on, however much room it has. Drivers for Mali GPUs do so.
         const FRAGMENTS = 2;
-        /// `vkResetDescriptorPool` drops the memory of the sets that it frees, and only the pool's destruction gives it back;
-        /// sets that are freed one by one lose nothing. Drivers 512.597 to 512.671 for Adreno 730 do so. It shows in
-        /// [`Gpu::leaked_descriptor_sets`](crate::Gpu::leaked_descriptor_sets).
+        /// `vkResetDescriptorPool` drops the memory of the sets that it frees, and only the pool's destruction gives it
+        /// back; sets that are freed one by one lose nothing. Drivers 512.597 to 512.671 for Adreno 730 do so. It shows
+        /// in [`Gpu::leaked_descriptor_sets`](crate::Gpu::leaked_descriptor_sets).
         const RESET_LEAKS = 4;
     }
 }
@@ -93,9 +94,9 @@ impl Behaviour {
 }
 
 impl Gpu {
-    /// How many sets and descriptors were allocated past what their pools were made for, because the driver refuses less
-    /// than Vulkan allows it to ([`DescriptorPoolPolicy`]): over all pools since the GPU was made. Bytes of inline uniform
-    /// blocks count as descriptors.
+    /// How many sets and descriptors were allocated past what their pools were made for, because the driver refuses
+    /// less than Vulkan allows it to ([`DescriptorPoolPolicy`]): over all pools since the GPU was made. Bytes of inline
+    /// uniform blocks count as descriptors.
     ///
     /// A program that keeps count of its own pools leaves it at 0, whatever the driver.
     ///
@@ -127,8 +128,8 @@ impl Gpu {
         self.hub().descriptors.overruns.load(Ordering::Relaxed)
     }
 
-    /// How many sets a faulty driver has lost the memory of, see [`DescriptorQuirk::RESET_LEAKS`]: those of pools that are
-    /// not destroyed yet. Always 0 without that quirk.
+    /// How many sets a faulty driver has lost the memory of, see [`DescriptorQuirk::RESET_LEAKS`]: those of pools that
+    /// are not destroyed yet. Always 0 without that quirk.
     pub fn leaked_descriptor_sets(&self) -> u64 {
         self.hub().descriptors.leaked.load(Ordering::Relaxed)
     }

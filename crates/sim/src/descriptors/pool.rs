@@ -149,8 +149,9 @@ pub(super) unsafe extern "system" fn create(
 }
 
 impl DeviceState {
-    /// Takes descriptors from those that all pools together may have with UPDATE_AFTER_BIND. Past the limit, a driver may
-    /// refuse the pool (section "Limits", `maxUpdateAfterBindDescriptorsInAllPools`); one that never refuses does not.
+    /// Takes descriptors from those that all pools together may have with UPDATE_AFTER_BIND. Past the limit, a driver
+    /// may refuse the pool (section "Limits", `maxUpdateAfterBindDescriptorsInAllPools`); one that never refuses does
+    /// not.
     fn take_after_bind(&mut self, device: &Device, count: u64) -> bool {
         let behaviour = &device.hub.descriptors;
         let limit = u64::from(behaviour.limits.max_update_after_bind_descriptors_in_all_pools);
@@ -213,7 +214,8 @@ pub(super) unsafe extern "system" fn destroy(
         }
         device.hub.descriptors.end_leak(found.leaked);
         drop(state);
-        // SAFETY: VUID-vkDestroyDescriptorPool-pAllocator-parameter; no lock is held, and the object is out of the books.
+        // SAFETY: VUID-vkDestroyDescriptorPool-pAllocator-parameter; no lock is held, and the object is out of the
+        // books.
         unsafe { host::give_back(callbacks, found.host) };
     });
 }

@@ -104,8 +104,8 @@ impl Room {
         self.sets < self.max_sets
     }
 
-    /// Takes the room for one set, as far as `policy` lets it. How many sets and descriptors that is past what the pool was
-    /// made for; `None`, and nothing is taken, if the driver refuses.
+    /// Takes the room for one set, as far as `policy` lets it. How many sets and descriptors that is past what the pool
+    /// was made for; `None`, and nothing is taken, if the driver refuses.
     pub(super) fn take(&mut self, need: &Need, policy: DescriptorPoolPolicy) -> Option<(Taken, u64)> {
         let (taken, past_sets, past_kinds) = self.take_all(need);
         let refused = match policy {

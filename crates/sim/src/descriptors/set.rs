@@ -207,7 +207,8 @@ pub(super) unsafe extern "system" fn allocate(
                 return vk::Result::ERROR_VALIDATION_FAILED_EXT;
             }
         };
-        // SAFETY: `pDescriptorSets` has `descriptorSetCount` elements: VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter.
+        // SAFETY: `pDescriptorSets` has `descriptorSetCount` elements:
+        // VUID-vkAllocateDescriptorSets-pDescriptorSets-parameter.
         unsafe { write_handles(&handles, p_sets) };
         vk::Result::SUCCESS
     });

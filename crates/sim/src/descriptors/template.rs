@@ -214,8 +214,8 @@ pub(super) unsafe extern "system" fn destroy(
         ];
         check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
         drop(state);
-        // SAFETY: VUID-vkDestroyDescriptorUpdateTemplate-pAllocator-parameter; no lock is held, and the object is out of the
-        // books.
+        // SAFETY: VUID-vkDestroyDescriptorUpdateTemplate-pAllocator-parameter; no lock is held, and the object is out
+        // of the books.
         unsafe { host::give_back(callbacks, found.host) };
     });
 }

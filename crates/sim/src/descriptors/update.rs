@@ -29,8 +29,8 @@ pub(super) unsafe extern "system" fn update(
         // Whether a write is right does not depend on the others, and so nothing is written if one of them is not.
         let mut all = Vec::with_capacity(writes.len());
         for info in writes {
-            // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorWrites-parameter: valid structures, with what goes with their
-            // types.
+            // SAFETY: VUID-vkUpdateDescriptorSets-pDescriptorWrites-parameter: valid structures, with what goes with
+            // their types.
             let write = unsafe { write::read(info) };
             match set_changes(device, &state, info.dst_set, &write) {
                 Ok(changes) => all.push((info.dst_set, changes)),

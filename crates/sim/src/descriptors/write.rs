@@ -101,8 +101,8 @@ pub(crate) unsafe fn read(info: &vk::WriteDescriptorSet<'_>) -> Write {
     }
 }
 
-/// The bindings and elements that `count` descriptors from a place on are: they go on in the bindings behind it. Units of an
-/// inline uniform block: bytes.
+/// The bindings and elements that `count` descriptors from a place on are: they go on in the bindings behind it. Units
+/// of an inline uniform block: bytes.
 pub(super) fn run(
     place: Place<'_>,
     (mut number, mut element, count): (u32, u32, u32),

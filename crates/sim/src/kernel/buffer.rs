@@ -19,8 +19,8 @@ pub(super) enum Source {
 /// coherent and did not flush is not among them. Got from [`Kernel::buffer`](crate::Kernel::buffer) and
 /// [`Kernel::memory`](crate::Kernel::memory). Offsets and sizes are in bytes.
 ///
-/// Access outside of the descriptor's range, or of the buffer, is reported as `SUBLET-descriptor-range`; it reads zeroes
-/// and writes nothing.
+/// Access outside of the descriptor's range, or of the buffer, is reported as `SUBLET-descriptor-range`; it reads
+/// zeroes and writes nothing.
 ///
 /// ```
 /// use sublet_sim::{Gpu, Kernel, KernelBuffer, profiles::Profile};

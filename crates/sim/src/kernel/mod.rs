@@ -1,8 +1,8 @@
 //! Compute shaders as Rust closures: what a dispatch does, and what it finds through its descriptors.
 //!
-//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. A dispatch calls it once, when the queue
-//! gets to it, with a [`Kernel`]: it is the shader of all workgroups together. Descriptors are looked up when the closure
-//! asks for them, as shaders do: what nobody looks at need not be there.
+//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. A dispatch calls it once, when the
+//! queue gets to it, with a [`Kernel`]: it is the shader of all workgroups together. Descriptors are looked up when the
+//! closure asks for them, as shaders do: what nobody looks at need not be there.
 
 mod buffer;
 mod find;
@@ -47,11 +47,11 @@ impl Kernels {
 }
 
 impl Gpu {
-    /// Says what shaders with this entry point do, from the next dispatch that runs on. Any SPIR-V serves for a module: of
-    /// the pipeline only the entry point's name and the layout count.
+    /// Says what shaders with this entry point do, from the next dispatch that runs on. Any SPIR-V serves for a module:
+    /// of the pipeline only the entry point's name and the layout count.
     ///
-    /// A dispatch of a pipeline whose entry point has no closure is reported as `SUBLET-no-kernel`; a closure that panics, as
-    /// `SUBLET-kernel-panicked`.
+    /// A dispatch of a pipeline whose entry point has no closure is reported as `SUBLET-no-kernel`; a closure that
+    /// panics, as `SUBLET-kernel-panicked`.
     ///
     /// ```
     /// use ash::vk;
@@ -214,8 +214,9 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    /// The buffer of a descriptor: a uniform or storage buffer, a texel buffer, or an inline uniform block. It is found the
-    /// same way in a set that is bound, with the dynamic offset added, among push descriptors, and in a descriptor buffer.
+    /// The buffer of a descriptor: a uniform or storage buffer, a texel buffer, or an inline uniform block. It is found
+    /// the same way in a set that is bound, with the dynamic offset added, among push descriptors, and in a descriptor
+    /// buffer.
     ///
     /// ```
     /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
@@ -241,8 +242,8 @@ impl<'a> Kernel<'a> {
         self.view(name, source)
     }
 
-    /// The image that a descriptor shows: a sampled or storage image, alone or with a sampler, or an input attachment. NULL
-    /// where there is a report.
+    /// The image that a descriptor shows: a sampled or storage image, alone or with a sampler, or an input attachment.
+    /// NULL where there is a report.
     ///
     /// ```
     /// use ash::vk::Handle as _;

@@ -73,8 +73,8 @@ pub struct DescriptorMaxima {
 }
 
 impl DescriptorMaxima {
-    /// The number for a type, where a combined image sampler counts as an image. A type that has no number of its own, as a
-    /// mutable one, has the largest.
+    /// The number for a type, where a combined image sampler counts as an image. A type that has no number of its own,
+    /// as a mutable one, has the largest.
     ///
     /// ```
     /// use ash::vk::DescriptorType;

@@ -341,7 +341,8 @@ pub(crate) fn all_types(types: &[TypeProfile]) -> u32 {
     types.iter().fold(0, |bits, _| bits << 1 | 1)
 }
 
-/// The profiles that come with this package: a slice of [`Profile`]s, which are read when one of them is first looked at.
+/// The profiles that come with this package: a slice of [`Profile`]s, which are read when one of them is first looked
+/// at.
 ///
 /// ```
 /// use sublet_sim::profiles::{ALL, Profiles};
@@ -422,7 +423,8 @@ static BUILT_IN: LazyLock<Vec<&'static Profile>> = LazyLock::new(|| {
 
 /// The largest `minMemoryMapAlignment`: views of simulated memory begin there.
 const MAX_MAP_ALIGNMENT: u64 = widen(ALIGNMENT);
-/// The largest alignment of all others. Vulkan allows up to 131072 for the granularity, and some drivers align images to 2 MiB.
+/// The largest alignment of all others. Vulkan allows up to 131072 for the granularity, and some drivers align images
+/// to 2 MiB.
 const MAX_ALIGNMENT: u64 = 1 << 30;
 
 #[cfg(test)]

@@ -71,10 +71,12 @@ fn power_of_two(value: u64) -> u64 {
 static MADE: Mutex<Vec<&'static Profile>> = Mutex::new(Vec::new());
 
 impl Profile {
-    /// A profile with the memory of a device that is known: one of [`ALL`] if it has it, else one that is like the device's
-    /// nearest kin in all that is not known. The profile stays until the process ends. Of a device without memory: lavapipe's.
+    /// A profile with the memory of a device that is known: one of [`ALL`] if it has it, else one that is like the
+    /// device's nearest kin in all that is not known. The profile stays until the process ends. Of a device without
+    /// memory: lavapipe's.
     ///
-    /// What no device could say is set right: limits become powers of two, a heap that is not there becomes the first one.
+    /// What no device could say is set right: limits become powers of two, a heap that is not there becomes the first
+    /// one.
     pub fn posing(known: &KnownDevice<'_>) -> &'static Profile {
         let heaps = heaps(known);
         let types = types(known, heaps.len());

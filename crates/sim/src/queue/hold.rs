@@ -12,8 +12,8 @@ impl Gpu {
     /// Holds submissions back from now on, or lets them run again.
     ///
     /// Work that is held back is in flight: its fences and semaphores are not signaled, and what it uses must not be
-    /// destroyed. It runs when the program waits for it or for the queue to be idle, with [`run_pending`](Self::run_pending),
-    /// and when `hold` is false.
+    /// destroyed. It runs when the program waits for it or for the queue to be idle, with
+    /// [`run_pending`](Self::run_pending), and when `hold` is false.
     ///
     /// ```
     /// use ash::vk;
@@ -33,8 +33,8 @@ impl Gpu {
         self.hold(hold, |lanes| lanes);
     }
 
-    /// Holds back what is submitted to one queue, or lets it run again, as [`hold_submissions`](Self::hold_submissions) does
-    /// for all.
+    /// Holds back what is submitted to one queue, or lets it run again, as [`hold_submissions`](Self::hold_submissions)
+    /// does for all.
     ///
     /// A program that waits sees no more of the held work done than what it waits for takes: of the queues that are
     /// held, one after the other runs all that it has, until the wait is over.

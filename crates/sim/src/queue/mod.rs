@@ -1,11 +1,12 @@
 //! Queue submission.
 //!
-//! Each queue runs its submissions in order. It runs them on the thread that submits them; a submission that waits for a
-//! value of a timeline semaphore, or for a binary one that another queue has still to signal, stays, with all behind it,
-//! until that is done.
+//! Each queue runs its submissions in order. It runs them on the thread that submits them; a submission that waits for
+//! a value of a timeline semaphore, or for a binary one that another queue has still to signal, stays, with all behind
+//! it, until that is done.
 //!
-//! A test may hold submissions back, so that work is "in flight" while it looks what the program does with the resources
-//! of it. A program that waits (for a fence, a semaphore, the queue) sees held work done: a GPU gets done in time.
+//! A test may hold submissions back, so that work is "in flight" while it looks what the program does with the
+//! resources of it. A program that waits (for a fence, a semaphore, the queue) sees held work done: a GPU gets done in
+//! time.
 
 mod check;
 mod hold;

@@ -156,8 +156,8 @@ pub(crate) fn abandon(device: &Device) {
     device.changed.notify_all();
 }
 
-/// Waits until nothing is submitted to some queues. Work that waits for a semaphore that nobody signals is reported: the
-/// device is lost.
+/// Waits until nothing is submitted to some queues. Work that waits for a semaphore that nobody signals is reported:
+/// the device is lost.
 fn wait_idle(device: &Device, lanes: Range<usize>, rule: &'static str) -> vk::Result {
     let of = |state: &DeviceState| of_lanes(state, &lanes).iter().map(Lane::pending).sum::<usize>();
     let (state, ended) = run_until(device, lanes.start, u64::MAX, |state| of(state) == 0, |_| true);

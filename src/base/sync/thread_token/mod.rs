@@ -1,8 +1,8 @@
 //! A small number for each thread, to spread threads over a few places with.
 //!
-//! Tokens are dense: a thread gets the lowest number that no living thread has, so that a program with four threads uses
-//! 0 to 3, however many threads have come and gone. They are **hints and no identities**: two living threads have the same
-//! token when there are more than [`TOKENS`] of them, and while one of them is being torn down.
+//! Tokens are dense: a thread gets the lowest number that no living thread has, so that a program with four threads
+//! uses 0 to 3, however many threads have come and gone. They are **hints and no identities**: two living threads have
+//! the same token when there are more than [`TOKENS`] of them, and while one of them is being torn down.
 #![forbid(unsafe_code)]
 
 #[cfg(not(all(loom, test)))]

@@ -1,12 +1,12 @@
 //! Moving allocations so that blocks become empty, and free ranges large.
 //!
-//! A pass looks at the vector once (`picture.rs`), decides on that what should go where (`plan.rs`, with `ranges.rs`), and
-//! sets each destination aside as a used chunk of the core (`place.rs`). The locks are held for the look and for each
-//! destination, never while the program is asked whether to go on. What other threads do meanwhile may cost a move, and
-//! nothing else: a destination that was taken is given up.
+//! A pass looks at the vector once (`picture.rs`), decides on that what should go where (`plan.rs`, with `ranges.rs`),
+//! and sets each destination aside as a used chunk of the core (`place.rs`). The locks are held for the look and for
+//! each destination, never while the program is asked whether to go on. What other threads do meanwhile may cost a
+//! move, and nothing else: a destination that was taken is given up.
 //!
-//! Between planning and completion a move is two used chunks that know nothing of one another. Its source is its owner's,
-//! who may free it; its destination belongs to whoever has the [`Planned`], who completes it or rolls it back.
+//! Between planning and completion a move is two used chunks that know nothing of one another. Its source is its
+//! owner's, who may free it; its destination belongs to whoever has the [`Planned`], who completes it or rolls it back.
 #![forbid(unsafe_code)]
 
 mod picture;
@@ -26,8 +26,8 @@ use crate::metadata::{Algorithm, Key, Metadata, Tag};
 
 /// How many moves may not fit into what is left of a pass's bytes before the pass ends.
 const SKIPS: u32 = 16;
-/// How often a context may move each allocation that there was at its beginning, on average, and how many moves it may make
-/// besides. It comes nowhere near, unless other threads undo what it does.
+/// How often a context may move each allocation that there was at its beginning, on average, and how many moves it may
+/// make besides. It comes nowhere near, unless other threads undo what it does.
 const MOVES_EACH: u64 = 8;
 const MOVES_BESIDES: u64 = 1 << 10;
 

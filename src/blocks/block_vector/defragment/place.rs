@@ -12,8 +12,8 @@ use crate::error::{ForeignHandle, MapError};
 use crate::metadata::{Key, Metadata, RegionId, Tag};
 
 impl<T: Threading> BlockVector<T> {
-    /// Sets a place aside, if it is free still and what it is for is where it was. The place is mapped if the source's block
-    /// is.
+    /// Sets a place aside, if it is free still and what it is for is where it was. The place is mapped if the source's
+    /// block is.
     #[allow(clippy::too_many_arguments, reason = "what is moved, and to where")]
     pub(super) fn set_aside(
         &self,
@@ -178,8 +178,8 @@ impl<T: Threading> BlockVector<T> {
             return Ok(aftermath.and_then(Aftermath::block).into_iter().collect());
         };
         let region = shard.lock().block_of(live)?;
-        // Before it is free: afterwards the block may be gone, and another in its place. What is mapped for good is counted with
-        // the loan.
+        // Before it is free: afterwards the block may be gone, and another in its place. What is mapped for good is
+        // counted with the loan.
         let count = |more: u64, fewer: u64| -> Result<(), ForeignHandle> {
             if more != fewer {
                 let mut core = self.core.lock();

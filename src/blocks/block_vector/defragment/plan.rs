@@ -1,11 +1,11 @@
 //! What goes where.
 //!
-//! First the blocks that can become empty: from the one with the least in it on, each for which all that it holds has room
-//! in the others. Where that is so is found out by placing, the largest first, and undone if something has no room. So
-//! nothing is moved for a block that stays.
+//! First the blocks that can become empty: from the one with the least in it on, each for which all that it holds has
+//! room in the others. Where that is so is found out by placing, the largest first, and undone if something has no
+//! room. So nothing is moved for a block that stays.
 //!
-//! Then, if more than that is asked, each allocation from the emptiest block's end on: into a fuller block, or further down
-//! in its own.
+//! Then, if more than that is asked, each allocation from the emptiest block's end on: into a fuller block, or further
+//! down in its own.
 //!
 //! Each allocation is looked at once or twice, at O(log ranges) a look.
 #![forbid(unsafe_code)]

@@ -7,8 +7,8 @@ use crate::base::align::align_up;
 use crate::base::cast::index;
 use crate::metadata::Key;
 
-/// Ranges that are large enough but may lie badly are looked at this often, then only those that are large enough wherever
-/// they lie.
+/// Ranges that are large enough but may lie badly are looked at this often, then only those that are large enough
+/// wherever they lie.
 const LOOKS: u32 = 32;
 
 /// A free range of a block.

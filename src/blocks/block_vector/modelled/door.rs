@@ -1,5 +1,5 @@
-//! A shard whose allocations are freed by its own thread and by others at once. When all is freed, nothing is waiting, without
-//! anybody else having to come.
+//! A shard whose allocations are freed by its own thread and by others at once. When all is freed, nothing is waiting,
+//! without anybody else having to come.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;

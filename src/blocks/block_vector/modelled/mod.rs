@@ -1,5 +1,5 @@
-//! Shards in every order of their atomic operations: the ring of keys, the table of shards, a shard, and a whole vector. See
-//! `base::sync::model`.
+//! Shards in every order of their atomic operations: the ring of keys, the table of shards, a shard, and a whole
+//! vector. See `base::sync::model`.
 #![forbid(unsafe_code)]
 
 mod door;

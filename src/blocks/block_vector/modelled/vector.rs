@@ -1,5 +1,5 @@
-//! A whole vector, whose threads have settled, on a simulated GPU. Locks that may be held across calls of the driver are none
-//! that loom sees: no two threads meet at one here.
+//! A whole vector, whose threads have settled, on a simulated GPU. Locks that may be held across calls of the driver
+//! are none that loom sees: no two threads meet at one here.
 #![forbid(unsafe_code)]
 
 use super::super::shards::SHARDS;
@@ -115,8 +115,8 @@ fn loom_one_frees_what_another_allocated() {
     });
 }
 
-/// Loans come back while others are lent, whoever comes last, also where a visitor has taken the last key meanwhile. A new loan
-/// may be taken back by one who finds it empty: then there is another.
+/// Loans come back while others are lent, whoever comes last, also where a visitor has taken the last key meanwhile. A
+/// new loan may be taken back by one who finds it empty: then there is another.
 #[test]
 fn loom_loans_come_back_while_others_are_lent() {
     let outcomes = Outcomes::default();

@@ -55,8 +55,8 @@ fn large_shard(rig: &Rig) -> Vec<Held> {
     held
 }
 
-/// The last free takes all that lies at the door with it, whether it is the shard's own thread's or another's: else the loans of
-/// a shard that nobody uses would stay.
+/// The last free takes all that lies at the door with it, whether it is the shard's own thread's or another's: else the
+/// loans of a shard that nobody uses would stay.
 #[test]
 fn whoever_frees_last_empties_the_ring() {
     for (own, foreign) in [(20, 108), (108, 20), (0, 128), (127, 1), (64, 64)] {
@@ -126,8 +126,8 @@ fn figures_know_what_was_left() {
     assert!(rig.gpu.live().is_empty());
 }
 
-/// A shard serves its own thread on the fast way, but for one look at its door in sixteen allocations, and one growth of its
-/// engine's books for eight new chunks.
+/// A shard serves its own thread on the fast way, but for one look at its door in sixteen allocations, and one growth
+/// of its engine's books for eight new chunks.
 #[test]
 fn the_fast_way_is_the_usual_one() {
     let rig = Rig::new(config());

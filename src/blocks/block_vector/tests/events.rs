@@ -50,13 +50,14 @@ fn events_come_without_locks() {
         .with_writer(|| Watching)
         .without_time()
         .finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody wants.
+    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
+    // wants.
     let quiet =
         tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(std::io::sink).finish();
     let _second = tracing::Dispatch::new(quiet);
     tracing::subscriber::with_default(subscriber, || {
-        // Other tests may be the first to come by an event, at this very moment and with no subscriber: each is told once, and
-        // who listens is asked for again.
+        // Other tests may be the first to come by an event, at this very moment and with no subscriber: each is told
+        // once, and who listens is asked for again.
         let rig = Rig::new(VectorConfig { min_blocks: 1, ..config() });
         rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         assert!(rig.allocate(&request(32 * MIB, 64 * MIB)).is_ok_and(|it| {

@@ -1,5 +1,5 @@
-//! Vectors with shards, on a simulated GPU. One thread passes for many, a step at a time, so that every run is the same;
-//! only the module `stress` has real ones.
+//! Vectors with shards, on a simulated GPU. One thread passes for many, a step at a time, so that every run is the
+//! same; only the module `stress` has real ones.
 #![forbid(unsafe_code)]
 
 mod damage;

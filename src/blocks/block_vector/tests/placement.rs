@@ -218,7 +218,8 @@ fn threads_that_meet_settle() {
     rig.finish();
 }
 
-/// No shard for what must be placed in order, nor where a loan would be too large a part, nor where loans would not be aligned.
+/// No shard for what must be placed in order, nor where a loan would be too large a part, nor where loans would not be
+/// aligned.
 #[test]
 fn some_vectors_have_no_shards() {
     let none = [
@@ -282,7 +283,8 @@ fn loans_grow_with_use() {
     rig.finish();
 }
 
-/// Where no block has room for a loan the core serves the request itself, and only when it cannot either a block is taken.
+/// Where no block has room for a loan the core serves the request itself, and only when it cannot either a block is
+/// taken.
 #[test]
 fn a_request_that_no_loan_can_be_had_for() {
     let rig = Rig::new(config());

@@ -1,4 +1,5 @@
-//! Which slots of a heap are whose. No Vulkan: an engine, a generation for each slot, and a queue of what waits for the GPU.
+//! Which slots of a heap are whose. No Vulkan: an engine, a generation for each slot, and a queue of what waits for the
+//! GPU.
 //!
 //! ```text
 //!   0                                          lasting          capacity
@@ -41,7 +42,8 @@ impl Slot {
     }
 }
 
-/// What is known of each slot, as far up as ranges have started: a heap of 2^31 slots takes no memory for those that nobody had.
+/// What is known of each slot, as far up as ranges have started: a heap of 2^31 slots takes no memory for those that
+/// nobody had.
 #[derive(Debug, Default)]
 struct Table {
     lasting: Vec<Slot>,
@@ -315,8 +317,8 @@ impl Slots {
         Ok(())
     }
 
-    /// Frees what the clock says is done, and says how many slots those are. `ended` is told of the ranges of frames, which end only
-    /// here.
+    /// Frees what the clock says is done, and says how many slots those are. `ended` is told of the ranges of frames,
+    /// which end only here.
     ///
     /// # Errors
     /// [`OtherClock`], of which `collected` is in slots.
@@ -373,7 +375,8 @@ impl Slots {
         }
     }
 
-    /// Takes host memory for so many ranges that wait at once, so that none is asked for later. There are never more than slots.
+    /// Takes host memory for so many ranges that wait at once, so that none is asked for later. There are never more
+    /// than slots.
     pub(super) fn reserve(&mut self, ranges: u32) -> Result<(), ReserveError> {
         self.queue.reserve(index(ranges.min(self.capacity())))
     }

@@ -139,7 +139,8 @@ fn share(of: u64, part: u64) -> u64 {
     (u128::from(of) * u128::from(part) / 256) as u64
 }
 
-/// Whether VMA asserts that this is not asked: its release build then does something, and its debug build ends the program.
+/// Whether VMA asserts that this is not asked: its release build then does something, and its debug build ends the
+/// program.
 enum Assert {
     /// The release build goes on with what is no longer what was asked.
     GoesOn,
@@ -430,7 +431,8 @@ impl Player<'_> {
             }
             (Err(_), Err(_)) => self.tally.count("allocations refused by both"),
         }
-        // Both refuse, or both find another place; but VMA may keep the block that it had made, and Sublet gives that back.
+        // Both refuse, or both find another place; but VMA may keep the block that it had made, and Sublet gives that
+        // back.
         let refused = vma_log.maps_refused + sublet_log.maps_refused != 0;
         if cause.is_none() && refused && !self.aligned() {
             cause = Some(Difference::FailedMapping);
@@ -486,8 +488,8 @@ impl Player<'_> {
             return Err(format!("dedicated memory was not given back: {sublet:?}"));
         }
         if !sublet.dedicated {
-            // What Sublet says of itself: so many empty blocks stay, and none over the budget; one less from the next free on
-            // that empties none, or in a vector of many blocks from one soon afterwards.
+            // What Sublet says of itself: so many empty blocks stay, and none over the budget; one less from the next
+            // free on that empties none, or in a vector of many blocks from one soon afterwards.
             let min = self.pool_spec(pool).map_or(0, |spec| spec.min_blocks as usize);
             let newly = emptied.0 > before.0;
             let keep = match newly {

@@ -68,8 +68,8 @@ pub(crate) enum WgpuHint {
 }
 
 impl WgpuHint {
-    /// For the device and for the host, the smallest and the largest block in bytes: `AllocationSizes::from_memory_hints` of wgpu-hal
-    /// 30.0.1.
+    /// For the device and for the host, the smallest and the largest block in bytes:
+    /// `AllocationSizes::from_memory_hints` of wgpu-hal 30.0.1.
     const fn sizes(self) -> [[u64; 2]; 2] {
         const MIB: u64 = 1 << 20;
         match self {

@@ -1,4 +1,5 @@
-//! VMA. Through `vmaAllocateMemory` it does not learn whether a buffer or an image is meant, and takes the wider distance.
+//! VMA. Through `vmaAllocateMemory` it does not learn whether a buffer or an image is meant, and takes the wider
+//! distance.
 
 use std::ptr;
 

@@ -78,7 +78,8 @@ impl<'a> Layouts<'a> {
 impl Drop for Layouts<'_> {
     fn drop(&mut self) {
         for &layout in &self.handles {
-            // SAFETY: it is of this device, destroyed once, and whoever made sets of it is gone: they borrow this value.
+            // SAFETY: it is of this device, destroyed once, and whoever made sets of it is gone: they borrow this
+            // value.
             unsafe { self.gpu.device().destroy_descriptor_set_layout(layout, None) };
         }
     }
@@ -181,8 +182,8 @@ fn allocate_set(
 
 #[inline]
 fn free_set(device: &ash::Device, pool: vk::DescriptorPool, set: vk::DescriptorSet) {
-    // SAFETY: the set is of this pool, freed once, and nothing was ever submitted; nobody else uses the pool. The call has no
-    // failures.
+    // SAFETY: the set is of this pool, freed once, and nothing was ever submitted; nobody else uses the pool. The call
+    // has no failures.
     let _ = unsafe { device.free_descriptor_sets(pool, &[set]) };
 }
 

@@ -22,7 +22,8 @@ fn device(layouts: &Layouts<'_>) -> Result<DescriptorDevice, String> {
             gpu.api_version(),
         )
     };
-    // SAFETY: instance and device are live, and outlive what is made from the value: it borrows the layouts, and they the GPU.
+    // SAFETY: instance and device are live, and outlive what is made from the value: it borrows the layouts, and they
+    // the GPU.
     unsafe { DescriptorDevice::new(&info) }.map_err(|error| error.to_string())
 }
 

@@ -132,7 +132,8 @@ unsafe fn live(allocator: ffi::Allocator) -> u64 {
     u64::from(all.total.statistics.allocation_count)
 }
 
-/// An error if an allocation is live. VMA ends the process when it is destroyed like this with assertions, and leaks without.
+/// An error if an allocation is live. VMA ends the process when it is destroyed like this with assertions, and leaks
+/// without.
 ///
 /// # Safety
 /// The allocator is live.

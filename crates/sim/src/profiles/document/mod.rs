@@ -264,8 +264,8 @@ fn text_of(document: &Document) -> String {
 }
 
 impl Profile {
-    /// The profile as JSON, for [`from_json`](Self::from_json): one object whose `"format"` is `"sublet-device-profile"`, its
-    /// members named as the fields are. The text ends with a line feed.
+    /// The profile as JSON, for [`from_json`](Self::from_json): one object whose `"format"` is
+    /// `"sublet-device-profile"`, its members named as the fields are. The text ends with a line feed.
     #[must_use]
     pub fn to_json(&self) -> String {
         text_of(&Document::from(self)) + "\n"
@@ -273,13 +273,13 @@ impl Profile {
 
     /// Reads a profile that [`to_json`](Self::to_json) or `sublet profile` wrote, or that somebody wrote by hand.
     ///
-    /// It stays until the process ends, as those of [`ALL`](super::ALL) do; the same text read again is the same profile.
-    /// [`by_name`](Self::by_name) does not know it.
+    /// It stays until the process ends, as those of [`ALL`](super::ALL) do; the same text read again is the same
+    /// profile. [`by_name`](Self::by_name) does not know it.
     ///
     /// # Errors
     ///
-    /// If the text is no JSON, no profile, or one of a later version; if a member is missing, unknown or of another type; and if
-    /// the values describe no device that could be: see [`InvalidProfile`]. Nothing is kept then.
+    /// If the text is no JSON, no profile, or one of a later version; if a member is missing, unknown or of another
+    /// type; and if the values describe no device that could be: see [`InvalidProfile`]. Nothing is kept then.
     ///
     /// ```
     /// use sublet_sim::{Gpu, profiles::Profile};

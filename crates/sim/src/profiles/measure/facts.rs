@@ -261,7 +261,8 @@ const LEAST_PER_SET: u32 = 1024;
 /// The same for `maxPushDescriptors`.
 const LEAST_PUSHED: u32 = 32;
 
-/// Where an extension is missing its limits are 0, and nobody may ask for more. Of two the profiles say what every device has.
+/// Where an extension is missing its limits are 0, and nobody may ask for more. Of two the profiles say what every
+/// device has.
 fn descriptors(said: &vk::PhysicalDeviceLimits, more: &More) -> DescriptorLimits {
     let (after, inline) = (&more.indexing, &more.inline);
     let said_or = |count: u32, least: u32| if count == 0 { least } else { count };

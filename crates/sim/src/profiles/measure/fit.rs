@@ -12,8 +12,8 @@ pub(super) struct Sized {
     pub(super) alignment: u64,
 }
 
-/// How many of the images are not as large with a tile as the driver has them, as far as `most`, and by how much all of them
-/// are off, in millionths.
+/// How many of the images are not as large with a tile as the driver has them, as far as `most`, and by how much all of
+/// them are off, in millionths.
 fn misses(tile: Tile, images: &[Sized], most: usize) -> Option<(usize, u64)> {
     let (mut count, mut off) = (0, 0_u64);
     for image in images {

@@ -269,7 +269,8 @@ fn kind(format: Format) -> ImageDescription {
     if DEPTHS.contains(&format) { target(format, (64, 64)) } else { flat(format, (64, 64)) }
 }
 
-/// The memory types that images of all these formats have, of `all` that there are, and those that images of one have beyond.
+/// The memory types that images of all these formats have, of `all` that there are, and those that images of one have
+/// beyond.
 fn types(probe: &Probe<'_>, formats: &[Format], all: u32) -> (u32, Vec<FormatTypes>) {
     let types = |format| Some(FormatTypes { format, types: types_of(probe, kind(format))? & all });
     let mut each: Vec<FormatTypes> = formats.iter().copied().filter_map(types).collect();
@@ -290,7 +291,8 @@ fn transient_types(probe: &Probe<'_>, color_types: u32) -> u32 {
     probe.image(&ImageDescription { usage, ..image }).map_or(0, |answer| answer.types & !color_types)
 }
 
-/// The size from which on a dedicated allocation is preferred: the least that was found, by squares first and by rows then.
+/// The size from which on a dedicated allocation is preferred: the least that was found, by squares first and by rows
+/// then.
 fn prefers_dedicated(
     probe: &Probe<'_>,
     image: impl Fn(Format, (u32, u32)) -> ImageDescription,

@@ -1,5 +1,5 @@
-//! A profile of a device that is there: what Vulkan says, and the rules behind its requirements, found by asking for those of
-//! many buffers and images.
+//! A profile of a device that is there: what Vulkan says, and the rules behind its requirements, found by asking for
+//! those of many buffers and images.
 //!
 //! ```text
 //! facts    what the physical device says: heaps, types, limits, features
@@ -29,11 +29,11 @@ use facts::Facts;
 use probe::Probe;
 
 impl Profile {
-    /// Measures a device: a simulated one with this profile has its heaps, memory types, limits, features, and, as far as the
-    /// model of this crate goes, its requirements. `api_version` is what the **instance** was made for.
+    /// Measures a device: a simulated one with this profile has its heaps, memory types, limits, features, and, as far
+    /// as the model of this crate goes, its requirements. `api_version` is what the **instance** was made for.
     ///
-    /// Takes fractions of a second: a device is made, several hundred buffers and images are created on it and destroyed, no
-    /// memory is allocated. What was measured, and what was not, stands in [`source`](Self::source).
+    /// Takes fractions of a second: a device is made, several hundred buffers and images are created on it and
+    /// destroyed, no memory is allocated. What was measured, and what was not, stands in [`source`](Self::source).
     ///
     /// The profile stays until the process ends.
     ///
@@ -43,7 +43,8 @@ impl Profile {
     ///
     /// # Safety
     ///
-    /// `instance` is live and was made for this version, and `physical_device` is one of its own. (VUID-vkCreateDevice-physicalDevice-parameter)
+    /// `instance` is live and was made for this version, and `physical_device` is one of its own.
+    /// (VUID-vkCreateDevice-physicalDevice-parameter)
     ///
     /// ```
     /// use sublet_sim::{Gpu, profiles::Profile};

@@ -10,8 +10,8 @@ const SETS: u32 = 4;
 /// Sets beyond that: who gives so many gives any number.
 const BEYOND: u32 = 64;
 
-/// Finds the rule by filling a pool that is made for a few sets and one descriptor. Vulkan lets a driver go past both, and
-/// asks it to say so when it does not (`VK_ERROR_OUT_OF_POOL_MEMORY`).
+/// Finds the rule by filling a pool that is made for a few sets and one descriptor. Vulkan lets a driver go past both,
+/// and asks it to say so when it does not (`VK_ERROR_OUT_OF_POOL_MEMORY`).
 ///
 /// A driver that cannot even make such a pool counts as strict, as one does that Vulkan 1.0 allows nothing else.
 pub(super) fn measure(probe: &Probe<'_>) -> DescriptorPoolPolicy {

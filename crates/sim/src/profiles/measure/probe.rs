@@ -33,7 +33,8 @@ pub(super) struct Probe<'a> {
 impl<'a> Probe<'a> {
     /// # Safety
     ///
-    /// `instance` is live and was made for `facts.version` or later, and outlives the probe; `physical_device` is its own.
+    /// `instance` is live and was made for `facts.version` or later, and outlives the probe; `physical_device` is its
+    /// own.
     pub(super) unsafe fn new(
         instance: &'a ash::Instance,
         physical_device: vk::PhysicalDevice,

@@ -77,7 +77,8 @@ fn sixteen_skips_end_a_pass() {
     for (large, planned_small) in [(16, true), (17, false)] {
         let rig = Rig::new(small_blocks());
         let below = rig.get(512 * KIB, 16);
-        // Above the hole: one small one at the lowest place, then the large ones, in the order in which they are not looked at.
+        // Above the hole: one small one at the lowest place, then the large ones, in the order in which they are not
+        // looked at.
         let small = rig.get(KIB, 16);
         let held: Vec<_> = (0..large).map(|_| rig.get(24 * KIB, 16)).collect();
         assert_eq!(rig.blocks(), 1);

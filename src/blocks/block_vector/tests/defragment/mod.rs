@@ -83,7 +83,8 @@ impl<T: Threading> Rig<T> {
         emptied
     }
 
-    /// Passes without limits until there is nothing left to do. Says what went back, and how many passes and moves it took.
+    /// Passes without limits until there is nothing left to do. Says what went back, and how many passes and moves it
+    /// took.
     fn compact(&self, effort: Effort, held: &mut [Held]) -> (Emptied, u32, usize) {
         let mut compaction = self.begin(effort);
         let (mut emptied, mut passes, mut moves) = (Emptied::default(), 0, 0);

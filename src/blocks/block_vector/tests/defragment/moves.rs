@@ -319,7 +319,8 @@ fn mappings_move_along() {
     }
 }
 
-/// Guards that move along are counted like the rest, also where the destination was not mapped when the move was planned.
+/// Guards that move along are counted like the rest, also where the destination was not mapped when the move was
+/// planned.
 #[test]
 fn guards_move_along() {
     let (rig, mut held) = two_blocks();
