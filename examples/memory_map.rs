@@ -1,6 +1,6 @@
 //! What lies where: every block and chunk of an allocator, drawn as text, and the same as JSON for VMA's tools.
 //!
-//! `cargo run --example memory_map`. The JSON needs the feature `json`.
+//! `cargo run --example memory_map`. The JSON is made by the package `sublet-report`.
 
 mod support;
 

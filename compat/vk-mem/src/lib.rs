@@ -28,7 +28,7 @@
 //!   lifetime, or keeps it, has something to edit.
 //! - There are no raw bindings: the module `ffi` of the original is private, so that no program can name anything in
 //!   it. What comes out of it all the same, as the statistics do, has names here, without `Vma`, and the same fields. A
-//!   program that declares VMA's functions for itself links Sublet's C interface (the feature `capi` of [`sublet`]): an
+//!   program that declares VMA's functions for itself links Sublet's C interface (package `sublet-capi`): an
 //!   allocator belongs to one of the two.
 //! - Defragmentation can be called. The original's cannot: what it takes has no public name, and what it gives out
 //!   cannot be matched with a program's allocations. Names and course are the original's, [`DefragmentationInfo`] and
