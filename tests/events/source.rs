@@ -25,6 +25,15 @@ fn files(folder: &Path, found: &mut Vec<String>) {
     }
 }
 
+/// Every package that has something to tell.
+fn sources() -> Vec<String> {
+    let mut texts = Vec::new();
+    for folder in ["src", "crates/capi/src", "crates/report/src", "crates/sim/src"] {
+        files(Path::new(folder), &mut texts);
+    }
+    texts
+}
+
 /// The arguments of a macro's call, of which `text` begins after the parenthesis.
 fn arguments(text: &str) -> Vec<String> {
     let mut arguments = vec![String::new()];
@@ -80,9 +89,7 @@ fn row(level: &str, is_span: bool, call: &str) -> (String, Row) {
 
 fn of_source() -> Rows {
     let mut rows = Rows::new();
-    let mut texts = Vec::new();
-    files(Path::new("src"), &mut texts);
-    files(Path::new("crates/capi/src"), &mut texts);
+    let texts = sources();
     for text in &texts {
         // What is in comments is not code.
         let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
@@ -129,9 +136,7 @@ fn names_and_targets_are_in_the_form_that_filters_expect() {
 /// The identifiers that the chapter explains are ones that the library or the simulated driver knows by that name.
 #[test]
 fn the_messages_that_the_guide_explains_are_known_to_the_source() {
-    let mut texts = Vec::new();
-    files(Path::new("src"), &mut texts);
-    files(Path::new("crates/capi/src"), &mut texts);
+    let texts = sources();
     let chapter = include_str!("../../src/guide/debugging.md");
     let named: BTreeSet<_> =
         chapter.split('`').skip(1).step_by(2).filter(|it| it.starts_with("VUID-")).collect();
