@@ -1,7 +1,7 @@
 //! Reports: what a Sublet allocator or a virtual block holds, as text, as data and as pictures.
 //!
 //! A [`Snapshot`] is everything that a live allocator holds, or what a file says that one held; pages, pictures,
-//! timelines, figures and comparisons are made of snapshots alone. [`stats_string`] and its kin write the JSON that
+//! timelines, figures and comparisons are made of snapshots alone. [`stats_string()`] and its kin write the JSON that
 //! VMA's tools read.
 //!
 //! Features: `snapshots`, which is on by default, is everything but the statistics strings, and needs serde; `trace`

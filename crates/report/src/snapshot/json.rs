@@ -52,9 +52,9 @@ impl Snapshot {
     }
 
     /// Reads what [`Self::to_json`] wrote; members that this version does not know are left out. And what
-    /// [`build_stats_string`](sublet::Allocator::build_stats_string) wrote, this library's or VMA's, of VMA 3.0 or
-    /// later. What that does not say is `None`; its pools are numbered as they stand in it, and what lies between two
-    /// chunks is not free and not used.
+    /// [`stats_string()`](crate::stats_string()) wrote, or VMA's `vmaBuildStatsString` of VMA 3.0 or later. What that
+    /// does not say is `None`; its pools are numbered as they stand in it, and what lies between two chunks is not free
+    /// and not used.
     ///
     /// # Errors
     /// - [`Json`](ReadSnapshotError::Json): it is no JSON, ends too early, or a member is missing or of the wrong type.

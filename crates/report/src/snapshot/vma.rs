@@ -1,4 +1,4 @@
-//! The schema of VMA's statistics strings, from VMA 3.0 on; this library's `build_stats_string` writes it too.
+//! The schema of VMA's statistics strings, from VMA 3.0 on; `stats_string` writes it too.
 //!
 //! Sums that stand in it are left out: they follow from the rest.
 #![forbid(unsafe_code)]
