@@ -24,7 +24,7 @@ macro_rules! codes {
         pub(crate) enum Operation { $($other,)* $($name,)* }
 
         impl Operation {
-            #[cfg(test)]
+            #[cfg(all(test, not(loom)))]
             pub(crate) const ALL: &[Self] = &[$(Self::$other,)* $(Self::$name,)*];
 
             /// The first byte of the record.
