@@ -10,11 +10,13 @@
 //! | [`OpenDefragmentation`], [`PlannedMove`], and what takes them | a defragmentation of C lives in a handle, and borrows nothing |
 //! | [`Device`], `Allocator::device` | resources are destroyed with the functions that the allocator has |
 //! | [`CoreMutex`], [`CoreGuard`], [`thread_token`] | the table of handles is locked as an allocator is, a part for each thread |
+//! | [`index`], [`narrow`], [`widen`], [`host_size`] | conversions are argued in one place, for C's numbers too |
 //! | `VirtualAllocation::handle`, `VirtualBlock::known` | C has numbers for ranges |
 #![forbid(unsafe_code)]
 
 pub use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
 pub use crate::allocator::{Note, Outcome, Resource, Visibility};
+pub use crate::base::cast::{host_size, index, narrow, widen};
 pub use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 pub use crate::device::{Device, Requirements};
 

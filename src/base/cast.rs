@@ -10,19 +10,19 @@ const _: () = assert!(usize::BITS >= 32 && usize::BITS <= 64);
 
 /// A `u32` as an index: `usize` has at least 32 bits, see the assertion above.
 #[inline]
-pub(crate) const fn index(value: u32) -> usize {
+pub const fn index(value: u32) -> usize {
     value as usize
 }
 
 /// A `usize` as `u64`: `usize` has at most 64 bits, see the assertion above.
 #[inline]
-pub(crate) const fn widen(value: usize) -> u64 {
+pub const fn widen(value: usize) -> u64 {
     value as u64
 }
 
 /// An index of an array that is never longer than `u32::MAX` elements.
 #[inline]
-pub(crate) const fn narrow(value: usize) -> u32 {
+pub const fn narrow(value: usize) -> u32 {
     debug_assert!(value <= u32::MAX as usize);
     value as u32
 }
@@ -42,6 +42,6 @@ pub(crate) fn nanoseconds(time: std::time::Duration) -> u64 {
 
 /// A size in host memory. Sizes that come from a mapping fit `usize`, because they are mapped.
 #[inline]
-pub(crate) fn host_size(value: u64) -> Option<usize> {
+pub fn host_size(value: u64) -> Option<usize> {
     usize::try_from(value).ok()
 }

@@ -6,9 +6,9 @@ use std::sync::OnceLock;
 
 use ash::vk;
 
-use crate::cast::{index, narrow, widen};
 use sublet::Allocation;
 use sublet::device::VulkanFunctions;
+use sublet::private::{index, narrow, widen};
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
 use sublet::{Allocator, private::Note};
 use sublet::{Local, Shared, Threading};
@@ -139,7 +139,7 @@ pub(super) fn one_strategy(flags: AllocationCreateFlags) -> AllocationCreateFlag
 #[inline]
 pub(super) fn address(pointer: *mut c_void) -> u64 {
     // The provenance goes to the program, which alone looks behind the pointer.
-    crate::cast::widen(pointer.expose_provenance())
+    sublet::private::widen(pointer.expose_provenance())
 }
 
 /// The pointer that [`address`] was given.

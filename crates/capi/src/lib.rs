@@ -22,7 +22,6 @@
 #![allow(non_snake_case, reason = "the functions have the names that C programs call them by")]
 
 pub mod allocator;
-mod cast;
 pub mod defragmentation;
 mod functions;
 mod guard;

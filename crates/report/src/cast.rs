@@ -1,4 +1,5 @@
 //! The integer conversions that cannot lose anything on the targets that Vulkan runs on, in one place.
+#![forbid(unsafe_code)]
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,

@@ -3,7 +3,6 @@
 use ash::vk;
 
 use crate::allocator::{AllocatorObject, AnyFront, Front, each, functions, memory_counts};
-use crate::cast::index;
 use crate::guard::{answer, exported, given, misused, refused};
 use crate::held::Held;
 use crate::slab::Slab;
@@ -15,6 +14,7 @@ use sublet::AllocatorCreateFlags;
 use sublet::CreateAllocatorError;
 use sublet::Threading;
 use sublet::device::{DeviceMemoryCallbacks, RawDeviceMemoryCallbacks};
+use sublet::private::index;
 use sublet::{Allocator, AllocatorCreateInfo, LocalAllocator};
 
 /// The flags that VMA knows; the Rust interface knows more.

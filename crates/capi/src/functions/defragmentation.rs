@@ -3,13 +3,13 @@
 use ash::vk;
 
 use crate::allocator::each;
-use crate::cast::{index, narrow};
 use crate::defragmentation::ContextObject;
 use crate::guard::{answer, exported, given, misused, refused};
 use crate::types::{
     Pointer, VmaAllocator, VmaDefragmentationContext, VmaDefragmentationInfo, VmaDefragmentationPassMoveInfo,
     VmaDefragmentationStats,
 };
+use sublet::private::{index, narrow};
 use sublet::{DefragmentationAlgorithm, DefragmentationInfo};
 
 /// The algorithm that the flags ask for. Of several, the one that does least.

@@ -5,13 +5,13 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::{Front, each};
-use crate::cast::{host_size, index};
 use crate::guard::{answer, exported, given, misused, refused};
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 use sublet::MapError;
 use sublet::Threading;
 use sublet::private::{Note, Visibility};
+use sublet::private::{host_size, index};
 
 use super::bind::both;
 

@@ -423,7 +423,7 @@ exported! {
         const NAME: &str = "vmaGetAllocationMemoryProperties";
         // SAFETY: C1, C2.
         let Some((object, slot, _)) = (unsafe { both(NAME, allocator, allocation) }) else { return };
-        let memory_type = crate::cast::index(slot.allocation().memory_type_index());
+        let memory_type = sublet::private::index(slot.allocation().memory_type_index());
         if let Some(known) = object.memory_types().get(memory_type) {
             // SAFETY: C3.
             unsafe { answer(flags, known.property_flags) };

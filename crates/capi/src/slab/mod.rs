@@ -13,9 +13,9 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use crate::cast::{index, narrow};
 use sublet::Allocation;
 use sublet::private::{CoreGuard, CoreMutex, Threading, thread_token};
+use sublet::private::{index, narrow};
 
 use super::types::VmaAllocation;
 
