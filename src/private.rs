@@ -3,7 +3,7 @@
 //!
 //! | item | why it is here |
 //! |---|---|
-//! | [`Note`], [`Outcome`], `Allocator::note` | C keeps names and user data, counts mappings and copies by itself: recordings are told of them |
+//! | [`RecordedCall`], [`Outcome`], `Allocator::note` | C keeps names and user data, counts mappings and copies by itself: recordings are told of them |
 //! | [`Requirements`], [`Resource`], `Allocator::allocate` | C's requests come with a `VkMemoryRequirements` that is read late, after the request is checked |
 //! | `Allocator::free_in_place` | a handle is freed where it lies, with no move of the allocation behind it |
 //! | [`Visibility`], `Allocator::make_visible` and its kin, `count_mapping`, `uncount_mapping` | mappings of C last longer than a borrow |
@@ -15,7 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub use crate::allocator::defragment::{OpenDefragmentation, PlannedMove};
-pub use crate::allocator::{Note, Outcome, Resource, Visibility};
+pub use crate::allocator::{Outcome, RecordedCall, Resource, Visibility};
 pub use crate::base::cast::{host_size, index, narrow, widen};
 pub use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 pub use crate::device::{Device, Requirements};

@@ -89,7 +89,7 @@ const UNSAFE_FILES: &[&str] = &[
     "device/descriptors/buffer.rs",
     "device/descriptors/driver.rs",
     "device/descriptors/facts.rs",
-    "device/descriptors/record.rs",
+    "device/descriptors/commands.rs",
     "device/descriptors/write.rs",
     "device/driver.rs",
     "device/external.rs",

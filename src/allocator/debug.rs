@@ -214,11 +214,11 @@ impl<T: Threading> Allocator<T> {
             margin.iter().zip(pattern()).position(|(&byte, expected)| byte != expected)
         })?;
         let Some(wrong) = wrong else { return Ok(None) };
-        let record = vector.record(guard.live)?;
+        let annotation = vector.annotation(guard.live)?;
         Ok(Some(DamagedAllocation {
-            name: record.name,
-            user_data: record.user_data,
-            caller: record.caller,
+            name: annotation.name,
+            user_data: annotation.user_data,
+            caller: annotation.caller,
             memory_type_index: guard.memory_type,
             memory: guard.memory,
             offset: guard.offset,

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Allocator;
-use super::note::Note;
+use super::recorded_call::RecordedCall;
 use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
@@ -32,7 +32,7 @@ impl<T: Threading> Allocator<T> {
             default.vector.set_empty_blocks_kept(context, None, empty_blocks_kept).unwrap_or(0)
         });
         let given_back = given_back.sum();
-        self.note(Note::SetEmptyBlocksKept(empty_blocks_kept));
+        self.record(RecordedCall::SetEmptyBlocksKept(empty_blocks_kept));
         given_back
     }
 
@@ -50,7 +50,7 @@ impl<T: Threading> Allocator<T> {
         let vector = self.pool_vector(pool)?;
         let given_back =
             vector.set_empty_blocks_kept(&self.inner.context, Some(pool.generation), empty_blocks_kept)?;
-        self.note(Note::SetPoolEmptyBlocksKept(pool, empty_blocks_kept));
+        self.record(RecordedCall::SetPoolEmptyBlocksKept(pool, empty_blocks_kept));
         Ok(given_back)
     }
 }

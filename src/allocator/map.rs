@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use ash::vk;
 
 use super::Allocator;
-use super::note::Note;
+use super::recorded_call::RecordedCall;
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::align::{align_down, align_up};
 use crate::base::cast::host_size;
@@ -144,7 +144,7 @@ impl<T: Threading> Drop for Mapping<'_, T> {
     fn drop(&mut self) {
         // Fails only if the pool was destroyed meanwhile, and then there is no mapping to end.
         if self.allocator.uncount_mapping(self.allocation).is_ok() && !self.quiet {
-            self.allocator.note(Note::Unmap(self.allocation));
+            self.allocator.record(RecordedCall::Unmap(self.allocation));
         }
     }
 }
@@ -204,7 +204,7 @@ impl<T: Threading> Allocator<T> {
     pub fn map<'a>(&'a self, allocation: &'a mut Allocation) -> Result<Mapping<'a, T>, MapError> {
         let mut mapping = self.mapping(allocation)?;
         mapping.quiet = false;
-        self.note(Note::Map(mapping.allocation));
+        self.record(RecordedCall::Map(mapping.allocation));
         Ok(mapping)
     }
 
@@ -223,7 +223,7 @@ impl<T: Threading> Allocator<T> {
     /// The call pairs with one [`Mapping::into_raw`] of the same allocation, whose pointer is not used afterwards.
     pub unsafe fn unmap_memory(&self, allocation: &Allocation) -> Result<(), MapError> {
         self.uncount_mapping(allocation)?;
-        self.note(Note::Unmap(allocation));
+        self.record(RecordedCall::Unmap(allocation));
         Ok(())
     }
 
@@ -310,7 +310,7 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(), MapError> {
         self.make_visible_quietly(visibility, ranges)?;
         for &range in ranges {
-            self.note(Note::made_visible(visibility, range));
+            self.record(RecordedCall::made_visible(visibility, range));
         }
         Ok(())
     }
@@ -408,7 +408,7 @@ impl<T: Threading> Allocator<T> {
         // Flushed while it is mapped (VUID-VkMappedMemoryRange-memory-00684).
         mapping.flush(offset, size)?;
         drop(mapping);
-        self.note(Note::CopyTo(allocation, offset, size));
+        self.record(RecordedCall::CopyTo(allocation, offset, size));
         Ok(())
     }
 
@@ -429,7 +429,7 @@ impl<T: Threading> Allocator<T> {
         mapping.invalidate(offset, size)?;
         mapping.read(offset, target)?;
         drop(mapping);
-        self.note(Note::CopyFrom(allocation, offset, size));
+        self.record(RecordedCall::CopyFrom(allocation, offset, size));
         Ok(())
     }
 }

@@ -5,14 +5,14 @@ use super::Allocator;
 use crate::allocation::{AllocationId, ResourceKind};
 use crate::base::cast::narrow;
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, Record, Visited};
+use crate::blocks::{Annotation, BlockVector, Visited};
 use crate::error::ForeignHandle;
 use crate::metadata::{Key, Tag};
 use crate::pool::Pool;
 use crate::statistics::{AllocationEntry, BlockMap, ChunkMap, DedicatedMap, MemoryMap, VectorMap};
 
-fn entry(id: AllocationId, tag: Tag, record: Option<&Record>) -> AllocationEntry {
-    let Record { name, user_data, caller, .. } = record.cloned().unwrap_or_default();
+fn entry(id: AllocationId, tag: Tag, annotation: Option<&Annotation>) -> AllocationEntry {
+    let Annotation { name, user_data, caller, .. } = annotation.cloned().unwrap_or_default();
     AllocationEntry {
         id,
         kind: ResourceKind::of(tag),
@@ -98,14 +98,15 @@ impl<T: Threading> Allocator<T> {
                 Visited::Block { id, memory, size, map_count } => {
                     map.blocks.push(BlockMap { id, memory, size, map_count, chunks: Vec::new() });
                 }
-                Visited::Chunk { chunk, shard, record } => {
-                    let allocation = chunk.used.map(|(key, tag)| entry(id(key, shard, false), tag, record));
+                Visited::Chunk { chunk, shard, annotation } => {
+                    let allocation =
+                        chunk.used.map(|(key, tag)| entry(id(key, shard, false), tag, annotation));
                     if let Some(block) = map.blocks.last_mut() {
                         block.chunks.push(ChunkMap { offset: chunk.offset, size: chunk.size, allocation });
                     }
                 }
-                Visited::Dedicated { key, memory, size, map_count, tag, record } => {
-                    let allocation = entry(id(key, 0, true), tag, Some(record));
+                Visited::Dedicated { key, memory, size, map_count, tag, annotation } => {
+                    let allocation = entry(id(key, 0, true), tag, Some(annotation));
                     map.dedicated.push(DedicatedMap { memory, size, map_count, allocation });
                 }
             }

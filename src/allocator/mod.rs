@@ -9,14 +9,15 @@ mod debug;
 mod dedicated;
 pub(crate) mod defragment;
 mod empty_blocks;
+mod events;
 mod external;
 mod find;
 mod fit;
 mod map;
 mod memory_map;
-mod note;
 mod pools;
 mod priority;
+mod recorded_call;
 #[cfg_attr(not(feature = "trace"), path = "not_recording.rs")]
 mod recording;
 mod relief;
@@ -26,7 +27,6 @@ mod route;
 mod scopes;
 mod settle;
 mod statistics;
-mod tell;
 mod tracking;
 mod vectors;
 
@@ -45,7 +45,7 @@ use crate::error::{CreateAllocatorError, ForeignHandle};
 use crate::memory_type::{self, MemoryTypeTable};
 
 use debug::DebugState;
-pub use note::{Note, Outcome};
+pub use recorded_call::{Outcome, RecordedCall};
 use recording::Recording;
 
 pub use create_info::AllocatorCreateInfo;
@@ -56,7 +56,7 @@ pub use map::Visibility;
 pub use request::Resource;
 pub use retire::{CollectError, RetiredResources, TimelineError};
 pub use statistics::HeapBudget;
-use tracking::Care;
+use tracking::Bookkeeping;
 pub use tracking::Tracking;
 use vectors::DefaultVector;
 
@@ -77,7 +77,7 @@ struct Inner<T: Threading> {
     maintenance5: bool,
     tracking: Tracking,
     /// Whether something is to be done for every allocation that the usual way does not do.
-    care: Care,
+    bookkeeping: Bookkeeping,
     /// By memory type.
     defaults: Box<[DefaultVector<T>]>,
     /// The vectors of pools. They are numbered on from the default ones.
@@ -250,7 +250,7 @@ impl<T: Threading> Allocator<T> {
             maintenance5: core_version >= API_VERSION_1_4
                 || info.flags.contains(AllocatorCreateFlags::KHR_MAINTENANCE5),
             tracking: info.tracking,
-            care: Care::new(info.tracking),
+            bookkeeping: Bookkeeping::new(info.tracking),
             defaults: Box::default(),
             pool_vectors: AppendTable::new(),
             pools: Mutex::<T, _>::new(PoolNumbers { free: Vec::new(), next: 0 }),
@@ -271,7 +271,7 @@ impl<T: Threading> Allocator<T> {
     #[inline]
     #[doc(hidden)]
     pub unsafe fn free_in_place(&self, allocation: &Allocation) -> Result<(), ForeignHandle> {
-        self.note_free(allocation);
+        self.record_free(allocation);
         if allocation.has(allocation_flags::WATCHED) {
             self.unwatch(allocation);
         }
@@ -285,7 +285,7 @@ impl<T: Threading> Allocator<T> {
     /// As for [`Self::free_memory`].
     #[cold]
     pub(crate) unsafe fn undo_memory(&self, allocation: &Allocation) {
-        self.note_free(allocation);
+        self.record_free(allocation);
         if allocation.has(allocation_flags::WATCHED) {
             self.unwatch(allocation);
         }
@@ -302,7 +302,7 @@ impl<T: Threading> Allocator<T> {
     /// [`ForeignHandle`] if it is another allocator's, or its pool was destroyed.
     pub fn allocation_info(&self, allocation: &Allocation) -> Result<AllocationInfo, ForeignHandle> {
         let vector = self.vector_of(allocation)?;
-        let record = vector.record(allocation.live())?;
+        let annotation = vector.annotation(allocation.live())?;
         Ok(AllocationInfo {
             memory_type_index: allocation.memory_type_index(),
             memory: allocation.memory,
@@ -310,8 +310,8 @@ impl<T: Threading> Allocator<T> {
             size: allocation.size,
             mapped_pointer: allocation.mapped_pointer(),
             user_data: allocation.user_data,
-            name: record.name,
-            caller: record.caller,
+            name: annotation.name,
+            caller: annotation.caller,
             memory_size: vector.memory_size(allocation.live())?,
             dedicated: allocation.is_dedicated(),
         })
@@ -327,7 +327,7 @@ impl<T: Threading> Allocator<T> {
         name: Option<&str>,
     ) -> Result<(), ForeignHandle> {
         self.vector_of(allocation)?.set_name(allocation.live(), name)?;
-        self.note(Note::SetName(allocation, name));
+        self.record(RecordedCall::SetName(allocation, name));
         Ok(())
     }
 
@@ -351,7 +351,7 @@ impl<T: Threading> Allocator<T> {
         let _entered = span.enter();
         let bytes = self.inner.vectors().map(|vector| vector.trim(&self.inner.context)).sum();
         tracing::debug!(name: "trimmed", target: "sublet::block", bytes, "empty blocks given back");
-        self.note(Note::Trim);
+        self.record(RecordedCall::Trim);
         bytes
     }
 

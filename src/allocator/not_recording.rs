@@ -3,7 +3,7 @@
 
 use std::panic::Location;
 
-use super::note::Note;
+use super::recorded_call::RecordedCall;
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
@@ -39,7 +39,7 @@ impl<T: Threading> Allocator<T> {
     }
 
     #[inline(always)]
-    pub(super) fn note_allocation(
+    pub(super) fn record_allocation(
         &self,
         _: &Resource,
         _: &AllocationCreateInfo<'_>,
@@ -49,11 +49,11 @@ impl<T: Threading> Allocator<T> {
     }
 
     #[inline(always)]
-    pub(super) fn note_free(&self, _: &Allocation) {}
+    pub(super) fn record_free(&self, _: &Allocation) {}
 
     #[inline(always)]
     #[doc(hidden)]
-    pub fn note(&self, _: Note<'_>) {}
+    pub fn record(&self, _: RecordedCall<'_>) {}
 
     #[inline(always)]
     pub(super) fn next_scope(&self) -> u32 {

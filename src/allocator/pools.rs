@@ -1,6 +1,6 @@
 //! Custom pools: made, named, counted and destroyed.
 
-use super::note::Note;
+use super::recorded_call::RecordedCall;
 use super::relief::Need;
 use super::{Allocator, Inner};
 use crate::allocation::{Leak, ResourceKind};
@@ -42,7 +42,7 @@ impl<T: Threading> Allocator<T> {
     /// ```
     pub fn create_pool(&self, info: &PoolCreateInfo<'_>) -> Result<Pool, CreatePoolError> {
         let pool = self.make_pool(info, None)?;
-        self.note(Note::CreatePool(&pool, info));
+        self.record(RecordedCall::CreatePool(&pool, info));
         Ok(pool)
     }
 
@@ -105,7 +105,7 @@ impl<T: Threading> Allocator<T> {
     pub unsafe fn destroy_pool(&self, pool: Pool) -> Result<Vec<Leak>, DestroyPoolError> {
         match self.pool_vector(&pool) {
             Ok(vector) if vector.config(Some(pool.generation)).is_some() => {
-                self.note(Note::DestroyPool(&pool));
+                self.record(RecordedCall::DestroyPool(&pool));
                 // First: who looks at margins relies on the memory of those that it knows.
                 self.inner.debug.forget(pool.facts.vector, pool.generation);
                 let leaks = self.inner.deactivate(pool.facts.vector, vector);
@@ -122,7 +122,7 @@ impl<T: Threading> Allocator<T> {
     /// [`ForeignHandle`] if the pool is another allocator's.
     pub fn set_pool_name(&self, pool: &Pool, name: Option<&str>) -> Result<(), ForeignHandle> {
         self.pool_vector(pool)?.set_pool_name(pool.generation, name)?;
-        self.note(Note::SetPoolName(pool, name));
+        self.record(RecordedCall::SetPoolName(pool, name));
         Ok(())
     }
 
@@ -217,16 +217,16 @@ impl<T: Threading> Inner<T> {
         let pool_number = self.defaults.get(index(number)).is_none().then(|| self.pool_number(number));
         let mut leaks = Vec::new();
         vector.deactivate(&self.context, &mut |visited| {
-            let (record, size, offset, tag, dedicated) = match visited {
-                Visited::Chunk { chunk: Chunk { offset, size, used: Some((_, tag)) }, record, .. } => {
-                    (record, size, offset, tag, false)
-                }
-                Visited::Dedicated { size, tag, record, .. } => (Some(record), size, 0, tag, true),
+            let (annotation, size, offset, tag, dedicated) = match visited {
+                Visited::Chunk {
+                    chunk: Chunk { offset, size, used: Some((_, tag)) }, annotation, ..
+                } => (annotation, size, offset, tag, false),
+                Visited::Dedicated { size, tag, annotation, .. } => (Some(annotation), size, 0, tag, true),
                 _ => return,
             };
-            let record = record.cloned().unwrap_or_default();
+            let annotation = annotation.cloned().unwrap_or_default();
             let leak = Leak {
-                name: record.name,
+                name: annotation.name,
                 size,
                 offset,
                 kind: ResourceKind::of(tag),
@@ -234,8 +234,8 @@ impl<T: Threading> Inner<T> {
                 memory_type_index: config.memory_type,
                 pool: pool.clone(),
                 pool_number,
-                user_data: record.user_data,
-                caller: record.caller,
+                user_data: annotation.user_data,
+                caller: annotation.caller,
             };
             leaks.push(leak);
         });

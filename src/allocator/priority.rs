@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Allocator;
-use super::note::Note;
+use super::recorded_call::RecordedCall;
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
 use crate::error::PriorityError;
@@ -35,7 +35,7 @@ impl<T: Threading> Allocator<T> {
         self.check_priority(priority)?;
         let vector = self.vector_of(allocation)?;
         vector.set_dedicated_priority(&self.inner.context, allocation.live(), priority)?;
-        self.note(Note::SetPriority(allocation, priority));
+        self.record(RecordedCall::SetPriority(allocation, priority));
         Ok(())
     }
 
@@ -50,7 +50,7 @@ impl<T: Threading> Allocator<T> {
         self.check_priority(priority)?;
         let vector = self.pool_vector(pool)?;
         vector.set_priority(&self.inner.context, pool.generation, priority)?;
-        self.note(Note::SetPoolPriority(pool, priority));
+        self.record(RecordedCall::SetPoolPriority(pool, priority));
         Ok(())
     }
 

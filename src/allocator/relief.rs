@@ -69,7 +69,7 @@ impl<T: Threading> Inner<T> {
         };
         let bytes: u64 = returned.iter().map(|(_, block)| block.size()).sum();
         for (vector, block) in returned {
-            block.tell(&self.context, || self.vector(vector)?.pool_name());
+            block.emit(&self.context, || self.vector(vector)?.pool_name());
         }
         if bytes > 0 {
             tracing::debug!(

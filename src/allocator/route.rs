@@ -3,11 +3,11 @@
 
 use std::panic::Location;
 
+use super::events;
 use super::relief::Need;
 use super::request::{
     AllocationRequest, ORDINARY, Resource, check_flags, is_zero_or_power_of_two, needs_host_access_flag,
 };
-use super::tell;
 use super::{Allocator, DefaultVector};
 use crate::allocation::{Allocation, allocation_flags};
 use crate::base::cast::{byte, index};
@@ -98,8 +98,10 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        let care = self.inner.care.any();
-        self.allocate_usual(resource, info, care, |resource| self.allocate_recorded(resource, info, caller))
+        let keeps_books = self.inner.bookkeeping.any();
+        self.allocate_usual(resource, info, keeps_books, |resource| {
+            self.allocate_recorded(resource, info, caller)
+        })
     }
 
     /// [`Self::allocate`] where nothing is recorded, or the caller sees to it. `otherwise` does what is not usual.
@@ -108,11 +110,13 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: impl Fn() -> Resource,
         info: &AllocationCreateInfo<'_>,
-        care: bool,
+        keeps_books: bool,
         otherwise: impl FnOnce(&Resource) -> Result<Allocation, AllocationError>,
     ) -> Result<Allocation, AllocationError> {
         let described = resource();
-        let Some(usual) = self.usual_vector(&described, info, care) else { return otherwise(&resource()) };
+        let Some(usual) = self.usual_vector(&described, info, keeps_books) else {
+            return otherwise(&resource());
+        };
         let (facts, vector) = usual;
         let asked = AllocationRequest::new(&described, info);
         if info.flags.intersects(Flags::STRATEGY_MASK) {
@@ -188,7 +192,7 @@ impl<T: Threading> Allocator<T> {
         }
         let checked = if usual.is_some() { Ok(()) } else { asked.check() };
         let answer = checked.and_then(|()| self.find_place(&Take, asked));
-        answer.inspect_err(|error| tell::failed(asked, error))
+        answer.inspect_err(|error| events::failed(asked, error))
     }
 
     /// Dedicated memory, with a chain for the `VkMemoryAllocateInfo`.
@@ -205,8 +209,8 @@ impl<T: Threading> Allocator<T> {
         let asked =
             &AllocationRequest { caller: Some(caller), next, ..AllocationRequest::new(resource, info) };
         let answer = asked.check().and_then(|()| self.find_place(&Take, asked));
-        let answer = answer.inspect_err(|error| tell::failed(asked, error));
-        self.note_allocation(resource, info, has_chain, &answer);
+        let answer = answer.inspect_err(|error| events::failed(asked, error));
+        self.record_allocation(resource, info, has_chain, &answer);
         answer
     }
 
@@ -216,14 +220,14 @@ impl<T: Threading> Allocator<T> {
         &'a self,
         resource: &Resource,
         info: &'a AllocationCreateInfo<'_>,
-        care: bool,
+        keeps_books: bool,
     ) -> Option<(&'a VectorFacts, &'a BlockVector<T>)> {
         let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
             resource.requirements;
         let is_ordinary = !prefers_dedicated
             && !requires_dedicated
             // One branch, not three.
-            && !(info.name.is_some() | info.scope.is_some() | care)
+            && !(info.name.is_some() | info.scope.is_some() | keeps_books)
             && is_zero_or_power_of_two(alignment)
             && is_zero_or_power_of_two(info.min_alignment)
             // So compared, what is negative or not a number is too large.
@@ -295,7 +299,7 @@ impl<T: Threading> Allocator<T> {
             };
             let Some(next) = others.next() else { return Err(first_error.unwrap_or(error)) };
             if W::TAKES {
-                tell::fallback(asked, (memory_type, &error), next);
+                events::fallback(asked, (memory_type, &error), next);
             }
             first_error = first_error.or(Some(error));
             memory_type = next;
@@ -408,7 +412,7 @@ impl<T: Threading> Allocator<T> {
                 return Err(Contradiction::DedicatedInFixedPool.into());
             }
             if W::TAKES {
-                tell::dedicated(spot, tell::why_it_must(spot));
+                events::dedicated(spot, events::why_it_must(spot));
             }
             return way.dedicated(spot, true);
         }
@@ -416,7 +420,7 @@ impl<T: Threading> Allocator<T> {
         let mut refused = None;
         if may_be_dedicated && self.is_always_dedicated() {
             if W::TAKES {
-                tell::dedicated(spot, "always_dedicated");
+                events::dedicated(spot, "always_dedicated");
             }
             // The debug settings ask for it.
             return way.dedicated(spot, true);
@@ -428,16 +432,16 @@ impl<T: Threading> Allocator<T> {
         if may_be_dedicated && is_better_dedicated {
             if self.inner.context.budgets.is_near_max_live_memory() {
                 if W::TAKES {
-                    tell::dedicated_declined(spot, "allocation_count", None);
+                    events::dedicated_declined(spot, "allocation_count", None);
                 }
             } else {
                 if W::TAKES {
-                    tell::dedicated(spot, tell::why_it_should(spot));
+                    events::dedicated(spot, events::why_it_should(spot));
                 }
                 match way.dedicated(spot, false) {
                     Err(error) if error.is_shortage() => {
                         if W::TAKES {
-                            tell::dedicated_declined(spot, "refused", Some(&error));
+                            events::dedicated_declined(spot, "refused", Some(&error));
                         }
                         refused = Some(error);
                     }
@@ -452,7 +456,7 @@ impl<T: Threading> Allocator<T> {
                 None if may_be_dedicated => {
                     vector.check_dedicated(&spot.request)?;
                     if W::TAKES {
-                        tell::dedicated(spot, "no_block");
+                        events::dedicated(spot, "no_block");
                     }
                     way.dedicated(spot, false)
                 }
@@ -476,9 +480,9 @@ impl<T: Threading> Allocator<T> {
         if self.inner.debug.settings.is_special() {
             self.watch(&mut allocation, asked.next.get().is_null());
         }
-        let record = self.inner.tracking.record(asked.info, asked.caller);
-        if !record.is_empty() {
-            let kept = vector.change_record(allocation.live(), |empty| *empty = record);
+        let annotation = self.inner.tracking.annotation(asked.info, asked.caller);
+        if !annotation.is_empty() {
+            let kept = vector.annotate(allocation.live(), |empty| *empty = annotation);
             debug_assert!(kept.is_ok());
         }
         allocation

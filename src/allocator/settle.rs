@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::Allocator;
-use super::note::Note;
+use super::recorded_call::RecordedCall;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::error::ForeignHandle;
@@ -35,7 +35,7 @@ impl<T: Threading> Allocator<T> {
         let has_one =
             self.inner.defaults.get(index(memory_type_index)).is_some_and(|default| default.vector.settle());
         if has_one {
-            self.note(Note::SettleInMemoryType(memory_type_index));
+            self.record(RecordedCall::SettleInMemoryType(memory_type_index));
         }
         has_one
     }
@@ -47,7 +47,7 @@ impl<T: Threading> Allocator<T> {
     pub fn settle_in_pool(&self, pool: &Pool) -> Result<bool, ForeignHandle> {
         let has_one = self.pool_vector(pool)?.settle();
         if has_one {
-            self.note(Note::SettleInPool(pool));
+            self.record(RecordedCall::SettleInPool(pool));
         }
         Ok(has_one)
     }

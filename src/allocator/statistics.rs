@@ -2,10 +2,10 @@
 #![forbid(unsafe_code)]
 
 use super::Allocator;
-use super::note::Note;
+use super::recorded_call::RecordedCall;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, Totals, Visited, tell_all_levels};
+use crate::blocks::{BlockVector, Totals, Visited, emit_all_levels};
 use crate::device::Device;
 use crate::error::ForeignHandle;
 use crate::pool::Pool;
@@ -128,7 +128,7 @@ impl<T: Threading> Allocator<T> {
     pub fn heap_budgets(&self) -> Vec<HeapBudget> {
         let context = &self.inner.context;
         context.budgets.refresh_if_stale(&context.device);
-        tell_all_levels(context);
+        emit_all_levels(context);
         let mut heaps = vec![HeapBudget::default(); context.device.memory_heaps().len()];
         self.for_each_vector(|memory_type, vector| {
             let heap = index(context.heap_of(memory_type));
@@ -149,8 +149,8 @@ impl<T: Threading> Allocator<T> {
         let context = &self.inner.context;
         context.budgets.refresh(&context.device);
         tracing::trace!(name: "frame_begun", target: "sublet::budget", frame_index, "budgets fetched");
-        tell_all_levels(context);
-        self.note(Note::Frame(frame_index));
+        emit_all_levels(context);
+        self.record(RecordedCall::Frame(frame_index));
     }
 
     /// Sums for each memory type, pools included. Quick: nothing is walked.

@@ -5,10 +5,10 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::Allocator;
-use super::note::Note;
+use super::recorded_call::RecordedCall;
 use crate::allocation::Allocation;
 use crate::base::sync::Threading;
-use crate::blocks::Record;
+use crate::blocks::Annotation;
 use crate::create_info::AllocationCreateInfo;
 use crate::error::ForeignHandle;
 
@@ -53,9 +53,9 @@ const RECORDS: u8 = 2;
 /// Why every allocation of an allocator takes the slow path, whatever is asked for. One byte for both reasons, so that
 /// the fast path has one look.
 #[derive(Debug)]
-pub(super) struct Care(AtomicU8);
+pub(super) struct Bookkeeping(AtomicU8);
 
-impl Care {
+impl Bookkeeping {
     pub(super) fn new(tracking: Tracking) -> Self {
         Self(AtomicU8::new(if tracking.is_empty() { 0 } else { TRACKS }))
     }
@@ -89,12 +89,12 @@ impl Care {
 
 impl Tracking {
     /// What is kept of an allocation that was just made.
-    pub(super) fn record(
+    pub(super) fn annotation(
         self,
         info: &AllocationCreateInfo<'_>,
         caller: Option<&'static Location<'static>>,
-    ) -> Record {
-        Record {
+    ) -> Annotation {
+        Annotation {
             name: info.name.map(Box::from),
             user_data: self.contains(Self::USER_DATA).then_some(info.user_data),
             caller: caller.filter(|_| self.contains(Self::CALLER)),
@@ -116,13 +116,13 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<(), ForeignHandle> {
         let vector = self.vector_of(allocation)?;
         if self.inner.tracking.contains(Tracking::USER_DATA) {
-            vector.change_record(allocation.live(), |record| record.user_data = Some(user_data))?;
+            vector.annotate(allocation.live(), |kept| kept.user_data = Some(user_data))?;
         } else {
             // Says whether the allocation is a live one.
             vector.memory_size(allocation.live())?;
         }
         allocation.set_user_data(user_data);
-        self.note(Note::SetUserData(allocation, user_data));
+        self.record(RecordedCall::SetUserData(allocation, user_data));
         Ok(())
     }
 }

@@ -365,12 +365,12 @@ impl Budgets {
     }
 
     /// The driver gave the `size` bytes that were reserved.
-    pub(crate) fn note_given(&self, heap: u32, size: u64) {
+    pub(crate) fn count_given(&self, heap: u32, size: u64) {
         self.heaps[index(heap)].given.fetch_add(size, Ordering::Release);
     }
 
     /// The driver will be asked to take `size` bytes back.
-    pub(crate) fn note_taken_back(&self, heap: u32, size: u64) {
+    pub(crate) fn count_taken_back(&self, heap: u32, size: u64) {
         self.heaps[index(heap)].taken_back.fetch_add(size, Ordering::Release);
     }
 

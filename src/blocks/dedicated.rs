@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 
 use ash::vk;
 
-use super::block_vector::Record;
+use super::block_vector::Annotation;
 use super::device_block::DeviceBlock;
 use super::mapped_pointer::MappedPointer;
 use crate::base::cast::{index, narrow};
@@ -22,7 +22,7 @@ pub(crate) struct Dedicated {
     /// pool.
     pub(crate) counts: bool,
     pub(crate) tag: Tag,
-    pub(crate) record: Record,
+    pub(crate) annotation: Annotation,
 }
 
 /// Slots with a generation each, so that a stale key is found out.

@@ -3,8 +3,8 @@
 use ash::vk;
 
 use super::budget::Budgets;
+use super::events::{PendingEvents, emit_destroyed, is_heard};
 use super::mapped_pointer::MappedPointer;
-use super::news::{News, is_heard, tell_destroyed};
 use crate::base::cast::index;
 use crate::base::watch::Watch;
 use crate::device::{Device, DriverAllocation, DriverError};
@@ -82,19 +82,19 @@ impl DeviceBlock {
         what: &DriverAllocation,
         dedicated: bool,
         within_budget: bool,
-        news: &mut News,
+        events: &mut PendingEvents,
     ) -> Result<Self, MemoryError> {
         let heap = context.heap_of(what.memory_type);
         let described = (what.memory_type, what.size, dedicated);
         context
             .budgets
             .reserve(&context.device, heap, what.size, within_budget)
-            .inspect_err(|&error| news.asked(context, described, Err(error)))?;
+            .inspect_err(|&error| events.asked(context, described, Err(error)))?;
         let watch = Watch::start(is_heard());
         match context.device.allocate_memory(what) {
             Ok(memory) => {
-                context.budgets.note_given(heap, what.size);
-                news.asked(context, described, Ok((memory, &watch)));
+                context.budgets.count_given(heap, what.size);
+                events.asked(context, described, Ok((memory, &watch)));
                 let mapped = MappedPointer::UNMAPPED;
                 Ok(Self { memory, size: what.size, memory_type: what.memory_type, dedicated, mapped })
             }
@@ -102,7 +102,7 @@ impl DeviceBlock {
                 context.budgets.release(heap, what.size);
                 let error =
                     MemoryError::Driver { size: what.size, memory_type: what.memory_type, heap, error };
-                news.asked(context, described, Err(error));
+                events.asked(context, described, Err(error));
                 Err(error)
             }
         }
@@ -112,14 +112,14 @@ impl DeviceBlock {
     pub(crate) fn destroy(self, context: &DeviceContext, pool: impl FnOnce() -> Option<Box<str>>) {
         let span = tracing::debug_span!(target: "sublet::block", "destroy_block", size = self.size);
         let _entered = span.enter();
-        self.give_back(context).tell(context, pool);
+        self.give_back(context).emit(context, pool);
     }
 
     /// Gives the memory back to the driver, mapped or not. It is to be told when no lock is held.
     pub(super) fn give_back(self, context: &DeviceContext) -> ReturnedBlock {
         let heap = context.heap_of(self.memory_type);
         let watch = Watch::start(is_heard());
-        context.budgets.note_taken_back(heap, self.size);
+        context.budgets.count_taken_back(heap, self.size);
         // SAFETY: `self` is the only owner of the memory and is consumed here. That the device no longer uses it is
         // the promise of whoever freed the last allocation in it (VUID-vkFreeMemory-memory-00677).
         unsafe { context.device.free_memory(self.memory, self.memory_type, self.size) };
@@ -162,8 +162,8 @@ impl ReturnedBlock {
     }
 
     /// Tells it: no lock is held. `pool` is the pool's name.
-    pub(crate) fn tell(self, context: &DeviceContext, pool: impl FnOnce() -> Option<Box<str>>) {
-        tell_destroyed(context, self.memory, self.described, &self.watch, pool);
+    pub(crate) fn emit(self, context: &DeviceContext, pool: impl FnOnce() -> Option<Box<str>>) {
+        emit_destroyed(context, self.memory, self.described, &self.watch, pool);
     }
 }
 

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 use super::device_block::{DeviceBlock, DeviceContext};
-use super::news::News;
+use super::events::PendingEvents;
 use super::vector_config::VectorConfig;
 use crate::device::DriverAllocation;
 use crate::error::MemoryError;
@@ -35,9 +35,9 @@ impl Growth {
     pub(crate) fn allocate(
         &self,
         context: &DeviceContext,
-        news: &mut News,
+        events: &mut PendingEvents,
     ) -> Result<DeviceBlock, MemoryError> {
-        self.try_sizes(context, |size| self.ask(context, size, news))
+        self.try_sizes(context, |size| self.ask(context, size, events))
     }
 
     /// Bytes of the block that [`Self::allocate`] would ask the driver for, if the books allow one.
@@ -81,7 +81,7 @@ impl Growth {
         &self,
         context: &DeviceContext,
         size: u64,
-        news: &mut News,
+        events: &mut PendingEvents,
     ) -> Result<DeviceBlock, MemoryError> {
         let what = DriverAllocation {
             size,
@@ -91,6 +91,6 @@ impl Growth {
             dedicated_to: None,
             next: self.config.next.get(),
         };
-        DeviceBlock::allocate(context, &what, false, self.within_budget, news)
+        DeviceBlock::allocate(context, &what, false, self.within_budget, events)
     }
 }

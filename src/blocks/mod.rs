@@ -4,20 +4,20 @@ mod block_vector;
 mod budget;
 mod dedicated;
 mod device_block;
+mod events;
 mod growth;
 mod mapped_pointer;
-mod news;
 mod tag;
 mod vector_config;
 
 pub(crate) use block_vector::{
-    BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget, Planned, Record,
-    Totals, VectorRequest, Visited,
+    Annotation, BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget,
+    Planned, Totals, VectorRequest, Visited,
 };
 pub(crate) use budget::Budgets;
 pub(crate) use device_block::{DeviceContext, ReturnedBlock};
+pub(crate) use events::emit_all_levels;
 pub(crate) use mapped_pointer::MappedPointer;
-pub(crate) use news::tell_all_levels;
 #[cfg(feature = "trace")]
 pub(crate) use tag::alignment_of;
 #[allow(unused_imports, reason = "for reports")]

@@ -27,10 +27,10 @@ mod counts;
 #[allow(clippy::module_inception, reason = "one descriptor")]
 mod descriptor;
 mod device;
+mod events;
 mod features;
 mod heap;
 mod layout;
-mod news;
 mod pool;
 mod quirks;
 mod sets;

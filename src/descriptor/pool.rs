@@ -8,8 +8,8 @@ use ash::vk;
 
 use super::counts::{DescriptorCounts, DescriptorKind};
 use super::device::DescriptorDevice;
+use super::events::{PoolEvent, What, is_heard};
 use super::features::DescriptorFeatures;
-use super::news::{PoolNews, What, is_heard};
 use super::quirks::DescriptorQuirks;
 use crate::base::watch::Watch;
 use crate::device::DriverError;
@@ -49,7 +49,7 @@ impl DescriptorPool {
     ) -> Result<Self, CreateDescriptorPoolError> {
         Self::try_create(device, info).inspect_err(|&error| {
             let descriptors = info.counts.total();
-            PoolNews { sets: info.max_sets, descriptors, what: What::Refused(error) }.happened();
+            PoolEvent { sets: info.max_sets, descriptors, what: What::Refused(error) }.happened();
         })
     }
 
@@ -119,7 +119,7 @@ impl DescriptorPool {
 
     /// Tells what has happened to it, or will when no lock is held.
     pub(super) fn happened(&self, what: What) {
-        PoolNews { sets: self.max_sets, descriptors: self.counts.total(), what }.happened();
+        PoolEvent { sets: self.max_sets, descriptors: self.counts.total(), what }.happened();
     }
 
     /// Its sets are gone, and it can hold as many as when it was new. With [`DescriptorQuirks::RESET_LEAKS`] destroy it

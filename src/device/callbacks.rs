@@ -143,7 +143,7 @@ impl DeviceMemoryCallbacks {
         Self(Arc::new(move |event| unsafe { raw.call(event) }))
     }
 
-    pub(crate) fn tell(&self, event: DeviceMemoryEvent) {
+    pub(crate) fn call(&self, event: DeviceMemoryEvent) {
         (self.0)(event);
     }
 }

@@ -342,7 +342,7 @@ impl Device {
         DriverError::check("vkAllocateMemory", result)?;
         if let Some(callbacks) = &self.memory_callbacks {
             let &DriverAllocation { memory_type, size, .. } = what;
-            callbacks.tell(DeviceMemoryEvent::Allocated { memory_type, memory, size });
+            callbacks.call(DeviceMemoryEvent::Allocated { memory_type, memory, size });
         }
         Ok(memory)
     }
@@ -354,7 +354,7 @@ impl Device {
     /// (VUID-vkFreeMemory-memory-00677).
     pub(crate) unsafe fn free_memory(&self, memory: vk::DeviceMemory, memory_type: u32, size: u64) {
         if let Some(callbacks) = &self.memory_callbacks {
-            callbacks.tell(DeviceMemoryEvent::Freeing { memory_type, memory, size });
+            callbacks.call(DeviceMemoryEvent::Freeing { memory_type, memory, size });
         }
         #[cfg(windows)]
         self.win32_handles.close(memory);

@@ -10,7 +10,7 @@ use sublet::Allocation;
 use sublet::device::VulkanFunctions;
 use sublet::private::{index, narrow, widen};
 use sublet::{AllocationCreateFlags, AllocationCreateInfo, MemoryUsage};
-use sublet::{Allocator, private::Note};
+use sublet::{Allocator, private::RecordedCall};
 use sublet::{Local, Shared, Threading};
 
 use super::defragmentation::ContextObject;
@@ -229,7 +229,7 @@ impl<T: Threading> Front<T> {
         // SAFETY: C2: the copy takes the place of the allocation.
         let mut changed = unsafe { slot.copy() };
         changed.set_user_data(user_data);
-        self.allocator.note(Note::SetUserData(&changed, user_data));
+        self.allocator.record(RecordedCall::SetUserData(&changed, user_data));
         // SAFETY: C2: no other call uses the allocation.
         unsafe { self.slab.replace(slot, changed) };
     }

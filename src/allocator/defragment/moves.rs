@@ -70,13 +70,13 @@ impl<'p, T: Threading> Move<'p, T> {
     /// The name of the allocation, if it has one.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        self.planned().planned.record.name.as_deref()
+        self.planned().planned.annotation.name.as_deref()
     }
 
     /// The caller's own number with the allocation, where [`Tracking::USER_DATA`](crate::Tracking::USER_DATA) is on.
     #[must_use]
     pub fn user_data(&self) -> Option<u64> {
-        self.planned().planned.record.user_data
+        self.planned().planned.annotation.user_data
     }
 
     /// What the allocation is for, as far as the allocator was told.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::super::Allocator;
-use super::super::note::{Note, Outcome};
+use super::super::recorded_call::{Outcome, RecordedCall};
 use crate::allocation::{Allocation, AllocationId, allocation_flags};
 use crate::base::cast::narrow;
 use crate::base::sync::Threading;
@@ -186,7 +186,7 @@ impl<T: Threading> Allocator<T> {
             algorithm = ?info.algorithm, vectors = open.vectors.len(),
             "defragmentation begins"
         );
-        self.note(Note::BeginDefragmentation(open.number, info));
+        self.record(RecordedCall::BeginDefragmentation(open.number, info));
         Ok(open)
     }
 
@@ -212,7 +212,7 @@ impl<T: Threading> Allocator<T> {
         self.end_pass(open);
         let has_resolved = open.tally.has_resolved.swap(false, Ordering::Relaxed);
         if open.planned != 0 && !has_resolved {
-            self.note(Note::BeginPass(open.number, 0));
+            self.record(RecordedCall::BeginPass(open.number, 0));
             return Vec::new();
         }
         let mut budget = PassBudget::new(open.max_bytes, open.max_moves, open.max_time, stop);
@@ -232,7 +232,7 @@ impl<T: Threading> Allocator<T> {
             "a pass is planned"
         );
         open.tally.has_pass.store(open.planned != 0, Ordering::Relaxed);
-        self.note(Note::BeginPass(open.number, narrow(open.planned)));
+        self.record(RecordedCall::BeginPass(open.number, narrow(open.planned)));
         moves
     }
 
@@ -248,7 +248,7 @@ impl<T: Threading> Allocator<T> {
             }
         }
         if open.tally.has_pass.swap(false, Ordering::Relaxed) {
-            self.note(Note::EndPass(open.number));
+            self.record(RecordedCall::EndPass(open.number));
         }
     }
 
@@ -280,10 +280,10 @@ impl<T: Threading> Allocator<T> {
         }
         let destination = AllocationId { shard: 0, key: planned.planned.key.0, ..planned.source() };
         // Before: from then on the old place may be granted to others.
-        self.note_move(open, planned, Outcome::Completing(destination));
+        self.record_move(open, planned, Outcome::Completing(destination));
         let completed = vector.complete(&self.inner.context, &planned.planned, persistent, users);
         let (grant, emptied) = completed.map_err(|error| {
-            self.note_move(open, planned, Outcome::Failed(destination));
+            self.record_move(open, planned, Outcome::Failed(destination));
             if is_watched {
                 self.guard(allocation);
             }
@@ -315,7 +315,7 @@ impl<T: Threading> Allocator<T> {
             vector.let_stay(planned.planned.source);
         }
         // Before: from then on the destination may be granted to others.
-        self.note_move(open, planned, Outcome::Ignored);
+        self.record_move(open, planned, Outcome::Ignored);
         self.give_back_destination(open, planned);
         open.tally.resolved();
     }
@@ -323,12 +323,12 @@ impl<T: Threading> Allocator<T> {
     /// Lets the allocation stay where it is.
     #[doc(hidden)]
     pub fn roll_back_move(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
-        self.note_move(open, planned, Outcome::RolledBack);
+        self.record_move(open, planned, Outcome::RolledBack);
         self.give_back_destination(open, planned);
     }
 
-    fn note_move(&self, open: &OpenDefragmentation, planned: &PlannedMove, outcome: Outcome) {
-        self.note(Note::Move { defragmentation: open.number, source: planned.source(), outcome });
+    fn record_move(&self, open: &OpenDefragmentation, planned: &PlannedMove, outcome: Outcome) {
+        self.record(RecordedCall::Move { defragmentation: open.number, source: planned.source(), outcome });
     }
 
     fn give_back_destination(&self, open: &OpenDefragmentation, planned: &PlannedMove) {
@@ -347,7 +347,7 @@ impl<T: Threading> Allocator<T> {
         users: u64,
     ) -> Result<(), MoveError> {
         Self::check_move(planned, allocation)?;
-        self.note_move(open, planned, Outcome::Freeing);
+        self.record_move(open, planned, Outcome::Freeing);
         if allocation.has(allocation_flags::WATCHED) {
             self.unwatch(allocation);
         }
@@ -393,7 +393,7 @@ impl<T: Threading> Allocator<T> {
             bytes_moved, bytes_freed, allocations_moved, blocks_freed,
             "defragmentation ends"
         );
-        self.note(Note::EndDefragmentation(open.number));
+        self.record(RecordedCall::EndDefragmentation(open.number));
         statistics
     }
 }

@@ -8,7 +8,7 @@ use crate::allocation::ResourceKind;
 use crate::allocator::Inner;
 use crate::base::cast::index;
 use crate::base::sync::{Local, Threading};
-use crate::blocks::{Record, VectorConfig, Visited, alignment_of};
+use crate::blocks::{Annotation, VectorConfig, Visited, alignment_of};
 use crate::create_info::PoolCreateFlags;
 use crate::metadata::Chunk;
 use crate::record::encode::{self, Operation};
@@ -91,8 +91,12 @@ impl<T: Threading> Inner<T> {
                     found = Some((*config, generation, name.map(Box::<str>::from)));
                 }
                 // What becomes of the move is told, if it is anything.
-                Visited::Chunk { record: Some(Record { is_set_aside: true, .. }), .. } => {}
-                Visited::Chunk { chunk: Chunk { offset, size, used: Some((key, tag)) }, shard, record } => {
+                Visited::Chunk { annotation: Some(Annotation { is_set_aside: true, .. }), .. } => {}
+                Visited::Chunk {
+                    chunk: Chunk { offset, size, used: Some((key, tag)) },
+                    shard,
+                    annotation,
+                } => {
                     allocations.push((
                         shard,
                         false,
@@ -100,11 +104,19 @@ impl<T: Threading> Inner<T> {
                         size,
                         alignment_of(tag, offset),
                         tag,
-                        record.cloned(),
+                        annotation.cloned(),
                     ));
                 }
-                Visited::Dedicated { key, size, tag, record, .. } => {
-                    allocations.push((0, true, key, size, alignment_of(tag, 0), tag, Some(record.clone())));
+                Visited::Dedicated { key, size, tag, annotation, .. } => {
+                    allocations.push((
+                        0,
+                        true,
+                        key,
+                        size,
+                        alignment_of(tag, 0),
+                        tag,
+                        Some(annotation.clone()),
+                    ));
                 }
                 Visited::Block { .. } | Visited::Chunk { .. } => {}
             });
@@ -137,9 +149,9 @@ impl<T: Threading> Inner<T> {
                 let place = PoolPlace { vector: number, generation };
                 opening.record(Operation::CreatePool, length(name), |put| encode::pool(put, place, &raw));
             }
-            for (shard, dedicated, key, size, alignment, tag, record) in allocations {
-                let record = record.unwrap_or_default();
-                let name = fitting(record.name.as_deref());
+            for (shard, dedicated, key, size, alignment, tag, annotation) in allocations {
+                let annotation = annotation.unwrap_or_default();
+                let name = fitting(annotation.name.as_deref());
                 let raw = RawExisting {
                     place: Place { vector: number, generation, shard, dedicated, key: key.0.get() },
                     memory_type,
@@ -148,7 +160,7 @@ impl<T: Threading> Inner<T> {
                     kind: ResourceKind::of(tag).number(),
                     usage: ResourceKind::usage_in(tag),
                     scope,
-                    user_data: record.user_data,
+                    user_data: annotation.user_data,
                     name,
                 };
                 opening.record(Operation::Existing, length(name), |put| encode::existing(put, &raw));

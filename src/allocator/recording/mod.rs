@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::note::{Note, Outcome};
+use super::recorded_call::{Outcome, RecordedCall};
 use super::{Allocator, AllocatorCreateInfo, Inner, Resource};
 use crate::allocation::{Allocation, AllocationId, ResourceKind};
 use crate::base::cast::nanoseconds;
@@ -60,7 +60,7 @@ macro_rules! raw {
     };
 }
 
-macro_rules! note_writer {
+macro_rules! call_writer {
     (
         { $($other:tt)* }
         { $(
@@ -71,22 +71,22 @@ macro_rules! note_writer {
         impl<T: Threading> Allocator<T> {
             /// Writes the record of a call. Where it is known which, nothing is left of the others.
             #[inline(always)]
-            fn put_note(&self, note: Note<'_>) {
-                match note {
-                    $(Note::$name $(($($field),*))? => {
+            fn put_call(&self, call: RecordedCall<'_>) {
+                match call {
+                    $(RecordedCall::$name $(($($field),*))? => {
                         $($(let $field = raw!($kind $field);)*)?
                         let text = 0 $($(+ $field.text_bytes())*)?;
                         self.inner.record(Operation::$name, text, |_put| {
                             $($($field.put(_put);)*)?
                         });
                     })*
-                    note => self.put_other(note),
+                    call => self.put_other(call),
                 }
             }
         }
     };
 }
-operations!(note_writer);
+operations!(call_writer);
 
 /// A pool in a list takes no more bytes.
 const POOL_BYTES: usize = 10;
@@ -199,7 +199,7 @@ impl<T: Threading> Inner<T> {
     #[inline(always)]
     fn record(&self, operation: Operation, text: usize, body: impl FnOnce(&mut Cursor<'_>)) {
         if let Some(recorder) = self.recording.recorder.get() {
-            let gone = || self.care.set_records(false);
+            let gone = || self.bookkeeping.set_records(false);
             recorder.record(operation, text, gone, body);
         }
     }
@@ -222,7 +222,7 @@ impl<T: Threading> Inner<T> {
 
     fn stop_recording(&self) -> Result<RecordingSummary, StopRecordingError> {
         let recorder = self.recording.recorder.get().ok_or(StopRecordingError::NotRecording)?;
-        recorder.stop(|| self.care.set_records(false))
+        recorder.stop(|| self.bookkeeping.set_records(false))
     }
 }
 
@@ -264,7 +264,7 @@ impl<T: Threading> Allocator<T> {
         let recorder = inner.recording.recorder.get_or_init(|| Arc::new(Recorder::new()));
         let mut header = Vec::new();
         inner.header().encode(&mut header);
-        let begun = || inner.care.set_records(true);
+        let begun = || inner.bookkeeping.set_records(true);
         let opening = recorder.start(header, sink, begun)?;
         inner.record_what_lives(&opening);
         Ok(())
@@ -282,7 +282,7 @@ impl<T: Threading> Allocator<T> {
     #[must_use]
     pub fn is_recording(&self) -> bool {
         let recorder = self.inner.recording.recorder.get();
-        self.inner.care.records() && recorder.is_some_and(|recorder| !recorder.is_over())
+        self.inner.bookkeeping.records() && recorder.is_some_and(|recorder| !recorder.is_over())
     }
 
     /// Whether a recording cannot begin, because there is one, or one that failed and was not stopped.
@@ -299,30 +299,30 @@ impl<T: Threading> Allocator<T> {
         info: &AllocationCreateInfo<'_>,
         caller: &'static Location<'static>,
     ) -> Result<Allocation, AllocationError> {
-        if !self.inner.care.records() {
+        if !self.inner.bookkeeping.records() {
             return self.allocate_slow(resource, info, None, Some(caller));
         }
-        let tracks = self.inner.care.tracks();
+        let tracks = self.inner.bookkeeping.tracks();
         let answer = self.allocate_usual(
             || *resource,
             info,
             tracks,
             |resource| self.allocate_slow(resource, info, None, Some(caller)),
         );
-        self.note_allocation(resource, info, false, &answer);
+        self.record_allocation(resource, info, false, &answer);
         answer
     }
 
     /// Tells of an allocation that was made or not.
     #[inline(always)]
-    pub(super) fn note_allocation(
+    pub(super) fn record_allocation(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
         has_chain: bool,
         answer: &Result<Allocation, AllocationError>,
     ) {
-        if !self.inner.care.records() {
+        if !self.inner.bookkeeping.records() {
             return;
         }
         match answer {
@@ -335,13 +335,13 @@ impl<T: Threading> Allocator<T> {
                     encode::granted(put, memory_type, &place);
                 });
             }
-            Err(error) => self.note_failure(resource, info, has_chain, error),
+            Err(error) => self.record_failure(resource, info, has_chain, error),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn note_failure(
+    fn record_failure(
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
@@ -357,8 +357,8 @@ impl<T: Threading> Allocator<T> {
 
     /// Tells of an allocation that is about to be freed.
     #[inline(always)]
-    pub(super) fn note_free(&self, allocation: &Allocation) {
-        if self.inner.care.records() {
+    pub(super) fn record_free(&self, allocation: &Allocation) {
+        if self.inner.bookkeeping.records() {
             self.write_free(allocation);
         }
     }
@@ -367,37 +367,37 @@ impl<T: Threading> Allocator<T> {
     #[inline(never)]
     fn write_free(&self, allocation: &Allocation) {
         if allocation.allocator == self.inner.id {
-            self.put_note(Note::Free(allocation));
+            self.put_call(RecordedCall::Free(allocation));
         }
     }
 
     /// Tells of a call.
     #[inline(always)]
     #[doc(hidden)]
-    pub fn note(&self, note: Note<'_>) {
-        if self.inner.care.records() {
-            self.write_note(note);
+    pub fn record(&self, call: RecordedCall<'_>) {
+        if self.inner.bookkeeping.records() {
+            self.write_call(call);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn write_note(&self, note: Note<'_>) {
-        self.put_note(note);
+    fn write_call(&self, call: RecordedCall<'_>) {
+        self.put_call(call);
     }
 
     /// Writes what is no simple list of fields.
-    fn put_other(&self, note: Note<'_>) {
-        match note {
-            Note::CreatePool(pool, info) => self.write_pool(pool, info),
-            Note::CreateScope(scope) => {
+    fn put_other(&self, call: RecordedCall<'_>) {
+        match call {
+            RecordedCall::CreatePool(pool, info) => self.write_pool(pool, info),
+            RecordedCall::CreateScope(scope) => {
                 let Scope { number, block_size, priority, ref name, .. } = *scope;
                 let name = fitting(name.as_deref());
                 let raw = RawScope { number, block_size, priority, name };
                 self.inner.record(Operation::CreateScope, length(name), |put| encode::scope(put, &raw));
             }
-            Note::BeginDefragmentation(number, info) => self.write_begin(number, info),
-            Note::Move { defragmentation, source, outcome } => {
+            RecordedCall::BeginDefragmentation(number, info) => self.write_begin(number, info),
+            RecordedCall::Move { defragmentation, source, outcome } => {
                 let raw = match outcome {
                     Outcome::Completing(destination) => RawOutcome::Completed(place_of(destination)),
                     Outcome::Failed(destination) => RawOutcome::Failed(place_of(destination)),
@@ -449,12 +449,12 @@ impl<T: Threading> Allocator<T> {
         let &Scope { number, block_size, priority, ref name, .. } = scope;
         let known = KnownScope { block_size, priority, name: name.clone() };
         self.inner.recording.scopes.lock().insert(number, known);
-        self.note(Note::CreateScope(scope));
+        self.record(RecordedCall::CreateScope(scope));
     }
 
     /// A scope is about to be freed.
     pub(super) fn forget_scope(&self, scope: &Scope) {
-        self.note(Note::FreeScope(scope));
+        self.record(RecordedCall::FreeScope(scope));
         self.inner.recording.scopes.lock().remove(&scope.number);
     }
 }

@@ -3,8 +3,8 @@
 
 use super::super::dedicated::Dedicated;
 use super::super::device_block::{DeviceBlock, DeviceContext};
-use super::super::news::News;
-use super::{BlockVector, Grant, Live, Record, VectorRequest};
+use super::super::events::PendingEvents;
+use super::{Annotation, BlockVector, Grant, Live, VectorRequest};
 use crate::base::sync::Threading;
 use crate::device::DriverAllocation;
 use crate::error::{AllocationError, Contradiction, MapError};
@@ -54,7 +54,7 @@ impl<T: Threading> BlockVector<T> {
     fn place_contended(&self, context: &DeviceContext, request: &VectorRequest) -> Option<Grant> {
         {
             let mut core = self.core.lock();
-            if !core.note_meeting() || !core.lending().is_some_and(|lending| lending.serves(request)) {
+            if !core.count_meeting() || !core.lending().is_some_and(|lending| lending.serves(request)) {
                 return core.place(request).ok()?;
             }
         }
@@ -117,7 +117,7 @@ impl<T: Threading> BlockVector<T> {
                 Some(grant) => self.finish(context, grant, request),
                 None => {
                     let error = self.with_shards(error);
-                    self.tell_exhausted(&error);
+                    self.emit_exhausted(&error);
                     Err(error)
                 }
             },
@@ -156,10 +156,10 @@ impl<T: Threading> BlockVector<T> {
         // taken.
         let span = tracing::debug_span!(target: "sublet::block", "grow", size = request.size);
         let _entered = span.enter();
-        let mut news = None;
-        let grown = self.grow_in_turn(context, request, &mut news);
-        if let Some((memory_type, news)) = news {
-            news.tell(context, memory_type, || self.pool_name());
+        let mut events = None;
+        let grown = self.grow_in_turn(context, request, &mut events);
+        if let Some((memory_type, events)) = events {
+            events.emit(context, memory_type, || self.pool_name());
         }
         let (granted, unwanted) = grown?;
         if let Some(block) = unwanted {
@@ -174,7 +174,7 @@ impl<T: Threading> BlockVector<T> {
         &self,
         context: &DeviceContext,
         request: &VectorRequest,
-        news: &mut Option<(u32, News)>,
+        events: &mut Option<(u32, PendingEvents)>,
     ) -> Result<(Result<Grant, AllocationError>, Option<DeviceBlock>), AllocationError> {
         let _growth_lock = self.growth.lock();
         // Until this thread lets go of the lock it can only become less.
@@ -187,8 +187,8 @@ impl<T: Threading> BlockVector<T> {
             }
             core.plan_growth(request, dedicated)?
         };
-        let (_, news) = news.insert((growth.config.memory_type, News::default()));
-        let block = growth.allocate(context, news)?;
+        let (_, events) = events.insert((growth.config.memory_type, PendingEvents::default()));
+        let block = growth.allocate(context, events)?;
         Ok(self.core.lock().place_in_new(block, request))
     }
 
@@ -198,7 +198,7 @@ impl<T: Threading> BlockVector<T> {
     }
 
     /// A pool that may have no more blocks is full.
-    fn tell_exhausted(&self, error: &AllocationError) {
+    fn emit_exhausted(&self, error: &AllocationError) {
         let AllocationError::Full {
             size,
             alignment,
@@ -323,7 +323,7 @@ impl<T: Threading> BlockVector<T> {
             map_count,
             counts,
             tag: request.tag,
-            record: Record::default(),
+            annotation: Annotation::default(),
         });
         Ok(Grant { memory, offset: 0, mapped, key, generation, shard: 0 })
     }
@@ -335,13 +335,13 @@ impl<T: Threading> BlockVector<T> {
         what: &DriverAllocation,
         request: &VectorRequest,
     ) -> Result<DeviceBlock, AllocationError> {
-        let mut news = News::default();
+        let mut events = PendingEvents::default();
         let allocated = {
             let span = tracing::debug_span!(target: "sublet::block", "dedicate", size = what.size);
             let _entered = span.enter();
-            DeviceBlock::allocate(context, what, true, request.within_budget, &mut news)
+            DeviceBlock::allocate(context, what, true, request.within_budget, &mut events)
         };
-        news.tell(context, what.memory_type, || self.pool_name());
+        events.emit(context, what.memory_type, || self.pool_name());
         let mut block = allocated?;
         if request.mapped {
             if let Err(error) = block.map(context) {

@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 
 mod allocate;
+mod annotations;
 mod defragment;
 mod free;
 mod map;
@@ -36,7 +37,6 @@ mod map;
 mod modelled;
 mod outlook;
 mod priority;
-mod records;
 mod returns;
 mod shard;
 mod shards;
@@ -53,14 +53,14 @@ use std::ops::Deref;
 
 use ash::vk;
 
-pub(crate) use self::records::Record;
+pub(crate) use self::annotations::Annotation;
 use self::shards::Shards;
 use self::state::{Active, Core};
 use super::dedicated::DedicatedList;
 use super::device_block::DeviceContext;
+use super::events::PendingEvents;
 use super::growth::Growth;
 use super::mapped_pointer::MappedPointer;
-use super::news::News;
 use super::vector_config::VectorConfig;
 use crate::base::align::align_up;
 use crate::base::sync::{CoreMutex, Mutex, Threading};
@@ -156,7 +156,7 @@ pub(crate) enum Visited<'a> {
         chunk: Chunk,
         /// Whose key it is, as in [`Live`].
         shard: u8,
-        record: Option<&'a Record>,
+        annotation: Option<&'a Annotation>,
     },
     Dedicated {
         key: Key,
@@ -164,7 +164,7 @@ pub(crate) enum Visited<'a> {
         size: u64,
         map_count: u64,
         tag: Tag,
-        record: &'a Record,
+        annotation: &'a Annotation,
     },
 }
 
@@ -218,9 +218,9 @@ impl<T: Threading> BlockVector<T> {
         let growth = Growth { config, needed: 0, largest_block: 0, full_sized: true, within_budget: false };
         let named = || name.map(Box::from);
         for _ in 0..config.min_blocks {
-            let mut news = News::default();
-            let asked = growth.ask(context, config.block_size, &mut news);
-            news.tell(context, config.memory_type, named);
+            let mut events = PendingEvents::default();
+            let asked = growth.ask(context, config.block_size, &mut events);
+            events.emit(context, config.memory_type, named);
             let made = asked.and_then(|block| {
                 active.add_block(block).map(|_| ()).map_err(|block| {
                     block.destroy(context, named);

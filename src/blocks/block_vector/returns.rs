@@ -118,7 +118,7 @@ impl Returns {
         slot.turn.touch();
         // Release: what the caller did to the memory comes before what the next who gets it does.
         slot.key.store(key.0.get(), Ordering::Release);
-        // Pairs with the one in `tell_live`: of a thread that leaves the last key but one and of one that frees the
+        // Pairs with the one in `publish_live`: of a thread that leaves the last key but one and of one that frees the
         // last allocation but these, at least one sees the other.
         fence(Ordering::SeqCst);
         // All that have a place by now: others may have come later and gone, and found this key not written yet.
@@ -153,7 +153,7 @@ impl Returns {
 
     /// Tells how many allocations of the shard are live, those in the ring included. Whether the ring has as many keys,
     /// so that the holder of the lock, whose call this is, has to empty it. It can: there is a key to be taken.
-    pub(super) fn tell_live(&self, live: u32) -> bool {
+    pub(super) fn publish_live(&self, live: u32) -> bool {
         self.inside.live.store(told(live), Ordering::Relaxed);
         // See `leave`.
         fence(Ordering::SeqCst);
@@ -165,7 +165,7 @@ impl Returns {
     }
 
     /// How many were told to be live last.
-    pub(super) fn told_live(&self) -> u32 {
+    pub(super) fn published_live(&self) -> u32 {
         self.inside.live.load(Ordering::Relaxed)
     }
 

@@ -9,7 +9,7 @@ use ash::vk;
 
 use super::super::mapped_pointer::MappedPointer;
 use super::super::vector_config::VectorConfig;
-use super::records::{Record, Records, change_record};
+use super::annotations::{Annotation, Annotations, annotate};
 use super::returns::{FEW, Left, Returns};
 use super::{FOREIGN, Grant, Live, VectorRequest};
 use crate::base::cast::{index, narrow};
@@ -100,7 +100,7 @@ struct Open {
     bytes: u64,
     /// Loans in which nothing is allocated.
     empty: u32,
-    records: Records,
+    annotations: Annotations,
 }
 
 /// What the lock of a shard guards.
@@ -111,7 +111,7 @@ pub(super) struct ShardState {
     /// Allocations that were granted and not taken back yet.
     live: u32,
     /// Whether other threads were told that `live` is small.
-    told_few: bool,
+    published_few: bool,
     /// Counts what the shard's own thread does here.
     uses: u64,
     /// `uses` when somebody looked whether this shard is quiet.
@@ -125,7 +125,7 @@ pub(super) struct ShardState {
 pub(super) struct Books<'a> {
     pub(super) bytes: &'a mut u64,
     pub(super) empty: &'a mut u32,
-    pub(super) records: &'a mut Records,
+    pub(super) annotations: &'a mut Annotations,
     pub(super) generation: &'a mut u32,
 }
 
@@ -184,8 +184,8 @@ impl ShardState {
     fn take_back(&mut self, key: Key) -> Result<bool, ForeignHandle> {
         let open = self.open.as_deref_mut().ok_or(FOREIGN)?;
         let (_, is_empty) = open.engine.take_back(key).ok_or(FOREIGN)?;
-        if !open.records.is_empty() {
-            open.records.remove(&key);
+        if !open.annotations.is_empty() {
+            open.annotations.remove(&key);
         }
         open.empty += u32::from(is_empty);
         self.live -= 1;
@@ -233,7 +233,7 @@ impl ShardState {
                 loans: Vec::new(),
                 bytes: 0,
                 empty: 0,
-                records: Records::default(),
+                annotations: Annotations::default(),
             })
         });
         let Ok(region) = open.engine.add_region(&loan.size) else {
@@ -282,21 +282,21 @@ impl ShardState {
         Ok(is_news)
     }
 
-    pub(super) fn change_record(
+    pub(super) fn annotate(
         &mut self,
         live: Live,
-        change: impl FnOnce(&mut Record),
+        change: impl FnOnce(&mut Annotation),
     ) -> Result<(), ForeignHandle> {
         let open = self.open_of(live)?;
         open.loan_of(live.key)?;
-        change_record(&mut open.records, live.key, change);
+        annotate(&mut open.annotations, live.key, change);
         Ok(())
     }
 
-    pub(super) fn record(&mut self, live: Live) -> Result<Record, ForeignHandle> {
+    pub(super) fn annotation(&mut self, live: Live) -> Result<Annotation, ForeignHandle> {
         let open = self.open_of(live)?;
         open.loan_of(live.key)?;
-        Ok(open.records.get(&live.key).cloned().unwrap_or_default())
+        Ok(open.annotations.get(&live.key).cloned().unwrap_or_default())
     }
 
     /// Sums over the loans.
@@ -314,13 +314,13 @@ impl ShardState {
         (0..).zip(loans).filter_map(|(id, loan)| loan.as_ref().map(|loan| (loan.key, RegionId(id))))
     }
 
-    /// Shows the chunks of one loan, with offsets in its block, and their records.
-    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk, Option<&Record>)) {
+    /// Shows the chunks of one loan, with offsets in its block, and their annotations.
+    pub(super) fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk, Option<&Annotation>)) {
         let Some(open) = self.open.as_deref() else { return };
         let Some(loan) = open.loans.get(index(region.0)).and_then(Option::as_ref) else { return };
         open.engine.walk(region, &mut |chunk| {
-            let record = chunk.used.and_then(|(key, _)| open.records.get(&key));
-            visit(Chunk { offset: loan.base + chunk.offset, ..chunk }, record);
+            let annotation = chunk.used.and_then(|(key, _)| open.annotations.get(&key));
+            visit(Chunk { offset: loan.base + chunk.offset, ..chunk }, annotation);
         });
     }
 
@@ -339,7 +339,7 @@ impl ShardState {
         Books {
             bytes: &mut open.bytes,
             empty: &mut open.empty,
-            records: &mut open.records,
+            annotations: &mut open.annotations,
             generation: &mut loan.generation,
         }
     }
@@ -371,8 +371,12 @@ impl ShardState {
         assert_eq!(empty, open.empty, "S4: empty loans");
         let live = open.engine.usage().used_chunks;
         assert_eq!(live, u64::from(self.live), "S6: live allocations");
-        let kept = |(&key, record): (&Key, &Record)| !record.is_empty() && open.engine.span(key).is_ok();
-        assert!(open.records.iter().all(kept), "S5: only live allocations have records, and not empty ones");
+        let kept =
+            |(&key, annotation): (&Key, &Annotation)| !annotation.is_empty() && open.engine.span(key).is_ok();
+        assert!(
+            open.annotations.iter().all(kept),
+            "S5: only live allocations have annotations, and not empty ones"
+        );
     }
 }
 
@@ -480,15 +484,15 @@ impl<T: Threading> Shard<T> {
         let granted = open.granted(key, region, offset, request.mapped, generation, number);
         state.uses += 1;
         state.live += 1;
-        if state.told_few {
-            self.tell(&mut state);
+        if state.published_few {
+            self.publish_live(&mut state);
         }
         Some(granted)
     }
 
     /// Whether nothing is allocated in it: a guess, without the lock.
     pub(super) fn is_idle(&self) -> bool {
-        self.returns.told_live() == 0
+        self.returns.published_live() == 0
     }
 
     /// As [`Self::lock`], but what was left stays where it is.
@@ -517,7 +521,7 @@ impl<T: Threading> Shard<T> {
                 state.take_surplus(surplus);
             }
         }
-        self.tell(&mut state);
+        self.publish_live(&mut state);
         granted
     }
 
@@ -541,7 +545,7 @@ impl<T: Threading> Shard<T> {
             self.take_returns(&mut state);
         }
         let freed = if left == Left::No { state.free(live) } else { Ok(false) };
-        self.tell(&mut state);
+        self.publish_live(&mut state);
         if state.has_surplus() {
             state.take_surplus(surplus);
         }
@@ -562,7 +566,7 @@ impl<T: Threading> Shard<T> {
         let mut state = self.lock();
         self.returns.open_for(0);
         state.close();
-        self.tell(&mut state);
+        self.publish_live(&mut state);
     }
 
     /// Takes back what was left at the door.
@@ -574,16 +578,16 @@ impl<T: Threading> Shard<T> {
             let _ = state.take_back(key);
             self.returns.pass(state.live);
         }
-        self.tell(state);
+        self.publish_live(state);
     }
 
     /// Tells other threads how many allocations are live, where that matters.
     #[inline]
-    fn tell(&self, state: &mut ShardState) {
+    fn publish_live(&self, state: &mut ShardState) {
         let are_few = state.live <= FEW;
-        if are_few || state.told_few {
-            state.told_few = are_few;
-            if self.returns.tell_live(state.live) {
+        if are_few || state.published_few {
+            state.published_few = are_few;
+            if self.returns.publish_live(state.live) {
                 self.take_returns(state);
             }
         }

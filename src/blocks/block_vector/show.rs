@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::shard::ShardState;
 use super::state::is_loan;
-use super::{BlockVector, Record, Totals, Visited};
+use super::{Annotation, BlockVector, Totals, Visited};
 use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::metadata::{Chunk, Key, Metadata, RegionId};
@@ -62,20 +62,20 @@ impl<T: Threading> BlockVector<T> {
                         Some(&(at, region)) => {
                             let (number, state) = &shards[index(at)];
                             let (shard, state): (u8, &ShardState) = (*number, state);
-                            state.walk(region, &mut |chunk, record| {
-                                visit(Visited::Chunk { chunk, shard, record });
+                            state.walk(region, &mut |chunk, annotation| {
+                                visit(Visited::Chunk { chunk, shard, annotation });
                             });
                         }
                         // On its way from the core to a shard, or back.
                         None => visit(Visited::Chunk {
                             chunk: Chunk { used: None, ..chunk },
                             shard: 0,
-                            record: None,
+                            annotation: None,
                         }),
                     },
                     used => {
-                        let record = used.and_then(|(key, _)| active.records.get(&key));
-                        visit(Visited::Chunk { chunk, shard: 0, record });
+                        let annotation = used.and_then(|(key, _)| active.annotations.get(&key));
+                        visit(Visited::Chunk { chunk, shard: 0, annotation });
                     }
                 });
             }
@@ -89,7 +89,7 @@ impl<T: Threading> BlockVector<T> {
                 size: dedicated.block.size,
                 map_count: dedicated.map_count,
                 tag: dedicated.tag,
-                record: &dedicated.record,
+                annotation: &dedicated.annotation,
             });
         }
     }
@@ -141,12 +141,17 @@ impl<T: Threading> BlockVector<T> {
         }
         assert!(active.block_count >= active.config.min_blocks, "V6: the first blocks stay");
         assert!(active.block_count <= active.config.max_blocks, "V7: there are not too many blocks");
-        let kept = |(&key, record): (&Key, &Record)| !record.is_empty() && active.engine.span(key).is_ok();
+        let kept = |(&key, annotation): (&Key, &Annotation)| {
+            !annotation.is_empty() && active.engine.span(key).is_ok()
+        };
         assert!(
-            active.records.iter().all(kept),
-            "V8: only live allocations have records, and not empty ones"
+            active.annotations.iter().all(kept),
+            "V8: only live allocations have annotations, and not empty ones"
         );
-        let must_heed = !active.records.is_empty() || active.has_spare() || active.loan_count > 0;
-        assert!(active.heeds_frees || !must_heed, "V12: a free looks for records, a spare block, and loans");
+        let must_heed = !active.annotations.is_empty() || active.has_spare() || active.loan_count > 0;
+        assert!(
+            active.heeds_frees || !must_heed,
+            "V12: a free looks for annotations, a spare block, and loans"
+        );
     }
 }

@@ -7,7 +7,7 @@ use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::growth::Growth;
 use super::super::mapped_pointer::MappedPointer;
 use super::super::vector_config::VectorConfig;
-use super::records::Records;
+use super::annotations::Annotations;
 use super::shard::{Lending, Loan};
 use super::{Emptied, FOREIGN, Grant, VectorRequest};
 use crate::base::cast::{index, narrow};
@@ -80,12 +80,12 @@ pub(super) struct Active {
     next_block_id: u32,
     pub(super) block_bytes: u64,
     pub(super) empty_blocks: u32,
-    /// There may be more to do for a free than to tell the engine: a record to be dropped, an empty block that goes
+    /// There may be more to do for a free than to tell the engine: an annotation to be dropped, an empty block that goes
     /// back, or loans of which nobody has the use. One flag for all, so that a free that has none of it looks once.
     pub(super) heeds_frees: bool,
     /// Frees that have left no block empty since the last one that did.
     frees_elsewhere: u32,
-    pub(super) records: Records,
+    pub(super) annotations: Annotations,
     /// Ranges that shards divide, and their bytes: used chunks to the engine, but no allocations.
     pub(super) loan_count: u64,
     pub(super) loan_bytes: u64,
@@ -113,7 +113,7 @@ pub(super) struct Core {
 
 impl Core {
     /// Counts that a thread found the core taken. Whether that has become a habit.
-    pub(super) fn note_meeting(&mut self) -> bool {
+    pub(super) fn count_meeting(&mut self) -> bool {
         if self.uses.wrapping_sub(self.meetings_since) > MEETINGS_WITHIN {
             self.meetings_since = self.uses;
             self.meetings = 0;
@@ -289,7 +289,7 @@ impl Active {
             empty_blocks: 0,
             heeds_frees: false,
             frees_elsewhere: 0,
-            records: Records::default(),
+            annotations: Annotations::default(),
             loan_count: 0,
             loan_bytes: 0,
             refused: None,
@@ -450,7 +450,7 @@ impl Active {
         region: RegionId,
         is_empty: bool,
     ) -> Option<Aftermath> {
-        self.records.remove(&key);
+        self.annotations.remove(&key);
         if is_empty { self.on_empty(context, region) } else { self.on_free() }
     }
 
@@ -468,7 +468,7 @@ impl Active {
         self.frees_elsewhere = self.frees_elsewhere.saturating_add(1);
         let is_time = self.frees_elsewhere >= self.block_count / BLOCKS_FOR_A_FREE;
         let block = if is_time && self.has_spare() { self.take_largest_empty_block() } else { None };
-        self.heeds_frees = !self.records.is_empty() || self.has_spare() || self.loan_count > 0;
+        self.heeds_frees = !self.annotations.is_empty() || self.has_spare() || self.loan_count > 0;
         block.map(Aftermath::Block).or_else(|| self.idle())
     }
 

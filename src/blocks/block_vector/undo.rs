@@ -23,7 +23,7 @@ impl<T: Threading> BlockVector<T> {
             let mut core = self.core.lock();
             let active = core.use_of(live.generation)?;
             let (region, is_empty) = active.engine.take_back(live.key).ok_or(FOREIGN)?;
-            active.records.remove(&live.key);
+            active.annotations.remove(&live.key);
             let block = active.block_mut(region);
             if mapped {
                 block.map_count = block.map_count.saturating_sub(1);

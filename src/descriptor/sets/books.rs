@@ -203,7 +203,7 @@ impl<S, P> Books<S, P> {
 
     /// Brings the masks up to date after a pool's counts have changed (B4).
     #[inline]
-    fn note(&mut self, at: u32) {
+    fn update_masks(&mut self, at: u32) {
         let Some(Some(pool)) = self.pools.get(index(at)) else { return };
         self.with_room.set(at, !pool.sealed && pool.room != 0);
         self.with_ready.set(at, pool.ready != 0);
@@ -219,7 +219,7 @@ impl<S, P> Books<S, P> {
         }
         self.pools[at] = Some(entry);
         self.free += u64::from(capacity);
-        self.note(narrow(at));
+        self.update_masks(narrow(at));
         narrow(at)
     }
 
@@ -254,7 +254,7 @@ impl<S, P> Books<S, P> {
             let room = u64::from(pool.room);
             self.free -= room;
         }
-        self.note(at);
+        self.update_masks(at);
     }
 
     /// The pool was reset: all of it is room.
@@ -268,7 +268,7 @@ impl<S, P> Books<S, P> {
         pool.room = pool.capacity;
         let after = u64::from(pool.capacity);
         self.free = self.free - before + after;
-        self.note(at);
+        self.update_masks(at);
     }
 
     /// The ready sets of a pool are ready no more.
@@ -292,7 +292,7 @@ impl<S, P> Books<S, P> {
                 self.free -= u64::from(dropped);
             }
         }
-        self.note(at);
+        self.update_masks(at);
     }
 
     /// Takes the first ready set of a group and a pool out of its chain.
@@ -352,7 +352,7 @@ impl<S, P> Books<S, P> {
         pool.live += 1;
         self.live += 1;
         self.free -= 1;
-        self.note(at);
+        self.update_masks(at);
         Some(slot)
     }
 
@@ -367,7 +367,7 @@ impl<S, P> Books<S, P> {
         }
         self.live += 1;
         self.free -= 1;
-        self.note(at);
+        self.update_masks(at);
         slot
     }
 
@@ -459,7 +459,7 @@ impl<S, P> Books<S, P> {
             self.free += 1;
             self.push_ready(at, place, group);
         }
-        self.note(place);
+        self.update_masks(place);
         place
     }
 
@@ -495,7 +495,7 @@ impl<S, P> Books<S, P> {
             pool.ready -= 1;
             pool.room += 1;
         }
-        self.note(at);
+        self.update_masks(at);
     }
 
     /// Whether the other pools have so much free that this one, which is empty, need not be kept: a quarter of what it

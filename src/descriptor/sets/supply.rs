@@ -11,7 +11,7 @@ use super::error::AllocateDescriptorSetError;
 use super::set::{DescriptorSet, DescriptorSetId};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::descriptor::news::{self, PoolNews, What};
+use crate::descriptor::events::{self, PoolEvent, What};
 use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
@@ -101,7 +101,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         sink: &mut impl FnMut(DescriptorSet),
     ) -> Result<u32, AllocateDescriptorSetError> {
         // SAFETY: the caller's own promise.
-        news::after(|| unsafe { self.grow_in_turn(bucket, at, ask, left, sink) })
+        events::after(|| unsafe { self.grow_in_turn(bucket, at, ask, left, sink) })
     }
 
     /// [`Self::grow`] under the bucket's lock.
@@ -218,7 +218,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         };
         graves.into_iter().for_each(|pool| self.bury(pool));
         if let Ok(Ok(Visit { refusal: Some(error), refused_by: (sets, descriptors), .. })) = result {
-            PoolNews { sets, descriptors, what: What::Exhausted(error) }.happened();
+            PoolEvent { sets, descriptors, what: What::Exhausted(error) }.happened();
         }
         result
     }

@@ -4,8 +4,8 @@ use ash::vk;
 
 use super::list::Open;
 use super::{AFTER_BIND, LargeSets, PoolSizing, TransientError, TransientSets};
+use crate::descriptor::events::What;
 use crate::descriptor::layout::SetSource;
-use crate::descriptor::news::What;
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, SetLayout};
 use crate::device::DriverError;
 use crate::metadata::RegionId;

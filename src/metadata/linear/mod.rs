@@ -12,7 +12,7 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use self::pages::{Found, Pages, Record};
+use self::pages::{Entry, Found, Pages};
 use self::region::Region;
 use self::rooms::Rooms;
 
@@ -103,43 +103,43 @@ pub enum Regions {
 /// # Complexity
 /// Allocating and freeing: O(1), whatever is freed, however many allocations and regions there are; there is no work
 /// that is put off. Two things are not of one step, but are of a few: finding another region is a binary search among
-/// the different capacities of the regions and a look at one bit for each of them, and memory for more records than
+/// the different capacities of the regions and a look at one bit for each of them, and memory for more entries than
 /// ever before is asked for by the quarter. [`Metadata::reset`]: one step for 32 allocations. [`Metadata::largest_free`]:
 /// O(1) with one region, else a look at those bits.
 ///
-/// Host memory: 25 bytes for each allocation, in pages of 32 records. A page is used again when none of its records is
+/// Host memory: 25 bytes for each allocation, in pages of 32 entries. A page is used again when none of its entries is
 /// live, so that the worst case, where one of each 32 allocations made one after the other lives on, is 800 bytes for
 /// each of these. A region has no page while it is empty.
 ///
 /// # How it works
-/// A key says where the record of its allocation is, and which generation of records it must be. A side is a list of
-/// pages, in which records stand in the order in which they were made. A word in each page says which are live.
+/// A key says where the entry of its allocation is, and which generation of entries it must be. A side is a list of
+/// pages, in which entries stand in the order in which they were made. A word in each page says which are live.
 ///
 /// ```text
-///   first                                                             next: behind the newest record
+///   first                                                             next: behind the newest entry
 ///   | 0000 1011 |  <->  | 1111 1111 |  <->  | 0100 0000 |  <->  | 1101 .... |
-///          oldest                              one page, one live record: goes as soon as that one is freed
+///          oldest                              one page, one live entry: goes as soon as that one is freed
 /// ```
 ///
-/// The oldest record is the first live one of the first page, and the one before the newest, once that is freed, is the
+/// The oldest entry is the first live one of the first page, and the one before the newest, once that is freed, is the
 /// last live one of its page, or of the page before: both are found by counting zeros, and no hole is ever stepped
 /// over.
 ///
 /// # Invariants
 /// Asserted by [`Metadata::validate`] under these numbers:
 ///
-/// - L1: each page is in the list of one side of one region, which it names, or free; free ones have no live record.
+/// - L1: each page is in the list of one side of one region, which it names, or free; free ones have no live entry.
 ///   Lists are linked both ways.
-/// - L2: each page of a side has a live record, and the next record goes behind the newest one.
-/// - L3: records of one side lie behind one another (upper: below one another), inside the region, and the lower side
-///   ends where the upper one does, or at the oldest record if it has wrapped.
+/// - L2: each page of a side has a live entry, and the next entry goes behind the newest one.
+/// - L3: entries of one side lie behind one another (upper: below one another), inside the region, and the lower side
+///   ends where the upper one does, or at the oldest entry if it has wrapped.
 /// - L4: the lower side wraps once at most, in a single region only, and only without an upper side.
-/// - L5: the sums of each region and of the engine are those of their live records.
-/// - L6: a vacant region has no records, is in the heap of vacant slots once, and is not current.
+/// - L5: the sums of each region and of the engine are those of their live entries.
+/// - L6: a vacant region has no entries, is in the heap of vacant slots once, and is not current.
 /// - L7: exactly the empty regions that are not current are open, that is, may become current.
 /// - L8: there is a group for each capacity that a region has, ascending; the open regions of that capacity are its
 ///   list, linked both ways, and its bit says whether there is one.
-/// - L9: what a region keeps beside its records (where the next one goes, what it must not reach over, whether the
+/// - L9: what a region keeps beside its entries (where the next one goes, what it must not reach over, whether the
 ///   lower side has wrapped) agrees with them.
 /// - L10: of many regions, those that are not open are the stack, linked both ways, with the current one on top. Only
 ///   the lowest may be empty, and only if it is alone.
@@ -188,7 +188,7 @@ pub struct Linear {
     /// Where the next allocation goes if it fits; [`NO_REGION`] until there is one.
     current: u32,
     many: bool,
-    /// The records of all regions.
+    /// The entries of all regions.
     pages: Pages,
     /// The sums over the regions that are not current, but for the capacity, which is of all.
     others: Usage,
@@ -388,7 +388,7 @@ impl Linear {
         assert_eq!(vacant, expected, "L6: the heap of vacant slots");
         assert!(!vacant.contains(&self.current), "L6: the current region is vacant");
         for &id in &vacant {
-            assert!(self.regions[index(id)].is_empty(), "L6: vacant region {id} has records");
+            assert!(self.regions[index(id)].is_empty(), "L6: vacant region {id} has entries");
         }
         let is_open = |id: u32, region: &Region| region.is_empty() && id != self.current;
         let present = (0..).zip(&self.regions).filter(|(_, region)| self.many && region.capacity != 0);
@@ -479,7 +479,7 @@ impl Metadata for Linear {
     #[inline(always)]
     fn free(&mut self, key: Key) -> Result<Freed, BadKey> {
         let found = self.pages.find(key).ok_or(BadKey)?;
-        let Found { slot, region: id, record: Record { offset, size, .. } } = found;
+        let Found { slot, region: id, entry: Entry { offset, size, .. } } = found;
         let span = Span { region: RegionId(id), offset, size };
         if self.regions[index(id)].remove(&mut self.pages, slot, size) {
             return Ok(Freed { span, region_empty: self.settle(id, slot, size) });
@@ -505,12 +505,12 @@ impl Metadata for Linear {
     }
 
     fn span(&self, key: Key) -> Result<Span, BadKey> {
-        let Found { region, record: Record { offset, size, .. }, .. } = self.pages.find(key).ok_or(BadKey)?;
+        let Found { region, entry: Entry { offset, size, .. }, .. } = self.pages.find(key).ok_or(BadKey)?;
         Ok(Span { region: RegionId(region), offset, size })
     }
 
     fn tag(&self, key: Key) -> Result<Tag, BadKey> {
-        self.pages.find(key).ok_or(BadKey).map(|found| found.record.tag())
+        self.pages.find(key).ok_or(BadKey).map(|found| found.entry.tag())
     }
 
     fn region_usage(&self, region: RegionId) -> Usage {

@@ -1,4 +1,4 @@
-//! The records of live allocations, in pages, and the keys that name them.
+//! The entries of live allocations, in pages, and the keys that name them.
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
@@ -24,15 +24,15 @@ const NOT_ZERO: NonZeroU64 = match NonZeroU64::new(1 << 30) {
 
 /// What is kept of an allocation. Dead ones are overwritten when their turn comes.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Record {
+pub(super) struct Entry {
     pub(super) offset: u64,
     pub(super) size: u64,
     generation: u32,
     tag: u32,
 }
 
-impl Record {
-    /// The unit behind the last one. A record lies in its region, so this cannot overflow.
+impl Entry {
+    /// The unit behind the last one. An entry lies in its region, so this cannot overflow.
     #[inline]
     pub(super) const fn end(&self) -> u64 {
         self.offset + self.size
@@ -46,7 +46,7 @@ impl Record {
 /// Records of one side of a region, in the order in which they were made.
 #[derive(Clone, Debug)]
 struct Page {
-    /// Bit `k`: record `k` is live.
+    /// Bit `k`: entry `k` is live.
     live: u32,
     /// The page before it on its side.
     prev: u32,
@@ -54,10 +54,10 @@ struct Page {
     next: u32,
     upper: bool,
     region: u32,
-    records: [Record; index(PAGE)],
+    entries: [Entry; index(PAGE)],
 }
 
-/// The position of a record: page and bit.
+/// The position of an entry: page and bit.
 #[inline]
 const fn split(slot: u32) -> (usize, u32) {
     (index(slot / PAGE), 1 << (slot % PAGE))
@@ -76,12 +76,12 @@ fn first_generation() -> u32 {
     ENGINES.fetch_add(0x9e37_79b9, Ordering::Relaxed)
 }
 
-/// A live record that [`Pages::find`] found.
+/// A live entry that [`Pages::find`] found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) slot: u32,
     pub(super) region: u32,
-    pub(super) record: Record,
+    pub(super) entry: Entry,
 }
 
 /// All pages of an engine.
@@ -90,7 +90,7 @@ pub(super) struct Pages {
     pages: Vec<Page>,
     /// First of the free pages.
     free: u32,
-    /// Of the next record: counts all that there were.
+    /// Of the next entry: counts all that there were.
     generation: u32,
     /// How many there may be; less only in tests.
     max: u32,
@@ -102,15 +102,15 @@ impl Pages {
     }
 
     #[inline]
-    pub(super) fn record(&self, slot: u32) -> &Record {
-        &self.pages[index(slot / PAGE)].records[index(slot % PAGE)]
+    pub(super) fn entry(&self, slot: u32) -> &Entry {
+        &self.pages[index(slot / PAGE)].entries[index(slot % PAGE)]
     }
 
     pub(super) fn key(&self, slot: u32) -> Key {
-        key(slot, self.record(slot).generation)
+        key(slot, self.entry(slot).generation)
     }
 
-    /// The live record that a key names.
+    /// The live entry that a key names.
     #[inline(always)]
     pub(super) fn find(&self, key: Key) -> Option<Found> {
         let bits = key.0.get() ^ NOT_ZERO.get();
@@ -118,9 +118,9 @@ impl Pages {
         let (slot, generation) = (bits as u32, (bits >> 32) as u32);
         let (page, bit) = split(slot);
         let page = self.pages.get(page)?;
-        let record = page.records[index(slot % PAGE)];
-        let is_live = page.live & bit != 0 && record.generation == generation;
-        is_live.then_some(Found { slot, region: page.region, record })
+        let entry = page.entries[index(slot % PAGE)];
+        let is_live = page.live & bit != 0 && entry.generation == generation;
+        is_live.then_some(Found { slot, region: page.region, entry })
     }
 
     /// Whether there may be one page more in use.
@@ -128,7 +128,7 @@ impl Pages {
         self.free != NONE || self.pages.len() < index(self.max)
     }
 
-    /// Adds a page to a side that has no slot; `false` if there may not be one. A record has to be pushed next.
+    /// Adds a page to a side that has no slot; `false` if there may not be one. An entry has to be pushed next.
     pub(super) fn add_page(&mut self, side: &mut Side, region: u32, upper: bool) -> bool {
         if !self.has_page() {
             return false;
@@ -153,26 +153,26 @@ impl Pages {
             // come to five for each page in all.
             self.pages.reserve_exact(1.max(len / 4));
         }
-        let records = [Record::default(); index(PAGE)];
-        self.pages.push(Page { live: 0, prev: NONE, next: NONE, upper: false, region: 0, records });
+        let entries = [Entry::default(); index(PAGE)];
+        self.pages.push(Page { live: 0, prev: NONE, next: NONE, upper: false, region: 0, entries });
         narrow(len)
     }
 
-    /// Puts a record behind the others of a side, which has [`Side::has_slot`].
+    /// Puts an entry behind the others of a side, which has [`Side::has_slot`].
     #[inline(always)]
     pub(super) fn push(&mut self, side: &mut Side, offset: u64, size: u64, tag: Tag) -> Key {
         let (slot, generation) = (side.next, self.generation);
         let (page, bit) = split(slot);
         let page = &mut self.pages[page];
         page.live |= bit;
-        page.records[index(slot % PAGE)] = Record { offset, size, generation, tag: tag.0 & Tag::MASK };
+        page.entries[index(slot % PAGE)] = Entry { offset, size, generation, tag: tag.0 & Tag::MASK };
         self.generation = generation.wrapping_add(1);
         side.next = slot + 1;
         key(slot, generation)
     }
 
-    /// Marks a live record dead. `Some` if it was the newest of its page: then the side has to be brought back to the
-    /// newest record of all. With the slot of the one that is now the newest of the page, if there is one.
+    /// Marks a live entry dead. `Some` if it was the newest of its page: then the side has to be brought back to the
+    /// newest entry of all. With the slot of the one that is now the newest of the page, if there is one.
     #[inline(always)]
     pub(super) fn kill(&mut self, slot: u32) -> Option<Option<u32>> {
         let (page, bit) = split(slot);
@@ -181,15 +181,15 @@ impl Pages {
         (page.live < bit).then(|| page.live.checked_ilog2().map(|newest| slot / PAGE * PAGE + newest))
     }
 
-    /// Whether a record is of an upper side.
+    /// Whether an entry is of an upper side.
     #[inline]
     pub(super) fn is_upper(&self, slot: u32) -> bool {
         self.pages[index(slot / PAGE)].upper
     }
 
-    /// After the newest record of a page was killed: takes the page out of its side if nothing in it is live, and
-    /// brings the side back to its newest record, `Some` if that is another one now.
-    pub(super) fn settle(&mut self, side: &mut Side, slot: u32) -> Option<Record> {
+    /// After the newest entry of a page was killed: takes the page out of its side if nothing in it is live, and
+    /// brings the side back to its newest entry, `Some` if that is another one now.
+    pub(super) fn settle(&mut self, side: &mut Side, slot: u32) -> Option<Entry> {
         let was_newest = side.is_newest(slot);
         let mut id = slot / PAGE;
         if self.pages[index(id)].live == 0 {
@@ -200,11 +200,11 @@ impl Pages {
         }
         let Some(page) = self.pages.get(index(id)) else {
             side.next = 0;
-            return Some(Record::default());
+            return Some(Entry::default());
         };
         let newest = page.live.ilog2();
         side.next = id * PAGE + newest + 1;
-        Some(page.records[index(newest)])
+        Some(page.entries[index(newest)])
     }
 
     /// Makes a page of a side a free one and gives the page before it.
@@ -223,7 +223,7 @@ impl Pages {
         prev
     }
 
-    /// Forgets all records of a side: one step for each page.
+    /// Forgets all entries of a side: one step for each page.
     pub(super) fn clear(&mut self, side: &mut Side) {
         let Side { first: mut id, .. } = std::mem::take(side);
         while let Some(page) = self.pages.get_mut(index(id)) {
@@ -233,16 +233,16 @@ impl Pages {
         }
     }
 
-    /// The oldest live record of a side.
-    pub(super) fn front(&self, side: Side) -> Option<&Record> {
+    /// The oldest live entry of a side.
+    pub(super) fn front(&self, side: Side) -> Option<&Entry> {
         let page = self.pages.get(index(side.first))?;
-        page.records.get(index(page.live.trailing_zeros()))
+        page.entries.get(index(page.live.trailing_zeros()))
     }
 
-    /// The newest live record of a side.
-    pub(super) fn back(&self, side: Side) -> Option<&Record> {
+    /// The newest live entry of a side.
+    pub(super) fn back(&self, side: Side) -> Option<&Entry> {
         let slot = side.next.checked_sub(1)?;
-        Some(self.record(slot))
+        Some(self.entry(slot))
     }
 
     /// The pages of a side, oldest first.
@@ -250,20 +250,20 @@ impl Pages {
         self.chain(side.first, |page| page.next)
     }
 
-    /// The live records of a side with their slots, oldest first.
-    pub(super) fn records(&self, side: Side) -> impl Iterator<Item = (u32, &Record)> + Clone {
+    /// The live entries of a side with their slots, oldest first.
+    pub(super) fn entries(&self, side: Side) -> impl Iterator<Item = (u32, &Entry)> + Clone {
         self.ids(side).flat_map(|page| self.live(page))
     }
 
-    /// The live records of a side with their slots, newest first.
-    pub(super) fn records_back(&self, side: Side) -> impl Iterator<Item = (u32, &Record)> + Clone {
+    /// The live entries of a side with their slots, newest first.
+    pub(super) fn entries_back(&self, side: Side) -> impl Iterator<Item = (u32, &Entry)> + Clone {
         self.chain(side.last(), |page| page.prev).flat_map(|page| self.live(page).rev())
     }
 
-    fn live(&self, id: u32) -> impl DoubleEndedIterator<Item = (u32, &Record)> + Clone {
+    fn live(&self, id: u32) -> impl DoubleEndedIterator<Item = (u32, &Entry)> + Clone {
         let page = &self.pages[index(id)];
         let live = (0..PAGE).filter(|bit| page.live >> bit & 1 == 1);
-        live.map(move |bit| (id * PAGE + bit, &page.records[index(bit)]))
+        live.map(move |bit| (id * PAGE + bit, &page.entries[index(bit)]))
     }
 
     fn chain(&self, first: u32, next: fn(&Page) -> u32) -> impl Iterator<Item = u32> + Clone {
@@ -283,19 +283,19 @@ impl Pages {
             let page = &self.pages[index(id)];
             assert_eq!(page.prev, before, "L1: the link backwards of page {id}");
             assert_eq!((page.region, page.upper), (region, upper), "L1: page {id} is of another side");
-            assert_ne!(page.live, 0, "L2: page {id} has no live record");
+            assert_ne!(page.live, 0, "L2: page {id} has no live entry");
             before = id;
         }
         assert_eq!(side.last(), before, "L1: the last page");
-        let newest = self.records(side).last().map_or(0, |(slot, _)| slot + 1);
-        assert_eq!(side.next, newest, "L2: the next slot is not behind the newest record");
+        let newest = self.entries(side).last().map_or(0, |(slot, _)| slot + 1);
+        assert_eq!(side.next, newest, "L2: the next slot is not behind the newest entry");
     }
 
     /// Asserts L1 of the engine for the free pages, where so many are in use.
     pub(super) fn validate_free(&self, in_use: usize) {
         let mut count = in_use;
         for id in self.chain(self.free, |page| page.next) {
-            assert_eq!(self.pages[index(id)].live, 0, "L1: free page {id} has live records");
+            assert_eq!(self.pages[index(id)].live, 0, "L1: free page {id} has live entries");
             count += 1;
             assert!(count <= self.pages.len(), "L1: the free pages go round");
         }
@@ -323,9 +323,9 @@ impl Pages {
 /// The pages of one side of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Side {
-    /// The page of the oldest record.
+    /// The page of the oldest entry.
     first: u32,
-    /// The slot of the next record, behind that of the newest one: 0 without one, and the first of the page behind
+    /// The slot of the next entry, behind that of the newest one: 0 without one, and the first of the page behind
     /// where there may be no such page yet.
     next: u32,
 }
@@ -337,13 +337,13 @@ impl Default for Side {
 }
 
 impl Side {
-    /// Whether the newest record, live or just killed, is in that slot.
+    /// Whether the newest entry, live or just killed, is in that slot.
     #[inline]
     pub(super) const fn is_newest(self, slot: u32) -> bool {
         self.next == slot + 1
     }
 
-    /// Goes back to a record in the page of the newest one, of which the live ones behind it have gone.
+    /// Goes back to an entry in the page of the newest one, of which the live ones behind it have gone.
     #[inline]
     pub(super) const fn go_back(&mut self, newest: u32) {
         self.next = newest + 1;
@@ -354,13 +354,13 @@ impl Side {
         self.first == NONE
     }
 
-    /// Whether there is a slot for the next record.
+    /// Whether there is a slot for the next entry.
     #[inline]
     pub(super) const fn has_slot(self) -> bool {
         self.next % PAGE != 0
     }
 
-    /// The page of the newest record.
+    /// The page of the newest entry.
     const fn last(self) -> u32 {
         if self.is_empty() { NONE } else { (self.next - 1) / PAGE }
     }

@@ -12,20 +12,20 @@ use crate::metadata::{AllocateError, Chunk, Key, Request, Usage};
 ///   |.....|#front#|---|#back#|............|#upper back#|##|        limit: where the upper side ends
 ///                            end          limit
 ///
-///   |####|#back#|............|#front#|----|#####|--|               ring; limit: the oldest record
+///   |####|#back#|............|#front#|----|#####|--|               ring; limit: the oldest entry
 ///               end          limit
 /// ```
 #[derive(Clone, Default, Debug)]
 #[repr(align(64))]
 pub(super) struct Region {
-    /// Where the newest record of the lower side ends; 0 without one.
+    /// Where the newest entry of the lower side ends; 0 without one.
     end: u64,
     /// What the lower side must not reach over.
     limit: u64,
     pub(super) capacity: u64,
     pub(super) used: u64,
     pub(super) used_chunks: u32,
-    /// The lower side ran over the end and goes on below its own oldest record.
+    /// The lower side ran over the end and goes on below its own oldest entry.
     ring: bool,
     /// Fills upwards from offset 0; in a ring, from there again once the end is reached.
     lower: Side,
@@ -59,17 +59,17 @@ impl Region {
         fit(self.end, self.limit, request)
     }
 
-    /// Whether `request` may go to offset 0, below the oldest record.
+    /// Whether `request` may go to offset 0, below the oldest entry.
     pub(super) fn may_wrap(&self, pages: &Pages, request: &Request) -> bool {
         request.size.wrapping_sub(1) < self.wrap_room(pages)
     }
 
-    /// Units at the start, below the oldest record, if the lower side may wrap.
+    /// Units at the start, below the oldest entry, if the lower side may wrap.
     fn wrap_room(&self, pages: &Pages) -> u64 {
         if self.ring || !self.upper.is_empty() { 0 } else { self.oldest(pages) }
     }
 
-    /// Where the oldest record of the lower side is; 0 without one.
+    /// Where the oldest entry of the lower side is; 0 without one.
     #[inline]
     fn oldest(&self, pages: &Pages) -> u64 {
         pages.front(self.lower).map_or(0, |front| front.offset)
@@ -91,13 +91,13 @@ impl Region {
         if offset < self.end || request.size == 0 { Err(AllocateError::NoSpace) } else { Ok(offset) }
     }
 
-    /// Whether [`Region::push`] has a slot to put a record into.
+    /// Whether [`Region::push`] has a slot to put an entry into.
     #[inline]
     pub(super) const fn has_slot(&self) -> bool {
         self.lower.has_slot()
     }
 
-    /// Sees to it that a side has a slot for the next record; `false` if there may not be one.
+    /// Sees to it that a side has a slot for the next entry; `false` if there may not be one.
     pub(super) fn reserve(&mut self, pages: &mut Pages, id: u32, upper: bool) -> bool {
         let side = if upper { &mut self.upper } else { &mut self.lower };
         side.has_slot() || pages.add_page(side, id, upper)
@@ -122,7 +122,7 @@ impl Region {
         pages.push(&mut self.upper, offset, size, request.tag)
     }
 
-    /// Frees a live record of this region. `true`: [`Self::settle`] has to follow. Without it the region is not empty.
+    /// Frees a live entry of this region. `true`: [`Self::settle`] has to follow. Without it the region is not empty.
     #[inline]
     #[must_use]
     pub(super) fn remove(&mut self, pages: &mut Pages, slot: u32, size: u64) -> bool {
@@ -133,7 +133,7 @@ impl Region {
             // What a stack does, without more ado.
             Some(Some(newest)) if self.lower.is_newest(slot) => {
                 self.lower.go_back(newest);
-                self.end = pages.record(newest).end();
+                self.end = pages.entry(newest).end();
             }
             Some(_) => return true,
         }
@@ -143,7 +143,7 @@ impl Region {
         false
     }
 
-    /// After the newest record of a page was killed.
+    /// After the newest entry of a page was killed.
     pub(super) fn settle(&mut self, pages: &mut Pages, slot: u32) {
         if pages.is_upper(slot) {
             if pages.settle(&mut self.upper, slot).is_some() {
@@ -158,7 +158,7 @@ impl Region {
         }
     }
 
-    /// Moves the limit of a ring to its oldest record. When that lies in front of the end, one of the two laps has
+    /// Moves the limit of a ring to its oldest entry. When that lies in front of the end, one of the two laps has
     /// gone.
     #[inline(never)]
     fn follow(&mut self, pages: &Pages) {
@@ -198,13 +198,13 @@ impl Region {
             }
             end = offset + size;
         };
-        // The records of the second lap are the newest, and lie below the oldest.
+        // The entries of the second lap are the newest, and lie below the oldest.
         let oldest = self.oldest(pages);
-        let lower = pages.records(self.lower);
-        let second_lap = lower.clone().skip_while(|(_, record)| record.offset >= oldest);
-        let first_lap = lower.take_while(|(_, record)| record.offset >= oldest);
-        for (slot, record) in second_lap.chain(first_lap).chain(pages.records_back(self.upper)) {
-            next(record.offset, record.size, Some((pages.key(slot), record.tag())));
+        let lower = pages.entries(self.lower);
+        let second_lap = lower.clone().skip_while(|(_, entry)| entry.offset >= oldest);
+        let first_lap = lower.take_while(|(_, entry)| entry.offset >= oldest);
+        for (slot, entry) in second_lap.chain(first_lap).chain(pages.entries_back(self.upper)) {
+            next(entry.offset, entry.size, Some((pages.key(slot), entry.tag())));
         }
         next(self.capacity, 0, None);
     }
@@ -220,34 +220,34 @@ impl Region {
         pages.validate_side(self.upper, id, true);
         let oldest = self.oldest(pages);
         let (mut end, mut laps, mut limit) = (0, 1, self.capacity);
-        for (_, record) in pages.records(self.lower) {
-            if record.offset < end {
+        for (_, entry) in pages.entries(self.lower) {
+            if entry.offset < end {
                 laps += 1;
                 limit = oldest;
                 end = 0;
             }
-            assert!(record.size != 0, "L3: an allocation of nothing");
-            assert!(end <= record.offset, "L3: the lower side overlaps itself");
-            assert!(record.size <= limit.saturating_sub(record.offset), "L3: the lower side reaches too far");
-            end = record.end();
+            assert!(entry.size != 0, "L3: an allocation of nothing");
+            assert!(end <= entry.offset, "L3: the lower side overlaps itself");
+            assert!(entry.size <= limit.saturating_sub(entry.offset), "L3: the lower side reaches too far");
+            end = entry.end();
         }
         assert!(laps == 1 || (laps == 2 && self.upper.is_empty()), "L4: {laps} laps");
         let mut limit = self.capacity;
-        for (_, record) in pages.records(self.upper) {
-            assert!(record.size != 0, "L3: an allocation of nothing");
+        for (_, entry) in pages.entries(self.upper) {
+            assert!(entry.size != 0, "L3: an allocation of nothing");
             assert!(
-                record.offset <= limit && record.size <= limit - record.offset,
+                entry.offset <= limit && entry.size <= limit - entry.offset,
                 "L3: the upper side overlaps itself"
             );
-            limit = record.offset;
+            limit = entry.offset;
         }
         assert!(laps == 2 || end <= limit, "L3: the two sides overlap");
-        let records = pages.records(self.lower).chain(pages.records(self.upper));
-        let used = records.clone().map(|(_, record)| record.size).sum();
-        let used_chunks = narrow(records.count());
+        let entries = pages.entries(self.lower).chain(pages.entries(self.upper));
+        let used = entries.clone().map(|(_, entry)| entry.size).sum();
+        let used_chunks = narrow(entries.count());
         assert_eq!((self.used, self.used_chunks), (used, used_chunks), "L5: sums of the region");
         let ring = laps == 2;
-        let newest = pages.records(self.lower).last().map_or(0, |(_, record)| record.end());
+        let newest = pages.entries(self.lower).last().map_or(0, |(_, entry)| entry.end());
         let limit = if ring { oldest } else { limit };
         assert_eq!((self.end, self.limit, self.ring), (newest, limit, ring), "L9: end, limit and ring");
     }

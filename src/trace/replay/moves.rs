@@ -32,7 +32,7 @@ impl<T: Threading> Replay<'_, T> {
             return;
         }
         let (opened, took) = timed(|| self.allocator.open_defragmentation(&info));
-        self.note(CallKind::Defragment, took, opened.is_err());
+        self.count(CallKind::Defragment, took, opened.is_err());
         if let Ok(open) = opened {
             let before = self.contexts.insert(begin.defragmentation.0, Context { open, moves: Vec::new() });
             if let Some(before) = before {

@@ -91,7 +91,7 @@ impl<T: Threading> Replay<'_, T> {
         }
     }
 
-    pub(super) fn note(&mut self, kind: CallKind, took: Duration, failed: bool) {
+    pub(super) fn count(&mut self, kind: CallKind, took: Duration, failed: bool) {
         self.report.time += took;
         let report = &mut self.report.calls[kind.at()];
         report.made += 1;
@@ -102,14 +102,14 @@ impl<T: Threading> Replay<'_, T> {
     /// Makes a call, counts it, and notes how long it took.
     pub(super) fn call<R, E>(&mut self, kind: CallKind, call: impl FnOnce() -> Result<R, E>) -> Option<R> {
         let (result, took) = timed(call);
-        self.note(kind, took, result.is_err());
+        self.count(kind, took, result.is_err());
         result.ok()
     }
 
     /// As [`Self::call`], where nothing can fail.
     pub(super) fn run<R>(&mut self, kind: CallKind, call: impl FnOnce() -> R) -> R {
         let (result, took) = timed(call);
-        self.note(kind, took, false);
+        self.count(kind, took, false);
         result
     }
 
@@ -172,7 +172,7 @@ impl<T: Threading> Replay<'_, T> {
         );
         // Pool and scope are borrowed of the replay until the call has returned.
         let (allocated, took) = timed(|| self.allocator.allocate(|| resource, &info, Location::caller()));
-        self.note(CallKind::Allocate, took, allocated.is_err());
+        self.count(CallKind::Allocate, took, allocated.is_err());
         Some(allocated.ok())
     }
 
@@ -280,7 +280,7 @@ impl<T: Threading> Replay<'_, T> {
         let Some(held) = self.live.get_mut(&number) else { return self.unknown() };
         let (mapped, took) = timed(|| self.allocator.count_mapping(&held.allocation));
         held.mappings += u32::from(mapped.is_ok());
-        self.note(CallKind::Map, took, mapped.is_err());
+        self.count(CallKind::Map, took, mapped.is_err());
     }
 
     fn unmap(&mut self, number: u32) {
@@ -289,19 +289,19 @@ impl<T: Threading> Replay<'_, T> {
         };
         let (unmapped, took) = timed(|| hands::unmap(self.allocator, &held.allocation, held.mappings));
         held.mappings -= 1;
-        self.note(CallKind::Unmap, took, unmapped.is_err());
+        self.count(CallKind::Unmap, took, unmapped.is_err());
     }
 
     fn flush(&mut self, number: u32, offset: u64, size: u64) {
         let Some(held) = self.live.get(&number) else { return self.unknown() };
         let (flushed, took) = timed(|| self.allocator.flush(&held.allocation, offset, size));
-        self.note(CallKind::Flush, took, flushed.is_err());
+        self.count(CallKind::Flush, took, flushed.is_err());
     }
 
     fn invalidate(&mut self, number: u32, offset: u64, size: u64) {
         let Some(held) = self.live.get(&number) else { return self.unknown() };
         let (invalidated, took) = timed(|| self.allocator.invalidate(&held.allocation, offset, size));
-        self.note(CallKind::Invalidate, took, invalidated.is_err());
+        self.count(CallKind::Invalidate, took, invalidated.is_err());
     }
 
     /// Name, number or priority of an allocation.
@@ -322,7 +322,7 @@ impl<T: Threading> Replay<'_, T> {
             }
             _ => Ok(()),
         });
-        self.note(CallKind::Describe, took, described.is_err());
+        self.count(CallKind::Describe, took, described.is_err());
     }
 
     /// Frees everything that was made, without a word in the report.

@@ -81,7 +81,7 @@ impl<T: Threading> Replay<'_, T> {
                 return self.look();
             }
         };
-        self.note(kind, took, changed.is_err());
+        self.count(kind, took, changed.is_err());
         self.look();
     }
 

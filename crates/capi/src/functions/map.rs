@@ -10,7 +10,7 @@ use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 use sublet::MapError;
 use sublet::Threading;
-use sublet::private::{Note, Visibility};
+use sublet::private::{RecordedCall, Visibility};
 use sublet::private::{host_size, index};
 
 use super::bind::both;
@@ -83,7 +83,7 @@ impl<T: Threading> Front<T> {
         unsafe { std::ptr::copy(source, target, length) };
         self.allocator.make_visible_quietly(Visibility::Flush, &[(allocation, offset, size)])?;
         drop(mapped);
-        self.allocator.note(Note::CopyTo(allocation, offset, size));
+        self.allocator.record(RecordedCall::CopyTo(allocation, offset, size));
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl<T: Threading> Front<T> {
         // allocation.
         unsafe { std::ptr::copy(source.cast_const(), target, length) };
         drop(mapped);
-        self.allocator.note(Note::CopyFrom(allocation, offset, size));
+        self.allocator.record(RecordedCall::CopyFrom(allocation, offset, size));
         Ok(())
     }
 }
@@ -168,7 +168,7 @@ unsafe fn make_visible(
     if is_nothing(allocation, size) {
         // For a recording it is something: on another device it may be.
         if size != 0 && offset < allocation.size() {
-            each!(object, front => front.allocator.note(Note::made_visible(visibility, range)));
+            each!(object, front => front.allocator.record(RecordedCall::made_visible(visibility, range)));
         }
         return vk::Result::SUCCESS;
     }
@@ -207,7 +207,7 @@ exported! {
         };
         match each!(object, front => front.allocator.count_mapping(allocation)) {
             Ok(pointer) => {
-                each!(object, front => front.allocator.note(Note::Map(allocation)));
+                each!(object, front => front.allocator.record(RecordedCall::Map(allocation)));
                 let pointer = pointer.as_ptr().cast();
                 slot.count_map(pointer);
                 // SAFETY: C3.

@@ -20,7 +20,7 @@ use ash::vk;
 
 use super::super::device_block::DeviceContext;
 use super::super::mapped_pointer::MappedPointer;
-use super::{BlockVector, Live, Record};
+use super::{Annotation, BlockVector, Live};
 use crate::base::sync::Threading;
 use crate::metadata::{Algorithm, Key, Metadata, Tag};
 
@@ -139,7 +139,7 @@ pub(crate) struct Planned {
     /// Where the destination is mapped, if the source's block is mapped. It counts as one user of the mapping then.
     pub(crate) mapped: MappedPointer,
     /// What is kept of the source.
-    pub(crate) record: Record,
+    pub(crate) annotation: Annotation,
 }
 
 impl Planned {

@@ -3,9 +3,9 @@
 
 use super::super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::super::mapped_pointer::MappedPointer;
-use super::super::records::change_record;
+use super::super::annotations::annotate;
 use super::super::state::Aftermath;
-use super::super::{BlockVector, FOREIGN, Grant, Live, Record};
+use super::super::{Annotation, BlockVector, FOREIGN, Grant, Live};
 use super::{Compaction, Emptied, Planned};
 use crate::base::sync::Threading;
 use crate::error::{ForeignHandle, MapError};
@@ -35,13 +35,16 @@ impl<T: Threading> BlockVector<T> {
             let is_mapped = active.block_of(from).is_some_and(|block| block.memory.mapped().is_mapped());
             let key = active.engine.allocate_at(before, to, offset, size, tag)?;
             active.refused = None;
-            active.records.insert(key, Record { is_set_aside: true, ..Record::default() });
+            active.annotations.insert(key, Annotation { is_set_aside: true, ..Annotation::default() });
             active.heeds_frees = true;
             let memory = active.block_mut(to).memory.memory;
             let mapped = MappedPointer::UNMAPPED;
-            (Planned { source, key, memory, offset, size, tag, mapped, record: Record::default() }, is_mapped)
+            (
+                Planned { source, key, memory, offset, size, tag, mapped, annotation: Annotation::default() },
+                is_mapped,
+            )
         };
-        let mut planned = Planned { record: self.record(source).unwrap_or_default(), ..planned };
+        let mut planned = Planned { annotation: self.annotation(source).unwrap_or_default(), ..planned };
         if is_mapped {
             match self.map(context, planned.destination()) {
                 Ok(mapped) => planned.mapped = mapped.at(offset),
@@ -82,7 +85,7 @@ impl<T: Threading> BlockVector<T> {
     ) -> Result<(Grant, Emptied), MapError> {
         let Planned { source, key, memory, offset, .. } = *planned;
         let destination = planned.destination();
-        let record = self.record(source)?;
+        let annotation = self.annotation(source)?;
         let users_after = users + u64::from(persistent);
         let mut mapped = planned.mapped;
         let mut counted = u64::from(mapped.is_mapped());
@@ -104,7 +107,7 @@ impl<T: Threading> BlockVector<T> {
             let block = active.block_mut(region);
             block.map_count = block.map_count.saturating_sub(counted) + after;
             if freed.is_ok() {
-                change_record(&mut active.records, key, |kept| *kept = record);
+                annotate(&mut active.annotations, key, |kept| *kept = annotation);
                 active.heeds_frees = true;
             }
         }

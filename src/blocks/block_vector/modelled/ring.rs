@@ -12,7 +12,7 @@ const GENERATION: u32 = 1;
 fn ring(begin: u64) -> Arc<Returns> {
     let ring = Returns::new();
     ring.open_for(GENERATION);
-    ring.tell_live(u32::MAX);
+    ring.publish_live(u32::MAX);
     for number in 1..=begin {
         leave(&ring, number);
         assert_eq!(take(&ring), Some(number));

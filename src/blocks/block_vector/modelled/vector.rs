@@ -195,7 +195,7 @@ fn loom_threads_that_meet_settle() {
     let outcomes = Outcomes::default();
     let outcome = outcomes.clone();
     check_vector(move |rig| {
-        while !rig.vector.core.lock().note_meeting() {}
+        while !rig.vector.core.lock().count_meeting() {}
         let work = |rig: &Rig, token| {
             thread_token::pretend(token);
             if let Some(live) = rig.try_get(KIB) {

@@ -49,7 +49,7 @@ fn damage_to_a_shard_is_found() {
     finds("S5", |rig, held| {
         let key = held[0].grant.key;
         change(rig, |books| {
-            drop(books.records.insert(key, Record { user_data: Some(0), ..Record::default() }))
+            drop(books.annotations.insert(key, Annotation { user_data: Some(0), ..Annotation::default() }))
         });
     });
 }
@@ -79,7 +79,7 @@ fn damage_to_the_core_is_found() {
     finds("V8", |rig, held| {
         let key = held.last().unwrap().grant.key;
         change(rig, |active| {
-            drop(active.records.insert(key, Record { user_data: Some(0), ..Record::default() }))
+            drop(active.annotations.insert(key, Annotation { user_data: Some(0), ..Annotation::default() }))
         });
     });
     // A loan that the core has given to somebody else.

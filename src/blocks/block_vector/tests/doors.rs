@@ -22,7 +22,7 @@ fn take(returns: &Returns) -> Option<Key> {
 fn a_ring_takes_what_it_has_room_for() {
     let returns = Returns::new();
     returns.open_for(5);
-    assert!(!returns.tell_live(1000));
+    assert!(!returns.publish_live(1000));
     for round in 0..3 {
         assert_eq!(returns.leave(key(0), 4), Left::No, "of another use");
         for number in 0..64 {
@@ -40,10 +40,10 @@ fn a_ring_takes_what_it_has_room_for() {
         assert_eq!((take(&returns), take(&returns)), (Some(key(64)), None));
     }
     // With few live, whoever leaves the last of them is told.
-    assert!(!returns.tell_live(3));
+    assert!(!returns.publish_live(3));
     let left = [0, 1, 2].map(|number| returns.leave(key(number), 5));
     assert_eq!(left, [Left::There, Left::There, Left::Now]);
-    assert!(returns.tell_live(3) && returns.tell_live(2) && !returns.tell_live(4));
+    assert!(returns.publish_live(3) && returns.publish_live(2) && !returns.publish_live(4));
 }
 
 /// Of a shard with 128 allocations of 16 KiB.
@@ -120,7 +120,7 @@ fn figures_know_what_was_left() {
     let mut leaks = 0;
     rig.vector.deactivate(&rig.context, &mut |visited| {
         leaks += 1;
-        assert!(matches!(visited, Visited::Chunk { record: None, .. }), "{visited:?}");
+        assert!(matches!(visited, Visited::Chunk { annotation: None, .. }), "{visited:?}");
     });
     assert_eq!(leaks, held.len());
     assert!(rig.gpu.live().is_empty());

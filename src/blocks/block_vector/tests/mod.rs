@@ -145,10 +145,10 @@ impl<T: Threading> Rig<T> {
         let mut blocks = Vec::new();
         self.vector.visit(&mut |visited| match visited {
             Visited::Block { size, .. } => blocks.push((size, Vec::new())),
-            Visited::Chunk { chunk, record, .. } => {
+            Visited::Chunk { chunk, annotation, .. } => {
                 let (_, chunks) = blocks.last_mut().unwrap();
                 let tag = chunk.used.map(|(_, tag)| tag);
-                chunks.push((chunk.offset, chunk.size, tag, name_in(record)));
+                chunks.push((chunk.offset, chunk.size, tag, name_in(annotation)));
             }
             Visited::Vector { .. } => {}
             Visited::Dedicated { .. } => panic!("nothing is dedicated here"),
@@ -258,11 +258,11 @@ fn cases(default: u64) -> u64 {
 impl BlockVector<Shared> {
     /// The name of an allocation.
     fn name(&self, live: Live) -> Result<Option<Box<str>>, ForeignHandle> {
-        Ok(self.record(live)?.name)
+        Ok(self.annotation(live)?.name)
     }
 }
 
 /// The name in what a visitor is shown.
-fn name_in(record: Option<&Record>) -> Option<String> {
-    record.and_then(|record| record.name.as_deref()).map(str::to_owned)
+fn name_in(annotation: Option<&Annotation>) -> Option<String> {
+    annotation.and_then(|annotation| annotation.name.as_deref()).map(str::to_owned)
 }

@@ -217,8 +217,8 @@ impl Shadow {
         let Self { rig, live, stale, .. } = self;
         let mut leaks = Vec::new();
         let offset_and_name = |visited: Visited<'_>| match visited {
-            Visited::Chunk { chunk, record, .. } => {
-                (chunk.used.unwrap().1.0, chunk.offset, chunk.size, name_in(record))
+            Visited::Chunk { chunk, annotation, .. } => {
+                (chunk.used.unwrap().1.0, chunk.offset, chunk.size, name_in(annotation))
             }
             _ => panic!("{visited:?} was told as a leak"),
         };

@@ -168,7 +168,7 @@ fn one_thread_gets_no_shard() {
 #[test]
 fn a_habit_is_eight_meetings_in_a_thousand() {
     let rig = Rig::new(config());
-    let meet = || rig.vector.core.lock().note_meeting();
+    let meet = || rig.vector.core.lock().count_meeting();
     let work = |times| (0..times).for_each(|_| rig.free(rig.get(64, 1)));
     work(1);
     assert_eq!(

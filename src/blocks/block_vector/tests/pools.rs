@@ -24,8 +24,8 @@ fn leaks_in_shards_are_told() {
     }
     let mut told = Vec::new();
     rig.vector.deactivate(&rig.context, &mut |visited| match visited {
-        Visited::Chunk { chunk, record, .. } => {
-            told.push((chunk.offset, chunk.size, name_in(record), chunk.used.unwrap().1));
+        Visited::Chunk { chunk, annotation, .. } => {
+            told.push((chunk.offset, chunk.size, name_in(annotation), chunk.used.unwrap().1));
         }
         _ => panic!("{visited:?}"),
     });

@@ -39,7 +39,7 @@ fn names_move_along() {
     let planned = rig.plan(&mut compaction);
     for planned in &planned {
         let at = held.iter().position(|held| is(held, planned.source)).unwrap();
-        assert_eq!(planned.record.name.as_deref(), Some(at.to_string().as_str()));
+        assert_eq!(planned.annotation.name.as_deref(), Some(at.to_string().as_str()));
         let _ = rig.complete(planned, &mut held);
     }
     for (at, held) in held.iter().enumerate() {

@@ -13,7 +13,7 @@ use crate::metadata::{Key, Metadata};
 
 /// What is kept of one allocation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Record {
+pub(crate) struct Annotation {
     pub(crate) name: Option<Box<str>>,
     /// The caller's own number, where such are tracked.
     pub(crate) user_data: Option<u64>,
@@ -23,64 +23,64 @@ pub(crate) struct Record {
     pub(crate) is_set_aside: bool,
 }
 
-impl Record {
+impl Annotation {
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// The records of an engine's allocations. None of them is empty.
-pub(super) type Records = HashMap<Key, Record>;
+/// The annotations of an engine's allocations. None of them is empty.
+pub(super) type Annotations = HashMap<Key, Annotation>;
 
-/// Changes the record of a live key, of which there need not be one yet.
-pub(super) fn change_record(records: &mut Records, key: Key, change: impl FnOnce(&mut Record)) {
-    let mut record = records.remove(&key).unwrap_or_default();
-    change(&mut record);
-    if !record.is_empty() {
-        records.insert(key, record);
+/// Changes the annotation of a live key, of which there need not be one yet.
+pub(super) fn annotate(annotations: &mut Annotations, key: Key, change: impl FnOnce(&mut Annotation)) {
+    let mut annotation = annotations.remove(&key).unwrap_or_default();
+    change(&mut annotation);
+    if !annotation.is_empty() {
+        annotations.insert(key, annotation);
     }
 }
 
 impl<T: Threading> BlockVector<T> {
     /// Changes what is kept of an allocation.
-    pub(crate) fn change_record(
+    pub(crate) fn annotate(
         &self,
         live: Live,
-        change: impl FnOnce(&mut Record),
+        change: impl FnOnce(&mut Annotation),
     ) -> Result<(), ForeignHandle> {
         if live.dedicated {
-            change(&mut self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.record);
+            change(&mut self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.annotation);
             return Ok(());
         }
         if let Some(shard) = self.shard_of(live)? {
-            return shard.lock().change_record(live, change);
+            return shard.lock().annotate(live, change);
         }
         let mut core = self.core.lock();
         let active = core.use_of(live.generation)?;
         active.engine.span(live.key).map_err(|_| FOREIGN)?;
-        change_record(&mut active.records, live.key, change);
+        annotate(&mut active.annotations, live.key, change);
         active.heeds_frees = true;
         Ok(())
     }
 
     /// What is kept of an allocation.
-    pub(crate) fn record(&self, live: Live) -> Result<Record, ForeignHandle> {
+    pub(crate) fn annotation(&self, live: Live) -> Result<Annotation, ForeignHandle> {
         if live.dedicated {
-            return Ok(self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.record.clone());
+            return Ok(self.dedicated.lock().get_mut(live.key).map_err(|_| FOREIGN)?.annotation.clone());
         }
         if let Some(shard) = self.shard_of(live)? {
-            return shard.lock().record(live);
+            return shard.lock().annotation(live);
         }
         let mut core = self.core.lock();
         let active = core.use_of(live.generation)?;
         active.engine.span(live.key).map_err(|_| FOREIGN)?;
-        Ok(active.records.get(&live.key).cloned().unwrap_or_default())
+        Ok(active.annotations.get(&live.key).cloned().unwrap_or_default())
     }
 
     /// Names an allocation, or takes its name away.
     pub(crate) fn set_name(&self, live: Live, name: Option<&str>) -> Result<(), ForeignHandle> {
         let name = name.map(Box::from);
-        self.change_record(live, |record| record.name = name)
+        self.annotate(live, |annotation| annotation.name = name)
     }
 
     /// Names the pool that this vector is, or takes its name away.

@@ -9,7 +9,7 @@ use crate::operations::operations;
 use crate::pool::{Pool, Scope};
 
 /// What a note has of a field.
-macro_rules! noted {
+macro_rules! argument {
     (allocation) => { &'a Allocation };
     (freed) => { &'a Allocation };
     (pool) => { &'a Pool };
@@ -24,7 +24,7 @@ macro_rules! noted {
     (text) => { Option<&'a str> };
 }
 
-macro_rules! notes {
+macro_rules! recorded_calls {
     (
         { $($other:tt)* }
         { $(
@@ -36,18 +36,18 @@ macro_rules! notes {
         #[cfg_attr(not(feature = "trace"), allow(dead_code, reason = "only a recording looks at it"))]
         #[derive(Clone, Copy)]
         #[doc(hidden)]
-        pub enum Note<'a> {
+        pub enum RecordedCall<'a> {
             CreatePool(&'a Pool, &'a PoolCreateInfo<'a>),
             CreateScope(&'a Scope),
             BeginDefragmentation(u32, &'a DefragmentationInfo<'a>),
             Move { defragmentation: u32, source: AllocationId, outcome: Outcome },
-            $($name $(($(noted!($kind)),*))?,)*
+            $($name $(($(argument!($kind)),*))?,)*
         }
     };
 }
-operations!(notes);
+operations!(recorded_calls);
 
-impl<'a> Note<'a> {
+impl<'a> RecordedCall<'a> {
     #[doc(hidden)]
     pub fn made_visible(
         visibility: Visibility,

@@ -35,14 +35,14 @@ struct Given {
 /// What has happened and is not told yet.
 #[derive(Debug, Default)]
 #[must_use]
-pub(crate) struct News(Vec<Attempt>);
+pub(crate) struct PendingEvents(Vec<Attempt>);
 
 /// Whether somebody listens to what is told of blocks.
 pub(super) fn is_heard() -> bool {
     tracing::enabled!(target: "sublet::block", tracing::Level::DEBUG)
 }
 
-impl News {
+impl PendingEvents {
     /// The driver was asked, or was not.
     #[cold]
     pub(super) fn asked(
@@ -65,7 +65,7 @@ impl News {
 
     /// Tells it. `pool` is the pool's name.
     #[cold]
-    pub(super) fn tell(
+    pub(super) fn emit(
         self,
         context: &DeviceContext,
         memory_type: u32,
@@ -75,15 +75,15 @@ impl News {
             let pool = pool();
             let mut attempts = self.0.iter().peekable();
             while let Some(attempt) = attempts.next() {
-                attempt.tell(context, pool.as_deref(), attempts.peek().map(|next| next.size));
+                attempt.emit(context, pool.as_deref(), attempts.peek().map(|next| next.size));
             }
         }
-        tell_levels(context, context.heap_of(memory_type));
+        emit_levels(context, context.heap_of(memory_type));
     }
 }
 
 impl Attempt {
-    fn tell(&self, context: &DeviceContext, pool: Option<&str>, next_size: Option<u64>) {
+    fn emit(&self, context: &DeviceContext, pool: Option<&str>, next_size: Option<u64>) {
         let Self { memory_type, size, dedicated, ref outcome } = *self;
         let heap = context.heap_of(memory_type);
         match *outcome {
@@ -119,7 +119,7 @@ impl Attempt {
 
 /// The driver has `size` bytes back. `pool` is the pool's name.
 #[cold]
-pub(super) fn tell_destroyed(
+pub(super) fn emit_destroyed(
     context: &DeviceContext,
     memory: vk::DeviceMemory,
     (memory_type, size, dedicated): (u32, u64, bool),
@@ -139,13 +139,13 @@ pub(super) fn tell_destroyed(
             "device memory freed"
         );
     }
-    tell_levels(context, heap);
+    emit_levels(context, heap);
 }
 
 /// Tells if a heap's usage has passed a share of its budget since the last look, or the number of blocks most of what
 /// the device allows.
 #[cold]
-fn tell_levels(context: &DeviceContext, heap: u32) {
+fn emit_levels(context: &DeviceContext, heap: u32) {
     // Else nobody would ever be told of what was passed before somebody listened.
     if !tracing::enabled!(target: "sublet::budget", tracing::Level::WARN) {
         return;
@@ -177,9 +177,9 @@ fn tell_levels(context: &DeviceContext, heap: u32) {
     }
 }
 
-/// [`tell_levels`] for all heaps.
-pub(crate) fn tell_all_levels(context: &DeviceContext) {
+/// [`emit_levels`] for all heaps.
+pub(crate) fn emit_all_levels(context: &DeviceContext) {
     for heap in 0..narrow(context.device.memory_heaps().len()) {
-        tell_levels(context, heap);
+        emit_levels(context, heap);
     }
 }

@@ -22,7 +22,7 @@ pub(super) enum What {
 
 /// See [`What`].
 #[derive(Debug)]
-pub(super) struct PoolNews {
+pub(super) struct PoolEvent {
     pub(super) sets: u32,
     pub(super) descriptors: u64,
     pub(super) what: What,
@@ -30,7 +30,7 @@ pub(super) struct PoolNews {
 
 thread_local! {
     /// What happened on this thread under a lock.
-    static KEPT: RefCell<Option<Vec<PoolNews>>> = const { RefCell::new(None) };
+    static KEPT: RefCell<Option<Vec<PoolEvent>>> = const { RefCell::new(None) };
 }
 
 /// Whether somebody listens.
@@ -44,7 +44,7 @@ struct Keeping;
 impl Drop for Keeping {
     fn drop(&mut self) {
         let kept = KEPT.with_borrow_mut(Option::take);
-        kept.unwrap_or_default().iter().for_each(PoolNews::tell);
+        kept.unwrap_or_default().iter().for_each(PoolEvent::emit);
     }
 }
 
@@ -62,7 +62,7 @@ pub(super) fn after<R>(work: impl FnOnce() -> R) -> R {
     work()
 }
 
-impl PoolNews {
+impl PoolEvent {
     /// Tells it now, or when the lock that is held was given back.
     #[cold]
     pub(super) fn happened(self) {
@@ -76,12 +76,12 @@ impl PoolNews {
             }
             None => Some(self),
         });
-        if let Some(news) = now {
-            news.tell();
+        if let Some(events) = now {
+            events.emit();
         }
     }
 
-    fn tell(&self) {
+    fn emit(&self) {
         let Self { sets, descriptors, ref what } = *self;
         match what {
             What::Created { nanoseconds } => tracing::debug!(
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn what_nobody_hears_is_not_kept() {
         after(|| {
-            PoolNews { sets: 1, descriptors: 1, what: What::Destroyed }.happened();
+            PoolEvent { sets: 1, descriptors: 1, what: What::Destroyed }.happened();
             assert!(KEPT.with_borrow(Option::is_none));
         });
     }
