@@ -3,7 +3,7 @@
 //!
 //! | item | why it is here |
 //! |---|---|
-//! | [`RecordedCall`], [`Outcome`], `Allocator::note` | C keeps names and user data, counts mappings and copies by itself: recordings are told of them |
+//! | [`RecordedCall`], [`Outcome`], `Allocator::record` | C keeps names and user data, counts mappings and copies by itself: and recordings need them |
 //! | [`Requirements`], [`Resource`], `Allocator::allocate` | C's requests come with a `VkMemoryRequirements` that is read late, after the request is checked |
 //! | `Allocator::free_in_place` | a handle is freed where it lies, with no move of the allocation behind it |
 //! | [`Visibility`], `Allocator::make_visible` and its kin, `count_mapping`, `uncount_mapping` | mappings of C last longer than a borrow |
