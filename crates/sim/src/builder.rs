@@ -1,4 +1,4 @@
-//! How a simulated GPU is to be like, and the making of its instance and device.
+//! The choices for a simulated GPU, and the creation of its instance and device.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::state::{Features, Hub, NEWEST_MINOR};
 use super::store::Room;
 use crate::arithmetic::index;
 
-/// What a [`Gpu`] is to be like.
+/// Makes a [`Gpu`] that differs from its profile.
 ///
 /// ```
 /// use ash::vk;
@@ -55,40 +55,28 @@ impl GpuBuilder {
         }
     }
 
-    /// The version of Vulkan that instance and device report, 1.0 to 1.4. Functions of later versions are not offered,
-    /// except under their extension's name where that extension is enabled. By default it is the profile's.
+    /// The version of Vulkan that instance and device report, 1.0 to 1.4; by default the profile's. Functions of later
+    /// versions are offered only under the name of an extension that is enabled.
     pub fn api_version(mut self, version: u32) -> Self {
         self.minor = Some(vk::api_version_minor(version).min(NEWEST_MINOR));
         self
     }
 
-    /// Enables this device extension, and with it its feature. Without a call of this method the device has everything
-    /// that the profile has; with one, only what is named.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).extension("VK_KHR_bind_memory2").build();
-    /// assert_eq!(gpu.extensions(), ["VK_KHR_bind_memory2"]);
-    /// ```
+    /// Enables this device extension and its feature. Without a call of this method the device has everything that the
+    /// profile has; with one, only what is named.
     pub fn extension(mut self, name: &str) -> Self {
         self.only.get_or_insert_default().push(name.to_owned());
         self
     }
 
-    /// Takes a device extension from the GPU, and with it its feature, also where the feature is core.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).without_extension("VK_KHR_bind_memory2").build();
-    /// assert!(!gpu.extensions().contains(&"VK_KHR_bind_memory2".to_owned()));
-    /// ```
+    /// Removes a device extension and its feature, also where the feature is core.
     pub fn without_extension(mut self, name: &str) -> Self {
         self.without.push(name.to_owned());
         self
     }
 
-    /// How many queues the GPU's one family has, and its device: each of them runs what is submitted to it in order,
-    /// and none waits for another unless a semaphore says so. By default it is one.
+    /// How many queues the one family has; by default one. Each queue runs its submissions in order, and waits for
+    /// another queue only where a semaphore says so.
     ///
     /// # Panics
     ///
@@ -100,20 +88,21 @@ impl GpuBuilder {
         self
     }
 
-    /// How much host memory the bytes of device memory may take, at most. They take none until a memory is mapped, or a
-    /// command or a test reads or writes it; then they take all that was allocated, and twice that if the host sees it
-    /// and it is not coherent. When there is no more `vkMapMemory` and `vkFlushMappedMemoryRanges` fail with
-    /// `VK_ERROR_OUT_OF_HOST_MEMORY`, what commands do to the memory is left out, and the first time is reported as
-    /// `SUBLET-memory-limit`. By default there is no limit. Units: bytes.
+    /// The most host memory that device memory may take, in bytes; by default there is no limit. A memory takes none
+    /// until it is mapped, or a command or a test reads or writes it. Then it takes its size, and twice that if it is
+    /// visible to the host and not coherent. Beyond the limit `vkMapMemory` and `vkFlushMappedMemoryRanges` fail with
+    /// `VK_ERROR_OUT_OF_HOST_MEMORY`, and commands leave the memory as it is; the first time is reported as
+    /// `SUBLET-memory-limit`.
     ///
     /// ```
     /// use ash::vk;
     /// use sublet_sim::{Gpu, host_memory, profiles::Profile};
-    /// // For what comes from elsewhere, such as a recording: half of what the machine has.
+    /// // To run what comes from elsewhere, such as a recording: half of what the machine has.
     /// let limit = host_memory().map_or(1 << 30, |bytes| bytes / 2);
-    /// Gpu::builder(Profile::by_name("lavapipe").unwrap()).memory_limit(limit).build().assert_silent();
-    ///
-    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).memory_limit(100).build();
+    /// let builder = Gpu::builder(Profile::by_name("lavapipe").unwrap());
+    /// builder.clone().memory_limit(limit).build().assert_silent();
+    /// // As small as a test wants it.
+    /// let gpu = builder.memory_limit(100).build();
     /// let info = vk::MemoryAllocateInfo::default().allocation_size(101);
     /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
     /// let mapped = unsafe { gpu.device().map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) };
@@ -126,16 +115,8 @@ impl GpuBuilder {
         self
     }
 
-    /// The driver that the GPU says it has: `VkPhysicalDeviceDriverProperties::driverID`, and
-    /// `VkPhysicalDeviceProperties::driverVersion` in the vendor's own encoding. By default the profile's.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).driver(vk::DriverId::MESA_NVK, 7).build();
-    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
-    /// assert_eq!(properties.driver_version, 7);
-    /// ```
+    /// `VkPhysicalDeviceDriverProperties::driverID`, and `VkPhysicalDeviceProperties::driverVersion` in the vendor's
+    /// own encoding. By default the profile's.
     pub fn driver(mut self, id: vk::DriverId, version: u32) -> Self {
         self.driver = Some((id, version));
         self
@@ -147,23 +128,13 @@ impl GpuBuilder {
         self
     }
 
-    /// Faults of real drivers that the descriptor pools are to have. By default they have none.
+    /// The faults of real drivers that the descriptor pools have. By default they have none.
     pub fn descriptor_quirks(mut self, quirks: DescriptorQuirk) -> Self {
         self.descriptor_quirks = quirks;
         self
     }
 
-    /// Other limits that touch descriptors than the profile's.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let profile = Profile::by_name("nvidia-h200").unwrap();
-    /// let mut limits = profile.limits.descriptors;
-    /// limits.max_bound_descriptor_sets = 4;
-    /// let gpu = Gpu::builder(profile).descriptor_limits(limits).build();
-    /// let properties = unsafe { gpu.instance().get_physical_device_properties(gpu.physical_device()) };
-    /// assert_eq!(properties.limits.max_bound_descriptor_sets, 4);
-    /// ```
+    /// The limits that touch descriptors. By default the profile's.
     pub fn descriptor_limits(mut self, limits: DescriptorLimits) -> Self {
         self.descriptor_limits = Some(limits);
         self
@@ -173,7 +144,7 @@ impl GpuBuilder {
     ///
     /// # Panics
     ///
-    /// If the profile has none of an extension that was named.
+    /// If the profile does not have an extension that was named.
     #[track_caller]
     pub fn build(self) -> Gpu {
         let mut offered = extensions::device(self.profile);

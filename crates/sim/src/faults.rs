@@ -1,4 +1,4 @@
-//! Faults to order: failures, delays and budgets; and the counts of calls.
+//! Faults to order: failures, delays and budgets. Also the counts of calls.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ pub(super) struct FaultState {
     /// Whether `orders` holds anything that [`FaultState::enter`] has to look at: most runs order nothing.
     armed: AtomicBool,
     orders: Mutex<Orders>,
-    /// Told when calls that were held may go on.
+    /// Notified when calls that were held may go on.
     released: Condvar,
 }
 
@@ -52,7 +52,7 @@ impl Default for FaultState {
 }
 
 impl FaultState {
-    /// Counts a call, waits while it is held, waits out its delay, and says how it is to fail, if it is.
+    /// Counts a call, waits while it is held, waits out its delay, and returns the failure that was ordered for it.
     pub(super) fn enter(&self, call: Call) -> Option<vk::Result> {
         self.counts[call.index()].fetch_add(1, Ordering::Relaxed);
         if !self.armed.load(Ordering::Acquire) {
@@ -132,9 +132,9 @@ impl Orders {
     }
 }
 
-/// Orders faults of a simulated GPU. Got from [`Gpu::faults`](super::Gpu::faults).
+/// Orders faults of a simulated GPU: the result of [`Gpu::faults`](super::Gpu::faults).
 ///
-/// A function is named as in C. A KHR or EXT name of a function stands for the function: `vkBindBufferMemory2KHR` and
+/// Functions have their C names. A KHR or EXT name stands for the core function: `vkBindBufferMemory2KHR` and
 /// `vkBindBufferMemory2` are one.
 ///
 /// ```
@@ -145,7 +145,7 @@ impl Orders {
 /// let info = vk::MemoryAllocateInfo::default().allocation_size(256);
 /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
 /// let refused = unsafe { gpu.device().allocate_memory(&info, None) };
-/// assert_eq!(refused.unwrap_err(), vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+/// assert_eq!(refused, Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
 /// unsafe { gpu.device().free_memory(memory, None) };
 /// gpu.assert_silent();
 /// ```
@@ -161,17 +161,6 @@ impl Faults<'_> {
     /// # Panics
     ///
     /// If the driver has no function `call`, or it returns no `VkResult`.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.faults().fail_nth("vkAllocateMemory", 1, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
-    /// let results: Vec<_> = (0..3).map(|_| unsafe { gpu.device().allocate_memory(&info, None) }.is_ok()).collect();
-    /// assert_eq!(results, [true, false, true]);
-    /// # gpu.finish();
-    /// ```
     pub fn fail_nth(&self, call: &str, n: u64, result: vk::Result) -> &Self {
         let call = fallible(call);
         self.state.order(|orders| orders.nth.entry(call).or_default().push((n, result)));
@@ -183,15 +172,6 @@ impl Faults<'_> {
     /// # Panics
     ///
     /// If the driver has no function `call`, or it returns no `VkResult`.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
-    /// assert!((0..3).all(|_| unsafe { gpu.device().allocate_memory(&info, None) }.is_err()));
-    /// ```
     pub fn fail_always(&self, call: &str, result: vk::Result) -> &Self {
         let call = fallible(call);
         self.state.order(|orders| {
@@ -200,10 +180,10 @@ impl Faults<'_> {
         self
     }
 
-    /// Loses the device: from now on `vkQueueSubmit`, `vkQueueSubmit2` and `vkQueueBindSparse`, the waits for fences,
-    /// semaphores and idle queues, `vkGetFenceStatus` and `vkGetSemaphoreCounterValue` answer `VK_ERROR_DEVICE_LOST`.
-    /// Threads that wait are woken. What was submitted never runs, and what it uses may be destroyed, as the section
-    /// "Lost Device" of the specification says. Objects can still be created and destroyed; the device stays lost.
+    /// Loses the device, for good. From now on `vkQueueSubmit`, `vkQueueSubmit2` and `vkQueueBindSparse`, the waits for
+    /// fences, semaphores and idle queues, `vkGetFenceStatus` and `vkGetSemaphoreCounterValue` return
+    /// `VK_ERROR_DEVICE_LOST`. Threads that wait are woken. Pending submissions never run, and what they use may be
+    /// destroyed (section "Lost Device"). Objects can still be created and destroyed.
     ///
     /// ```
     /// use ash::vk;
@@ -228,34 +208,16 @@ impl Faults<'_> {
     }
 
     /// Fails every allocation of more than `size` bytes with `VK_ERROR_OUT_OF_DEVICE_MEMORY`.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.faults().fail_above(1 << 20);
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(2 << 20);
-    /// assert!(unsafe { gpu.device().allocate_memory(&info, None) }.is_err());
-    /// ```
     pub fn fail_above(&self, size: u64) -> &Self {
         self.state.order(|orders| orders.above = Some(size));
         self
     }
 
-    /// Makes every call of a function take `delay` longer. Calls of other threads go on meanwhile.
+    /// Makes every call of a function take `delay` longer, without holding up the calls of other threads.
     ///
     /// # Panics
     ///
     /// If the driver has no function `call`.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.faults().delay("vkFreeMemory", std::time::Duration::from_millis(5));
-    /// let start = std::time::Instant::now();
-    /// unsafe { gpu.device().free_memory(ash::vk::DeviceMemory::null(), None) };
-    /// assert!(start.elapsed().as_millis() >= 5);
-    /// ```
     pub fn delay(&self, call: &str, delay: Duration) -> &Self {
         let call = known(call);
         self.state.order(|orders| {
@@ -264,8 +226,8 @@ impl Faults<'_> {
         self
     }
 
-    /// Lets no call of a function return before [`Self::release`] or [`Self::clear`] is called by another thread. It is
-    /// counted when it begins. So a test can do what it likes while a call is under way, however fast the machine is.
+    /// Holds every call of a function until another thread calls [`Self::release`] or [`Self::clear`]. A call is
+    /// counted when it begins: so a test knows that one is under way, however fast the machine is.
     ///
     /// # Panics
     ///
@@ -293,18 +255,11 @@ impl Faults<'_> {
         self
     }
 
-    /// Lets the calls of a function that is held go on, and does not hold it any more.
+    /// Lets the held calls of a function go on, and holds no later ones.
     ///
     /// # Panics
     ///
     /// If the driver has no function `call`.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.faults().hold("vkFreeMemory").release("vkFreeMemory");
-    /// unsafe { gpu.device().free_memory(ash::vk::DeviceMemory::null(), None) };
-    /// ```
     pub fn release(&self, call: &str) -> &Self {
         let call = known(call);
         self.state.order(|orders| {
@@ -313,19 +268,7 @@ impl Faults<'_> {
         self
     }
 
-    /// What `VK_EXT_memory_budget` reports for a heap, in bytes, instead of the real numbers.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::ALL};
-    /// let profile = ALL.iter().find(|profile| profile.features.memory_budget).unwrap();
-    /// let gpu = Gpu::builder(profile).api_version(vk::API_VERSION_1_1).build();
-    /// gpu.faults().set_budget(0, 1 << 30, 1 << 29);
-    /// let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
-    /// let mut out = vk::PhysicalDeviceMemoryProperties2::default().push_next(&mut budget);
-    /// unsafe { gpu.instance().get_physical_device_memory_properties2(gpu.physical_device(), &mut out) };
-    /// assert_eq!((budget.heap_budget[0], budget.heap_usage[0]), (1 << 30, 1 << 29));
-    /// ```
+    /// Makes `VK_EXT_memory_budget` report these bytes for a heap, and not the real ones.
     pub fn set_budget(&self, heap: u32, budget: u64, usage: u64) -> &Self {
         self.state.order(|orders| {
             orders.budgets.insert(heap, Budget { budget, usage });
@@ -333,17 +276,7 @@ impl Faults<'_> {
         self
     }
 
-    /// Takes back every order.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.faults().fail_above(0).clear();
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
-    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// # unsafe { gpu.device().free_memory(memory, None) };
-    /// ```
+    /// Cancels every fault that is still ordered.
     pub fn clear(&self) {
         self.state.order(|orders| *orders = Orders::default());
     }

@@ -1,4 +1,4 @@
-//! A simulated GPU as a test holds it: the ash objects, and what goes on behind them.
+//! A simulated GPU as a test holds it: the ash objects, and the state behind them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,9 +17,9 @@ use super::state::{Device, Hub, NEWEST_MINOR, registry};
 
 /// A simulated GPU with an instance, a device and a queue.
 ///
-/// The objects are ash's own, loaded through function pointers as from any driver, and all of them belong to this GPU:
-/// several at once are independent, on however many threads. Dropping it destroys device and instance; what the program
-/// left on the device is reported as a leak. Messages that nobody read are then printed to standard error.
+/// The objects are ash's own, loaded through function pointers as from any driver. Several GPUs at once are
+/// independent, on any number of threads. Dropping a GPU destroys its device and its instance, reports what the program
+/// left on the device as a leak, and prints messages that nobody read to standard error.
 ///
 /// ```
 /// use ash::vk;
@@ -49,29 +49,12 @@ impl std::fmt::Debug for Gpu {
 }
 
 impl Gpu {
-    /// A GPU with everything that the profile has.
-    ///
-    /// # Panics
-    ///
-    /// Never: its own driver does not refuse it.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.assert_silent();
-    /// ```
+    /// A GPU with everything that the profile has. Never panics.
     pub fn new(profile: &'static Profile) -> Self {
         Self::builder(profile).build()
     }
 
-    /// A GPU with choices.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let builder = Gpu::builder(Profile::by_name("lavapipe").unwrap());
-    /// let (one, other) = (builder.clone().build(), builder.build());
-    /// assert_ne!(one.device().handle(), other.device().handle());
-    /// ```
+    /// A GPU with a version, extensions, queues and limits of your choice.
     pub fn builder(profile: &'static Profile) -> GpuBuilder {
         GpuBuilder::new(profile)
     }
@@ -98,7 +81,7 @@ impl Gpu {
         Self { hub, entry, instance, physical_device, device, queue, alive: true }
     }
 
-    /// Vulkan without an instance. An instance that the program makes of it is of another GPU, see
+    /// Vulkan without an instance. Each instance that the program creates from it is another GPU, see
     /// [`get_instance_proc_addr`](super::get_instance_proc_addr).
     pub fn entry(&self) -> &ash::Entry {
         &self.entry
@@ -119,7 +102,7 @@ impl Gpu {
         &self.device
     }
 
-    /// The one queue, which takes every kind of work.
+    /// The first queue. It takes every kind of work.
     pub fn queue(&self) -> vk::Queue {
         self.queue
     }
@@ -129,18 +112,11 @@ impl Gpu {
         0
     }
 
-    /// A queue of the device, from 0 on: [`queue`](Self::queue) is the first.
+    /// The queue with this index; 0 is [`queue`](Self::queue).
     ///
     /// # Panics
     ///
     /// If the device has no such queue, see [`GpuBuilder::queues`].
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
-    /// assert_eq!(gpu.queue_at(0), gpu.queue());
-    /// assert_eq!(gpu.queue_at(1), unsafe { gpu.device().get_device_queue(gpu.queue_family_index(), 1) });
-    /// ```
     #[track_caller]
     pub fn queue_at(&self, index: usize) -> vk::Queue {
         let queue = self.state().and_then(|device| device.queues.get(index).copied());
@@ -170,7 +146,7 @@ impl Gpu {
         self.hub.messages.all()
     }
 
-    /// Every report so far; the list is empty afterwards.
+    /// Takes every report so far out of the list.
     pub fn take_messages(&self) -> Vec<Message> {
         self.hub.messages.take()
     }
@@ -189,7 +165,7 @@ impl Gpu {
         }
     }
 
-    /// Destroys device and instance, and answers every report that is left, leaks included.
+    /// Destroys device and instance, and returns the remaining reports, leaks included.
     ///
     /// ```
     /// use ash::vk;
@@ -204,21 +180,12 @@ impl Gpu {
         self.hub.messages.take()
     }
 
-    /// Orders faults.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.faults().fail_nth("vkCreateBuffer", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-    /// let info = vk::BufferCreateInfo::default().size(64).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-    /// assert!(unsafe { gpu.device().create_buffer(&info, None) }.is_err());
-    /// ```
+    /// Makes calls fail, wait or take longer, see [`Faults`].
     pub fn faults(&self) -> Faults<'_> {
         Faults { state: &self.hub.faults, device: self.device.handle() }
     }
 
-    /// How often a function was called since the GPU was made or [`reset_calls`](Self::reset_calls).
+    /// How many times a function was called since the GPU was made, or since [`reset_calls`](Self::reset_calls).
     ///
     /// # Panics
     ///
@@ -238,7 +205,7 @@ impl Gpu {
         self.hub.faults.count(faults::known(call))
     }
 
-    /// The functions that were called and how often, sorted by name.
+    /// The functions that were called, sorted by name, each with its count.
     pub fn call_counts(&self) -> Vec<(&'static str, u64)> {
         self.hub.faults.counts()
     }
@@ -248,58 +215,23 @@ impl Gpu {
         self.hub.faults.reset_counts();
     }
 
-    /// Whether every call of `vkAllocateMemory` is written down from now on. It is not at first: a long run makes a
-    /// long list.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.log_allocations(true);
-    /// # let _ = gpu.take_log();
-    /// ```
+    /// Switches the log of [`take_log`](Self::take_log) on or off. It starts off, because a long run makes a long list.
     pub fn log_allocations(&self, on: bool) {
         self.hub.log.switch(on);
     }
 
-    /// The calls of `vkAllocateMemory` in their order, since [`log_allocations`](Self::log_allocations) or since the
-    /// last call of this; the list is empty afterwards.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.log_allocations(true);
-    /// let info = ash::vk::MemoryAllocateInfo::default().allocation_size(1);
-    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// unsafe { gpu.device().free_memory(memory, None) };
-    /// assert_eq!(gpu.take_log().len(), 1);
-    /// assert!(gpu.take_log().is_empty());
-    /// ```
+    /// Takes the calls of `vkAllocateMemory` out of the log, in their order. [`log_allocations`](Self::log_allocations)
+    /// switches the log on.
     pub fn take_log(&self) -> Vec<AllocateCall> {
         self.hub.log.take()
     }
 
-    /// Whether resources may share bytes without a report.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.allow_aliasing(true);
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
-    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-    /// for _ in 0..2 {
-    ///     let buffer = unsafe { gpu.device().create_buffer(&info, None) }.unwrap();
-    ///     unsafe { gpu.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
-    /// }
-    /// gpu.assert_silent();
-    /// # gpu.finish();
-    /// ```
+    /// Whether resources may share bytes of any memory without a report.
     pub fn allow_aliasing(&self, allow: bool) {
         self.hub.aliasing.store(allow, Ordering::Relaxed);
     }
 
-    /// Lets resources share bytes within this range of a memory without a report. Units: bytes.
+    /// Lets resources share this range of a memory without a report. Offset and size are in bytes.
     ///
     /// ```
     /// use ash::vk;
@@ -320,38 +252,18 @@ impl Gpu {
         self.hub.aliases.lock().push((memory, offset, offset.saturating_add(size)));
     }
 
-    /// What was asked for a memory that is not freed yet.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert!(gpu.memory_info(vk::DeviceMemory::null()).is_none());
-    /// ```
+    /// What the program asked for when it allocated a memory. `None` if the memory was freed, or never allocated.
     pub fn memory_info(&self, memory: vk::DeviceMemory) -> Option<MemoryInfo> {
         self.state()?.state.lock().memories.get(&memory).map(|memory| memory.info.clone())
     }
 
-    /// What the device sees in a memory: bytes that the host wrote and did not flush are not among them, if the memory
-    /// is not coherent. `None` outside of the memory.
+    /// What the device sees in a memory: without what the host wrote and did not flush, if the memory is not coherent.
+    /// `None` outside of the memory. Offset and size are in bytes.
     ///
     /// # Safety
     ///
     /// Nobody writes the bytes meanwhile: no other thread through a pointer or a reference to mapped memory, and no
     /// submission that another thread runs.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
-    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// let flags = vk::MemoryMapFlags::empty();
-    /// let data = unsafe { gpu.device().map_memory(memory, 0, vk::WHOLE_SIZE, flags) }.unwrap();
-    /// unsafe { data.cast::<u8>().write(7) };
-    /// assert_eq!(unsafe { gpu.read_memory(memory, 0, 2) }, Some(vec![7, 0]));
-    /// # unsafe { gpu.device().free_memory(memory, None) };
-    /// ```
     pub unsafe fn read_memory(&self, memory: vk::DeviceMemory, offset: u64, size: usize) -> Option<Vec<u8>> {
         let store = Arc::clone(&self.state()?.state.lock().memories.get(&memory)?.store);
         let mut bytes = vec![0; size];
@@ -359,7 +271,7 @@ impl Gpu {
     }
 
     /// Writes to a memory as the device does: the host sees it after an invalidate, if the memory is not coherent.
-    /// False, and nothing happens, outside of the memory.
+    /// Outside of the memory it does nothing and returns false. The offset is in bytes.
     ///
     /// # Safety
     ///
@@ -373,17 +285,6 @@ impl Gpu {
     /// fn race(gpu: &Gpu, memory: ash::vk::DeviceMemory) -> bool {
     ///     gpu.write_memory(memory, 0, &[1])
     /// }
-    /// ```
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
-    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// assert!(unsafe { gpu.write_memory(memory, 60, &[1, 2, 3, 4]) });
-    /// assert!(!unsafe { gpu.write_memory(memory, 61, &[1, 2, 3, 4]) });
-    /// # unsafe { gpu.device().free_memory(memory, None) };
     /// ```
     pub unsafe fn write_memory(&self, memory: vk::DeviceMemory, offset: u64, bytes: &[u8]) -> bool {
         let Some(device) = self.state() else { return false };

@@ -1,11 +1,11 @@
-//! How much there is of everything on a device.
+//! The count of each kind of object on a device.
 #![forbid(unsafe_code)]
 
 use super::gpu::Gpu;
 use crate::arithmetic::widen;
 
 impl Gpu {
-    /// How much there is of everything on the device.
+    /// The count of each kind of object on the device.
     pub fn live(&self) -> LiveObjects {
         let heaps = self.hub().profile.heaps.len();
         let mut live = LiveObjects { memory_bytes_by_heap: vec![0; heaps], ..Default::default() };
@@ -35,7 +35,7 @@ impl Gpu {
     }
 }
 
-/// How many objects there are on a device. Got from [`Gpu::live`].
+/// The count of each kind of object on a device: the result of [`Gpu::live`].
 ///
 /// ```
 /// use ash::vk;
@@ -52,9 +52,9 @@ impl Gpu {
 pub struct LiveObjects {
     /// `VkDeviceMemory` objects.
     pub memories: u64,
-    /// Those of them that are mapped.
+    /// Mapped `VkDeviceMemory` objects.
     pub mapped: u64,
-    /// Their bytes, for each heap.
+    /// Bytes of `VkDeviceMemory` objects, for each heap.
     pub memory_bytes_by_heap: Vec<u64>,
     /// Buffers.
     pub buffers: u64,
@@ -91,7 +91,7 @@ pub struct LiveObjects {
 }
 
 impl LiveObjects {
-    /// Whether there is nothing.
+    /// Whether no object is left.
     pub fn is_empty(&self) -> bool {
         let objects = [self.memories, self.buffers, self.images, self.views];
         let work = [self.command_buffers, self.command_pools, self.fences, self.semaphores];

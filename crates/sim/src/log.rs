@@ -1,4 +1,4 @@
-//! The calls of `vkAllocateMemory`, one after the other, for tests that compare what two programs ask of a driver.
+//! The calls of `vkAllocateMemory` in their order, for tests that compare what two programs ask of a driver.
 #![forbid(unsafe_code)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,8 +8,7 @@ use parking_lot::Mutex;
 
 use super::memory::MemoryInfo;
 
-/// One call of `vkAllocateMemory`: what was asked, and what came of it. Got from
-/// [`Gpu::take_log`](super::Gpu::take_log).
+/// One call of `vkAllocateMemory`, and its result: an element of [`Gpu::take_log`](super::Gpu::take_log).
 ///
 /// ```
 /// use ash::vk;
@@ -27,13 +26,13 @@ use super::memory::MemoryInfo;
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct AllocateCall {
-    /// What was asked: size, memory type, and everything in the `pNext` chain.
+    /// Size, memory type, and everything in the `pNext` chain.
     pub asked: MemoryInfo,
-    /// What the driver answered; faults that were ordered are in the log like any other answer.
+    /// The driver's result. The log has those of ordered faults too.
     pub result: vk::Result,
 }
 
-/// The list of calls, if somebody wants it.
+/// The list of calls, while it is switched on.
 #[derive(Debug, Default)]
 pub(super) struct Log {
     on: AtomicBool,

@@ -1,11 +1,7 @@
 //! The machine that the simulated device runs on.
 
-/// Bytes of memory that this process may have at most: those of the machine, and under Linux no more than its control
-/// group allows. `None` where the system does not say.
-///
-/// ```
-/// assert!(sublet_sim::host_memory().is_none_or(|bytes| bytes > 1 << 20));
-/// ```
+/// The most memory that this process can have, in bytes: the machine's, and under Linux no more than the control group
+/// allows. `None` where the system does not report it.
 #[must_use]
 pub fn host_memory() -> Option<u64> {
     system::total()

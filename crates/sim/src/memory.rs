@@ -86,17 +86,7 @@ pub struct MemoryInfo {
 
 impl MemoryInfo {
     /// What the memory is dedicated to: [`BUFFER`](vk::ObjectType::BUFFER), [`IMAGE`](vk::ObjectType::IMAGE), or
-    /// [`UNKNOWN`](vk::ObjectType::UNKNOWN) for nothing.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
-    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// assert_eq!(gpu.memory_info(memory).unwrap().dedicated_kind(), vk::ObjectType::UNKNOWN);
-    /// # unsafe { gpu.device().free_memory(memory, None) };
-    /// ```
+    /// [`UNKNOWN`](vk::ObjectType::UNKNOWN) if it is to nothing.
     pub fn dedicated_kind(&self) -> vk::ObjectType {
         if !self.dedicated_buffer.is_null() {
             vk::ObjectType::BUFFER
@@ -211,7 +201,7 @@ unsafe extern "system" fn allocate(
 /// The chain of `info` is valid.
 unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
     let next = info.p_next;
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: the promise of this function, the chain is valid, here and below.
     let dedicated = unsafe { chain::find::<vk::MemoryDedicatedAllocateInfo<'_>>(next) };
     // SAFETY: as above.
     let flags = unsafe { chain::find::<vk::MemoryAllocateFlagsInfo<'_>>(next) };

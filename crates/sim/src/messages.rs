@@ -1,4 +1,4 @@
-//! What the simulated driver has to say about the program that uses it.
+//! The reports of the simulated driver about the program that uses it.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -34,7 +34,7 @@ impl fmt::Display for Message {
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     list: Mutex<Vec<Message>>,
-    /// Whether somebody has seen all of the list.
+    /// Whether the program has read all of the list.
     read: AtomicBool,
 }
 
@@ -56,7 +56,7 @@ impl Messages {
         std::mem::take(&mut *self.list.lock())
     }
 
-    /// The messages, if not all of them were seen.
+    /// The messages, if the program has not read all of them.
     pub(super) fn unread(&self) -> Vec<Message> {
         if self.read.load(Ordering::Relaxed) { Vec::new() } else { self.take() }
     }

@@ -1,8 +1,7 @@
 //! A device whose calls do nothing, to measure what an allocator itself costs.
 //!
-//! Instance and physical device are those of the simulated driver; of the device's functions, those below replace the
-//! simulated ones. They take a constant time, no lock and no memory: whatever they have to know later is in the handles
-//! that they give out.
+//! Instance and physical device are those of the simulated driver; the functions below replace the simulated device's.
+//! They take constant time, no lock and no memory: what they have to know later is in the handles that they return.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -21,14 +20,14 @@ use super::state::Hub;
 use super::{descriptor_buffer, descriptors};
 use crate::arithmetic::{host_size, widen};
 
-/// A GPU whose device does nothing: see the [module](super) for the one that does something.
+/// A GPU whose device does nothing, to measure an allocator without a driver's cost. To test one, use [`Gpu`].
 ///
-/// The objects are ash's own. Memory types, heaps and limits are the profile's. Memory is a number and holds no bytes; **what
-/// `vkMapMemory` returns points nowhere and must not be read or written**. Buffers and images have simple requirements:
-/// the size of what was asked for, the profile's alignment, every memory type. Descriptor pools never refuse, and their
-/// sets are handles and nothing else; descriptors in memory have the profile's sizes, and no bytes are written. Nothing
-/// is checked, nothing is counted, nothing leaks. Functions that have nothing to do with memory, such as those of
-/// queues, are the simulated device's.
+/// The objects are ash's own. Memory types, heaps and limits are the profile's. A memory is a number without bytes;
+/// **what `vkMapMemory` returns points nowhere and must not be read or written**. Buffers and images need the size that
+/// was asked for, with the profile's alignment, in any memory type. Descriptor pools never refuse, and their sets are
+/// mere handles; descriptors in memory have the profile's sizes, and no bytes are written. Nothing is checked or
+/// counted, and nothing leaks. Functions that have nothing to do with memory, such as those of queues, are the
+/// simulated device's.
 ///
 /// # Complexity
 ///
@@ -52,17 +51,7 @@ use crate::arithmetic::{host_size, widen};
 pub struct NullGpu(Gpu);
 
 impl NullGpu {
-    /// A GPU with the memory types, heaps and limits of `profile`, and everything that the profile has enabled.
-    ///
-    /// # Panics
-    ///
-    /// Never: its own driver does not refuse it.
-    ///
-    /// ```
-    /// use sublet_sim::{NullGpu, profiles::Profile};
-    /// let gpu = NullGpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(gpu.profile().name, "lavapipe");
-    /// ```
+    /// A GPU with everything that the profile has. Never panics.
     pub fn new(profile: &'static Profile) -> Self {
         let minor = vk::api_version_minor(profile.api_version);
         let extensions = extensions::device(profile);
@@ -155,7 +144,7 @@ unsafe fn header(device: vk::Device) -> &'static Header {
 ///
 /// `device` is a null device.
 pub(super) unsafe fn descriptor_limits(device: vk::Device) -> DescriptorBufferLimits {
-    // SAFETY: the caller's promise: its handle came from `handle`.
+    // SAFETY: the promise of this function: the handle of every null device came from `handle`.
     unsafe { header(device) }.descriptors
 }
 

@@ -10,14 +10,6 @@ use crate::arithmetic::{index, narrow};
 
 /// A descriptor, as a shader of the simulated device finds it. Got from [`Gpu::descriptor`](crate::Gpu::descriptor)
 /// and [`Gpu::bound_descriptor`](crate::Gpu::bound_descriptor).
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::Descriptor;
-/// let kind = vk::DescriptorType::STORAGE_BUFFER;
-/// let (buffer, offset, range) = (vk::Buffer::null(), 0, vk::WHOLE_SIZE);
-/// assert_eq!(Descriptor::Buffer { kind, buffer, offset, range }.kind(), kind);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptor {
     /// A uniform or storage buffer, dynamic or not.

@@ -12,7 +12,7 @@ use crate::descriptor_buffer;
 use crate::state::DeviceState;
 
 impl Gpu {
-    /// The descriptor that was written to a binding and array element of a set; `None` if nothing was, or the set is
+    /// The descriptor at a binding and array element of a set. `None` if nothing was written there, or the set is
     /// freed. An immutable sampler is there from the start.
     ///
     /// ```
@@ -45,32 +45,15 @@ impl Gpu {
         self.look(|state| state.set_contents(set)?.descriptor(binding, element).copied())
     }
 
-    /// The bytes of an inline uniform block of a set, up to the last one that was written; those before it that nobody
-    /// wrote are 0. `None` if none was written, or the set is freed.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// assert_eq!(gpu.inline_uniform_data(vk::DescriptorSet::null(), 0), None);
-    /// ```
+    /// The bytes of an inline uniform block of a set, up to the last one that was written; gaps are 0. `None` if none
+    /// was written, or the set is freed.
     pub fn inline_uniform_data(&self, set: vk::DescriptorSet, binding: u32) -> Option<Vec<u8>> {
         self.look(|state| state.set_contents(set)?.inline(binding).map(<[u8]>::to_vec))
     }
 
-    /// The set that a command buffer has bound, as far as it is recorded now, and the dynamic offsets that it was bound
-    /// with: as a pipeline with this layout sees it. `None` if nothing is bound there, if it was bound with a layout
-    /// that is not compatible or was disturbed (section "Pipeline Layout Compatibility"), or if what is there are push
-    /// descriptors.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let point = vk::PipelineBindPoint::COMPUTE;
-    /// let (commands, layout) = (vk::CommandBuffer::null(), vk::PipelineLayout::null());
-    /// assert_eq!(gpu.bound_set(commands, point, layout, 0), None);
-    /// ```
+    /// The set that a command buffer, as far as it is recorded, has bound for pipelines with this layout, and its
+    /// dynamic offsets in bytes. `None` if nothing is bound there, if it was bound with an incompatible layout or was
+    /// disturbed (section "Pipeline Layout Compatibility"), or if push descriptors are there.
     pub fn bound_set(
         &self,
         commands: vk::CommandBuffer,
@@ -84,22 +67,13 @@ impl Gpu {
         })
     }
 
-    /// The descriptor that a shader finds at a set's number, a binding and an array element, of a set, of push
-    /// descriptors or in a descriptor buffer, where a command buffer ends now; and the dynamic offset that is added to
-    /// its own, in bytes. See [`bound_set`](Self::bound_set) for what is bound.
+    /// The descriptor that a shader would find at a set number, binding and array element after the last command that
+    /// is recorded: in a set, among push descriptors or in a descriptor buffer. With it comes the dynamic offset in
+    /// bytes that is added to its own. See [`bound_set`](Self::bound_set) for what is bound.
     ///
     /// # Safety
     ///
-    /// Nobody writes to a descriptor buffer that is bound meanwhile: see [`read_memory`](Self::read_memory).
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let point = vk::PipelineBindPoint::COMPUTE;
-    /// let (commands, layout) = (vk::CommandBuffer::null(), vk::PipelineLayout::null());
-    /// assert_eq!(unsafe { gpu.bound_descriptor(commands, point, layout, (0, 0, 0)) }, None);
-    /// ```
+    /// Nobody writes to a bound descriptor buffer meanwhile: see [`read_memory`](Self::read_memory).
     pub unsafe fn bound_descriptor(
         &self,
         commands: vk::CommandBuffer,
@@ -123,17 +97,8 @@ impl Gpu {
         })
     }
 
-    /// The bytes of an inline uniform block that a shader finds where a command buffer ends now, see
+    /// The bytes of an inline uniform block that a shader would find after the last command that is recorded, see
     /// [`inline_uniform_data`](Self::inline_uniform_data) and [`bound_set`](Self::bound_set).
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let point = vk::PipelineBindPoint::COMPUTE;
-    /// let (commands, layout) = (vk::CommandBuffer::null(), vk::PipelineLayout::null());
-    /// assert_eq!(gpu.bound_inline_data(commands, point, layout, (0, 0)), None);
-    /// ```
     pub fn bound_inline_data(
         &self,
         commands: vk::CommandBuffer,
@@ -146,29 +111,8 @@ impl Gpu {
         })
     }
 
-    /// The push constants that a shader of a pipeline with this layout finds where a command buffer ends now. `None` if
-    /// not all of the bytes were pushed. Units: bytes.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let device = gpu.device();
-    /// let stages = vk::ShaderStageFlags::COMPUTE;
-    /// let ranges = [vk::PushConstantRange { stage_flags: stages, offset: 0, size: 8 }];
-    /// let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(&ranges);
-    /// let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
-    /// let pool = unsafe { device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None) }.unwrap();
-    /// let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
-    /// let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap()[0];
-    /// unsafe { device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()) }.unwrap();
-    /// unsafe { device.cmd_push_constants(commands, layout, stages, 4, &[1, 2, 3, 4]) };
-    /// assert_eq!(gpu.push_constants(commands, layout, 4, 4), Some(vec![1, 2, 3, 4]));
-    /// assert_eq!(gpu.push_constants(commands, layout, 0, 8), None);
-    /// # unsafe { device.destroy_command_pool(pool, None) };
-    /// # unsafe { device.destroy_pipeline_layout(layout, None) };
-    /// gpu.assert_silent();
-    /// ```
+    /// The push constants that a shader of a pipeline with this layout would find after the last command that is
+    /// recorded. `None` if not all of the bytes were pushed. Offset and size are in bytes.
     pub fn push_constants(
         &self,
         commands: vk::CommandBuffer,
@@ -187,7 +131,7 @@ impl Gpu {
         body(&state)
     }
 
-    /// Looks at what is bound where a command buffer ends now.
+    /// Looks at what is bound after the last command that is recorded.
     fn look_at<T>(
         &self,
         commands: vk::CommandBuffer,

@@ -99,31 +99,6 @@ impl Gpu {
     /// uniform blocks count as descriptors.
     ///
     /// A program that keeps count of its own pools leaves it at 0, whatever the driver.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let device = gpu.device();
-    /// let bindings = [vk::DescriptorSetLayoutBinding::default()
-    ///     .descriptor_type(vk::DescriptorType::UNIFORM_BUFFER)
-    ///     .descriptor_count(1)
-    ///     .stage_flags(vk::ShaderStageFlags::COMPUTE)];
-    /// let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-    /// let layout = unsafe { device.create_descriptor_set_layout(&info, None) }.unwrap();
-    /// let sizes = [vk::DescriptorPoolSize { ty: vk::DescriptorType::UNIFORM_BUFFER, descriptor_count: 2 }];
-    /// let info = vk::DescriptorPoolCreateInfo::default().max_sets(2).pool_sizes(&sizes);
-    /// let pool = unsafe { device.create_descriptor_pool(&info, None) }.unwrap();
-    /// // Three sets of a pool of two: lavapipe does not mind.
-    /// let layouts = [layout; 3];
-    /// let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-    /// unsafe { device.allocate_descriptor_sets(&info) }.unwrap();
-    /// // One set too many, and its descriptor.
-    /// assert_eq!(gpu.descriptor_pool_overruns(), 2);
-    /// # unsafe { device.destroy_descriptor_pool(pool, None) };
-    /// # unsafe { device.destroy_descriptor_set_layout(layout, None) };
-    /// gpu.assert_silent();
-    /// ```
     pub fn descriptor_pool_overruns(&self) -> u64 {
         self.hub().descriptors.overruns.load(Ordering::Relaxed)
     }

@@ -16,16 +16,7 @@ use super::profiles::Tile;
 use super::profiles::{Profile, Rounding};
 use crate::arithmetic::align_up;
 
-/// What a driver says a resource needs. Units: bytes.
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::{format, profiles::Profile};
-/// let info = vk::BufferCreateInfo::default().size(100).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
-/// let profile = Profile::by_name("lavapipe").unwrap();
-/// let needs: format::Requirements = format::buffer_requirements(profile, &(&info).into());
-/// assert!(needs.size >= 100 && needs.type_bits == 1 && !needs.requires_dedicated);
-/// ```
+/// What a resource needs, as the driver reports it. Sizes and alignments are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requirements {
     /// `VkMemoryRequirements::size`.
@@ -40,15 +31,7 @@ pub struct Requirements {
     pub requires_dedicated: bool,
 }
 
-/// What the requirements of a buffer depend on: its create-info without the pointers.
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::format::BufferDescription;
-/// let info = vk::BufferCreateInfo::default().size(100).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
-/// let description = BufferDescription { external: true, ..BufferDescription::from(&info) };
-/// assert_eq!(description.size, 100);
-/// ```
+/// What the requirements of a buffer depend on: its create-info without pointers. Made with `from(&info)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct BufferDescription {
     /// Size in bytes.
@@ -61,15 +44,7 @@ pub struct BufferDescription {
     pub external: bool,
 }
 
-/// What the requirements of an image depend on: its create-info without the pointers.
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::format::ImageDescription;
-/// let extent = vk::Extent3D { width: 64, height: 64, depth: 1 };
-/// let info = vk::ImageCreateInfo::default().format(vk::Format::R8G8B8A8_UNORM).extent(extent);
-/// assert_eq!(ImageDescription::from(&info).extent, extent);
-/// ```
+/// What the requirements of an image depend on: its create-info without pointers. Made with `from(&info)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ImageDescription {
     /// Creation flags.
@@ -129,10 +104,10 @@ const DESCRIPTOR_BUFFER: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
         | vk::BufferUsageFlags::PUSH_DESCRIPTORS_DESCRIPTOR_BUFFER_EXT.as_raw(),
 );
 
-/// What `profile`'s driver says that a buffer needs.
+/// What a buffer needs, as `profile`'s driver reports it.
 ///
 /// A pure function: buffers of the same size, usage and flags have the same requirements, as Vulkan promises
-/// (section "Resource Memory Association"). Every usage that is added can only raise the alignment.
+/// (section "Resource Memory Association"). A further usage can only raise the alignment.
 ///
 /// ```
 /// use ash::vk;
@@ -170,10 +145,10 @@ pub fn buffer_requirements(profile: &Profile, buffer: &BufferDescription) -> Req
     }
 }
 
-/// What `profile`'s driver says that an image needs. All zero if the driver does not know the format.
+/// What an image needs, as `profile`'s driver reports it. All zero if the driver does not know the format.
 ///
-/// A pure function of the description. The memory types depend, as Vulkan demands, on no more than format, tiling,
-/// usage TRANSIENT_ATTACHMENT and the creation flag PROTECTED.
+/// A pure function. The memory types depend, as Vulkan demands, on no more than format, tiling, the usage
+/// TRANSIENT_ATTACHMENT and the creation flag PROTECTED.
 ///
 /// ```
 /// use ash::vk;
@@ -242,8 +217,8 @@ pub(super) fn bare_size(image: &ImageDescription) -> Option<u64> {
     Some(layout::bare_size(&FormatInfo::of(image.format)?, image))
 }
 
-/// Where a subresource lies within its image: for optimal images too, where Vulkan keeps it secret, because the
-/// simulated device stores their texels in rows as well. `None` if the image has no such aspect, level or layer.
+/// Where a subresource lies within its image. Optimal images have an answer too, which Vulkan does not give, because
+/// the simulated device stores their texels in rows as well. `None` if the image has no such aspect, level or layer.
 ///
 /// ```
 /// use ash::vk;

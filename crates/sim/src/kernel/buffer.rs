@@ -15,8 +15,8 @@ pub(super) enum Source {
     Nothing,
 }
 
-/// Bytes of a buffer that a shader reads and writes, as the device sees them: what the host wrote to memory that is not
-/// coherent and did not flush is not among them. Got from [`Kernel::buffer`](crate::Kernel::buffer) and
+/// Bytes of a buffer that a shader reads and writes, as the device sees them: without what the host wrote and did not
+/// flush, if the memory is not coherent. The result of [`Kernel::buffer`](crate::Kernel::buffer) and
 /// [`Kernel::memory`](crate::Kernel::memory). Offsets and sizes are in bytes.
 ///
 /// Access outside of the descriptor's range, or of the buffer, is reported as `SUBLET-descriptor-range`; it reads
@@ -48,7 +48,7 @@ impl std::fmt::Debug for KernelBuffer<'_> {
 }
 
 impl KernelBuffer<'_> {
-    /// How many bytes the shader sees: the range of the descriptor, or what is left of the buffer from an address on.
+    /// The bytes that the shader sees: the range of the descriptor, or the rest of the buffer after an address.
     pub fn len(&self) -> u64 {
         match &self.source {
             Source::Bytes { len, .. } => *len,
@@ -57,21 +57,12 @@ impl KernelBuffer<'_> {
         }
     }
 
-    /// Whether there is nothing to see, as behind a descriptor that has been reported.
+    /// Whether there are no bytes, as behind a descriptor that has been reported.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Copies bytes out of the buffer.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| {
-    ///     let mut matrix = [0; 64];
-    ///     kernel.buffer(0, 0, 0).read(0, &mut matrix);
-    /// });
-    /// ```
     pub fn read(&self, offset: u64, to: &mut [u8]) {
         to.fill(0);
         if !self.contains(offset, to.len(), "read") {
@@ -92,12 +83,6 @@ impl KernelBuffer<'_> {
     }
 
     /// Copies bytes into the buffer.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| kernel.buffer(0, 0, 0).write(8, b"done"));
-    /// ```
     pub fn write(&self, offset: u64, from: &[u8]) {
         if !self.contains(offset, from.len(), "written") {
             return;
@@ -115,31 +100,19 @@ impl KernelBuffer<'_> {
         }
     }
 
-    /// Reads a number of four bytes, little end first.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| println!("{}", kernel.buffer(0, 0, 0).read_u32(12)));
-    /// ```
+    /// Reads four bytes as a little-endian number.
     pub fn read_u32(&self, offset: u64) -> u32 {
         let mut bytes = [0; 4];
         self.read(offset, &mut bytes);
         u32::from_le_bytes(bytes)
     }
 
-    /// Writes a number of four bytes, little end first.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| kernel.buffer(0, 0, 0).write_u32(12, 1));
-    /// ```
+    /// Writes a number as four bytes, little-endian.
     pub fn write_u32(&self, offset: u64, value: u32) {
         self.write(offset, &value.to_le_bytes());
     }
 
-    /// Whether bytes may be touched; reports why not. Where nothing is, that was reported before.
+    /// Whether bytes may be touched; reports why not, unless the whole source was reported before.
     fn contains(&self, offset: u64, len: usize, done: &str) -> bool {
         if matches!(self.source, Source::Nothing) {
             return false;

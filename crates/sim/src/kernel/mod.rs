@@ -1,8 +1,8 @@
 //! Compute shaders as Rust closures: what a dispatch does, and what it finds through its descriptors.
 //!
-//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. A dispatch calls it once, when the
-//! queue gets to it, with a [`Kernel`]: it is the shader of all workgroups together. Descriptors are looked up when the
-//! closure asks for them, as shaders do: what nobody looks at need not be there.
+//! A test registers a closure for the name of an entry point, [`Gpu::set_kernel`]. When the queue reaches a dispatch it
+//! calls the closure once, for all workgroups together, with a [`Kernel`]. Descriptors are looked up when the closure
+//! asks for them: as with shaders, what nobody looks at need not be there.
 
 mod buffer;
 mod find;
@@ -47,11 +47,11 @@ impl Kernels {
 }
 
 impl Gpu {
-    /// Says what shaders with this entry point do, from the next dispatch that runs on. Any SPIR-V serves for a module:
-    /// of the pipeline only the entry point's name and the layout count.
+    /// Sets what shaders with this entry point do, from the next dispatch that runs. Of a pipeline only the entry
+    /// point's name and the layout count: any SPIR-V serves for a module.
     ///
-    /// A dispatch of a pipeline whose entry point has no closure is reported as `SUBLET-no-kernel`; a closure that
-    /// panics, as `SUBLET-kernel-panicked`.
+    /// A dispatch whose entry point has no closure is reported as `SUBLET-no-kernel`, and a closure that panics as
+    /// `SUBLET-kernel-panicked`.
     ///
     /// ```
     /// use ash::vk;
@@ -115,7 +115,7 @@ impl Gpu {
 
 /// One dispatch, as the closure that stands for its shader sees it. See [`Gpu::set_kernel`].
 ///
-/// Wherever a descriptor is not what it should be, there is a report, and what is read through it is zeroes:
+/// A wrong descriptor is reported, and reads through it give zeroes:
 ///
 /// | report | meaning |
 /// |---|---|
@@ -156,17 +156,7 @@ impl std::fmt::Debug for Kernel<'_> {
 }
 
 impl<'a> Kernel<'a> {
-    /// How many workgroups are dispatched, in each direction. None of them is 0.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| {
-    ///     for group in 0..kernel.groups()[0] {
-    ///         println!("workgroup {group}");
-    ///     }
-    /// });
-    /// ```
+    /// The workgroups in each direction, none of them 0.
     pub fn groups(&self) -> [u32; 3] {
         self.groups
     }
@@ -177,31 +167,12 @@ impl<'a> Kernel<'a> {
     }
 
     /// The bytes of a specialization constant; `None` if the pipeline has no value for it.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| {
-    ///     let size = kernel.constant(0).map_or(64, |bytes| u32::from_le_bytes(bytes.try_into().unwrap()));
-    ///     println!("workgroups of {size}");
-    /// });
-    /// ```
     pub fn constant(&self, number: u32) -> Option<&'a [u8]> {
         self.program.constants.get(&number).map(Vec::as_slice)
     }
 
-    /// Reads push constants. Those that nobody pushed, or with a layout that is not compatible, are a report
-    /// (`VUID-vkCmdDispatch-maintenance4-08602`), and zeroes. Units: bytes.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| {
-    ///     let mut index = [0; 4];
-    ///     kernel.read_push_constants(16, &mut index);
-    ///     println!("descriptor {}", u32::from_le_bytes(index));
-    /// });
-    /// ```
+    /// Reads push constants from a byte offset on. Those that were not pushed, or with an incompatible layout, are
+    /// reported (`VUID-vkCmdDispatch-maintenance4-08602`) and read as zeroes.
     pub fn read_push_constants(&self, offset: u32, to: &mut [u8]) {
         match self.bindings.push_constants(&self.program.layout, offset, narrow(to.len())) {
             Some(bytes) => to.copy_from_slice(bytes),
@@ -214,18 +185,9 @@ impl<'a> Kernel<'a> {
         }
     }
 
-    /// The buffer of a descriptor: a uniform or storage buffer, a texel buffer, or an inline uniform block. It is found
-    /// the same way in a set that is bound, with the dynamic offset added, among push descriptors, and in a descriptor
+    /// The buffer of a descriptor: a uniform or storage buffer, a texel buffer, or an inline uniform block. The
+    /// descriptor may be in a bound set (its dynamic offset is added), among push descriptors, or in a descriptor
     /// buffer.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("sum", |kernel: &mut Kernel<'_>| {
-    ///     let (from, to) = (kernel.buffer(0, 0, 3), kernel.buffer(0, 1, 0));
-    ///     to.write_u32(0, (0..from.len() / 4).map(|word| from.read_u32(word * 4)).sum());
-    /// });
-    /// ```
     pub fn buffer(&self, set: u32, binding: u32, element: u32) -> KernelBuffer<'a> {
         let name = place(set, binding, element);
         let source = match find::find(self, (set, binding, element)) {
@@ -242,27 +204,13 @@ impl<'a> Kernel<'a> {
         self.view(name, source)
     }
 
-    /// The image that a descriptor shows: a sampled or storage image, alone or with a sampler, or an input attachment.
-    /// NULL where there is a report.
-    ///
-    /// ```
-    /// use ash::vk::Handle as _;
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| assert!(!kernel.image(0, 0, 5).is_null()));
-    /// ```
+    /// The image of a descriptor: a sampled or storage image, alone or with a sampler, or an input attachment. NULL if
+    /// the descriptor is reported.
     pub fn image(&self, set: u32, binding: u32, element: u32) -> vk::ImageView {
         self.image_and_sampler((set, binding, element), "image").0
     }
 
-    /// The sampler of a descriptor. NULL where there is a report.
-    ///
-    /// ```
-    /// use ash::vk::Handle as _;
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("main", |kernel: &mut Kernel<'_>| assert!(!kernel.sampler(0, 1, 0).is_null()));
-    /// ```
+    /// The sampler of a descriptor. NULL if the descriptor is reported.
     pub fn sampler(&self, set: u32, binding: u32, element: u32) -> vk::Sampler {
         self.image_and_sampler((set, binding, element), "sampler").1
     }
@@ -286,20 +234,7 @@ impl<'a> Kernel<'a> {
         (vk::ImageView::null(), vk::Sampler::null())
     }
 
-    /// The bytes from a device address on, up to the end of the buffer there.
-    ///
-    /// ```
-    /// use sublet_sim::{Gpu, Kernel, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// gpu.set_kernel("follow", |kernel: &mut Kernel<'_>| {
-    ///     let mut next = [0; 8];
-    ///     kernel.read_push_constants(0, &mut next);
-    ///     while next != [0; 8] {
-    ///         let node = kernel.memory(u64::from_le_bytes(next));
-    ///         node.read(0, &mut next);
-    ///     }
-    /// });
-    /// ```
+    /// The bytes from a device address to the end of the buffer there.
     pub fn memory(&self, address: u64) -> KernelBuffer<'a> {
         let name = format!("address {address:#x}");
         let found = self.device.state.lock().locate(address, vk::BufferUsageFlags::empty());

@@ -4,14 +4,6 @@
 use ash::vk;
 
 /// What `VkPhysicalDeviceDescriptorBufferPropertiesEXT` says. Units: bytes, but for the counts.
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::profiles::{DescriptorBufferLimits, Profile};
-/// let limits: DescriptorBufferLimits = Profile::by_name("nvidia-h200").unwrap().limits.descriptor_buffer.unwrap();
-/// assert_eq!(limits.offset_alignment, 64);
-/// assert_eq!(limits.size(vk::DescriptorType::STORAGE_BUFFER), Some(16));
-/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DescriptorBufferLimits {

@@ -4,13 +4,6 @@
 use ash::vk::DescriptorType as Type;
 
 /// The limits that touch descriptors.
-///
-/// ```
-/// use sublet_sim::profiles::{DescriptorLimits, Profile};
-/// let limits: &DescriptorLimits = &Profile::by_name("nvidia-h200").unwrap().limits.descriptors;
-/// assert_eq!(limits.max_push_descriptors, 32);
-/// assert_eq!(limits.per_set_update_after_bind.sampled_images, 1 << 20);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DescriptorLimits {
@@ -39,14 +32,6 @@ pub struct DescriptorLimits {
 }
 
 /// The most there may be of each type of descriptor.
-///
-/// ```
-/// use ash::vk::DescriptorType;
-/// use sublet_sim::profiles::{DescriptorMaxima, Profile};
-/// let limits = &Profile::by_name("nvidia-h200").unwrap().limits.descriptors;
-/// let counts: &DescriptorMaxima = &limits.per_set;
-/// assert_eq!(counts.of(DescriptorType::UNIFORM_BUFFER), counts.uniform_buffers);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DescriptorMaxima {

@@ -1,7 +1,7 @@
-//! The GPUs that the simulated device can pose as: real memory layouts, each with the place it was read from.
+//! The GPUs that the simulated device can pose as: real memory layouts, each with its source.
 //!
-//! A [`Profile`] is data: heaps and memory types in the driver's own order, the limits and features that touch
-//! memory, and the rules by which the driver sizes, aligns and places buffers and images.
+//! A [`Profile`] is data: heaps and memory types in the driver's own order, the limits and features that touch memory,
+//! and the rules by which the driver sizes, aligns and places buffers and images.
 
 use std::ops::Deref;
 use std::sync::LazyLock;
@@ -39,7 +39,7 @@ pub struct Profile {
     pub name: &'static str,
     /// What is special about this memory layout, in one sentence.
     pub description: &'static str,
-    /// Where the numbers were read, and which of them are typical values and not read ones.
+    /// Where the numbers were read, and which of them are merely typical.
     pub source: &'static str,
     /// `VkPhysicalDeviceProperties::deviceName`.
     pub device_name: &'static str,
@@ -71,14 +71,7 @@ pub struct Profile {
     pub images: ImageRules,
 }
 
-/// One memory heap. Units: bytes.
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::profiles::{HeapProfile, Profile};
-/// let heaps: &[HeapProfile] = Profile::by_name("nvidia-gtx-1060").unwrap().heaps;
-/// assert!(heaps[0].flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) && heaps[0].size > 1 << 30);
-/// ```
+/// One memory heap.
 #[derive(Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HeapProfile {
@@ -90,14 +83,6 @@ pub struct HeapProfile {
 }
 
 /// One memory type.
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::profiles::{Profile, TypeProfile};
-/// let profile = Profile::by_name("arm-mali-g52").unwrap();
-/// let lazy = |kind: &&TypeProfile| kind.flags.contains(vk::MemoryPropertyFlags::LAZILY_ALLOCATED);
-/// assert_eq!(profile.types.iter().filter(lazy).count(), 1);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypeProfile {
@@ -108,13 +93,7 @@ pub struct TypeProfile {
     pub heap: u32,
 }
 
-/// The limits that touch memory. Units: bytes, but for the count and the image dimensions.
-///
-/// ```
-/// use sublet_sim::profiles::{LimitsProfile, Profile};
-/// let limits: &LimitsProfile = &Profile::by_name("nvidia-gtx-1060").unwrap().limits;
-/// assert!(limits.buffer_image_granularity.is_power_of_two() && limits.max_memory_allocation_count >= 4096);
-/// ```
+/// The limits that touch memory. In bytes, except for counts and the dimensions of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsProfile {
@@ -155,12 +134,6 @@ pub struct LimitsProfile {
 }
 
 /// The features and extensions that touch memory.
-///
-/// ```
-/// use sublet_sim::profiles::{FeaturesProfile, Profile};
-/// let features: FeaturesProfile = Profile::by_name("nvidia-h200").unwrap().features;
-/// assert!(features.memory_budget && features.buffer_device_address);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FeaturesProfile {
@@ -201,12 +174,6 @@ pub struct FeaturesProfile {
 }
 
 /// How a driver sizes, aligns and places buffers.
-///
-/// ```
-/// use sublet_sim::profiles::{BufferRules, Profile};
-/// let rules: BufferRules = Profile::by_name("lavapipe").unwrap().buffers;
-/// assert!(rules.alignment.is_power_of_two());
-/// ```
 #[derive(Clone, Copy)]
 pub struct BufferRules {
     /// The alignment of every buffer, in bytes.
@@ -219,17 +186,11 @@ pub struct BufferRules {
     pub types: u32,
     /// The memory types of a buffer with a usage of descriptor buffers, where they are others; else 0.
     pub descriptor_types: u32,
-    /// Buffers of at least so many bytes prefer a dedicated allocation.
+    /// Buffers of at least this many bytes prefer a dedicated allocation.
     pub prefers_dedicated_from: Option<u64>,
 }
 
 /// How a driver rounds the size of a buffer.
-///
-/// ```
-/// use sublet_sim::profiles::{Profile, Rounding};
-/// let rounding = Profile::by_name("nvidia-h200").unwrap().buffers.rounding;
-/// assert_eq!(rounding, Rounding::ToAlignment);
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rounding {
@@ -237,26 +198,20 @@ pub enum Rounding {
     Exact,
     /// Up to a multiple of the buffer's alignment.
     ToAlignment,
-    /// Up to a multiple of so many bytes.
+    /// Up to a multiple of this many bytes.
     To(u64),
 }
 
 /// How a driver sizes, aligns and places images.
 ///
-/// The model: a level is rows of texel blocks. The rows of an optimal image are as long as a whole number of tiles,
-/// and there are as many as fill whole tiles. It gives the sizes and alignments that an allocator meets; the order of
-/// texels within a tile is not part of it.
-///
-/// ```
-/// use sublet_sim::profiles::{ImageRules, Profile};
-/// let rules: ImageRules = Profile::by_name("lavapipe").unwrap().images;
-/// assert!(!rules.tiles.is_empty() && rules.color_types != 0);
-/// ```
+/// The model: a level is rows of texel blocks. In an optimal image the length and the number of rows are rounded up to
+/// whole tiles. That gives the sizes and alignments that an allocator meets; the order of texels within a tile is not
+/// part of the model.
 #[derive(Clone, Copy)]
 pub struct ImageRules {
-    /// Tiles of optimal images, by the bytes of the first level: the last entry whose `from` is reached counts.
+    /// Tiles of optimal images. The last one applies whose `from` the bytes of the first level reach.
     pub tiles: &'static [Tile],
-    /// The "tiles" of linear images: one texel block high as a rule.
+    /// The "tiles" of linear images, as a rule one texel block high.
     pub linear: Tile,
     /// The tiles of images of block-compressed formats, where they are others.
     pub compressed: Option<Tile>,
@@ -270,25 +225,19 @@ pub struct ImageRules {
     pub transient_types: u32,
     /// Memory types of optimal images of a format, besides those of their kind.
     pub format_types: &'static [(vk::Format, u32)],
-    /// Attachments of at least so many bytes prefer a dedicated allocation.
+    /// Attachments of at least this many bytes prefer a dedicated allocation.
     pub prefers_dedicated_target_from: Option<u64>,
-    /// Images of at least so many bytes prefer a dedicated allocation, whatever their usage.
+    /// Images of at least this many bytes prefer a dedicated allocation, whatever their usage.
     pub prefers_dedicated_from: Option<u64>,
-    /// Whether images that are to be shared with another API need a dedicated allocation.
+    /// Whether images that are shared with another API need a dedicated allocation.
     pub external_requires_dedicated: bool,
 }
 
 /// One kind of tile. Units: bytes and rows of texel blocks.
-///
-/// ```
-/// use sublet_sim::profiles::{Profile, Tile};
-/// let tiles: &[Tile] = Profile::by_name("nvidia-h200").unwrap().images.tiles;
-/// assert!(tiles.iter().all(|tile| tile.alignment.is_power_of_two()));
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tile {
-    /// The tile is used for images whose first level has at least so many bytes.
+    /// The tile is for images whose first level has at least this many bytes.
     pub from: u64,
     /// Rows are rounded up to a multiple of this many bytes.
     pub row_bytes: u64,
@@ -309,23 +258,12 @@ impl std::fmt::Debug for Profile {
 }
 
 impl Profile {
-    /// The profile of this name, if there is one.
-    ///
-    /// ```
-    /// use sublet_sim::profiles::Profile;
-    /// assert_eq!(Profile::by_name("lavapipe").unwrap().types.len(), 1);
-    /// assert!(Profile::by_name("voodoo-2").is_none());
-    /// ```
+    /// The profile with this name.
     pub fn by_name(name: &str) -> Option<&'static Profile> {
         ALL.iter().copied().find(|profile| profile.name == name)
     }
 
     /// The names of all profiles, in the order of [`ALL`].
-    ///
-    /// ```
-    /// use sublet_sim::profiles::Profile;
-    /// assert!(Profile::names().any(|name| name == "lavapipe"));
-    /// ```
     pub fn names() -> impl Iterator<Item = &'static str> {
         ALL.iter().map(|profile| profile.name)
     }
@@ -341,14 +279,7 @@ pub(crate) fn all_types(types: &[TypeProfile]) -> u32 {
     types.iter().fold(0, |bits, _| bits << 1 | 1)
 }
 
-/// The profiles that come with this package: a slice of [`Profile`]s, which are read when one of them is first looked
-/// at.
-///
-/// ```
-/// use sublet_sim::profiles::{ALL, Profiles};
-/// let all: Profiles = ALL;
-/// assert!(all.iter().any(|profile| profile.name == "lavapipe") && all.len() >= 18);
-/// ```
+/// The type of [`ALL`]: a slice of [`Profile`]s, which are parsed when one of them is first looked at.
 #[derive(Clone, Copy)]
 pub struct Profiles(());
 
@@ -375,7 +306,7 @@ impl std::fmt::Debug for Profiles {
     }
 }
 
-/// All profiles.
+/// All profiles that come with this package.
 ///
 /// ```
 /// use sublet_sim::{Gpu, profiles};

@@ -87,20 +87,6 @@ impl Gpu {
     /// # Panics
     ///
     /// If the device has no such queue, see [`GpuBuilder::queues`](crate::GpuBuilder::queues).
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(2).build();
-    /// gpu.hold_submissions(true);
-    /// for queue in 0..2 {
-    ///     let work = [vk::SubmitInfo::default(); 2];
-    ///     unsafe { gpu.device().queue_submit(gpu.queue_at(queue), &work, vk::Fence::null()) }.unwrap();
-    /// }
-    /// assert_eq!(gpu.run_pending_on(1), 2);
-    /// assert_eq!(gpu.pending_submissions(), 2);
-    /// # gpu.run_pending();
-    /// ```
     #[track_caller]
     pub fn run_pending_on(&self, queue: usize) -> usize {
         let _ = self.queue_at(queue);

@@ -5,12 +5,6 @@ use std::error::Error;
 use std::fmt;
 
 /// [`Profile::from_json`](super::super::Profile::from_json) failed.
-///
-/// ```
-/// use sublet_sim::profiles::{Profile, ReadProfileError};
-/// assert!(matches!(Profile::from_json("[1, 2]"), Err(ReadProfileError::Json { .. })));
-/// assert!(matches!(Profile::from_json("{\"Total\": {}}"), Err(ReadProfileError::OtherFormat)));
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadProfileError {
@@ -77,14 +71,6 @@ impl From<InvalidProfile> for ReadProfileError {
 }
 
 /// What is wrong with the values of a profile.
-///
-/// ```
-/// use sublet_sim::profiles::{InvalidProfile, Profile, ReadProfileError};
-/// let text = Profile::by_name("arm-mali-g52").unwrap().to_json().replace("\"heap\": 0", "\"heap\": 7");
-/// let Err(ReadProfileError::Invalid(why)) = Profile::from_json(&text) else { panic!() };
-/// assert_eq!(why, InvalidProfile::HeapOutOfRange { memory_type: 0, heap: 7, heaps: 1 });
-/// assert_eq!(why.to_string(), "memory type 0 is in heap 7, and there is 1 heap");
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidProfile {

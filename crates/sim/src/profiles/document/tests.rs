@@ -103,6 +103,8 @@ fn values_that_describe_no_device_are_refused() {
         why("\"heap\": 1", "\"heap\": 3"),
         InvalidProfile::HeapOutOfRange { memory_type: 0, heap: 3, heaps: 3 }
     );
+    let text = why("\"heap\": 1", "\"heap\": 7").to_string();
+    assert_eq!(text, "memory type 0 is in heap 7, and there are 3 heaps");
     assert_eq!(why("\"heap\": 1", "\"heap\": 0"), InvalidProfile::DeviceLocal { memory_type: 0, heap: 0 });
     let granularity = "\"buffer_image_granularity\": 1024";
     assert_eq!(

@@ -9,16 +9,6 @@ use ash::vk;
 use super::super::InvalidProfile;
 
 /// [`Profile::measure`](super::super::Profile::measure) failed.
-///
-/// ```
-/// # use ash::vk;
-/// use sublet_sim::{Gpu, profiles::{MeasureError, Profile}};
-/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-/// gpu.faults().fail_nth("vkCreateDevice", 0, vk::Result::ERROR_DEVICE_LOST);
-/// // SAFETY: the instance is live, and the physical device is its own.
-/// let refused = unsafe { Profile::measure(gpu.instance(), gpu.physical_device(), gpu.api_version()) };
-/// assert!(matches!(refused, Err(MeasureError::Driver { call: "vkCreateDevice", .. })));
-/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MeasureError {

@@ -98,7 +98,8 @@ impl<'a> Probe<'a> {
         self.asked.get()
     }
 
-    /// Whether a driver may be asked for more than a pool was made for: since VK_KHR_maintenance1, which is core in 1.1.
+    /// Whether a driver may be asked for more than a pool was made for: since VK_KHR_maintenance1, which is core in
+    /// 1.1.
     pub(super) fn may_overfill_pools(&self) -> bool {
         self.has_1_1
     }
