@@ -7,6 +7,7 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use super::chain;
+use super::describe::Broken;
 use super::entry::{call, entries, on_device};
 use super::format::Requirements;
 use super::memory::{Binding, Memory, MemoryInfo};
@@ -135,27 +136,9 @@ unsafe extern "system" fn bind_buffers(
     on_device(device, call!("vkBindBufferMemory2"), |device| {
         // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter.
         let infos = unsafe { chain::array(p_infos, count) };
-        if infos.is_empty() {
-            let text = "there is nothing to bind".to_owned();
-            return outcome(device, Err(("VUID-vkBindBufferMemory2-bindInfoCount-arraylength", text)));
-        }
-        let mut state = device.state.lock();
-        let mut result = vk::Result::SUCCESS;
-        for info in infos {
-            let bound = bind_buffer_memory(
-                device,
-                &mut state,
-                info.buffer,
-                info.memory,
-                info.memory_offset,
-                &BUFFER_INFO,
-            );
-            let this = outcome(device, bound);
-            if this != vk::Result::SUCCESS {
-                result = this;
-            }
-        }
-        result
+        bind_all(device, infos, "VUID-vkBindBufferMemory2-bindInfoCount-arraylength", |state, info| {
+            bind_buffer_memory(device, state, info.buffer, info.memory, info.memory_offset, &BUFFER_INFO)
+        })
     })
 }
 
@@ -167,40 +150,33 @@ unsafe extern "system" fn bind_images(
     on_device(device, call!("vkBindImageMemory2"), |device| {
         // SAFETY: VUID-vkBindImageMemory2-pBindInfos-parameter.
         let infos = unsafe { chain::array(p_infos, count) };
-        if infos.is_empty() {
-            let text = "there is nothing to bind".to_owned();
-            return outcome(device, Err(("VUID-vkBindImageMemory2-bindInfoCount-arraylength", text)));
-        }
-        let mut state = device.state.lock();
-        let mut result = vk::Result::SUCCESS;
-        for info in infos {
-            let bound = bind_image_memory(
-                device,
-                &mut state,
-                info.image,
-                info.memory,
-                info.memory_offset,
-                &IMAGE_INFO,
-            );
-            let this = outcome(device, bound);
-            if this != vk::Result::SUCCESS {
-                result = this;
-            }
-        }
-        result
+        bind_all(device, infos, "VUID-vkBindImageMemory2-bindInfoCount-arraylength", |state, info| {
+            bind_image_memory(device, state, info.image, info.memory, info.memory_offset, &IMAGE_INFO)
+        })
     })
 }
 
-/// A rule that a call broke, and how.
-type Broken = (&'static str, String);
+/// Binds what can be bound; the result is that of the last bind that fails. `empty` is the rule against no infos.
+fn bind_all<I>(
+    device: &Device,
+    infos: &[I],
+    empty: &'static str,
+    bind: impl Fn(&mut DeviceState, &I) -> Result<(), Broken>,
+) -> vk::Result {
+    if infos.is_empty() {
+        return device.refuse(empty, "there is nothing to bind");
+    }
+    let mut state = device.state.lock();
+    infos.iter().fold(vk::Result::SUCCESS, |before, info| match outcome(device, bind(&mut state, info)) {
+        vk::Result::SUCCESS => before,
+        failed => failed,
+    })
+}
 
 fn outcome(device: &Device, result: Result<(), Broken>) -> vk::Result {
     match result {
         Ok(()) => vk::Result::SUCCESS,
-        Err((vuid, text)) => {
-            device.report(vuid, text);
-            vk::Result::ERROR_VALIDATION_FAILED_EXT
-        }
+        Err((vuid, text)) => device.refuse(vuid, text),
     }
 }
 
@@ -214,7 +190,7 @@ fn bind_buffer_memory(
 ) -> Result<(), Broken> {
     let name = state.label(handle);
     let Some(buffer) = state.buffers.get(&handle) else {
-        return Err((rules.resource, format!("{name} {}", device.hub.fate(handle))));
+        return Err((rules.resource, state.missing(device, handle)));
     };
     if buffer.bound.is_some() {
         return Err((rules.bound, format!("{name} is bound to memory already")));
@@ -265,7 +241,7 @@ fn bind_image_memory(
 ) -> Result<(), Broken> {
     let name = state.label(handle);
     let Some(image) = state.images.get(&handle) else {
-        return Err((rules.resource, format!("{name} {}", device.hub.fate(handle))));
+        return Err((rules.resource, state.missing(device, handle)));
     };
     if image.bound.is_some() {
         return Err((rules.bound, format!("{name} is bound to memory already")));
@@ -322,7 +298,7 @@ fn check_memory<'a>(
 ) -> Result<&'a Memory, Broken> {
     let memory_name = state.label(handle);
     let Some(memory) = state.memories.get(&handle) else {
-        return Err((rules.memory, format!("{memory_name} {}", device.hub.fate(handle))));
+        return Err((rules.memory, state.missing(device, handle)));
     };
     let Requirements { size, alignment, type_bits, .. } = *requirements;
     let (whole, kind) = (memory.info.size, memory.info.type_index);

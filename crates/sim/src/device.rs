@@ -28,7 +28,7 @@ unsafe extern "system" fn create(
         let hub = &instance.hub;
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            hub.report("VUID-vkCreateDevice-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned());
+            hub.report("VUID-vkCreateDevice-pCreateInfo-parameter", "pCreateInfo is NULL");
             return vk::Result::ERROR_VALIDATION_FAILED_EXT;
         };
         // SAFETY: VUID-VkDeviceCreateInfo-pQueueCreateInfos-parameter.

@@ -229,7 +229,7 @@ pub(super) unsafe extern "system" fn get_device_proc_addr(
                 owner.has(extension) || owner.instance.extensions.iter().any(|enabled| enabled == extension)
             }
         });
-    let null = if owner.hub.null { null::function(name) } else { None };
+    let null = if owner.hub.null { null::function(entry) } else { None };
     offered.then_some(null.unwrap_or(entry.function))
 }
 
@@ -301,10 +301,7 @@ pub(super) fn run<R: Outcome>(hub: &Hub, call: Call, body: impl FnOnce() -> R) -
     match done {
         Ok(value) => value,
         Err(_) => {
-            hub.report(
-                "SUBLET-internal",
-                "the simulated driver itself failed; this is a bug in it".to_owned(),
-            );
+            hub.report("SUBLET-internal", "the simulated driver itself failed; this is a bug in it");
             R::failed(vk::Result::ERROR_UNKNOWN)
         }
     }

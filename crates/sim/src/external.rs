@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::chain;
+use super::describe::Broken;
 use super::entry::{call, entries, on_device};
 use super::memory::MemoryInfo;
 use super::store::Store;
@@ -38,8 +39,7 @@ unsafe extern "system" fn memory_fd(
             Some(_) => None,
         };
         if let Some((vuid, why)) = broken {
-            device.report(vuid, format!("{name} {why}"));
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse(vuid, format!("{name} {why}"));
         }
         let exported =
             state.memories.get(&info.memory).map(|memory| (Arc::clone(&memory.store), &memory.info));
@@ -54,10 +54,7 @@ unsafe extern "system" fn memory_fd(
 
 /// The bytes that an import shares. `Ok(None)` if it is none of a descriptor of this driver's, such as a host pointer
 /// or a DMA buffer of somebody else.
-pub(super) fn imported(
-    asked: &MemoryInfo,
-    fd: Option<c_int>,
-) -> Result<Option<Arc<Store>>, (&'static str, String)> {
+pub(super) fn imported(asked: &MemoryInfo, fd: Option<c_int>) -> Result<Option<Arc<Store>>, Broken> {
     if asked.import_handle_type & vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD.as_raw() == 0 {
         return Ok(None);
     }

@@ -1,33 +1,33 @@
-//! The host memory behind an object: the driver needs none of the program's, but asks for some where the program gave
-//! it callbacks, so that a test can count them.
+//! The life of an object with allocation callbacks: its host memory, its place among the device's objects, its end.
+//!
+//! The driver needs no host memory of the program's, but asks for some where the program gave it callbacks, so that a
+//! test can count them.
 
 use std::ffi::c_void;
 
 use ash::vk;
+use ash::vk::Handle;
+
+use super::chain;
+use super::state::{Device, DeviceState, Label};
 
 /// What an object takes. Real drivers take something like it.
 const BYTES: usize = 64;
 const ALIGNMENT: usize = 16;
 
-/// Host memory of one object: where it is, if the program gave callbacks; 0 if they had no function for it. It goes
+/// Host memory of one object: its address, if the program gave callbacks; 0 if they have no function for it. It goes
 /// back through [`give_back`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct HostBytes(Option<usize>);
-
-impl HostBytes {
-    /// Whether the object was created with callbacks: then it has to be destroyed with some.
-    pub(super) fn is_some(self) -> bool {
-        self.0.is_some()
-    }
-}
 
 /// Takes host memory for an object.
 ///
 /// # Safety
 ///
-/// `callbacks` is NULL or valid. No lock of the driver is held: a callback is code of the program.
+/// 1. `callbacks` is NULL or valid.
+/// 2. No lock of the driver is held: a callback is code of the program.
 pub(super) unsafe fn take(callbacks: *const vk::AllocationCallbacks<'_>) -> Result<HostBytes, vk::Result> {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `take`.
     let Some(callbacks) = (unsafe { callbacks.as_ref() }) else {
         return Ok(HostBytes::default());
     };
@@ -47,13 +47,88 @@ pub(super) unsafe fn take(callbacks: *const vk::AllocationCallbacks<'_>) -> Resu
 ///
 /// # Safety
 ///
-/// As for [`take`]; `bytes` came from it, through compatible callbacks, and is given back once.
+/// 1. `callbacks` is NULL or valid.
+/// 2. No lock of the driver is held.
+/// 3. `bytes` came from [`take`] with compatible callbacks, and is given back once.
 pub(super) unsafe fn give_back(callbacks: *const vk::AllocationCallbacks<'_>, bytes: HostBytes) {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `give_back`.
     let Some(callbacks) = (unsafe { callbacks.as_ref() }) else { return };
     if let (Some(bytes @ 1..), Some(free)) = (bytes.0, callbacks.pfn_free) {
         let bytes = std::ptr::with_exposed_provenance_mut::<c_void>(bytes);
-        // SAFETY: as in `take` (VUID-VkAllocationCallbacks-pfnFree-00634).
+        // SAFETY: as in `take` (VUID-VkAllocationCallbacks-pfnFree-00634); 3 of `give_back`.
         unsafe { free(callbacks.p_user_data, bytes) };
+    }
+}
+
+/// Creates an object: takes its host memory, lets `insert` put it among the device's objects, and writes its handle.
+///
+/// # Safety
+///
+/// 1. `callbacks` is NULL or valid.
+/// 2. No lock of the driver is held.
+/// 3. `p_handle` is NULL, or valid for a write.
+pub(super) unsafe fn create<H: Handle + Copy>(
+    device: &Device,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    p_handle: *mut H,
+    insert: impl FnOnce(&mut DeviceState, H, HostBytes),
+) -> vk::Result {
+    // SAFETY: 1 and 2 of `create`.
+    let host = match unsafe { take(callbacks) } {
+        Ok(host) => host,
+        Err(error) => return error,
+    };
+    let handle = device.hub.handle();
+    insert(&mut device.state.lock(), handle, host);
+    // SAFETY: 3 of `create`.
+    unsafe { chain::output(p_handle, handle) };
+    vk::Result::SUCCESS
+}
+
+/// Destroys an object, unless its handle is NULL: lets `remove` take it from the device's objects, and gives its host
+/// memory back.
+///
+/// `rules` are those of a handle that has no object, of callbacks at creation alone, and of callbacks at destruction
+/// alone.
+///
+/// # Safety
+///
+/// 1. `callbacks` is NULL or valid.
+/// 2. No lock of the driver is held.
+/// 3. If the object was created with callbacks, these are compatible.
+pub(super) unsafe fn destroy<H: Handle + Copy>(
+    device: &Device,
+    handle: H,
+    callbacks: *const vk::AllocationCallbacks<'_>,
+    rules: [&'static str; 3],
+    remove: impl FnOnce(&mut DeviceState, &Label) -> Option<HostBytes>,
+) {
+    if handle.is_null() {
+        return;
+    }
+    let mut state = device.state.lock();
+    let name = state.label(handle);
+    state.names.remove(&handle.as_raw());
+    let Some(host) = remove(&mut state, &name) else {
+        return device.report(rules[0], format!("{name} {}", device.hub.fate(handle)));
+    };
+    check_callbacks(device, &name, host, callbacks, [rules[1], rules[2]]);
+    drop(state);
+    // SAFETY: 1 to 3 of `destroy`; `remove` has taken the object from the others, so this is the one time.
+    unsafe { give_back(callbacks, host) };
+}
+
+/// Allocation callbacks come at creation and destruction, or at neither.
+pub(super) fn check_callbacks(
+    device: &Device,
+    name: &Label,
+    created: HostBytes,
+    destroyed: *const vk::AllocationCallbacks<'_>,
+    rules: [&'static str; 2],
+) {
+    match (created.0.is_some(), !destroyed.is_null()) {
+        (true, false) => device.report(rules[0], format!("{name} was created with allocation callbacks")),
+        (false, true) => device.report(rules[1], format!("{name} was created without allocation callbacks")),
+        _ => {}
     }
 }

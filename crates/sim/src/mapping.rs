@@ -6,6 +6,7 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use super::chain;
+use super::describe::Broken;
 use super::entry::{call, entries, on_device};
 use super::memory::Memory;
 use super::state::{Device, DeviceState};
@@ -45,8 +46,7 @@ unsafe extern "system" fn map2(
     on_device(device, call!("vkMapMemory2KHR"), |device| {
         // SAFETY: VUID-vkMapMemory2-pMemoryMapInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device.report("VUID-vkMapMemory2-pMemoryMapInfo-parameter", "pMemoryMapInfo is NULL".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkMapMemory2-pMemoryMapInfo-parameter", "pMemoryMapInfo is NULL");
         };
         let (result, data) = map_memory(device, info.memory, info.offset, info.size, &MAP2);
         // SAFETY: VUID-vkMapMemory2-ppData-parameter.
@@ -97,7 +97,7 @@ fn map_memory(
         (vk::Result::ERROR_VALIDATION_FAILED_EXT, std::ptr::null_mut())
     };
     let Some(memory) = state.memories.get_mut(&handle) else {
-        return refused(rules.handle, format!("{name} {}", device.hub.fate(handle)));
+        return refused(rules.handle, state.missing(device, handle));
     };
     let whole = memory.info.size;
     if memory.mapped.is_some() {
@@ -168,14 +168,13 @@ fn unmap_memory(
     let mut state = device.state.lock();
     let name = state.label(handle);
     let (vuid, text) = match state.memories.get_mut(&handle) {
-        None => (unknown, format!("{name} {}", device.hub.fate(handle))),
+        None => (unknown, state.missing(device, handle)),
         Some(memory) => match memory.mapped.take() {
             Some(_) => return vk::Result::SUCCESS,
             None => (unmapped, format!("{name} is not mapped")),
         },
     };
-    device.report(vuid, text);
-    vk::Result::ERROR_VALIDATION_FAILED_EXT
+    device.refuse(vuid, text)
 }
 
 unsafe extern "system" fn flush(
@@ -210,23 +209,18 @@ fn exchange(
     empty: &'static str,
 ) -> vk::Result {
     if ranges.is_empty() {
-        device.report(empty, "there are no ranges".to_owned());
-        return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        return device.refuse(empty, "there are no ranges");
     }
     let state = device.state.lock();
     let mut copies = Vec::with_capacity(ranges.len());
     for range in ranges {
         let Some(memory) = state.memories.get(&range.memory) else {
-            let text = format!("{} {}", state.name(range.memory), device.hub.fate(range.memory));
-            device.report("VUID-VkMappedMemoryRange-memory-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = state.missing(device, range.memory);
+            return device.refuse("VUID-VkMappedMemoryRange-memory-parameter", text);
         };
         let end = match check_range(device, memory, range) {
             Ok(end) => end,
-            Err((vuid, text)) => {
-                device.report(vuid, format!("{}: {text}", state.name(range.memory)));
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-            }
+            Err((vuid, text)) => return device.refuse(vuid, format!("{}: {text}", state.name(range.memory))),
         };
         if flush {
             report_shared_atoms(device, &state, memory, range.offset, end);
@@ -244,11 +238,7 @@ fn exchange(
 }
 
 /// The end of a range, if it is right.
-fn check_range(
-    device: &Device,
-    memory: &Memory,
-    range: &vk::MappedMemoryRange<'_>,
-) -> Result<u64, (&'static str, String)> {
+fn check_range(device: &Device, memory: &Memory, range: &vk::MappedMemoryRange<'_>) -> Result<u64, Broken> {
     let atom = device.profile().limits.non_coherent_atom_size;
     let whole = memory.info.size;
     let (offset, size) = (range.offset, range.size);

@@ -10,7 +10,6 @@ use super::chain;
 use super::entry::{call, entries, on_device};
 use super::external;
 use super::host::{self, HostBytes};
-use super::resource::check_callbacks;
 use super::state::{Device, DeviceState, registry};
 use super::store::Store;
 use crate::arithmetic::{index, widen};
@@ -140,9 +139,7 @@ unsafe extern "system" fn allocate(
     let result = on_device(device, call!("vkAllocateMemory"), |device| {
         // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device
-                .report("VUID-vkAllocateMemory-pAllocateInfo-parameter", "pAllocateInfo is NULL".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkAllocateMemory-pAllocateInfo-parameter", "pAllocateInfo is NULL");
         };
         // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
         let asked = unsafe { asked(info) };
@@ -239,10 +236,7 @@ fn check(
     external: bool,
 ) -> Result<u32, vk::Result> {
     let profile = device.profile();
-    let wrong = |vuid, text| {
-        device.report(vuid, text);
-        vk::Result::ERROR_VALIDATION_FAILED_EXT
-    };
+    let wrong = |vuid, text| device.refuse(vuid, text);
     let MemoryInfo { size, type_index, .. } = *asked;
     let Some(kind) = profile.types.get(index(type_index)) else {
         return Err(wrong(
@@ -323,10 +317,7 @@ fn check(
 }
 
 fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> Result<(), vk::Result> {
-    let wrong = |vuid, text| {
-        device.report(vuid, text);
-        Err(vk::Result::ERROR_VALIDATION_FAILED_EXT)
-    };
+    let wrong = |vuid, text| Err(device.refuse(vuid, text));
     let (buffer, image) = (asked.dedicated_buffer, asked.dedicated_image);
     if !buffer.is_null() && !image.is_null() {
         return wrong(
@@ -338,7 +329,7 @@ fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> 
         let Some(object) = state.buffers.get(&buffer) else {
             return wrong(
                 "VUID-VkMemoryDedicatedAllocateInfo-buffer-parameter",
-                format!("{} {}", state.name(buffer), device.hub.fate(buffer)),
+                state.missing(device, buffer),
             );
         };
         if object.requirements.size != asked.size {
@@ -355,10 +346,7 @@ fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> 
     }
     if !image.is_null() {
         let Some(object) = state.images.get(&image) else {
-            return wrong(
-                "VUID-VkMemoryDedicatedAllocateInfo-image-parameter",
-                format!("{} {}", state.name(image), device.hub.fate(image)),
-            );
+            return wrong("VUID-VkMemoryDedicatedAllocateInfo-image-parameter", state.missing(device, image));
         };
         if object.requirements.size != asked.size {
             return wrong(
@@ -420,8 +408,7 @@ unsafe extern "system" fn free(
         }
         let mut state = device.state.lock();
         let Some(freed) = state.memories.remove(&memory) else {
-            let text = format!("{} {}", state.name(memory), device.hub.fate(memory));
-            device.report("VUID-vkFreeMemory-memory-parameter", text);
+            device.report("VUID-vkFreeMemory-memory-parameter", state.missing(device, memory));
             return;
         };
         state.addresses.remove(&freed.address);
@@ -436,7 +423,7 @@ unsafe extern "system" fn free(
         drop(state);
         // No rule of its own says so: VkAllocationCallbacks does, of all objects.
         let rules = ["SUBLET-vkFreeMemory-callbacks"; 2];
-        check_callbacks(device, &name, freed.host.is_some(), !callbacks.is_null(), rules);
+        host::check_callbacks(device, &name, freed.host, callbacks, rules);
         // SAFETY: VUID-vkFreeMemory-pAllocator-parameter; no lock is held, and the memory is out of the books.
         unsafe { host::give_back(callbacks, freed.host) };
         drop(freed);
@@ -468,7 +455,7 @@ unsafe extern "system" fn commitment(
         let state = device.state.lock();
         match state.memories.get(&memory) {
             None => {
-                let text = format!("{} {}", state.name(memory), device.hub.fate(memory));
+                let text = state.missing(device, memory);
                 device.report("VUID-vkGetDeviceMemoryCommitment-memory-parameter", text);
             }
             Some(found) if !found.properties.contains(vk::MemoryPropertyFlags::LAZILY_ALLOCATED) => {
@@ -494,7 +481,7 @@ unsafe extern "system" fn set_priority(device: vk::Device, memory: vk::DeviceMem
         match state.memories.get_mut(&memory) {
             Some(found) => found.info.priority = Some(priority),
             None => {
-                let text = format!("{} {}", state.name(memory), device.hub.fate(memory));
+                let text = state.missing(device, memory);
                 device.report("VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter", text);
             }
         }
@@ -510,7 +497,7 @@ unsafe extern "system" fn opaque_address(
         let memory = unsafe { chain::input(p_info) }.map_or(vk::DeviceMemory::null(), |info| info.memory);
         let state = device.state.lock();
         let Some(found) = state.memories.get(&memory) else {
-            let text = format!("{} {}", state.name(memory), device.hub.fate(memory));
+            let text = state.missing(device, memory);
             device.report("VUID-VkDeviceMemoryOpaqueCaptureAddressInfo-memory-parameter", text);
             return 0;
         };

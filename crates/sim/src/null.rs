@@ -12,7 +12,7 @@ use ash::vk::Handle as _;
 use parking_lot::Mutex;
 
 use super::chain;
-use super::entry::{EntryPoint, entries};
+use super::entry::{EntryPoint, Function};
 use super::extensions;
 use super::gpu::Gpu;
 use super::profiles::{DescriptorBufferLimits, Profile};
@@ -148,49 +148,80 @@ pub(super) unsafe fn descriptor_limits(device: vk::Device) -> DescriptorBufferLi
     unsafe { header(device) }.descriptors
 }
 
-/// The null device's entry point of a name, where it has one of its own.
-pub(super) fn function(name: &str) -> vk::PFN_vkVoidFunction {
-    let found = |entry: &&EntryPoint| entry.offers.iter().any(|offer| offer.name == name);
-    let descriptors = descriptors::NULL_ENTRIES.iter().chain(descriptor_buffer::NULL_ENTRIES);
-    ENTRIES.iter().chain(descriptors).find(found).map(|entry| entry.function)
+/// A function of the null device, and the name of Vulkan's type of it: `PFN_` and the function's first name.
+pub(super) type Replacement = (&'static str, Function);
+
+/// Makes the list of a module's functions for the null device. The compiler checks each against Vulkan's type of it.
+macro_rules! replacements {
+    ($($pfn:ident = $function:path;)*) => {
+        pub(crate) const REPLACEMENTS: &[$crate::null::Replacement] = &[$((stringify!($pfn), {
+            let typed: vk::$pfn = $function;
+            // SAFETY: both are pointers to functions; who gets this one by its name calls it with the type that Vulkan
+            // gives that name, and `typed` above has that type.
+            unsafe { std::mem::transmute::<vk::$pfn, $crate::entry::Function>(typed) }
+        }),)*];
+    };
+}
+pub(super) use replacements;
+
+/// Makes C functions that do nothing; those with a `VkResult` return `VK_SUCCESS`.
+macro_rules! do_nothing {
+    ($($visibility:vis $name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {$(
+        $visibility unsafe extern "system" fn $name($(_: $argument),*) $(-> $result)? {
+            $(<$result>::SUCCESS)?
+        }
+    )*};
+}
+pub(super) use do_nothing;
+
+/// The null device's functions, by their types.
+pub(super) fn functions() -> impl Iterator<Item = &'static Replacement> {
+    REPLACEMENTS.iter().chain(descriptors::REPLACEMENTS).chain(descriptor_buffer::REPLACEMENTS)
 }
 
-entries! {
-    Device result vk::PFN_vkAllocateMemory = allocate: core 0 "vkAllocateMemory";
-    Device void vk::PFN_vkFreeMemory = free: core 0 "vkFreeMemory";
-    Device result vk::PFN_vkMapMemory = map: core 0 "vkMapMemory";
-    Device void vk::PFN_vkUnmapMemory = unmap: core 0 "vkUnmapMemory";
-    Device result vk::PFN_vkFlushMappedMemoryRanges = ranges: core 0 "vkFlushMappedMemoryRanges";
-    Device result vk::PFN_vkInvalidateMappedMemoryRanges = ranges: core 0 "vkInvalidateMappedMemoryRanges";
-    Device void vk::PFN_vkGetDeviceMemoryCommitment = commitment: core 0 "vkGetDeviceMemoryCommitment";
-    Device void vk::PFN_vkSetDeviceMemoryPriorityEXT = set_priority:
-        ext "VK_EXT_pageable_device_local_memory" "vkSetDeviceMemoryPriorityEXT";
-    Device result vk::PFN_vkCreateBuffer = create_buffer: core 0 "vkCreateBuffer";
-    Device void vk::PFN_vkDestroyBuffer = destroy_buffer: core 0 "vkDestroyBuffer";
-    Device result vk::PFN_vkCreateImage = create_image: core 0 "vkCreateImage";
-    Device void vk::PFN_vkDestroyImage = destroy_image: core 0 "vkDestroyImage";
-    Device void vk::PFN_vkGetBufferMemoryRequirements = buffer: core 0 "vkGetBufferMemoryRequirements";
-    Device void vk::PFN_vkGetImageMemoryRequirements = image: core 0 "vkGetImageMemoryRequirements";
-    Device void vk::PFN_vkGetBufferMemoryRequirements2 = buffer2:
-        core 1 "vkGetBufferMemoryRequirements2",
-        ext "VK_KHR_get_memory_requirements2" "vkGetBufferMemoryRequirements2KHR";
-    Device void vk::PFN_vkGetImageMemoryRequirements2 = image2:
-        core 1 "vkGetImageMemoryRequirements2",
-        ext "VK_KHR_get_memory_requirements2" "vkGetImageMemoryRequirements2KHR";
-    Device void vk::PFN_vkGetDeviceBufferMemoryRequirements = device_buffer:
-        core 3 "vkGetDeviceBufferMemoryRequirements",
-        ext "VK_KHR_maintenance4" "vkGetDeviceBufferMemoryRequirementsKHR";
-    Device void vk::PFN_vkGetDeviceImageMemoryRequirements = device_image:
-        core 3 "vkGetDeviceImageMemoryRequirements",
-        ext "VK_KHR_maintenance4" "vkGetDeviceImageMemoryRequirementsKHR";
-    Device result vk::PFN_vkBindBufferMemory = bind_buffer: core 0 "vkBindBufferMemory";
-    Device result vk::PFN_vkBindImageMemory = bind_image: core 0 "vkBindImageMemory";
-    Device result vk::PFN_vkBindBufferMemory2 = bind_buffers:
-        core 1 "vkBindBufferMemory2", ext "VK_KHR_bind_memory2" "vkBindBufferMemory2KHR";
-    Device result vk::PFN_vkBindImageMemory2 = bind_images:
-        core 1 "vkBindImageMemory2", ext "VK_KHR_bind_memory2" "vkBindImageMemory2KHR";
-    Device void vk::PFN_vkGetBufferDeviceAddress = address:
-        core 2 "vkGetBufferDeviceAddress", ext "VK_KHR_buffer_device_address" "vkGetBufferDeviceAddressKHR";
+/// The null device's function for an entry point, where it has one of its own.
+pub(super) fn function(entry: &EntryPoint) -> vk::PFN_vkVoidFunction {
+    let name = entry.offers[0].name;
+    functions().find(|(pfn, _)| pfn.strip_prefix("PFN_") == Some(name)).map(|&(_, function)| function)
+}
+
+replacements! {
+    PFN_vkAllocateMemory = allocate;
+    PFN_vkFreeMemory = free;
+    PFN_vkMapMemory = map;
+    PFN_vkUnmapMemory = unmap;
+    PFN_vkFlushMappedMemoryRanges = ranges;
+    PFN_vkInvalidateMappedMemoryRanges = ranges;
+    PFN_vkGetDeviceMemoryCommitment = commitment;
+    PFN_vkSetDeviceMemoryPriorityEXT = set_priority;
+    PFN_vkCreateBuffer = create_buffer;
+    PFN_vkDestroyBuffer = destroy_buffer;
+    PFN_vkCreateImage = create_image;
+    PFN_vkDestroyImage = destroy_image;
+    PFN_vkGetBufferMemoryRequirements = buffer;
+    PFN_vkGetImageMemoryRequirements = image;
+    PFN_vkGetBufferMemoryRequirements2 = buffer2;
+    PFN_vkGetImageMemoryRequirements2 = image2;
+    PFN_vkGetDeviceBufferMemoryRequirements = device_buffer;
+    PFN_vkGetDeviceImageMemoryRequirements = device_image;
+    PFN_vkBindBufferMemory = bind_buffer;
+    PFN_vkBindImageMemory = bind_image;
+    PFN_vkBindBufferMemory2 = bind_buffers;
+    PFN_vkBindImageMemory2 = bind_images;
+    PFN_vkGetBufferDeviceAddress = address;
+}
+
+do_nothing! {
+    free(vk::Device, vk::DeviceMemory, *const vk::AllocationCallbacks<'_>);
+    unmap(vk::Device, vk::DeviceMemory);
+    ranges(vk::Device, u32, *const vk::MappedMemoryRange<'_>) -> vk::Result;
+    set_priority(vk::Device, vk::DeviceMemory, f32);
+    destroy_buffer(vk::Device, vk::Buffer, *const vk::AllocationCallbacks<'_>);
+    destroy_image(vk::Device, vk::Image, *const vk::AllocationCallbacks<'_>);
+    bind_buffer(vk::Device, vk::Buffer, vk::DeviceMemory, vk::DeviceSize) -> vk::Result;
+    bind_image(vk::Device, vk::Image, vk::DeviceMemory, vk::DeviceSize) -> vk::Result;
+    bind_buffers(vk::Device, u32, *const vk::BindBufferMemoryInfo<'_>) -> vk::Result;
+    bind_images(vk::Device, u32, *const vk::BindImageMemoryInfo<'_>) -> vk::Result;
 }
 
 /// A resource's handle is its size with this bit set, so that no handle is NULL.
@@ -211,8 +242,6 @@ unsafe extern "system" fn allocate(
     vk::Result::SUCCESS
 }
 
-unsafe extern "system" fn free(_: vk::Device, _: vk::DeviceMemory, _: *const vk::AllocationCallbacks<'_>) {}
-
 unsafe extern "system" fn map(
     _: vk::Device,
     _: vk::DeviceMemory,
@@ -227,18 +256,10 @@ unsafe extern "system" fn map(
     vk::Result::SUCCESS
 }
 
-unsafe extern "system" fn unmap(_: vk::Device, _: vk::DeviceMemory) {}
-
-unsafe extern "system" fn ranges(_: vk::Device, _: u32, _: *const vk::MappedMemoryRange<'_>) -> vk::Result {
-    vk::Result::SUCCESS
-}
-
 unsafe extern "system" fn commitment(_: vk::Device, _: vk::DeviceMemory, p_bytes: *mut vk::DeviceSize) {
     // SAFETY: VUID-vkGetDeviceMemoryCommitment-pCommittedMemoryInBytes-parameter.
     unsafe { chain::output(p_bytes, 0) };
 }
-
-unsafe extern "system" fn set_priority(_: vk::Device, _: vk::DeviceMemory, _: f32) {}
 
 unsafe extern "system" fn create_buffer(
     _: vk::Device,
@@ -277,13 +298,6 @@ unsafe fn image_size(info: *const vk::ImageCreateInfo<'_>) -> u64 {
     if info.mip_levels > 1 { bytes + bytes / 3 } else { bytes }
 }
 
-unsafe extern "system" fn destroy_buffer(
-    _: vk::Device,
-    _: vk::Buffer,
-    _: *const vk::AllocationCallbacks<'_>,
-) {
-}
-
 unsafe extern "system" fn create_image(
     _: vk::Device,
     p_info: *const vk::ImageCreateInfo<'_>,
@@ -296,8 +310,6 @@ unsafe extern "system" fn create_image(
     unsafe { chain::output(p_image, vk::Image::from_raw(RESOURCE | size)) };
     vk::Result::SUCCESS
 }
-
-unsafe extern "system" fn destroy_image(_: vk::Device, _: vk::Image, _: *const vk::AllocationCallbacks<'_>) {}
 
 /// The requirements of something of this size: a multiple of its alignment.
 fn requirements(size: u64, alignment: u32, type_bits: u32) -> vk::MemoryRequirements {
@@ -391,40 +403,6 @@ unsafe extern "system" fn device_image(
     let size = unsafe { image_size(info) };
     // SAFETY: VUID-vkGetDeviceImageMemoryRequirements-pMemoryRequirements-parameter.
     unsafe { answer(requirements(size, header.image_alignment, header.type_bits), out) };
-}
-
-unsafe extern "system" fn bind_buffer(
-    _: vk::Device,
-    _: vk::Buffer,
-    _: vk::DeviceMemory,
-    _: vk::DeviceSize,
-) -> vk::Result {
-    vk::Result::SUCCESS
-}
-
-unsafe extern "system" fn bind_image(
-    _: vk::Device,
-    _: vk::Image,
-    _: vk::DeviceMemory,
-    _: vk::DeviceSize,
-) -> vk::Result {
-    vk::Result::SUCCESS
-}
-
-unsafe extern "system" fn bind_buffers(
-    _: vk::Device,
-    _: u32,
-    _: *const vk::BindBufferMemoryInfo<'_>,
-) -> vk::Result {
-    vk::Result::SUCCESS
-}
-
-unsafe extern "system" fn bind_images(
-    _: vk::Device,
-    _: u32,
-    _: *const vk::BindImageMemoryInfo<'_>,
-) -> vk::Result {
-    vk::Result::SUCCESS
 }
 
 unsafe extern "system" fn address(

@@ -15,8 +15,7 @@ use super::describe::Broken;
 use super::descriptors::PipelineLayout;
 use super::entry::{call, entries, on_device};
 use super::host::{self, HostBytes};
-use super::resource::check_callbacks;
-use super::state::{Device, DeviceState};
+use super::state::{Device, DeviceState, Label};
 use crate::arithmetic::{index, widen};
 
 entries! {
@@ -80,25 +79,18 @@ unsafe extern "system" fn create_module(
     on_device(device, call!("vkCreateShaderModule"), |device| {
         // SAFETY: VUID-vkCreateShaderModule-pCreateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pCreateInfo is NULL".to_owned();
-            device.report("VUID-vkCreateShaderModule-pCreateInfo-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkCreateShaderModule-pCreateInfo-parameter", "pCreateInfo is NULL");
         };
         // SAFETY: VUID-VkShaderModuleCreateInfo-pCode-parameter.
         if let Err((rule, text)) = unsafe { check_code(info) } {
-            device.report(rule, text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse(rule, text);
         }
-        // SAFETY: VUID-vkCreateShaderModule-pAllocator-parameter; no lock is held.
-        let host = match unsafe { host::take(callbacks) } {
-            Ok(host) => host,
-            Err(error) => return error,
+        let insert = |state: &mut DeviceState, handle, host| {
+            state.pipelines.modules.insert(handle, host);
         };
-        let handle = device.hub.handle();
-        device.state.lock().pipelines.modules.insert(handle, host);
-        // SAFETY: VUID-vkCreateShaderModule-pShaderModule-parameter.
-        unsafe { chain::output(p_module, handle) };
-        vk::Result::SUCCESS
+        // SAFETY: 1: VUID-vkCreateShaderModule-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkCreateShaderModule-pShaderModule-parameter.
+        unsafe { host::create(device, callbacks, p_module, insert) }
     })
 }
 
@@ -133,25 +125,15 @@ unsafe extern "system" fn destroy_module(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyShaderModule"), |device| {
-        if module.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(module);
-        let Some(host) = state.pipelines.modules.remove(&module) else {
-            let text = format!("{name} {}", device.hub.fate(module));
-            device.report("VUID-vkDestroyShaderModule-shaderModule-parameter", text);
-            return;
-        };
-        state.names.remove(&module.as_raw());
-        drop(state);
         let rules = [
+            "VUID-vkDestroyShaderModule-shaderModule-parameter",
             "VUID-vkDestroyShaderModule-shaderModule-01092",
             "VUID-vkDestroyShaderModule-shaderModule-01093",
         ];
-        check_callbacks(device, &name, host.is_some(), !callbacks.is_null(), rules);
-        // SAFETY: VUID-vkDestroyShaderModule-pAllocator-parameter; no lock is held, and the object is out of the books.
-        unsafe { host::give_back(callbacks, host) };
+        let remove = |state: &mut DeviceState, _: &Label| state.pipelines.modules.remove(&module);
+        // SAFETY: 1: VUID-vkDestroyShaderModule-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkDestroyShaderModule-shaderModule-01092.
+        unsafe { host::destroy(device, module, callbacks, rules, remove) };
     });
 }
 
@@ -180,8 +162,7 @@ unsafe extern "system" fn create_compute(
             unsafe { chain::output(p_pipelines.wrapping_add(position), vk::Pipeline::null()) };
         }
         if let Err((rule, text)) = checked {
-            device.report(rule, text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse(rule, text);
         }
         for (position, program) in programs.into_iter().enumerate() {
             // SAFETY: VUID-vkCreateComputePipelines-pAllocator-parameter; no lock is held.
@@ -206,8 +187,7 @@ fn check_cache(device: &Device, cache: vk::PipelineCache, empty: bool) -> Result
     }
     let state = device.state.lock();
     if !cache.is_null() && !state.pipelines.caches.contains_key(&cache) {
-        let text = format!("{} {}", state.name(cache), device.hub.fate(cache));
-        return Err(("VUID-vkCreateComputePipelines-pipelineCache-parameter", text));
+        return Err(("VUID-vkCreateComputePipelines-pipelineCache-parameter", state.missing(device, cache)));
     }
     Ok(())
 }
@@ -242,12 +222,14 @@ unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> 
     let constants = unsafe { constants(stage.p_specialization_info) };
     let state = device.state.lock();
     if !stage.module.is_null() && !state.pipelines.modules.contains_key(&stage.module) {
-        let text = format!("{} {}", state.name(stage.module), device.hub.fate(stage.module));
+        let text = state.missing(device, stage.module);
         return Err(("VUID-VkPipelineShaderStageCreateInfo-module-parameter", text));
     }
     let Some(layout) = state.descriptors.pipeline_layouts.get(&info.layout) else {
-        let text = format!("{} {}", state.name(info.layout), device.hub.fate(info.layout));
-        return Err(("VUID-VkComputePipelineCreateInfo-layout-parameter", text));
+        return Err((
+            "VUID-VkComputePipelineCreateInfo-layout-parameter",
+            state.missing(device, info.layout),
+        ));
     };
     let descriptor_buffer = info.flags.contains(vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT);
     Ok(Program { entry_point, layout: Arc::clone(&layout.layout), descriptor_buffer, constants })
@@ -281,26 +263,22 @@ unsafe extern "system" fn destroy(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyPipeline"), |device| {
-        if pipeline.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(pipeline);
-        let Some(found) = state.pipelines.pipelines.remove(&pipeline) else {
-            let text = format!("{name} {}", device.hub.fate(pipeline));
-            device.report("VUID-vkDestroyPipeline-pipeline-parameter", text);
-            return;
+        let rules = [
+            "VUID-vkDestroyPipeline-pipeline-parameter",
+            "VUID-vkDestroyPipeline-pipeline-00766",
+            "VUID-vkDestroyPipeline-pipeline-00767",
+        ];
+        let remove = |state: &mut DeviceState, name: &Label| {
+            let found = state.pipelines.pipelines.remove(&pipeline)?;
+            if found.in_use > 0 {
+                let text = format!("{name} is destroyed, and a submission still uses it");
+                device.report("VUID-vkDestroyPipeline-pipeline-00765", text);
+            }
+            Some(found.host)
         };
-        state.names.remove(&pipeline.as_raw());
-        drop(state);
-        if found.in_use > 0 {
-            let text = format!("{name} is destroyed, and a submission still uses it");
-            device.report("VUID-vkDestroyPipeline-pipeline-00765", text);
-        }
-        let rules = ["VUID-vkDestroyPipeline-pipeline-00766", "VUID-vkDestroyPipeline-pipeline-00767"];
-        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
-        // SAFETY: VUID-vkDestroyPipeline-pAllocator-parameter; no lock is held, and the object is out of the books.
-        unsafe { host::give_back(callbacks, found.host) };
+        // SAFETY: 1: VUID-vkDestroyPipeline-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkDestroyPipeline-pipeline-00766.
+        unsafe { host::destroy(device, pipeline, callbacks, rules, remove) };
     });
 }
 
@@ -311,16 +289,12 @@ unsafe extern "system" fn create_cache(
     p_cache: *mut vk::PipelineCache,
 ) -> vk::Result {
     on_device(device, call!("vkCreatePipelineCache"), |device| {
-        // SAFETY: VUID-vkCreatePipelineCache-pAllocator-parameter; no lock is held.
-        let host = match unsafe { host::take(callbacks) } {
-            Ok(host) => host,
-            Err(error) => return error,
+        let insert = |state: &mut DeviceState, handle, host| {
+            state.pipelines.caches.insert(handle, host);
         };
-        let handle = device.hub.handle();
-        device.state.lock().pipelines.caches.insert(handle, host);
-        // SAFETY: VUID-vkCreatePipelineCache-pPipelineCache-parameter.
-        unsafe { chain::output(p_cache, handle) };
-        vk::Result::SUCCESS
+        // SAFETY: 1: VUID-vkCreatePipelineCache-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkCreatePipelineCache-pPipelineCache-parameter.
+        unsafe { host::create(device, callbacks, p_cache, insert) }
     })
 }
 
@@ -330,26 +304,15 @@ unsafe extern "system" fn destroy_cache(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyPipelineCache"), |device| {
-        if cache.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(cache);
-        let Some(host) = state.pipelines.caches.remove(&cache) else {
-            let text = format!("{name} {}", device.hub.fate(cache));
-            device.report("VUID-vkDestroyPipelineCache-pipelineCache-parameter", text);
-            return;
-        };
-        state.names.remove(&cache.as_raw());
-        drop(state);
         let rules = [
+            "VUID-vkDestroyPipelineCache-pipelineCache-parameter",
             "VUID-vkDestroyPipelineCache-pipelineCache-00771",
             "VUID-vkDestroyPipelineCache-pipelineCache-00772",
         ];
-        check_callbacks(device, &name, host.is_some(), !callbacks.is_null(), rules);
-        // SAFETY: VUID-vkDestroyPipelineCache-pAllocator-parameter; no lock is held, and the object is out of the
-        // books.
-        unsafe { host::give_back(callbacks, host) };
+        let remove = |state: &mut DeviceState, _: &Label| state.pipelines.caches.remove(&cache);
+        // SAFETY: 1: VUID-vkDestroyPipelineCache-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkDestroyPipelineCache-pipelineCache-00771.
+        unsafe { host::destroy(device, cache, callbacks, rules, remove) };
     });
 }
 
@@ -375,9 +338,8 @@ unsafe extern "system" fn cache_data(
     on_device(device, call!("vkGetPipelineCacheData"), |device| {
         let state = device.state.lock();
         if !state.pipelines.caches.contains_key(&cache) {
-            let text = format!("{} {}", state.name(cache), device.hub.fate(cache));
-            device.report("VUID-vkGetPipelineCacheData-pipelineCache-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = state.missing(device, cache);
+            return device.refuse("VUID-vkGetPipelineCacheData-pipelineCache-parameter", text);
         }
         let data = header(device);
         // SAFETY: VUID-vkGetPipelineCacheData-pDataSize-parameter.
@@ -417,8 +379,7 @@ unsafe extern "system" fn merge_caches(
         let all = std::iter::once((target, rules[0])).chain(sources.iter().map(|&cache| (cache, rules[1])));
         for (cache, rule) in all {
             if !state.pipelines.caches.contains_key(&cache) {
-                device.report(rule, format!("{} {}", state.name(cache), device.hub.fate(cache)));
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                return device.refuse(rule, state.missing(device, cache));
             }
         }
         vk::Result::SUCCESS

@@ -62,7 +62,7 @@ fn of_buffer(device: &Device, handle: vk::Buffer, vuid: &'static str) -> Option<
     let state = device.state.lock();
     let found = state.buffers.get(&handle).map(|buffer| buffer.requirements);
     if found.is_none() {
-        device.report(vuid, format!("{} {}", state.name(handle), device.hub.fate(handle)));
+        device.report(vuid, state.missing(device, handle));
     }
     found
 }
@@ -71,7 +71,7 @@ fn of_image(device: &Device, handle: vk::Image, vuid: &'static str) -> Option<Re
     let state = device.state.lock();
     let found = state.images.get(&handle).map(|image| image.requirements);
     if found.is_none() {
-        device.report(vuid, format!("{} {}", state.name(handle), device.hub.fate(handle)));
+        device.report(vuid, state.missing(device, handle));
     }
     found
 }

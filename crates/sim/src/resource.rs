@@ -6,7 +6,7 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use super::chain;
-use super::describe::{Broken, describe_buffer, describe_image};
+use super::describe::{describe_buffer, describe_image};
 use super::descriptor_buffer;
 use super::entry::{call, entries, on_device};
 use super::format::{self, BufferDescription, ImageDescription, Requirements};
@@ -84,11 +84,6 @@ entries! {
     Device void vk::PFN_vkGetImageSubresourceLayout = subresource_layout: core 0 "vkGetImageSubresourceLayout";
 }
 
-fn refuse(device: &Device, (vuid, text): Broken) -> vk::Result {
-    device.report(vuid, text);
-    vk::Result::ERROR_VALIDATION_FAILED_EXT
-}
-
 unsafe extern "system" fn create_buffer(
     device: vk::Device,
     p_info: *const vk::BufferCreateInfo<'_>,
@@ -99,29 +94,25 @@ unsafe extern "system" fn create_buffer(
         // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter and VUID-VkBufferCreateInfo-pNext-pNext.
         let (description, external) = match unsafe { describe_buffer(device, p_info) } {
             Ok(described) => described,
-            Err(broken) => return refuse(device, broken),
+            Err((rule, text)) => return device.refuse(rule, text),
         };
-        if let Err(broken) = descriptor_buffer::check_usage(device, &description) {
-            return refuse(device, broken);
+        if let Err((rule, text)) = descriptor_buffer::check_usage(device, &description) {
+            return device.refuse(rule, text);
         }
         // A program that cannot know the limit breaks no rule.
         if description.size > device.profile().limits.max_buffer_size {
             return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
         }
-        // SAFETY: VUID-vkCreateBuffer-pAllocator-parameter; no lock is held.
-        let host = match unsafe { host::take(callbacks) } {
-            Ok(host) => host,
-            Err(error) => return error,
-        };
         let requirements = format::buffer_requirements(device.profile(), &description);
-        let handle = device.hub.handle::<vk::Buffer>();
         let is_sparse = description.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING);
         let pages = is_sparse.then(Pages::new);
-        let buffer = Buffer { description, requirements, bound: None, pages, host, external, in_use: 0 };
-        device.state.lock().buffers.insert(handle, buffer);
-        // SAFETY: VUID-vkCreateBuffer-pBuffer-parameter.
-        unsafe { chain::output(p_buffer, handle) };
-        vk::Result::SUCCESS
+        let insert = |state: &mut DeviceState, handle, host| {
+            let buffer = Buffer { description, requirements, bound: None, pages, host, external, in_use: 0 };
+            state.buffers.insert(handle, buffer);
+        };
+        // SAFETY: 1: VUID-vkCreateBuffer-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkCreateBuffer-pBuffer-parameter.
+        unsafe { host::create(device, callbacks, p_buffer, insert) }
     })
 }
 
@@ -135,41 +126,21 @@ unsafe extern "system" fn create_image(
         // SAFETY: VUID-vkCreateImage-pCreateInfo-parameter and VUID-VkImageCreateInfo-pNext-pNext.
         let (description, external) = match unsafe { describe_image(device, p_info) } {
             Ok(described) => described,
-            Err(broken) => return refuse(device, broken),
-        };
-        // SAFETY: VUID-vkCreateImage-pAllocator-parameter; no lock is held.
-        let host = match unsafe { host::take(callbacks) } {
-            Ok(host) => host,
-            Err(error) => return error,
+            Err((rule, text)) => return device.refuse(rule, text),
         };
         let requirements = format::image_requirements(device.profile(), &description);
-        let handle = device.hub.handle::<vk::Image>();
-        let image = Image { description, requirements, bound: None, host, external, in_use: 0 };
-        device.state.lock().images.insert(handle, image);
-        // SAFETY: VUID-vkCreateImage-pImage-parameter.
-        unsafe { chain::output(p_image, handle) };
-        vk::Result::SUCCESS
+        let insert = |state: &mut DeviceState, handle, host| {
+            let image = Image { description, requirements, bound: None, host, external, in_use: 0 };
+            state.images.insert(handle, image);
+        };
+        // SAFETY: 1: VUID-vkCreateImage-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkCreateImage-pImage-parameter.
+        unsafe { host::create(device, callbacks, p_image, insert) }
     })
-}
-
-/// Allocation callbacks come at creation and destruction, or at neither.
-pub(super) fn check_callbacks(
-    device: &Device,
-    name: &Label,
-    created: bool,
-    destroyed: bool,
-    vuids: [&'static str; 2],
-) {
-    match (created, destroyed) {
-        (true, false) => device.report(vuids[0], format!("{name} was created with allocation callbacks")),
-        (false, true) => device.report(vuids[1], format!("{name} was created without allocation callbacks")),
-        _ => {}
-    }
 }
 
 impl DeviceState {
     fn unbind(&mut self, bound: Option<&Bound>, handle: u64) {
-        self.names.remove(&handle);
         if let Some(bound) = bound {
             if let Some(memory) = self.memories.get_mut(&bound.memory) {
                 memory.bindings.remove(&(bound.offset, handle));
@@ -184,34 +155,24 @@ unsafe extern "system" fn destroy_buffer(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyBuffer"), |device| {
-        if buffer.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(buffer);
-        state.unbind_pages(buffer, 0, u64::MAX);
-        let Some(destroyed) = state.buffers.remove(&buffer) else {
-            device.report(
-                "VUID-vkDestroyBuffer-buffer-parameter",
-                format!("{name} {}", device.hub.fate(buffer)),
-            );
-            return;
+        let rules = [
+            "VUID-vkDestroyBuffer-buffer-parameter",
+            "VUID-vkDestroyBuffer-buffer-00923",
+            "VUID-vkDestroyBuffer-buffer-00924",
+        ];
+        let remove = |state: &mut DeviceState, name: &Label| {
+            state.unbind_pages(buffer, 0, u64::MAX);
+            let found = state.buffers.remove(&buffer)?;
+            if found.in_use > 0 {
+                let text = format!("{name} is destroyed, and a submission still uses it");
+                device.report("VUID-vkDestroyBuffer-buffer-00922", text);
+            }
+            state.unbind(found.bound.as_ref(), buffer.as_raw());
+            Some(found.host)
         };
-        if destroyed.in_use > 0 {
-            let text = format!("{name} is destroyed, and a submission still uses it");
-            device.report("VUID-vkDestroyBuffer-buffer-00922", text);
-        }
-        check_callbacks(
-            device,
-            &name,
-            destroyed.host.is_some(),
-            !callbacks.is_null(),
-            ["VUID-vkDestroyBuffer-buffer-00923", "VUID-vkDestroyBuffer-buffer-00924"],
-        );
-        state.unbind(destroyed.bound.as_ref(), buffer.as_raw());
-        drop(state);
-        // SAFETY: VUID-vkDestroyBuffer-pAllocator-parameter; no lock is held, and the object is out of the books.
-        unsafe { host::give_back(callbacks, destroyed.host) };
+        // SAFETY: 1: VUID-vkDestroyBuffer-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkDestroyBuffer-buffer-00923.
+        unsafe { host::destroy(device, buffer, callbacks, rules, remove) };
     });
 }
 
@@ -221,31 +182,22 @@ unsafe extern "system" fn destroy_image(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyImage"), |device| {
-        if image.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(image);
-        let Some(destroyed) = state.images.remove(&image) else {
-            device
-                .report("VUID-vkDestroyImage-image-parameter", format!("{name} {}", device.hub.fate(image)));
-            return;
+        let rules = [
+            "VUID-vkDestroyImage-image-parameter",
+            "VUID-vkDestroyImage-image-01001",
+            "VUID-vkDestroyImage-image-01002",
+        ];
+        let remove = |state: &mut DeviceState, name: &Label| {
+            let found = state.images.remove(&image)?;
+            if found.in_use > 0 {
+                let text = format!("{name} is destroyed, and a submission still uses it");
+                device.report("VUID-vkDestroyImage-image-01000", text);
+            }
+            state.unbind(found.bound.as_ref(), image.as_raw());
+            Some(found.host)
         };
-        if destroyed.in_use > 0 {
-            let text = format!("{name} is destroyed, and a submission still uses it");
-            device.report("VUID-vkDestroyImage-image-01000", text);
-        }
-        check_callbacks(
-            device,
-            &name,
-            destroyed.host.is_some(),
-            !callbacks.is_null(),
-            ["VUID-vkDestroyImage-image-01001", "VUID-vkDestroyImage-image-01002"],
-        );
-        state.unbind(destroyed.bound.as_ref(), image.as_raw());
-        drop(state);
-        // SAFETY: VUID-vkDestroyImage-pAllocator-parameter; no lock is held, and the object is out of the books.
-        unsafe { host::give_back(callbacks, destroyed.host) };
+        // SAFETY: 1: VUID-vkDestroyImage-pAllocator-parameter. 2: no lock is held. 3: VUID-vkDestroyImage-image-01001.
+        unsafe { host::destroy(device, image, callbacks, rules, remove) };
     });
 }
 
@@ -258,37 +210,37 @@ unsafe extern "system" fn create_buffer_view(
     on_device(device, call!("vkCreateBufferView"), |device| {
         // SAFETY: VUID-vkCreateBufferView-pCreateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pCreateInfo is NULL".to_owned();
-            return refuse(device, ("VUID-vkCreateBufferView-pCreateInfo-parameter", text));
+            let text = "pCreateInfo is NULL";
+            return device.refuse("VUID-vkCreateBufferView-pCreateInfo-parameter", text);
         };
         let mut state = device.state.lock();
         let name = state.label(info.buffer);
         let Some(buffer) = state.buffers.get(&info.buffer) else {
-            let text = format!("{name} {}", device.hub.fate(info.buffer));
-            return refuse(device, ("VUID-VkBufferViewCreateInfo-buffer-parameter", text));
+            let text = state.missing(device, info.buffer);
+            return device.refuse("VUID-VkBufferViewCreateInfo-buffer-parameter", text);
         };
         let texels = vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER;
         let size = buffer.description.size;
         if !buffer.description.usage.intersects(texels) {
-            return refuse(
-                device,
-                ("VUID-VkBufferViewCreateInfo-buffer-00932", format!("{name} has no texel buffer usage")),
+            return device.refuse(
+                "VUID-VkBufferViewCreateInfo-buffer-00932",
+                format!("{name} has no texel buffer usage"),
             );
         }
         if !buffer.is_backed() {
-            return refuse(
-                device,
-                ("VUID-VkBufferViewCreateInfo-buffer-00935", format!("{name} is not bound to memory")),
+            return device.refuse(
+                "VUID-VkBufferViewCreateInfo-buffer-00935",
+                format!("{name} is not bound to memory"),
             );
         }
         if info.offset >= size {
             let text = format!("offset is {}, and {name} has {size} bytes", info.offset);
-            return refuse(device, ("VUID-VkBufferViewCreateInfo-offset-00925", text));
+            return device.refuse("VUID-VkBufferViewCreateInfo-offset-00925", text);
         }
         if info.range != vk::WHOLE_SIZE && info.range > size - info.offset {
             let text =
                 format!("offset is {} and range {}, and {name} has {size} bytes", info.offset, info.range);
-            return refuse(device, ("VUID-VkBufferViewCreateInfo-offset-00931", text));
+            return device.refuse("VUID-VkBufferViewCreateInfo-offset-00931", text);
         }
         let handle = device.hub.handle::<vk::BufferView>();
         state
@@ -308,8 +260,7 @@ unsafe extern "system" fn destroy_buffer_view(
     on_device(device, call!("vkDestroyBufferView"), |device| {
         let mut state = device.state.lock();
         if !view.is_null() && state.buffer_views.remove(&view).is_none() {
-            let text = format!("{} {}", state.name(view), device.hub.fate(view));
-            device.report("VUID-vkDestroyBufferView-bufferView-parameter", text);
+            device.report("VUID-vkDestroyBufferView-bufferView-parameter", state.missing(device, view));
         }
         state.names.remove(&view.as_raw());
     });
@@ -324,20 +275,18 @@ unsafe extern "system" fn create_image_view(
     on_device(device, call!("vkCreateImageView"), |device| {
         // SAFETY: VUID-vkCreateImageView-pCreateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pCreateInfo is NULL".to_owned();
-            return refuse(device, ("VUID-vkCreateImageView-pCreateInfo-parameter", text));
+            let text = "pCreateInfo is NULL";
+            return device.refuse("VUID-vkCreateImageView-pCreateInfo-parameter", text);
         };
         let mut state = device.state.lock();
         let name = state.label(info.image);
         let Some(image) = state.images.get(&info.image) else {
-            let text = format!("{name} {}", device.hub.fate(info.image));
-            return refuse(device, ("VUID-VkImageViewCreateInfo-image-parameter", text));
+            let text = state.missing(device, info.image);
+            return device.refuse("VUID-VkImageViewCreateInfo-image-parameter", text);
         };
         if image.bound.is_none() {
-            return refuse(
-                device,
-                ("VUID-VkImageViewCreateInfo-image-01020", format!("{name} is not bound to memory")),
-            );
+            return device
+                .refuse("VUID-VkImageViewCreateInfo-image-01020", format!("{name} is not bound to memory"));
         }
         let handle = device.hub.handle::<vk::ImageView>();
         state.image_views.insert(handle, View { of: info.image.as_raw(), start: 0, size: 0 });
@@ -355,8 +304,7 @@ unsafe extern "system" fn destroy_image_view(
     on_device(device, call!("vkDestroyImageView"), |device| {
         let mut state = device.state.lock();
         if !view.is_null() && state.image_views.remove(&view).is_none() {
-            let text = format!("{} {}", state.name(view), device.hub.fate(view));
-            device.report("VUID-vkDestroyImageView-imageView-parameter", text);
+            device.report("VUID-vkDestroyImageView-imageView-parameter", state.missing(device, view));
         }
         state.names.remove(&view.as_raw());
     });
@@ -395,8 +343,7 @@ fn address(device: &Device, handle: vk::Buffer, not_enabled: &'static str) -> u6
         return refused(not_enabled, "the feature bufferDeviceAddress is not enabled".to_owned());
     }
     let Some(buffer) = state.buffers.get(&handle) else {
-        let text = format!("{name} {}", device.hub.fate(handle));
-        return refused("VUID-VkBufferDeviceAddressInfo-buffer-parameter", text);
+        return refused("VUID-VkBufferDeviceAddressInfo-buffer-parameter", state.missing(device, handle));
     };
     if !buffer.description.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS) {
         let text = format!("{name} was created without SHADER_DEVICE_ADDRESS");
@@ -429,7 +376,7 @@ unsafe extern "system" fn subresource_layout(
         let mut layout = vk::SubresourceLayout::default();
         match state.images.get(&image) {
             None => {
-                let text = format!("{name} {}", device.hub.fate(image));
+                let text = state.missing(device, image);
                 device.report("VUID-vkGetImageSubresourceLayout-image-parameter", text);
             }
             Some(found) if found.description.tiling == vk::ImageTiling::OPTIMAL => {

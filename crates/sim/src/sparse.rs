@@ -11,6 +11,7 @@ use ash::vk::Handle as _;
 
 use super::bind::place;
 use super::chain;
+use super::describe::Broken;
 use super::entry::{call, entries, on_queue};
 use super::format::SPARSE_PAGE as PAGE;
 use super::memory::Binding;
@@ -33,9 +34,6 @@ pub(super) struct Bound {
 /// The ranges of a sparse buffer that are somewhere, by their offsets in it.
 pub(super) type Pages = BTreeMap<u64, Bound>;
 
-/// A rule that a bind breaks, and how.
-type Broken = (&'static str, String);
-
 unsafe extern "system" fn bind_sparse(
     queue: vk::Queue,
     count: u32,
@@ -44,9 +42,8 @@ unsafe extern "system" fn bind_sparse(
 ) -> vk::Result {
     on_queue(queue, call!("vkQueueBindSparse"), |device| {
         if !device.features.sparse_binding {
-            let text = "the feature sparseBinding is not enabled".to_owned();
-            device.report("VUID-vkQueueBindSparse-queuetype", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = "the feature sparseBinding is not enabled";
+            return device.refuse("VUID-vkQueueBindSparse-queuetype", text);
         }
         // SAFETY: VUID-vkQueueBindSparse-pBindInfo-parameter.
         let infos = unsafe { chain::array(p_infos, count) };
@@ -68,9 +65,8 @@ unsafe extern "system" fn bind_sparse(
                 Err(result) => return result,
             }
             if info.image_opaque_bind_count != 0 || info.image_bind_count != 0 {
-                let text = "images are bound, and the simulated device has no sparse images".to_owned();
-                device.report("SUBLET-sparse-image", text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                let text = "images are bound, and the simulated device has no sparse images";
+                return device.refuse("SUBLET-sparse-image", text);
             }
             // SAFETY: VUID-VkBindSparseInfo-pBufferBinds-parameter.
             let buffers = unsafe { chain::array(info.p_buffer_binds, info.buffer_bind_count) };
@@ -84,8 +80,7 @@ unsafe extern "system" fn bind_sparse(
         // All of them, or none.
         for (buffer, page) in &binds {
             if let Err((rule, text)) = check(device, &state, *buffer, page) {
-                device.report(rule, text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                return device.refuse(rule, text);
             }
         }
         for (buffer, page) in &binds {
@@ -104,8 +99,7 @@ fn check(
 ) -> Result<(), Broken> {
     let name = state.name(handle);
     let Some(buffer) = state.buffers.get(&handle) else {
-        let text = format!("{name} {}", device.hub.fate(handle));
-        return Err(("VUID-VkSparseBufferMemoryBindInfo-buffer-parameter", text));
+        return Err(("VUID-VkSparseBufferMemoryBindInfo-buffer-parameter", state.missing(device, handle)));
     };
     if buffer.pages.is_none() {
         return Err(("SUBLET-not-sparse", format!("{name} was created without SPARSE_BINDING")));
@@ -132,8 +126,7 @@ fn check(
     }
     let memory_name = state.name(memory);
     let Some(found) = state.memories.get(&memory) else {
-        let text = format!("{memory_name} {}", device.hub.fate(memory));
-        return Err(("VUID-VkSparseMemoryBind-memory-parameter", text));
+        return Err(("VUID-VkSparseMemoryBind-memory-parameter", state.missing(device, memory)));
     };
     let (bytes, kind) = (found.info.size, found.info.type_index);
     if memory_offset >= bytes {

@@ -141,7 +141,8 @@ impl Hub {
     }
 
     /// Reports wrong use. Never fails, and takes no lock that a caller may hold.
-    pub(super) fn report(&self, vuid: &'static str, text: String) {
+    pub(super) fn report(&self, vuid: &'static str, text: impl Into<String>) {
+        let text = text.into();
         messenger::send(self, vuid, &text);
         self.messages.push(vuid, text);
     }
@@ -285,8 +286,14 @@ impl Device {
     }
 
     /// Reports wrong use, see [`Hub::report`]. May be called with `state` locked.
-    pub(super) fn report(&self, vuid: &'static str, text: String) {
+    pub(super) fn report(&self, vuid: &'static str, text: impl Into<String>) {
         self.hub.report(vuid, text);
+    }
+
+    /// Reports wrong use by a call that does nothing then, and returns the call's result.
+    pub(super) fn refuse(&self, vuid: &'static str, text: impl Into<String>) -> vk::Result {
+        self.report(vuid, text);
+        vk::Result::ERROR_VALIDATION_FAILED_EXT
     }
 }
 
@@ -365,6 +372,11 @@ impl DeviceState {
     /// How a message calls an object: by its handle, and its name if the program gave it one.
     pub(super) fn name<H: vk::Handle>(&self, handle: H) -> String {
         self.label(handle).to_string()
+    }
+
+    /// What to report of a handle that has no object.
+    pub(super) fn missing<H: vk::Handle + Copy>(&self, device: &Device, handle: H) -> String {
+        format!("{} {}", self.label(handle), device.hub.fate(handle))
     }
 
     /// As [`name`](Self::name), but nothing is written until somebody prints it.

@@ -89,8 +89,7 @@ unsafe extern "system" fn create_fence(
     on_device(device, call!("vkCreateFence"), |device| {
         // SAFETY: VUID-vkCreateFence-pCreateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device.report("VUID-vkCreateFence-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkCreateFence-pCreateInfo-parameter", "pCreateInfo is NULL");
         };
         let handle = device.hub.handle();
         let fence = Fence { signaled: info.flags.contains(vk::FenceCreateFlags::SIGNALED), pending: 0 };
@@ -113,8 +112,7 @@ unsafe extern "system" fn destroy_fence(
         let mut state = device.state.lock();
         let name = state.name(fence);
         let Some(found) = state.sync.fences.remove(&fence) else {
-            device
-                .report("VUID-vkDestroyFence-fence-parameter", format!("{name} {}", device.hub.fate(fence)));
+            device.report("VUID-vkDestroyFence-fence-parameter", state.missing(device, fence));
             return;
         };
         state.names.remove(&fence.as_raw());
@@ -134,8 +132,7 @@ fn known(
 ) -> Result<(), vk::Result> {
     for &fence in fences {
         if !state.sync.fences.contains_key(&fence) {
-            device.report(rule, format!("{} {}", state.name(fence), device.hub.fate(fence)));
-            return Err(vk::Result::ERROR_VALIDATION_FAILED_EXT);
+            return Err(device.refuse(rule, state.missing(device, fence)));
         }
     }
     Ok(())
@@ -160,8 +157,7 @@ unsafe extern "system" fn reset_fences(
             };
             if found.pending > 0 {
                 let text = format!("{name} is reset, and a submission is still to signal it");
-                device.report("VUID-vkResetFences-pFences-01123", text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                return device.refuse("VUID-vkResetFences-pFences-01123", text);
             }
             found.signaled = false;
         }
@@ -197,8 +193,7 @@ unsafe extern "system" fn wait_for_fences(
             return result;
         }
         if fences.is_empty() {
-            device.report("VUID-vkWaitForFences-fenceCount-arraylength", "fenceCount is 0".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkWaitForFences-fenceCount-arraylength", "fenceCount is 0");
         }
         let of = |state: &DeviceState, what: fn(&Fence) -> bool| {
             let mut each = fences.iter().map(|fence| state.sync.fences.get(fence).is_none_or(what));
@@ -254,24 +249,21 @@ unsafe extern "system" fn create_semaphore(
     on_device(device, call!("vkCreateSemaphore"), |device| {
         // SAFETY: VUID-vkCreateSemaphore-pCreateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device.report("VUID-vkCreateSemaphore-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkCreateSemaphore-pCreateInfo-parameter", "pCreateInfo is NULL");
         };
         // SAFETY: VUID-VkSemaphoreCreateInfo-pNext-pNext.
         let typed = unsafe { chain::find::<vk::SemaphoreTypeCreateInfo<'_>>(info.p_next) };
         let kind = match typed {
             Some(typed) if typed.semaphore_type == vk::SemaphoreType::TIMELINE => {
                 if !device.features.timeline_semaphore {
-                    let text = "the feature timelineSemaphore is not enabled".to_owned();
-                    device.report("VUID-VkSemaphoreTypeCreateInfo-timelineSemaphore-03252", text);
-                    return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                    let text = "the feature timelineSemaphore is not enabled";
+                    return device.refuse("VUID-VkSemaphoreTypeCreateInfo-timelineSemaphore-03252", text);
                 }
                 Kind::Timeline { value: typed.initial_value, scheduled: typed.initial_value }
             }
             Some(typed) if typed.initial_value != 0 => {
                 let text = format!("a binary semaphore begins with the value {}", typed.initial_value);
-                device.report("VUID-VkSemaphoreTypeCreateInfo-semaphoreType-03279", text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                return device.refuse("VUID-VkSemaphoreTypeCreateInfo-semaphoreType-03279", text);
             }
             _ => Kind::Binary { signaled: false },
         };
@@ -295,8 +287,7 @@ unsafe extern "system" fn destroy_semaphore(
         let mut state = device.state.lock();
         let name = state.name(semaphore);
         let Some(found) = state.sync.semaphores.remove(&semaphore) else {
-            let text = format!("{name} {}", device.hub.fate(semaphore));
-            device.report("VUID-vkDestroySemaphore-semaphore-parameter", text);
+            device.report("VUID-vkDestroySemaphore-semaphore-parameter", state.missing(device, semaphore));
             return;
         };
         state.names.remove(&semaphore.as_raw());
@@ -316,13 +307,12 @@ fn timeline(
     binary: &'static str,
 ) -> Result<u64, vk::Result> {
     if !state.sync.semaphores.contains_key(&semaphore) {
-        device.report(unknown, format!("{} {}", state.name(semaphore), device.hub.fate(semaphore)));
-        return Err(vk::Result::ERROR_VALIDATION_FAILED_EXT);
+        return Err(device.refuse(unknown, state.missing(device, semaphore)));
     }
-    state.sync.timeline(semaphore).ok_or_else(|| {
-        device.report(binary, format!("{} is binary", state.name(semaphore)));
-        vk::Result::ERROR_VALIDATION_FAILED_EXT
-    })
+    state
+        .sync
+        .timeline(semaphore)
+        .ok_or_else(|| device.refuse(binary, format!("{} is binary", state.name(semaphore))))
 }
 
 unsafe extern "system" fn counter_value(
@@ -353,8 +343,7 @@ unsafe extern "system" fn wait_semaphores(
     on_device(device, call!("vkWaitSemaphores"), |device| {
         // SAFETY: VUID-vkWaitSemaphores-pWaitInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device.report("VUID-vkWaitSemaphores-pWaitInfo-parameter", "pWaitInfo is NULL".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkWaitSemaphores-pWaitInfo-parameter", "pWaitInfo is NULL");
         };
         // SAFETY: VUID-VkSemaphoreWaitInfo-pSemaphores-parameter.
         let semaphores = unsafe { chain::array(info.p_semaphores, info.semaphore_count) };
@@ -389,8 +378,7 @@ unsafe extern "system" fn signal_semaphore(
     on_device(device, call!("vkSignalSemaphore"), |device| {
         // SAFETY: VUID-vkSignalSemaphore-pSignalInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device.report("VUID-vkSignalSemaphore-pSignalInfo-parameter", "pSignalInfo is NULL".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkSignalSemaphore-pSignalInfo-parameter", "pSignalInfo is NULL");
         };
         let mut state = device.state.lock();
         let name = state.name(info.semaphore);
@@ -402,8 +390,7 @@ unsafe extern "system" fn signal_semaphore(
         };
         if info.value <= value {
             let text = format!("{name} is signaled with {}, and its value is {value}", info.value);
-            device.report("VUID-VkSemaphoreSignalInfo-value-03258", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-VkSemaphoreSignalInfo-value-03258", text);
         }
         if let Some(next) = state.next_signal(info.semaphore) {
             if info.value >= next {
@@ -411,8 +398,7 @@ unsafe extern "system" fn signal_semaphore(
                     "{name} is signaled with {}, and a submission is to signal it with {next}",
                     info.value
                 );
-                device.report("VUID-VkSemaphoreSignalInfo-value-03259", text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                return device.refuse("VUID-VkSemaphoreSignalInfo-value-03259", text);
             }
         }
         if let Some(found) = state.sync.semaphores.get_mut(&info.semaphore) {

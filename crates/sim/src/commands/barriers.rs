@@ -97,7 +97,7 @@ pub(super) unsafe extern "system" fn barrier2(
     let recording = "VUID-vkCmdPipelineBarrier2-commandBuffer-recording";
     record(command_buffer, call!("vkCmdPipelineBarrier2"), recording, |device, state| {
         if !device.features.synchronization2 {
-            let text = "the feature synchronization2 is not enabled".to_owned();
+            let text = "the feature synchronization2 is not enabled";
             device.report("VUID-vkCmdPipelineBarrier2-synchronization2-03848", text);
         }
         for barrier in buffers {
@@ -116,8 +116,7 @@ pub(super) unsafe extern "system" fn barrier2(
 
 fn check_buffer(device: &Device, state: &DeviceState, buffer: vk::Buffer, rules: &Rules) {
     if !state.buffers.contains_key(&buffer) {
-        let text = format!("{} {}", state.name(buffer), device.hub.fate(buffer));
-        device.report(rules.buffer, text);
+        device.report(rules.buffer, state.missing(device, buffer));
     }
 }
 
@@ -126,7 +125,7 @@ fn transition(device: &Device, state: &DeviceState, change: Change) -> Option<Co
     let rules = change.rules;
     let name = state.name(change.image);
     let Some(found) = state.images.get(&change.image) else {
-        device.report(rules.image, format!("{name} {}", device.hub.fate(change.image)));
+        device.report(rules.image, state.missing(device, change.image));
         return None;
     };
     let description = &found.description;

@@ -102,7 +102,7 @@ fn record_copy(
             return Vec::new();
         };
         if regions.is_empty() {
-            device.report(rules.no_regions, "regionCount is 0".to_owned());
+            device.report(rules.no_regions, "regionCount is 0");
             return Vec::new();
         }
         for region in &regions {

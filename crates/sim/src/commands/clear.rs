@@ -56,7 +56,7 @@ pub(super) unsafe extern "system" fn color(
             return Vec::new();
         }
         if ranges.is_empty() {
-            device.report("VUID-vkCmdClearColorImage-rangeCount-arraylength", "rangeCount is 0".to_owned());
+            device.report("VUID-vkCmdClearColorImage-rangeCount-arraylength", "rangeCount is 0");
             return Vec::new();
         }
         let Some(texel) = texel(description.format, bits) else {

@@ -60,7 +60,7 @@ fn pipeline_layout(
 ) -> Result<Arc<PipelineLayout>, Broken> {
     match state.pipeline_layout(handle) {
         Some(layout) => Ok(Arc::clone(layout)),
-        None => Err((rule, format!("{} {}", state.name(handle), device.hub.fate(handle)))),
+        None => Err((rule, state.missing(device, handle))),
     }
 }
 
@@ -88,7 +88,7 @@ fn bound_sets(
     for (number, &handle) in (first..).zip(handles) {
         let name = state.label(handle);
         let Some(found) = state.descriptors.sets.get(&handle) else {
-            let text = format!("{name} {}", device.hub.fate(handle));
+            let text = state.missing(device, handle);
             return Err(("VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter", text));
         };
         if layout.set(number).is_none_or(|own| *own != found.layout) {
@@ -238,7 +238,7 @@ unsafe fn with_template(
     let name = state.label(template);
     let Some(found) = state.descriptors.templates.get(&template) else {
         let rule = "VUID-vkCmdPushDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter";
-        return Err((rule, format!("{name} {}", device.hub.fate(template))));
+        return Err((rule, state.missing(device, template)));
     };
     let rule = "VUID-vkCmdPushDescriptorSetWithTemplate-layout-parameter";
     let layout = pipeline_layout(device, state, layout, rule)?;

@@ -22,8 +22,7 @@ pub(super) unsafe extern "system" fn bind_pipeline(
     let recording = "VUID-vkCmdBindPipeline-commandBuffer-recording";
     record(command_buffer, call!("vkCmdBindPipeline"), recording, |device, state| {
         let Some(found) = state.pipelines.pipelines.get(&pipeline) else {
-            let text = format!("{} {}", state.name(pipeline), device.hub.fate(pipeline));
-            device.report("VUID-vkCmdBindPipeline-pipeline-parameter", text);
+            device.report("VUID-vkCmdBindPipeline-pipeline-parameter", state.missing(device, pipeline));
             return Vec::new();
         };
         if point != vk::PipelineBindPoint::COMPUTE {
@@ -95,8 +94,7 @@ fn check_indirect(
 ) -> Result<(), Broken> {
     let name = state.name(buffer);
     let Some(found) = state.buffers.get(&buffer) else {
-        let text = format!("{name} {}", device.hub.fate(buffer));
-        return Err(("VUID-vkCmdDispatchIndirect-buffer-parameter", text));
+        return Err(("VUID-vkCmdDispatchIndirect-buffer-parameter", state.missing(device, buffer)));
     };
     let size = found.description.size;
     if !found.is_backed() {

@@ -332,7 +332,7 @@ fn buffer_size(
 ) -> Option<u64> {
     let name = state.name(buffer);
     let Some(found) = state.buffers.get(&buffer) else {
-        device.report(rules.parameter, format!("{name} {}", device.hub.fate(buffer)));
+        device.report(rules.parameter, state.missing(device, buffer));
         return None;
     };
     if !found.description.usage.contains(usage) {

@@ -19,13 +19,11 @@ pub(super) unsafe extern "system" fn create(
     on_device(device, call!("vkCreateCommandPool"), |device| {
         // SAFETY: VUID-vkCreateCommandPool-pCreateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device.report("VUID-vkCreateCommandPool-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkCreateCommandPool-pCreateInfo-parameter", "pCreateInfo is NULL");
         };
         if info.queue_family_index != 0 {
             let text = format!("queueFamilyIndex is {}, and there is one family", info.queue_family_index);
-            device.report("VUID-vkCreateCommandPool-queueFamilyIndex-01937", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkCreateCommandPool-queueFamilyIndex-01937", text);
         }
         let handle = device.hub.handle();
         let pool = Pool { flags: info.flags, buffers: Default::default() };
@@ -48,8 +46,7 @@ pub(super) unsafe extern "system" fn destroy(
         let mut state = device.state.lock();
         let name = state.name(pool);
         let Some(found) = state.commands.pools.remove(&pool) else {
-            let text = format!("{name} {}", device.hub.fate(pool));
-            device.report("VUID-vkDestroyCommandPool-commandPool-parameter", text);
+            device.report("VUID-vkDestroyCommandPool-commandPool-parameter", state.missing(device, pool));
             return;
         };
         state.names.remove(&pool.as_raw());
@@ -72,15 +69,13 @@ pub(super) unsafe extern "system" fn reset(
         let mut state = device.state.lock();
         let name = state.name(pool);
         let Some(found) = state.commands.pools.get(&pool) else {
-            let text = format!("{name} {}", device.hub.fate(pool));
-            device.report("VUID-vkResetCommandPool-commandPool-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = state.missing(device, pool);
+            return device.refuse("VUID-vkResetCommandPool-commandPool-parameter", text);
         };
         let buffers = found.buffers.clone();
         if state.any_pending(buffers.iter().copied()) {
             let text = format!("{name} is reset, and a submission still runs one of its command buffers");
-            device.report("VUID-vkResetCommandPool-commandPool-00040", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkResetCommandPool-commandPool-00040", text);
         }
         for handle in buffers {
             if let Some(buffer) = state.commands.buffers.get_mut(&handle) {
@@ -99,8 +94,7 @@ pub(super) unsafe extern "system" fn trim(
     on_device(device, call!("vkTrimCommandPool"), |device| {
         let state = device.state.lock();
         if !state.commands.pools.contains_key(&pool) {
-            let text = format!("{} {}", state.name(pool), device.hub.fate(pool));
-            device.report("VUID-vkTrimCommandPool-commandPool-parameter", text);
+            device.report("VUID-vkTrimCommandPool-commandPool-parameter", state.missing(device, pool));
         }
     });
 }
@@ -113,21 +107,18 @@ pub(super) unsafe extern "system" fn allocate(
     on_device(device, call!("vkAllocateCommandBuffers"), |device| {
         // SAFETY: VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pAllocateInfo is NULL".to_owned();
-            device.report("VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = "pAllocateInfo is NULL";
+            return device.refuse("VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter", text);
         };
         let mut state = device.state.lock();
         if !state.commands.pools.contains_key(&info.command_pool) {
-            let text = format!("{} {}", state.name(info.command_pool), device.hub.fate(info.command_pool));
-            device.report("VUID-VkCommandBufferAllocateInfo-commandPool-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = state.missing(device, info.command_pool);
+            return device.refuse("VUID-VkCommandBufferAllocateInfo-commandPool-parameter", text);
         }
         if info.command_buffer_count == 0 {
-            let text = "commandBufferCount is 0".to_owned();
-            device
-                .report("VUID-vkAllocateCommandBuffers-pAllocateInfo::commandBufferCount-arraylength", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = "commandBufferCount is 0";
+            return device
+                .refuse("VUID-vkAllocateCommandBuffers-pAllocateInfo::commandBufferCount-arraylength", text);
         }
         let handles: Vec<_> =
             (0..info.command_buffer_count).map(|_| registry::add_command_buffer(device)).collect();
@@ -196,8 +187,7 @@ pub(super) unsafe extern "system" fn begin(
     on_command_buffer(command_buffer, call!("vkBeginCommandBuffer"), |device| {
         // SAFETY: VUID-vkBeginCommandBuffer-pBeginInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device.report("VUID-vkBeginCommandBuffer-pBeginInfo-parameter", "pBeginInfo is NULL".to_owned());
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkBeginCommandBuffer-pBeginInfo-parameter", "pBeginInfo is NULL");
         };
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
@@ -219,8 +209,7 @@ pub(super) unsafe extern "system" fn begin(
             None
         };
         if let Some((vuid, text)) = broken {
-            device.report(vuid, text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse(vuid, text);
         }
         buffer.clear();
         buffer.phase = Phase::Recording;
@@ -241,8 +230,7 @@ pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) -> v
             }
             _ => {
                 let text = format!("{name} is not being recorded");
-                device.report("VUID-vkEndCommandBuffer-commandBuffer-00059", text);
-                vk::Result::ERROR_VALIDATION_FAILED_EXT
+                device.refuse("VUID-vkEndCommandBuffer-commandBuffer-00059", text)
             }
         }
     })
@@ -261,13 +249,11 @@ pub(super) unsafe extern "system" fn reset_buffer(
         };
         if buffer.pending > 0 {
             let text = format!("{name} is reset, and a submission still runs it");
-            device.report("VUID-vkResetCommandBuffer-commandBuffer-00045", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkResetCommandBuffer-commandBuffer-00045", text);
         }
         if !resettable {
             let text = format!("{name} is reset, and its pool was created without RESET_COMMAND_BUFFER");
-            device.report("VUID-vkResetCommandBuffer-commandBuffer-00046", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkResetCommandBuffer-commandBuffer-00046", text);
         }
         buffer.clear();
         vk::Result::SUCCESS
@@ -303,7 +289,7 @@ fn secondary(device: &Device, state: &DeviceState, handle: vk::CommandBuffer) ->
             device.report("VUID-vkCmdExecuteCommands-pCommandBuffers-parameter", text);
         }
         Some(buffer) if buffer.level != vk::CommandBufferLevel::SECONDARY => {
-            device.report("VUID-vkCmdExecuteCommands-pCommandBuffers-00088", format!("{name} is primary"));
+            device.report("VUID-vkCmdExecuteCommands-pCommandBuffers-00088", format!("{name} is primary"))
         }
         Some(buffer) if buffer.phase != Phase::Executable => {
             let text = format!("{name} is not executable, but {:?}", buffer.phase);

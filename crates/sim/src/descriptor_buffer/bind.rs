@@ -234,7 +234,7 @@ fn check_offsets(
         return Err(super::not_enabled("VUID-vkCmdSetDescriptorBufferOffsetsEXT-None-08060"));
     }
     let Some(layout) = state.pipeline_layout(layout) else {
-        let text = format!("{} {}", state.name(layout), device.hub.fate(layout));
+        let text = state.missing(device, layout);
         return Err(("VUID-vkCmdSetDescriptorBufferOffsetsEXT-layout-parameter", text));
     };
     if sets.is_empty() {

@@ -34,8 +34,7 @@ pub(super) unsafe extern "system" fn get(
     on_device(device, call!("vkGetDescriptorEXT"), |device| {
         // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pDescriptorInfo is NULL".to_owned();
-            device.report("VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter", text);
+            device.report("VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter", "pDescriptorInfo is NULL");
             return;
         };
         let mut bytes = [0; MOST_BYTES];
@@ -53,8 +52,7 @@ pub(super) unsafe extern "system" fn get(
         }
         drop(state);
         if p_descriptor.is_null() {
-            let text = "pDescriptor is NULL".to_owned();
-            device.report("VUID-vkGetDescriptorEXT-pDescriptor-parameter", text);
+            device.report("VUID-vkGetDescriptorEXT-pDescriptor-parameter", "pDescriptor is NULL");
             return;
         }
         // SAFETY: `dataSize` bytes may be written there: VUID-vkGetDescriptorEXT-pDescriptor-parameter. `bytes` is our
@@ -181,7 +179,7 @@ fn check_sampler(
     if state.descriptors.samplers.contains_key(&sampler) {
         return Ok(());
     }
-    Err((rule, format!("{} {}", state.name(sampler), device.hub.fate(sampler))))
+    Err((rule, state.missing(device, sampler)))
 }
 
 fn check_image(
@@ -224,7 +222,7 @@ fn check_image(
         return Err((null, "imageView is NULL, and the feature nullDescriptor is not enabled".to_owned()));
     }
     let Some(found) = state.image_views.get(&view) else {
-        return Err((unknown, format!("{} {}", state.name(view), device.hub.fate(view))));
+        return Err((unknown, state.missing(device, view)));
     };
     let of = vk::Image::from_raw(found.of);
     let usages = state.images.get(&of).map(|image| image.description.usage);

@@ -27,7 +27,7 @@ use super::state::{Device, Hub};
 pub(super) use bind::check_usage;
 pub(super) use find::{descriptor, parts};
 use layout::SetPlaces;
-pub(super) use null::ENTRIES as NULL_ENTRIES;
+pub(super) use null::REPLACEMENTS;
 pub(super) use table::DescriptorTable;
 
 entries! {
@@ -105,7 +105,7 @@ fn places(
     let state = device.state.lock();
     let name = state.label(layout);
     let Some(found) = state.descriptors.layouts.get(&layout) else {
-        return Err((parameter, format!("{name} {}", device.hub.fate(layout))));
+        return Err((parameter, state.missing(device, layout)));
     };
     if !found.layout.has(vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT) {
         return Err((flag, format!("{name} was created without DESCRIPTOR_BUFFER")));

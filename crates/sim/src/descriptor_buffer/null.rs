@@ -1,7 +1,7 @@
 //! The null device's functions for descriptor buffers.
 //!
-//! What a layout's places are is in its handle: all its bindings have the same room, so that a binding's offset is its
-//! number times that. Descriptors have no bytes: where a program writes them to may be memory that points nowhere.
+//! A layout's handle holds its offsets: all its bindings have the same room, so that a binding's offset is its number
+//! times that. Descriptors are not written: the memory that a program has for them may point nowhere.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,22 +11,26 @@ use ash::vk::Handle as _;
 
 use crate::arithmetic::widen;
 use crate::chain;
-use crate::entry::entries;
-use crate::null::descriptor_limits;
+use crate::null::{descriptor_limits, do_nothing, replacements};
 use crate::profiles::DescriptorBufferLimits;
 
-entries! {
-    Device result vk::PFN_vkCreateDescriptorSetLayout = create_layout: core 0 "vkCreateDescriptorSetLayout";
-    Device void vk::PFN_vkDestroyDescriptorSetLayout = destroy_layout: core 0 "vkDestroyDescriptorSetLayout";
-    Device void vk::PFN_vkGetDescriptorSetLayoutSizeEXT = size:
-        ext "VK_EXT_descriptor_buffer" "vkGetDescriptorSetLayoutSizeEXT";
-    Device void vk::PFN_vkGetDescriptorSetLayoutBindingOffsetEXT = offset:
-        ext "VK_EXT_descriptor_buffer" "vkGetDescriptorSetLayoutBindingOffsetEXT";
-    Device void vk::PFN_vkGetDescriptorEXT = get: ext "VK_EXT_descriptor_buffer" "vkGetDescriptorEXT";
-    Device void vk::PFN_vkCmdBindDescriptorBuffersEXT = bind:
-        ext "VK_EXT_descriptor_buffer" "vkCmdBindDescriptorBuffersEXT";
-    Device void vk::PFN_vkCmdSetDescriptorBufferOffsetsEXT = set_offsets:
-        ext "VK_EXT_descriptor_buffer" "vkCmdSetDescriptorBufferOffsetsEXT";
+replacements! {
+    PFN_vkCreateDescriptorSetLayout = create_layout;
+    PFN_vkDestroyDescriptorSetLayout = destroy_layout;
+    PFN_vkGetDescriptorSetLayoutSizeEXT = size;
+    PFN_vkGetDescriptorSetLayoutBindingOffsetEXT = offset;
+    PFN_vkGetDescriptorEXT = get;
+    PFN_vkCmdBindDescriptorBuffersEXT = bind;
+    PFN_vkCmdSetDescriptorBufferOffsetsEXT = set_offsets;
+}
+
+do_nothing! {
+    destroy_layout(vk::Device, vk::DescriptorSetLayout, *const vk::AllocationCallbacks<'_>);
+    get(vk::Device, *const vk::DescriptorGetInfoEXT<'_>, usize, *mut c_void);
+    bind(vk::CommandBuffer, u32, *const vk::DescriptorBufferBindingInfoEXT<'_>);
+    set_offsets(
+        vk::CommandBuffer, vk::PipelineBindPoint, vk::PipelineLayout, u32, u32, *const u32, *const vk::DeviceSize
+    );
 }
 
 /// The room of a binding is a multiple of this: no driver's `descriptorBufferOffsetAlignment` is larger.
@@ -63,13 +67,6 @@ unsafe extern "system" fn create_layout(
     vk::Result::SUCCESS
 }
 
-unsafe extern "system" fn destroy_layout(
-    _: vk::Device,
-    _: vk::DescriptorSetLayout,
-    _: *const vk::AllocationCallbacks<'_>,
-) {
-}
-
 /// The bytes of a binding's descriptors. For types that may become several, as much as any descriptor may have.
 fn bytes(limits: &DescriptorBufferLimits, binding: &vk::DescriptorSetLayoutBinding<'_>) -> u64 {
     let inline = binding.descriptor_type == vk::DescriptorType::INLINE_UNIFORM_BLOCK;
@@ -97,30 +94,4 @@ unsafe extern "system" fn offset(
 ) {
     // SAFETY: VUID-vkGetDescriptorSetLayoutBindingOffsetEXT-pOffset-parameter.
     unsafe { chain::output(p_offset, room(layout).0 * u64::from(binding)) };
-}
-
-unsafe extern "system" fn get(
-    _: vk::Device,
-    _: *const vk::DescriptorGetInfoEXT<'_>,
-    _: usize,
-    _: *mut c_void,
-) {
-}
-
-unsafe extern "system" fn bind(
-    _: vk::CommandBuffer,
-    _: u32,
-    _: *const vk::DescriptorBufferBindingInfoEXT<'_>,
-) {
-}
-
-unsafe extern "system" fn set_offsets(
-    _: vk::CommandBuffer,
-    _: vk::PipelineBindPoint,
-    _: vk::PipelineLayout,
-    _: u32,
-    _: u32,
-    _: *const u32,
-    _: *const vk::DeviceSize,
-) {
 }

@@ -21,7 +21,7 @@ pub(super) fn changes(
 ) -> Result<Vec<Change>, Broken> {
     let find = |handle: vk::DescriptorSet, rule| match state.descriptors.sets.get(&handle) {
         Some(set) => Ok(set),
-        None => Err((rule, format!("{} {}", state.name(handle), device.hub.fate(handle)))),
+        None => Err((rule, state.missing(device, handle))),
     };
     let src = find(copy.src_set, "VUID-VkCopyDescriptorSet-srcSet-parameter")?;
     let dst = find(copy.dst_set, "VUID-VkCopyDescriptorSet-dstSet-parameter")?;

@@ -7,7 +7,6 @@ use ash::vk;
 use ash::vk::DescriptorBindingFlags as Flags;
 use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
 use ash::vk::DescriptorType as Type;
-use ash::vk::Handle as _;
 
 use super::features::DescriptorFeatures;
 use super::limits::Totals;
@@ -16,8 +15,7 @@ use crate::chain;
 use crate::describe::Broken;
 use crate::entry::{call, on_device};
 use crate::host::{self, HostBytes};
-use crate::resource::check_callbacks;
-use crate::state::{Device, DeviceState};
+use crate::state::{Device, DeviceState, Label};
 
 /// A `VkDescriptorSetLayout`. Others share what it says, and go on when it is destroyed.
 pub(crate) struct Layout {
@@ -145,7 +143,7 @@ fn check(device: &Device, state: &DeviceState, layout: &SetLayout) -> Result<(),
         let broken = |rule, text: &str| Err((rule, format!("binding {number}: {text}")));
         for sampler in &binding.immutable {
             if !state.descriptors.samplers.contains_key(sampler) {
-                let text = format!("{} {}", state.name(*sampler), device.hub.fate(*sampler));
+                let text = state.missing(device, *sampler);
                 return broken("VUID-VkDescriptorSetLayoutBinding-descriptorType-00282", &text);
             }
         }
@@ -356,26 +354,18 @@ pub(super) unsafe extern "system" fn create(
         // SAFETY: VUID-vkCreateDescriptorSetLayout-pCreateInfo-parameter.
         let layout = match unsafe { describe(device, p_info, null) } {
             Ok(layout) => Arc::new(layout),
-            Err((rule, text)) => {
-                device.report(rule, text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-            }
+            Err((rule, text)) => return device.refuse(rule, text),
         };
         if !supported(device, &layout).0 {
             let text = format!("{} descriptors are more than the device supports in a set", count(&layout));
-            device.report("VUID-vkCreateDescriptorSetLayout-support-09582", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkCreateDescriptorSetLayout-support-09582", text);
         }
-        // SAFETY: VUID-vkCreateDescriptorSetLayout-pAllocator-parameter; no lock is held.
-        let host = match unsafe { host::take(callbacks) } {
-            Ok(host) => host,
-            Err(error) => return error,
+        let insert = |state: &mut DeviceState, handle, host| {
+            state.descriptors.layouts.insert(handle, Layout { layout, host });
         };
-        let handle = device.hub.handle();
-        device.state.lock().descriptors.layouts.insert(handle, Layout { layout, host });
-        // SAFETY: VUID-vkCreateDescriptorSetLayout-pSetLayout-parameter.
-        unsafe { chain::output(p_layout, handle) };
-        vk::Result::SUCCESS
+        // SAFETY: 1: VUID-vkCreateDescriptorSetLayout-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkCreateDescriptorSetLayout-pSetLayout-parameter.
+        unsafe { host::create(device, callbacks, p_layout, insert) }
     })
 }
 
@@ -385,26 +375,16 @@ pub(super) unsafe extern "system" fn destroy(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyDescriptorSetLayout"), |device| {
-        if layout.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(layout);
-        state.names.remove(&layout.as_raw());
-        let Some(found) = state.descriptors.layouts.remove(&layout) else {
-            let text = format!("{name} {}", device.hub.fate(layout));
-            device.report("VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter", text);
-            return;
-        };
         let rules = [
+            "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-parameter",
             "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00284",
             "VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00285",
         ];
-        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
-        drop(state);
-        // SAFETY: VUID-vkDestroyDescriptorSetLayout-pAllocator-parameter; no lock is held, and the object is out of the
-        // books.
-        unsafe { host::give_back(callbacks, found.host) };
+        let remove =
+            |state: &mut DeviceState, _: &Label| Some(state.descriptors.layouts.remove(&layout)?.host);
+        // SAFETY: 1: VUID-vkDestroyDescriptorSetLayout-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkDestroyDescriptorSetLayout-descriptorSetLayout-00284.
+        unsafe { host::destroy(device, layout, callbacks, rules, remove) };
     });
 }
 

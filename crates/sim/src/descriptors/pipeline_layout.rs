@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use ash::vk;
 use ash::vk::DescriptorSetLayoutCreateFlags as LayoutFlags;
-use ash::vk::Handle as _;
 
 use super::features::DescriptorFeatures;
 use super::layout::SetLayout;
@@ -14,8 +13,7 @@ use crate::chain;
 use crate::describe::Broken;
 use crate::entry::{call, on_device};
 use crate::host::{self, HostBytes};
-use crate::resource::check_callbacks;
-use crate::state::{Device, DeviceState};
+use crate::state::{Device, DeviceState, Label};
 
 /// A `VkPipelineLayout`. Pipelines and recorded commands share what it says, and go on when it is destroyed.
 pub(crate) struct Object {
@@ -122,7 +120,7 @@ fn set_layouts(
         let found = state.descriptors.layouts.get(&handle).map(|found| Arc::clone(&found.layout));
         // NULL is a set that nothing is bound to, where graphics pipeline libraries are known; here it is a mistake.
         if found.is_none() {
-            let text = format!("{} {}", state.name(handle), device.hub.fate(handle));
+            let text = state.missing(device, handle);
             return Err(("VUID-VkPipelineLayoutCreateInfo-pSetLayouts-parameter", text));
         }
         layouts.push(found);
@@ -161,21 +159,14 @@ pub(super) unsafe extern "system" fn create(
         // SAFETY: VUID-vkCreatePipelineLayout-pCreateInfo-parameter.
         let layout = match unsafe { describe(device, p_info) } {
             Ok(layout) => Arc::new(layout),
-            Err((rule, text)) => {
-                device.report(rule, text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-            }
+            Err((rule, text)) => return device.refuse(rule, text),
         };
-        // SAFETY: VUID-vkCreatePipelineLayout-pAllocator-parameter; no lock is held.
-        let host = match unsafe { host::take(callbacks) } {
-            Ok(host) => host,
-            Err(error) => return error,
+        let insert = |state: &mut DeviceState, handle, host| {
+            state.descriptors.pipeline_layouts.insert(handle, Object { layout, host });
         };
-        let handle = device.hub.handle();
-        device.state.lock().descriptors.pipeline_layouts.insert(handle, Object { layout, host });
-        // SAFETY: VUID-vkCreatePipelineLayout-pPipelineLayout-parameter.
-        unsafe { chain::output(p_layout, handle) };
-        vk::Result::SUCCESS
+        // SAFETY: 1: VUID-vkCreatePipelineLayout-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkCreatePipelineLayout-pPipelineLayout-parameter.
+        unsafe { host::create(device, callbacks, p_layout, insert) }
     })
 }
 
@@ -185,26 +176,17 @@ pub(super) unsafe extern "system" fn destroy(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyPipelineLayout"), |device| {
-        if layout.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(layout);
-        state.names.remove(&layout.as_raw());
-        let Some(found) = state.descriptors.pipeline_layouts.remove(&layout) else {
-            let text = format!("{name} {}", device.hub.fate(layout));
-            device.report("VUID-vkDestroyPipelineLayout-pipelineLayout-parameter", text);
-            return;
-        };
         let rules = [
+            "VUID-vkDestroyPipelineLayout-pipelineLayout-parameter",
             "VUID-vkDestroyPipelineLayout-pipelineLayout-00299",
             "VUID-vkDestroyPipelineLayout-pipelineLayout-00300",
         ];
-        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
-        drop(state);
-        // SAFETY: VUID-vkDestroyPipelineLayout-pAllocator-parameter; no lock is held, and the object is out of the
-        // books.
-        unsafe { host::give_back(callbacks, found.host) };
+        let remove = |state: &mut DeviceState, _: &Label| {
+            Some(state.descriptors.pipeline_layouts.remove(&layout)?.host)
+        };
+        // SAFETY: 1: VUID-vkDestroyPipelineLayout-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkDestroyPipelineLayout-pipelineLayout-00299.
+        unsafe { host::destroy(device, layout, callbacks, rules, remove) };
     });
 }
 

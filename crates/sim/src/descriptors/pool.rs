@@ -15,8 +15,7 @@ use crate::chain;
 use crate::describe::Broken;
 use crate::entry::{call, on_device};
 use crate::host::{self, HostBytes};
-use crate::resource::check_callbacks;
-use crate::state::{Device, DeviceState};
+use crate::state::{Device, DeviceState, Label};
 
 /// A `VkDescriptorPool`.
 pub(crate) struct Pool {
@@ -123,10 +122,7 @@ pub(super) unsafe extern "system" fn create(
         // SAFETY: VUID-vkCreateDescriptorPool-pCreateInfo-parameter.
         let mut pool = match unsafe { describe(device, p_info) } {
             Ok(pool) => pool,
-            Err((rule, text)) => {
-                device.report(rule, text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-            }
+            Err((rule, text)) => return device.refuse(rule, text),
         };
         // SAFETY: VUID-vkCreateDescriptorPool-pAllocator-parameter; no lock is held.
         pool.host = match unsafe { host::take(callbacks) } {
@@ -188,35 +184,27 @@ pub(super) unsafe extern "system" fn destroy(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyDescriptorPool"), |device| {
-        if pool.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(pool);
-        state.names.remove(&pool.as_raw());
-        let Some(found) = state.descriptors.pools.remove(&pool) else {
-            let text = format!("{name} {}", device.hub.fate(pool));
-            device.report("VUID-vkDestroyDescriptorPool-descriptorPool-parameter", text);
-            return;
-        };
-        if state.pool_in_use(&found) {
-            let text = format!("{name} is destroyed, and a submission still uses one of its sets");
-            device.report("VUID-vkDestroyDescriptorPool-descriptorPool-00303", text);
-        }
         let rules = [
+            "VUID-vkDestroyDescriptorPool-descriptorPool-parameter",
             "VUID-vkDestroyDescriptorPool-descriptorPool-00304",
             "VUID-vkDestroyDescriptorPool-descriptorPool-00305",
         ];
-        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
-        state.forget_sets(&found.sets);
-        if found.updates_after_bind() {
-            state.descriptors.update_after_bind -= found.room.capacity();
-        }
-        device.hub.descriptors.end_leak(found.leaked);
-        drop(state);
-        // SAFETY: VUID-vkDestroyDescriptorPool-pAllocator-parameter; no lock is held, and the object is out of the
-        // books.
-        unsafe { host::give_back(callbacks, found.host) };
+        let remove = |state: &mut DeviceState, name: &Label| {
+            let found = state.descriptors.pools.remove(&pool)?;
+            if state.pool_in_use(&found) {
+                let text = format!("{name} is destroyed, and a submission still uses one of its sets");
+                device.report("VUID-vkDestroyDescriptorPool-descriptorPool-00303", text);
+            }
+            state.forget_sets(&found.sets);
+            if found.updates_after_bind() {
+                state.descriptors.update_after_bind -= found.room.capacity();
+            }
+            device.hub.descriptors.end_leak(found.leaked);
+            Some(found.host)
+        };
+        // SAFETY: 1: VUID-vkDestroyDescriptorPool-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkDestroyDescriptorPool-descriptorPool-00304.
+        unsafe { host::destroy(device, pool, callbacks, rules, remove) };
     });
 }
 
@@ -229,14 +217,12 @@ pub(super) unsafe extern "system" fn reset(
         let mut state = device.state.lock();
         let name = state.label(pool);
         let Some(found) = state.descriptors.pools.get(&pool) else {
-            let text = format!("{name} {}", device.hub.fate(pool));
-            device.report("VUID-vkResetDescriptorPool-descriptorPool-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = state.missing(device, pool);
+            return device.refuse("VUID-vkResetDescriptorPool-descriptorPool-parameter", text);
         };
         if state.pool_in_use(found) {
             let text = format!("{name} is reset, and a submission still uses one of its sets");
-            device.report("VUID-vkResetDescriptorPool-descriptorPool-00313", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkResetDescriptorPool-descriptorPool-00313", text);
         }
         let quirks = device.hub.descriptors.quirks;
         let mut sets = BTreeSet::new();

@@ -74,7 +74,7 @@ unsafe fn read(
         None => &[],
     };
     let Some(pool) = state.descriptors.pools.get(&info.descriptor_pool) else {
-        let text = format!("{} {}", state.name(info.descriptor_pool), device.hub.fate(info.descriptor_pool));
+        let text = state.missing(device, info.descriptor_pool);
         return Err(("VUID-VkDescriptorSetAllocateInfo-descriptorPool-parameter", text));
     };
     if layouts.is_empty() {
@@ -90,7 +90,7 @@ unsafe fn read(
     for (position, &handle) in layouts.iter().enumerate() {
         let name = state.label(handle);
         let Some(found) = state.descriptors.layouts.get(&handle) else {
-            let text = format!("{name} {}", device.hub.fate(handle));
+            let text = state.missing(device, handle);
             return Err(("VUID-VkDescriptorSetAllocateInfo-pSetLayouts-parameter", text));
         };
         let layout = Arc::clone(&found.layout);
@@ -185,26 +185,21 @@ pub(super) unsafe extern "system" fn allocate(
     let result = on_device(device, call!("vkAllocateDescriptorSets"), |device| {
         // SAFETY: VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pAllocateInfo is NULL".to_owned();
-            device.report("VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = "pAllocateInfo is NULL";
+            return device.refuse("VUID-vkAllocateDescriptorSets-pAllocateInfo-parameter", text);
         };
         let mut state = device.state.lock();
         // SAFETY: as above, with the chain and the arrays.
         let wanted = match unsafe { read(device, &state, info) } {
             Ok(wanted) => wanted,
-            Err((rule, text)) => {
-                device.report(rule, text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-            }
+            Err((rule, text)) => return device.refuse(rule, text),
         };
         let handles = match state.allocate_sets(device, info.descriptor_pool, wanted) {
             Ok(handles) => handles,
             Err(Refusal::Result(result)) => return result,
             Err(Refusal::Broken((rule, text))) => {
                 let text = format!("{}: {text}", state.name(info.descriptor_pool));
-                device.report(rule, text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+                return device.refuse(rule, text);
             }
         };
         // SAFETY: `pDescriptorSets` has `descriptorSetCount` elements:
@@ -275,8 +270,7 @@ impl DeviceState {
     ) -> Result<(), Broken> {
         let name = self.label(handle);
         let Some(set) = self.descriptors.sets.get(&handle) else {
-            let text = format!("{name} {}", device.hub.fate(handle));
-            return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00310", text));
+            return Err(("VUID-vkFreeDescriptorSets-pDescriptorSets-00310", self.missing(device, handle)));
         };
         if set.pool != pool {
             let text = format!("{name} is of {}, and not of {}", self.name(set.pool), self.name(pool));
@@ -302,14 +296,12 @@ pub(super) unsafe extern "system" fn free(
         let mut state = device.state.lock();
         let name = state.label(pool);
         let Some(found) = state.descriptors.pools.get(&pool) else {
-            let text = format!("{name} {}", device.hub.fate(pool));
-            device.report("VUID-vkFreeDescriptorSets-descriptorPool-parameter", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            let text = state.missing(device, pool);
+            return device.refuse("VUID-vkFreeDescriptorSets-descriptorPool-parameter", text);
         };
         if !found.flags.contains(PoolFlags::FREE_DESCRIPTOR_SET) {
             let text = format!("{name} was created without FREE_DESCRIPTOR_SET");
-            device.report("VUID-vkFreeDescriptorSets-descriptorPool-00312", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return device.refuse("VUID-vkFreeDescriptorSets-descriptorPool-00312", text);
         }
         let handles = || handles.iter().copied().filter(|handle| !handle.is_null());
         let mut seen = BTreeSet::new();

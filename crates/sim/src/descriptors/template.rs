@@ -4,7 +4,6 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use ash::vk;
-use ash::vk::Handle as _;
 
 use super::layout::SetLayout;
 use super::names::{Family, family};
@@ -15,8 +14,7 @@ use crate::chain;
 use crate::describe::Broken;
 use crate::entry::{call, on_device};
 use crate::host::{self, HostBytes};
-use crate::resource::check_callbacks;
-use crate::state::{Device, DeviceState};
+use crate::state::{Device, DeviceState, Label};
 
 /// A `VkDescriptorUpdateTemplate`.
 pub(crate) struct Template {
@@ -122,7 +120,7 @@ unsafe fn describe(
     let (target, layout) = if info.template_type == vk::DescriptorUpdateTemplateType::DESCRIPTOR_SET {
         let handle = info.descriptor_set_layout;
         let Some(found) = state.descriptors.layouts.get(&handle) else {
-            let text = format!("{} {}", state.name(handle), device.hub.fate(handle));
+            let text = state.missing(device, handle);
             return Err(("VUID-VkDescriptorUpdateTemplateCreateInfo-templateType-00350", text));
         };
         (Target::Set(Arc::clone(&found.layout)), Arc::clone(&found.layout))
@@ -145,7 +143,7 @@ fn push_target(
 ) -> Result<(Target, Arc<SetLayout>), Broken> {
     let handle = info.pipeline_layout;
     let Some(layout) = state.pipeline_layout(handle) else {
-        let text = format!("{} {}", state.name(handle), device.hub.fate(handle));
+        let text = state.missing(device, handle);
         return Err(("VUID-VkDescriptorUpdateTemplateCreateInfo-templateType-00352", text));
     };
     let push = vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
@@ -171,23 +169,16 @@ pub(super) unsafe extern "system" fn create(
     on_device(device, call!("vkCreateDescriptorUpdateTemplate"), |device| {
         // SAFETY: VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter.
         let described = unsafe { describe(device, &device.state.lock(), p_info) };
-        let mut template = match described {
+        let template = match described {
             Ok(template) => template,
-            Err((rule, text)) => {
-                device.report(rule, text);
-                return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-            }
+            Err((rule, text)) => return device.refuse(rule, text),
         };
-        // SAFETY: VUID-vkCreateDescriptorUpdateTemplate-pAllocator-parameter; no lock is held.
-        template.host = match unsafe { host::take(callbacks) } {
-            Ok(host) => host,
-            Err(error) => return error,
+        let insert = |state: &mut DeviceState, handle, host| {
+            state.descriptors.templates.insert(handle, Template { host, ..template });
         };
-        let handle = device.hub.handle();
-        device.state.lock().descriptors.templates.insert(handle, template);
-        // SAFETY: VUID-vkCreateDescriptorUpdateTemplate-pDescriptorUpdateTemplate-parameter.
-        unsafe { chain::output(p_template, handle) };
-        vk::Result::SUCCESS
+        // SAFETY: 1: VUID-vkCreateDescriptorUpdateTemplate-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkCreateDescriptorUpdateTemplate-pDescriptorUpdateTemplate-parameter.
+        unsafe { host::create(device, callbacks, p_template, insert) }
     })
 }
 
@@ -197,25 +188,15 @@ pub(super) unsafe extern "system" fn destroy(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyDescriptorUpdateTemplate"), |device| {
-        if template.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.label(template);
-        state.names.remove(&template.as_raw());
-        let Some(found) = state.descriptors.templates.remove(&template) else {
-            let text = format!("{name} {}", device.hub.fate(template));
-            device.report("VUID-vkDestroyDescriptorUpdateTemplate-descriptorUpdateTemplate-parameter", text);
-            return;
-        };
         let rules = [
+            "VUID-vkDestroyDescriptorUpdateTemplate-descriptorUpdateTemplate-parameter",
             "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00356",
             "VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00357",
         ];
-        check_callbacks(device, &name, found.host.is_some(), !callbacks.is_null(), rules);
-        drop(state);
-        // SAFETY: VUID-vkDestroyDescriptorUpdateTemplate-pAllocator-parameter; no lock is held, and the object is out
-        // of the books.
-        unsafe { host::give_back(callbacks, found.host) };
+        let remove =
+            |state: &mut DeviceState, _: &Label| Some(state.descriptors.templates.remove(&template)?.host);
+        // SAFETY: 1: VUID-vkDestroyDescriptorUpdateTemplate-pAllocator-parameter. 2: no lock is held. 3:
+        // VUID-vkDestroyDescriptorUpdateTemplate-descriptorSetLayout-00356.
+        unsafe { host::destroy(device, template, callbacks, rules, remove) };
     });
 }

@@ -65,8 +65,7 @@ fn set_changes(
     write: &write::Write,
 ) -> Result<Vec<Change>, Broken> {
     let Some(set) = state.descriptors.sets.get(&handle) else {
-        let text = format!("{} {}", state.name(handle), device.hub.fate(handle));
-        return Err(("VUID-VkWriteDescriptorSet-dstSet-00320", text));
+        return Err(("VUID-VkWriteDescriptorSet-dstSet-00320", state.missing(device, handle)));
     };
     let changes = write::changes(device, state, Place::set(set), write)
         .map_err(|(rule, text)| (rule, format!("{}: {text}", state.name(handle))))?;
@@ -143,7 +142,7 @@ pub(super) unsafe extern "system" fn with_template(
     on_device(device, call!("vkUpdateDescriptorSetWithTemplate"), |device| {
         let mut state = device.state.lock();
         let Some(found) = state.descriptors.templates.get(&template) else {
-            let text = format!("{} {}", state.name(template), device.hub.fate(template));
+            let text = state.missing(device, template);
             device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter", text);
             return;
         };
@@ -153,7 +152,7 @@ pub(super) unsafe extern "system" fn with_template(
             return;
         }
         let Some(target) = state.descriptors.sets.get(&set) else {
-            let text = format!("{} {}", state.name(set), device.hub.fate(set));
+            let text = state.missing(device, set);
             device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-parameter", text);
             return;
         };

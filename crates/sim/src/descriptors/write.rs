@@ -292,8 +292,7 @@ fn check_buffer(
         return Err(("VUID-VkDescriptorBufferInfo-buffer-02998", text));
     }
     let Some(found) = state.buffers.get(&buffer) else {
-        let text = format!("{name} {}", device.hub.fate(buffer));
-        return Err(("VUID-VkDescriptorBufferInfo-buffer-parameter", text));
+        return Err(("VUID-VkDescriptorBufferInfo-buffer-parameter", state.missing(device, buffer)));
     };
     let (size, usage) = (found.description.size, found.description.usage);
     let limits = &device.profile().limits;
@@ -352,8 +351,7 @@ fn check_texels(
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02995", text));
     }
     let Some(found) = state.buffer_views.get(&view) else {
-        let text = format!("{name} {}", device.hub.fate(view));
-        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02994", text));
+        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02994", state.missing(device, view)));
     };
     let Some(buffer) = state.buffers.get(&vk::Buffer::from_raw(found.of)) else {
         let text = format!("{name} is of a buffer that is destroyed");
@@ -382,8 +380,7 @@ fn check_image(
         // What the write says where the sampler is immutable means nothing.
         sampler = immutable.unwrap_or(info.sampler);
         if !state.descriptors.samplers.contains_key(&sampler) {
-            let text = format!("{} {}", state.name(sampler), device.hub.fate(sampler));
-            return Err(("VUID-VkWriteDescriptorSet-descriptorType-00325", text));
+            return Err(("VUID-VkWriteDescriptorSet-descriptorType-00325", state.missing(device, sampler)));
         }
     }
     if kind == Type::SAMPLER {
@@ -397,8 +394,7 @@ fn check_image(
         return Err(("VUID-VkWriteDescriptorSet-descriptorType-02997", text));
     }
     let Some(found) = state.image_views.get(&view) else {
-        let text = format!("{name} {}", device.hub.fate(view));
-        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02996", text));
+        return Err(("VUID-VkWriteDescriptorSet-descriptorType-02996", state.missing(device, view)));
     };
     let Some(image) = state.images.get(&vk::Image::from_raw(found.of)) else {
         let text = format!("{name} is of an image that is destroyed");

@@ -8,6 +8,7 @@ use ash::vk::Handle as _;
 
 use super::Batch;
 use crate::commands::Phase;
+use crate::describe::Broken;
 use crate::state::{Device, DeviceState};
 use crate::sync::Kind;
 
@@ -57,9 +58,6 @@ pub(super) const SECOND: Rules = Rules {
     signal_value: "VUID-VkSubmitInfo2-semaphore-03882",
 };
 
-/// A rule that a submission breaks, and how.
-pub(super) type Broken = (&'static str, String);
-
 /// Whether batches and fence keep the rules. Looks at everything before anything is changed.
 pub(super) fn check(
     device: &Device,
@@ -71,7 +69,7 @@ pub(super) fn check(
     if !fence.is_null() {
         let name = state.name(fence);
         match state.sync.fences.get(&fence) {
-            None => return Err((rules.fence, format!("{name} {}", device.hub.fate(fence)))),
+            None => return Err((rules.fence, state.missing(device, fence))),
             Some(fence) if fence.pending > 0 => {
                 return Err((
                     rules.fence_pending,
@@ -151,7 +149,7 @@ fn semaphore_kind(
             Ok(Kind::Timeline { value, scheduled: value })
         }
         Some(kind) => Ok(kind),
-        None => Err((unknown, format!("{} {}", state.name(semaphore), device.hub.fate(semaphore)))),
+        None => Err((unknown, state.missing(device, semaphore))),
     }
 }
 

@@ -206,8 +206,7 @@ unsafe fn with_values(
     };
     drop(state);
     if let Some((rule, text)) = broken {
-        device.report(rule, text);
-        return Err(vk::Result::ERROR_VALIDATION_FAILED_EXT);
+        return Err(device.refuse(rule, text));
     }
     // Values beside binary semaphores mean nothing, and may be missing.
     let pair = |semaphores: &[vk::Semaphore], values: &[u64]| {
@@ -229,7 +228,7 @@ unsafe extern "system" fn submit2(
 ) -> vk::Result {
     on_queue(queue, call!("vkQueueSubmit2"), |device| {
         if !device.features.synchronization2 {
-            let text = "the feature synchronization2 is not enabled".to_owned();
+            let text = "the feature synchronization2 is not enabled";
             device.report("VUID-vkQueueSubmit2-synchronization2-03866", text);
         }
         // SAFETY: VUID-vkQueueSubmit2-pSubmits-parameter.
@@ -264,8 +263,7 @@ fn enqueue(
 ) -> vk::Result {
     let mut state = device.state.lock();
     if let Err((rule, text)) = check(device, &state, batches, fence, rules) {
-        device.report(rule, text);
-        return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        return device.refuse(rule, text);
     }
     let mut submissions: Vec<_> = batches.iter().map(|batch| state.prepare(batch)).collect();
     if !fence.is_null() {

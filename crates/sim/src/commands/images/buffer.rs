@@ -239,7 +239,7 @@ fn record_buffer_image(
             return Vec::new();
         };
         if regions.is_empty() {
-            device.report(rules.no_regions, "regionCount is 0".to_owned());
+            device.report(rules.no_regions, "regionCount is 0");
             return Vec::new();
         }
         for region in &mut regions {

@@ -176,7 +176,7 @@ fn record_copy(
         };
         let names = format!("{} to {}", state.name(src), state.name(dst));
         if regions.is_empty() {
-            device.report(rules.no_regions, "regionCount is 0".to_owned());
+            device.report(rules.no_regions, "regionCount is 0");
             return Vec::new();
         }
         if from.samples != to.samples {

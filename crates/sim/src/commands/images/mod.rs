@@ -5,11 +5,9 @@ pub(super) mod copy;
 
 use ash::vk;
 
+use crate::describe::Broken;
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::state::{Device, DeviceState};
-
-/// A rule that a command breaks, and how.
-type Broken = (&'static str, String);
 
 /// The rules for an image in a copy, which have names for each command.
 pub(super) struct ImageRules {
@@ -54,7 +52,7 @@ pub(super) fn usable_image<'a>(
 ) -> Option<&'a ImageDescription> {
     let name = state.name(image);
     let Some(found) = state.images.get(&image) else {
-        device.report(rules.parameter, format!("{name} {}", device.hub.fate(image)));
+        device.report(rules.parameter, state.missing(device, image));
         return None;
     };
     let (missing, optimal) = if usage == vk::ImageUsageFlags::TRANSFER_SRC {
