@@ -1,4 +1,4 @@
-//! What a C function is given: structures with chains behind them, and arrays to fill in two calls.
+//! The arguments of a C function: structures with chains behind them, and arrays that are filled in two calls.
 
 use std::ffi::c_void;
 
@@ -13,8 +13,8 @@ const LONGEST: usize = 256;
 ///
 /// # Safety
 ///
-/// `next` is NULL or points to a structure that begins as `VkBaseInStructure` does, and so on along the chain; all of
-/// them live as long as the iterator is used.
+/// 1. `next` is NULL or points to a structure that begins as `VkBaseInStructure` does, and so on along the chain.
+/// 2. All of them live as long as the iterator is used.
 unsafe fn links(next: *const c_void) -> impl Iterator<Item = *const vk::BaseInStructure<'static>> {
     let mut link = next.cast::<vk::BaseInStructure<'static>>();
     std::iter::from_fn(move || {
@@ -22,7 +22,7 @@ unsafe fn links(next: *const c_void) -> impl Iterator<Item = *const vk::BaseInSt
             return None;
         }
         let this = link;
-        // SAFETY: not NULL, and so a structure of the chain: the caller's promise.
+        // SAFETY: 1 and 2 of `links`: not NULL, and so a live structure of the chain.
         link = unsafe { (*this).p_next };
         Some(this)
     })
@@ -33,9 +33,9 @@ unsafe fn links(next: *const c_void) -> impl Iterator<Item = *const vk::BaseInSt
 ///
 /// # Safety
 ///
-/// As for [`links`].
+/// 1 and 2 of [`links`].
 pub(super) unsafe fn types(next: *const c_void) -> Vec<vk::StructureType> {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 and 2 of `types` are those of `links`.
     let links = unsafe { links(next) };
     links
         .map(|link| {
@@ -49,11 +49,12 @@ pub(super) unsafe fn types(next: *const c_void) -> Vec<vk::StructureType> {
 ///
 /// # Safety
 ///
-/// As for [`links`]; a structure with the type tag of `T` is a `T`, and it lives as long as the result is used.
+/// 1. 1 and 2 of [`links`].
+/// 2. A structure with the type tag of `T` is a `T`, and lives as long as the result is used.
 pub(super) unsafe fn find<'a, T: vk::TaggedStructure>(next: *const c_void) -> Option<&'a T> {
-    // SAFETY: the caller's promise. Nothing is written through the pointer.
+    // SAFETY: 1 of `find`. Nothing is written through the pointer.
     let found = unsafe { find_raw::<T>(next.cast_mut()) }?;
-    // SAFETY: its tag says that it is a `T`.
+    // SAFETY: 2 of `find`: it has the tag.
     Some(unsafe { &*found })
 }
 
@@ -61,9 +62,9 @@ pub(super) unsafe fn find<'a, T: vk::TaggedStructure>(next: *const c_void) -> Op
 ///
 /// # Safety
 ///
-/// As for [`links`].
+/// 1 and 2 of [`links`].
 pub(super) unsafe fn find_raw<T: vk::TaggedStructure>(next: *mut c_void) -> Option<*mut T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 and 2 of `find_raw` are those of `links`.
     let mut links = unsafe { links(next) };
     let link = links.find(|&link| {
         // SAFETY: a structure of the chain: `links` has just read its other field.
@@ -76,11 +77,13 @@ pub(super) unsafe fn find_raw<T: vk::TaggedStructure>(next: *mut c_void) -> Opti
 ///
 /// # Safety
 ///
-/// As for [`find`]; the chain is valid for writes, and nobody else uses the structure meanwhile.
+/// 1. 1 and 2 of [`links`].
+/// 2. A structure with the type tag of `T` is a `T`, and lives as long as the result is used.
+/// 3. It is valid for writes, and nobody else uses it meanwhile.
 pub(super) unsafe fn find_mut<'a, T: vk::TaggedStructure>(next: *mut c_void) -> Option<&'a mut T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `find_mut`.
     let found = unsafe { find_raw::<T>(next) }?;
-    // SAFETY: its tag says that it is a `T`; it is not borrowed elsewhere: the caller's promise.
+    // SAFETY: 2 and 3 of `find_mut`: it has the tag.
     Some(unsafe { &mut *found })
 }
 
@@ -90,7 +93,7 @@ pub(super) unsafe fn find_mut<'a, T: vk::TaggedStructure>(next: *mut c_void) -> 
 ///
 /// `pointer` is NULL, or valid for reads as long as the result is used.
 pub(super) unsafe fn input<'a, T>(pointer: *const T) -> Option<&'a T> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `input`: NULL, or valid for reads.
     unsafe { pointer.as_ref() }
 }
 
@@ -103,29 +106,30 @@ pub(super) unsafe fn array<'a, T>(pointer: *const T, count: u32) -> &'a [T] {
     if pointer.is_null() || count == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `array`: not NULL, and so valid for reads of `count` elements.
     unsafe { std::slice::from_raw_parts(pointer, index(count)) }
 }
 
-/// Writes `value` where the caller wants it, if it wants it.
+/// Writes `value`, unless `pointer` is NULL.
 ///
 /// # Safety
 ///
 /// `pointer` is NULL, or valid for a write.
 pub(super) unsafe fn output<T>(pointer: *mut T, value: T) {
     if !pointer.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of `output`: not NULL, and so valid for a write.
         unsafe { pointer.write(value) };
     }
 }
 
-/// Answers a query that is called twice: without `out` it writes how many items there are, and with it as many as fit.
+/// Answers a query that is called twice: without `out` it writes the number of items, and with it as many as fit.
 ///
 /// # Safety
 ///
-/// `count` is NULL or valid; `out` is NULL, or valid for writes of `*count` items.
+/// 1. `count` is NULL or valid.
+/// 2. `out` is NULL, or valid for writes of `*count` items.
 pub(super) unsafe fn list<T: Clone>(items: &[T], count: *mut u32, out: *mut T) -> vk::Result {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `list`.
     let Some(count) = (unsafe { count.as_mut() }) else {
         return vk::Result::ERROR_VALIDATION_FAILED_EXT;
     };
@@ -135,7 +139,7 @@ pub(super) unsafe fn list<T: Clone>(items: &[T], count: *mut u32, out: *mut T) -
     }
     let fits = items.len().min(index(*count));
     for (position, item) in items[..fits].iter().enumerate() {
-        // SAFETY: `position` < `*count`: the caller's promise.
+        // SAFETY: 2 of `list`: `position` < `*count`.
         let slot = unsafe { out.add(position) };
         // SAFETY: as above.
         unsafe { slot.write(item.clone()) };

@@ -9,21 +9,22 @@ use super::state::Device;
 /// A rule that a create-info breaks, and how.
 pub(super) type Broken = (&'static str, String);
 
-/// What a buffer's create-info says, chain included, and the handle types that it is to be shared by, if it may be
-/// said.
+/// The description in a buffer's create-info, chain included, and the handle types that share the buffer; or the rule
+/// that it breaks.
 ///
 /// # Safety
 ///
-/// `info` is NULL or a valid create-info with a valid chain.
+/// 1. `info` is NULL or a valid create-info.
+/// 2. Its chain is valid.
 pub(super) unsafe fn describe_buffer(
     device: &Device,
     info: *const vk::BufferCreateInfo<'_>,
 ) -> Result<(BufferDescription, u32), Broken> {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `describe_buffer`.
     let Some(info) = (unsafe { chain::input(info) }) else {
         return Err(("VUID-vkCreateBuffer-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: 2 of `describe_buffer`.
     let external = unsafe { chain::find::<vk::ExternalMemoryBufferCreateInfo<'_>>(info.p_next) };
     let mut description = BufferDescription::from(info);
     let external = external.map_or(0, |info| info.handle_types.as_raw());
@@ -58,21 +59,22 @@ pub(super) unsafe fn describe_buffer(
     Ok((description, external))
 }
 
-/// What an image's create-info says, chain included, and the handle types that it is to be shared by, if it may be
-/// said.
+/// The description in an image's create-info, chain included, and the handle types that share the image; or the rule
+/// that it breaks.
 ///
 /// # Safety
 ///
-/// `info` is NULL or a valid create-info with a valid chain.
+/// 1. `info` is NULL or a valid create-info.
+/// 2. Its chain is valid.
 pub(super) unsafe fn describe_image(
     device: &Device,
     info: *const vk::ImageCreateInfo<'_>,
 ) -> Result<(ImageDescription, u32), Broken> {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `describe_image`.
     let Some(info) = (unsafe { chain::input(info) }) else {
         return Err(("VUID-vkCreateImage-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: 2 of `describe_image`.
     let external = unsafe { chain::find::<vk::ExternalMemoryImageCreateInfo<'_>>(info.p_next) };
     let mut description = ImageDescription::from(info);
     let external = external.map_or(0, |info| info.handle_types.as_raw());

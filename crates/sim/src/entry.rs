@@ -186,7 +186,7 @@ pub(super) unsafe extern "system" fn get_instance_proc_addr<const MINOR: u32>(
     instance: vk::Instance,
     p_name: *const c_char,
 ) -> vk::PFN_vkVoidFunction {
-    // SAFETY: the caller passes a null-terminated string or NULL (VUID-vkGetInstanceProcAddr-pName-parameter).
+    // SAFETY: a null-terminated string or NULL: VUID-vkGetInstanceProcAddr-pName-parameter.
     let name = unsafe { name(p_name) }?;
     match name {
         "vkGetInstanceProcAddr" => return function(get_instance_proc_addr::<MINOR>),
@@ -218,7 +218,7 @@ pub(super) unsafe extern "system" fn get_device_proc_addr(
     device: vk::Device,
     p_name: *const c_char,
 ) -> vk::PFN_vkVoidFunction {
-    // SAFETY: the caller passes a null-terminated string or NULL (VUID-vkGetDeviceProcAddr-pName-parameter).
+    // SAFETY: a null-terminated string or NULL: VUID-vkGetDeviceProcAddr-pName-parameter.
     let name = unsafe { name(p_name) }?;
     let owner: std::sync::Arc<Device> = registry::device(device)?;
     let (_, entry) = Call::find(name)?;
@@ -248,7 +248,7 @@ unsafe fn name<'a>(name: *const c_char) -> Option<&'a str> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: not NULL, and so a null-terminated string: the caller's promise.
+    // SAFETY: the promise of `name`: not NULL, and so a null-terminated string that lives.
     unsafe { CStr::from_ptr(name) }.to_str().ok()
 }
 

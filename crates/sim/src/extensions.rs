@@ -87,15 +87,16 @@ pub(super) fn copy(text: &str, to: &mut [c_char]) {
 ///
 /// # Safety
 ///
-/// `names` is NULL, or `count` null-terminated strings.
+/// 1. `names` is NULL, or valid for reads of `count` pointers.
+/// 2. Each of them is NULL or a null-terminated string.
 pub(super) unsafe fn names(names: *const *const c_char, count: u32) -> Vec<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `names`.
     let names = unsafe { chain::array(names, count) };
     names
         .iter()
         .filter(|name| !name.is_null())
         .map(|&name| {
-            // SAFETY: not NULL, and so a null-terminated string: the caller's promise.
+            // SAFETY: 2 of `names`: not NULL, and so a null-terminated string.
             unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
         })
         .collect()

@@ -1,5 +1,5 @@
-//! Memory that is shared with others, as far as one process goes: descriptors are real, and what is imported from one
-//! has the bytes of what was exported, on whichever simulated device.
+//! Memory that is shared with others within one process: file descriptors are real, and memory that is imported from
+//! one has the bytes of what was exported, on any simulated device.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub(super) fn imported(asked: &MemoryInfo, fd: Option<c_int>) -> Result<Option<A
 ///
 /// The program has given `fd` to the driver, and does not use it any more.
 pub(super) unsafe fn close(fd: c_int) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `close`: `fd` is the driver's.
     unsafe { descriptors::close(fd) };
 }
 
@@ -140,7 +140,7 @@ mod descriptors {
     ///
     /// As for [`super::close`].
     pub(super) unsafe fn close(fd: c_int) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the promise of `super::close`: `fd` is the driver's.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
 }

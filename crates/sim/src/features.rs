@@ -1,4 +1,4 @@
-//! The features of the driver: which structure of a chain says what.
+//! The features of the driver, and the structures of a chain that enable or report them.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,7 @@ use super::profiles::FeaturesProfile;
 use super::state::{Features, Hub};
 
 impl Features {
-    /// What a GPU can do. An extension that was taken from it takes its feature along, also where the feature is core.
+    /// What a GPU can do. An extension that the test removed is gone with its feature, also where the feature is core.
     pub(super) fn supported(hub: &Hub) -> Self {
         let FeaturesProfile {
             memory_priority,
@@ -54,7 +54,7 @@ impl Features {
         within
     }
 
-    /// Only what `keep` answers for an extension's name stays.
+    /// Keeps the features of the extensions that `keep` accepts, and those without an extension.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&str) -> bool) {
         for (field, extension) in FIELDS.iter().chain(descriptors::FIELDS) {
             if !extension.is_empty() {
@@ -67,12 +67,13 @@ impl Features {
     ///
     /// # Safety
     ///
-    /// The chain is valid, and valid for writes.
+    /// 1. The chain is valid.
+    /// 2. It is valid for writes.
     pub(super) unsafe fn write(mut self, next: *mut c_void) {
-        // SAFETY: the caller's promise.
+        // SAFETY: 1 of `write`.
         for (field, slot) in unsafe { slots(next) } {
             let value = vk::Bool32::from(*field(&mut self));
-            // SAFETY: a field of a structure of the chain, which is valid for writes: the caller's promise.
+            // SAFETY: 2 of `write`: a field of a structure of the chain.
             unsafe { slot.write(value) };
         }
     }
@@ -84,9 +85,9 @@ impl Features {
     /// The chain is valid.
     pub(super) unsafe fn read(next: *const c_void) -> Self {
         let mut asked = Self::default();
-        // SAFETY: the caller's promise. Nothing is written through the pointers.
+        // SAFETY: the promise of `read`: the chain is valid. Nothing is written through the pointers.
         for (field, slot) in unsafe { slots(next.cast_mut()) } {
-            // SAFETY: a field of a structure of the chain: the caller's promise.
+            // SAFETY: a field of a structure of the chain, which is valid.
             *field(&mut asked) |= unsafe { slot.read() } != vk::FALSE;
         }
         asked
@@ -119,14 +120,14 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
     let mut slots: Vec<(Field, *mut vk::Bool32)> = Vec::new();
     macro_rules! slot {
         ($($structure:ident.$slot:ident is $field:ident;)*) => {$(
-            // SAFETY: the caller's promise.
+            // SAFETY: the promise of `slots`: the chain is valid.
             if let Some(structure) = unsafe { chain::find_raw::<vk::$structure<'_>>(next) } {
                 // SAFETY: the structure is valid, and so is the place of its field.
                 slots.push((|features| &mut features.$field, unsafe { &raw mut (*structure).$slot }));
             }
         )*};
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `slots`: the chain is valid.
     if let Some(structure) = unsafe { chain::find_raw::<vk::PhysicalDeviceFeatures2<'_>>(next) } {
         // SAFETY: the structure is valid, and so is the place of its field.
         let slot = unsafe { &raw mut (*structure).features.sparse_binding };
@@ -150,7 +151,7 @@ unsafe fn slots(next: *mut c_void) -> Vec<(Field, *mut vk::Bool32)> {
         PhysicalDeviceDescriptorBufferFeaturesEXT.descriptor_buffer is descriptor_buffer;
         PhysicalDeviceDescriptorBufferFeaturesEXT.descriptor_buffer_push_descriptors is descriptor_buffer_push;
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `slots`: the chain is valid.
     slots.extend(unsafe { descriptors::slots(next) });
     slots
 }

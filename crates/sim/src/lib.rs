@@ -200,8 +200,8 @@ pub const DEFAULT_PROFILE: &str = "lavapipe";
 ///
 /// # Safety
 ///
-/// `p_name` is NULL or a null-terminated string; the function that is returned is called with the type that Vulkan
-/// gives its name.
+/// 1. `p_name` is NULL or a null-terminated string.
+/// 2. The function that is returned is called with the type that Vulkan gives its name.
 ///
 /// ```
 /// use ash::vk;
@@ -215,7 +215,7 @@ pub unsafe extern "system" fn get_instance_proc_addr(
     instance: vk::Instance,
     p_name: *const c_char,
 ) -> vk::PFN_vkVoidFunction {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 and 2 of this function: the two are the same function of Vulkan.
     unsafe { entry::get_instance_proc_addr::<{ state::ENVIRONMENT }>(instance, p_name) }
 }
 

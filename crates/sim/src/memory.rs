@@ -191,14 +191,14 @@ unsafe extern "system" fn allocate(
     result
 }
 
-/// What an allocate-info asks for, chain included.
+/// What the program asks for in an allocate-info, chain included.
 ///
 /// # Safety
 ///
 /// The chain of `info` is valid.
 unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
     let next = info.p_next;
-    // SAFETY: the promise of this function, the chain is valid, here and below.
+    // SAFETY: the promise of `asked`: the chain is valid.
     let dedicated = unsafe { chain::find::<vk::MemoryDedicatedAllocateInfo<'_>>(next) };
     // SAFETY: as above.
     let flags = unsafe { chain::find::<vk::MemoryAllocateFlagsInfo<'_>>(next) };

@@ -278,7 +278,7 @@ unsafe extern "system" fn create_buffer(
 ///
 /// `info` is NULL or valid.
 unsafe fn buffer_size(info: *const vk::BufferCreateInfo<'_>) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `buffer_size`: NULL or valid.
     unsafe { chain::input(info) }.map_or(0, |info| info.size)
 }
 
@@ -286,7 +286,7 @@ unsafe fn buffer_size(info: *const vk::BufferCreateInfo<'_>) -> u64 {
 ///
 /// `info` is NULL or valid.
 unsafe fn image_size(info: *const vk::ImageCreateInfo<'_>) -> u64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `image_size`: NULL or valid.
     let Some(info) = (unsafe { chain::input(info) }) else {
         return 0;
     };
@@ -335,14 +335,15 @@ unsafe extern "system" fn image(device: vk::Device, image: vk::Image, out: *mut 
 
 /// # Safety
 ///
-/// `out` is NULL, or valid with its chain.
+/// 1. `out` is NULL, or valid for writes.
+/// 2. Its chain is valid for writes.
 unsafe fn answer(requirements: vk::MemoryRequirements, out: *mut vk::MemoryRequirements2<'_>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `answer`.
     let Some(out) = (unsafe { out.as_mut() }) else {
         return;
     };
     out.memory_requirements = requirements;
-    // SAFETY: the caller's promise.
+    // SAFETY: 2 of `answer`.
     if let Some(dedicated) = unsafe { chain::find_mut::<vk::MemoryDedicatedRequirements<'_>>(out.p_next) } {
         dedicated.prefers_dedicated_allocation = vk::FALSE;
         dedicated.requires_dedicated_allocation = vk::FALSE;

@@ -94,7 +94,7 @@ unsafe extern "system" fn create_module(
     })
 }
 
-/// Whether the code of a module looks like SPIR-V: any number of words, the first of which says so.
+/// Whether the code of a module looks like SPIR-V: whole words, the first of which is the magic number.
 ///
 /// # Safety
 ///
@@ -108,7 +108,7 @@ unsafe fn check_code(info: &vk::ShaderModuleCreateInfo<'_>) -> Result<(), Broken
         let text = format!("codeSize is {size}, no multiple of 4");
         return Err(("VUID-VkShaderModuleCreateInfo-codeSize-08735", text));
     }
-    // SAFETY: the caller's promise; there is at least one word.
+    // SAFETY: the promise of `check_code`: NULL, or `codeSize` bytes, which are a word at least.
     match unsafe { chain::input(info.p_code) } {
         Some(&SPIRV_MAGIC) => Ok(()),
         Some(word) => {
@@ -210,7 +210,7 @@ unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> 
     // SAFETY: not NULL, and so a null-terminated string (VUID-VkPipelineShaderStageCreateInfo-pName-parameter).
     let entry_point = unsafe { CStr::from_ptr(stage.p_name) }.to_string_lossy().into_owned();
     if stage.module.is_null() {
-        // SAFETY: the caller's promise (VUID-VkPipelineShaderStageCreateInfo-pNext-pNext).
+        // SAFETY: the promise of `program`: a valid chain (VUID-VkPipelineShaderStageCreateInfo-pNext-pNext).
         let Some(code) = (unsafe { chain::find::<vk::ShaderModuleCreateInfo<'_>>(stage.p_next) }) else {
             let text = "module is NULL, and no VkShaderModuleCreateInfo is in the chain".to_owned();
             return Err(("VUID-VkPipelineShaderStageCreateInfo-stage-08771", text));
@@ -218,7 +218,7 @@ unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> 
         // SAFETY: VUID-VkShaderModuleCreateInfo-pCode-parameter.
         unsafe { check_code(code) }?;
     }
-    // SAFETY: the caller's promise (VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter).
+    // SAFETY: the promise of `program`: VUID-VkPipelineShaderStageCreateInfo-pSpecializationInfo-parameter.
     let constants = unsafe { constants(stage.p_specialization_info) };
     let state = device.state.lock();
     if !stage.module.is_null() && !state.pipelines.modules.contains_key(&stage.module) {
@@ -241,7 +241,7 @@ unsafe fn program(device: &Device, info: &vk::ComputePipelineCreateInfo<'_>) -> 
 ///
 /// `info` is NULL or valid, and so is what it points to.
 unsafe fn constants(info: *const vk::SpecializationInfo<'_>) -> BTreeMap<u32, Vec<u8>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `constants`: NULL or valid.
     let Some(info) = (unsafe { chain::input(info) }) else {
         return BTreeMap::new();
     };

@@ -42,16 +42,17 @@ fn plain(requirements: &Requirements) -> vk::MemoryRequirements {
 ///
 /// # Safety
 ///
-/// `out` is NULL, or valid with its chain.
+/// 1. `out` is NULL, or valid for writes.
+/// 2. Its chain is valid for writes.
 unsafe fn answer(requirements: Option<&Requirements>, out: *mut vk::MemoryRequirements2<'_>) {
     let Some(requirements) = requirements else { return };
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `answer`.
     let Some(out) = (unsafe { out.as_mut() }) else {
         return;
     };
     out.memory_requirements = plain(requirements);
     let next: *mut c_void = out.p_next;
-    // SAFETY: the caller's promise.
+    // SAFETY: 2 of `answer`.
     if let Some(dedicated) = unsafe { chain::find_mut::<vk::MemoryDedicatedRequirements<'_>>(next) } {
         dedicated.prefers_dedicated_allocation = vk::Bool32::from(requirements.prefers_dedicated);
         dedicated.requires_dedicated_allocation = vk::Bool32::from(requirements.requires_dedicated);

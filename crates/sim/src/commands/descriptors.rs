@@ -219,7 +219,7 @@ pub(super) unsafe extern "system" fn push_with_template(
 ) {
     let recording = "VUID-vkCmdPushDescriptorSetWithTemplate-commandBuffer-recording";
     record(command_buffer, call!("vkCmdPushDescriptorSetWithTemplateKHR"), recording, |device, state| {
-        // SAFETY: the caller's promise: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686.
+        // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686.
         one(device, unsafe { with_template(device, state, template, layout, set, p_data) })
     });
 }
@@ -250,7 +250,7 @@ unsafe fn with_template(
         let text = format!("{name}: pData is NULL");
         return Err(("VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686", text));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `with_template`: not NULL, and so what the template says.
     let writes = unsafe { descriptors::read_template(found, data) };
     let rules = [
         "VUID-vkCmdPushDescriptorSetWithTemplate-set-07304",

@@ -63,32 +63,33 @@ pub(super) unsafe extern "system" fn get(
 
 /// # Safety
 ///
-/// The field of `info.data` that goes with `info.ty` is set, and what it points to is valid.
+/// 1. The field of `info.data` that goes with `info.ty` is set.
+/// 2. It is NULL, or what it points to is valid.
 unsafe fn asked(info: &vk::DescriptorGetInfoEXT<'_>) -> Asked {
     match info.ty {
         Type::SAMPLER => {
-            // SAFETY: the caller's promise.
+            // SAFETY: 1 of `asked`.
             let sampler = unsafe { info.data.p_sampler };
-            // SAFETY: the caller's promise.
+            // SAFETY: 2 of `asked`.
             Asked::Sampler(unsafe { chain::input(sampler) }.copied())
         }
         Type::COMBINED_IMAGE_SAMPLER | Type::SAMPLED_IMAGE | Type::STORAGE_IMAGE | Type::INPUT_ATTACHMENT => {
-            // SAFETY: the caller's promise: all four are a pointer to the same structure.
+            // SAFETY: 1 of `asked`: all four are a pointer to the same structure.
             let image = unsafe { info.data.p_sampled_image };
-            // SAFETY: the caller's promise.
+            // SAFETY: 2 of `asked`.
             Asked::Image(unsafe { chain::input(image) }.copied())
         }
         Type::ACCELERATION_STRUCTURE_KHR => {
-            // SAFETY: the caller's promise.
+            // SAFETY: 1 of `asked`.
             Asked::AccelerationStructure(unsafe { info.data.acceleration_structure })
         }
         Type::UNIFORM_TEXEL_BUFFER
         | Type::STORAGE_TEXEL_BUFFER
         | Type::UNIFORM_BUFFER
         | Type::STORAGE_BUFFER => {
-            // SAFETY: the caller's promise: all four are a pointer to the same structure.
+            // SAFETY: 1 of `asked`: all four are a pointer to the same structure.
             let buffer = unsafe { info.data.p_storage_buffer };
-            // SAFETY: the caller's promise.
+            // SAFETY: 2 of `asked`.
             let buffer = unsafe { chain::input(buffer) };
             Asked::Buffer(buffer.map(|buffer| (buffer.address, buffer.range, buffer.format)))
         }

@@ -63,7 +63,7 @@ macro_rules! features {
             let mut slots: Vec<(Field, *mut vk::Bool32)> = Vec::new();
             macro_rules! slot {
                 ($structure:ident: $slot:ident) => {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the promise of `slots`: the chain is valid.
                     if let Some(structure) = unsafe { chain::find_raw::<vk::$structure<'_>>(next) } {
                         let field: Field = |features| &mut features.descriptors.$slot;
                         // SAFETY: the structure is valid, and so is the place of its field.

@@ -62,15 +62,16 @@ impl SetLayout {
     }
 }
 
-/// What the bindings of a create-info say, chain included.
+/// The bindings of a create-info, chain included.
 ///
 /// # Safety
 ///
-/// `info` is valid, and so are its chain and what it points to.
+/// 1. What `info` points to is valid.
+/// 2. Its chain is valid, and so is what the chain points to.
 unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout, Broken> {
-    // SAFETY: the caller's promise (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
+    // SAFETY: 1 of `read` (VUID-VkDescriptorSetLayoutCreateInfo-pBindings-parameter).
     let given = unsafe { chain::array(info.p_bindings, info.binding_count) };
-    // SAFETY: the caller's promise (VUID-VkDescriptorSetLayoutCreateInfo-pNext-pNext).
+    // SAFETY: 2 of `read` (VUID-VkDescriptorSetLayoutCreateInfo-pNext-pNext).
     let flags = unsafe { chain::find::<vk::DescriptorSetLayoutBindingFlagsCreateInfo<'_>>(info.p_next) };
     let flags: &[Flags] = match flags {
         // SAFETY: VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-parameter.
@@ -81,7 +82,7 @@ unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout
         let text = format!("{} binding flags, {} bindings", flags.len(), given.len());
         return Err(("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-bindingCount-03002", text));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: 2 of `read`.
     let lists = unsafe { mutable_lists(info.p_next) };
     let mut layout = SetLayout { flags: info.flags, bindings: BTreeMap::new() };
     for (position, given) in given.iter().enumerate() {
@@ -116,7 +117,7 @@ unsafe fn read(info: &vk::DescriptorSetLayoutCreateInfo<'_>) -> Result<SetLayout
 ///
 /// The chain is valid, and so is what it points to.
 pub(super) unsafe fn mutable_lists(next: *const std::ffi::c_void) -> Vec<Vec<Type>> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `mutable_lists`: the chain is valid.
     let Some(info) = (unsafe { chain::find::<vk::MutableDescriptorTypeCreateInfoEXT<'_>>(next) }) else {
         return Vec::new();
     };
@@ -323,21 +324,22 @@ fn count(layout: &SetLayout) -> u64 {
     layout.bindings.values().map(each).sum()
 }
 
-/// What a create-info says, if it may be said.
+/// The layout of a create-info, or the rule that it breaks.
 ///
 /// # Safety
 ///
-/// `info` is NULL or valid, and so are its chain and what it points to.
+/// 1. `info` is NULL or valid.
+/// 2. Its chain is valid, and so is what it and its chain point to.
 unsafe fn describe(
     device: &Device,
     info: *const vk::DescriptorSetLayoutCreateInfo<'_>,
     null: &'static str,
 ) -> Result<SetLayout, Broken> {
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 of `describe`.
     let Some(info) = (unsafe { chain::input(info) }) else {
         return Err((null, "pCreateInfo is NULL".to_owned()));
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: 2 of `describe`.
     let layout = unsafe { read(info) }?;
     check(device, &device.state.lock(), &layout)?;
     Ok(layout)

@@ -1,4 +1,4 @@
-//! What a physical device says of descriptors, and whether layouts keep to it.
+//! The limits of descriptors that a physical device reports, and whether layouts keep them.
 
 use std::ffi::c_void;
 
@@ -20,7 +20,7 @@ use crate::state::Hub;
 pub(crate) unsafe fn write(hub: &Hub, next: *mut c_void) {
     let limits = &hub.descriptors.limits;
     let (stage, set) = (&limits.per_stage_update_after_bind, &limits.per_set_update_after_bind);
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `write`: a valid chain, also for writes.
     let push = unsafe { chain::find_mut::<vk::PhysicalDevicePushDescriptorPropertiesKHR<'_>>(next) };
     if let Some(out) = push {
         out.max_push_descriptors =
@@ -58,7 +58,7 @@ pub(crate) unsafe fn write(hub: &Hub, next: *mut c_void) {
             $out.max_descriptor_set_update_after_bind_inline_uniform_blocks = set.inline_uniform_blocks;
         };
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: as above.
     if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceVulkan12Properties<'_>>(next) } {
         indexing!(out);
     }

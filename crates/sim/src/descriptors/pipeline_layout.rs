@@ -61,7 +61,7 @@ unsafe fn describe(
     device: &Device,
     info: *const vk::PipelineLayoutCreateInfo<'_>,
 ) -> Result<PipelineLayout, Broken> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `describe`: NULL or valid.
     let Some(info) = (unsafe { chain::input(info) }) else {
         return Err(("VUID-vkCreatePipelineLayout-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
     };

@@ -34,7 +34,7 @@ pub(crate) struct Pool {
 ///
 /// `info` is NULL, or valid with its chain and what it points to.
 unsafe fn describe(device: &Device, info: *const vk::DescriptorPoolCreateInfo<'_>) -> Result<Pool, Broken> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `describe`: NULL or valid.
     let Some(info) = (unsafe { chain::input(info) }) else {
         return Err(("VUID-vkCreateDescriptorPool-pCreateInfo-parameter", "pCreateInfo is NULL".to_owned()));
     };

@@ -224,7 +224,7 @@ pub(super) unsafe extern "system" fn allocate(
 unsafe fn write_handles(handles: &[vk::DescriptorSet], out: *mut vk::DescriptorSet) {
     let mut count = narrow(handles.len());
     if !out.is_null() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `count` is a local; the promise of `write_handles`: `out` has room for as many handles.
         let _ = unsafe { chain::list(handles, &raw mut count, out) };
     }
 }

@@ -60,7 +60,7 @@ pub(crate) unsafe fn read(template: &Template, data: *const c_void) -> Vec<Write
         let values = match family(entry.descriptor_type) {
             Family::Buffer => {
                 let one = |position| {
-                    // SAFETY: the caller's promise (VUID-vkUpdateDescriptorSetWithTemplate-pData-01685).
+                    // SAFETY: the promise of `read` (VUID-vkUpdateDescriptorSetWithTemplate-pData-01685).
                     unsafe { at(position).cast::<vk::DescriptorBufferInfo>().read_unaligned() }
                 };
                 Values::Buffers((0..count).map(one).collect())
@@ -104,7 +104,7 @@ unsafe fn describe(
     state: &DeviceState,
     info: *const vk::DescriptorUpdateTemplateCreateInfo<'_>,
 ) -> Result<Template, Broken> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the promise of `describe`: NULL or valid.
     let Some(info) = (unsafe { chain::input(info) }) else {
         let text = "pCreateInfo is NULL".to_owned();
         return Err(("VUID-vkCreateDescriptorUpdateTemplate-pCreateInfo-parameter", text));

@@ -130,12 +130,13 @@ unsafe extern "system" fn submit(
 
 /// # Safety
 ///
-/// `info` is a valid structure: its arrays have as many elements as it says, and its chain is valid.
+/// 1. The arrays of `info` have as many elements as it says.
+/// 2. Its chain is valid.
 unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch, vk::Result> {
     let waits = (info.p_wait_semaphores, info.wait_semaphore_count);
     let signals = (info.p_signal_semaphores, info.signal_semaphore_count);
     let command_buffers = (info.p_command_buffers, info.command_buffer_count);
-    // SAFETY: the caller's promise.
+    // SAFETY: 1 and 2 of `read_batch`.
     unsafe { Batch::read(device, waits, command_buffers, signals, info.p_next) }
 }
 
@@ -144,7 +145,8 @@ impl Batch {
     ///
     /// # Safety
     ///
-    /// The arrays have as many elements as stands beside them, and the chain is valid.
+    /// 1. The arrays have as many elements as stands beside them.
+    /// 2. The chain is valid.
     pub(super) unsafe fn read(
         device: &Device,
         waits: (*const vk::Semaphore, u32),
@@ -152,13 +154,13 @@ impl Batch {
         signals: (*const vk::Semaphore, u32),
         next: *const c_void,
     ) -> Result<Self, vk::Result> {
-        // SAFETY: VUID-VkSubmitInfo-pWaitSemaphores-parameter.
+        // SAFETY: 1 of `read` (VUID-VkSubmitInfo-pWaitSemaphores-parameter).
         let waits = unsafe { chain::array(waits.0, waits.1) };
-        // SAFETY: VUID-VkSubmitInfo-pSignalSemaphores-parameter.
+        // SAFETY: 1 of `read` (VUID-VkSubmitInfo-pSignalSemaphores-parameter).
         let signals = unsafe { chain::array(signals.0, signals.1) };
-        // SAFETY: VUID-VkSubmitInfo-pCommandBuffers-parameter.
+        // SAFETY: 1 of `read` (VUID-VkSubmitInfo-pCommandBuffers-parameter).
         let command_buffers = unsafe { chain::array(command_buffers.0, command_buffers.1) };
-        // SAFETY: the caller's promise.
+        // SAFETY: 2 of `read`.
         unsafe { with_values(device, waits, command_buffers, signals, next) }
     }
 }

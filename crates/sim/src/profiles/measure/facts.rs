@@ -1,4 +1,4 @@
-//! What a physical device says about itself, without a device being made of it.
+//! What a physical device reports without the creation of a device.
 
 use std::ffi::CStr;
 
@@ -48,7 +48,7 @@ struct More {
 impl More {
     /// # Safety
     ///
-    /// As for [`Facts::read`]; the version is 1.1 at least.
+    /// 1 to 3 of [`Facts::read`]; the version is 1.1 at least.
     unsafe fn read(instance: &ash::Instance, physical_device: vk::PhysicalDevice) -> Self {
         let mut more = Self::default();
         let mut all = vk::PhysicalDeviceProperties2::default()
@@ -59,7 +59,8 @@ impl More {
             .push_next(&mut more.inline)
             .push_next(&mut more.push)
             .push_next(&mut more.buffer);
-        // SAFETY: the caller's promise; the chain is valid, and drivers skip what they do not know.
+        // SAFETY: 1 and 3 of `Facts::read`, and the version; the chain is valid, and drivers skip what they do not
+        // know.
         unsafe { instance.get_physical_device_properties2(physical_device, &mut all) };
         more
     }
@@ -85,7 +86,7 @@ struct MoreFeatures {
 impl MoreFeatures {
     /// # Safety
     ///
-    /// As for [`Facts::read`]; the version is 1.1 at least.
+    /// 1 to 3 of [`Facts::read`]; the version is 1.1 at least.
     unsafe fn read(instance: &ash::Instance, physical_device: vk::PhysicalDevice) -> Self {
         let mut more = Self::default();
         let mut all = vk::PhysicalDeviceFeatures2::default()
@@ -101,7 +102,8 @@ impl MoreFeatures {
             .push_next(&mut more.mutable)
             .push_next(&mut more.buffer)
             .push_next(&mut more.protected);
-        // SAFETY: the caller's promise; the chain is valid, and drivers skip what they do not know.
+        // SAFETY: 1 and 3 of `Facts::read`, and the version; the chain is valid, and drivers skip what they do not
+        // know.
         unsafe { instance.get_physical_device_features2(physical_device, &mut all) };
         more
     }
@@ -126,28 +128,30 @@ impl MoreFeatures {
 impl Facts {
     /// # Safety
     ///
-    /// `instance` is live and was made for `api_version`; `physical_device` is its own.
+    /// 1. `instance` is live.
+    /// 2. It was made for `api_version`.
+    /// 3. `physical_device` is its own.
     pub(super) unsafe fn read(
         instance: &ash::Instance,
         physical_device: vk::PhysicalDevice,
         api_version: u32,
     ) -> Result<Self, MeasureError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: 1 and 3 of `read`.
         let properties = unsafe { instance.get_physical_device_properties(physical_device) };
-        // SAFETY: the caller's promise.
+        // SAFETY: 1 and 3 of `read`.
         let memory = unsafe { instance.get_physical_device_memory_properties(physical_device) };
-        // SAFETY: the caller's promise.
+        // SAFETY: 1 and 3 of `read`.
         let plain = unsafe { instance.get_physical_device_features(physical_device) };
-        // SAFETY: the caller's promise.
+        // SAFETY: 1 and 3 of `read`.
         let extensions =
             unsafe { instance.enumerate_device_extension_properties(physical_device) }.map_err(|result| {
                 MeasureError::Driver { call: "vkEnumerateDeviceExtensionProperties", result }
             })?;
-        // SAFETY: the caller's promise.
+        // SAFETY: 1 and 3 of `read`.
         let families = unsafe { instance.get_physical_device_queue_family_properties(physical_device) };
         let version = api_version.min(properties.api_version);
         let (more, offered) = if version >= vk::API_VERSION_1_1 {
-            // SAFETY: the caller's promise, and the version that was looked at just now.
+            // SAFETY: 1 to 3 of `read`, and the version that was looked at just now.
             let more = unsafe { More::read(instance, physical_device) };
             // SAFETY: as above.
             (more, unsafe { MoreFeatures::read(instance, physical_device) })

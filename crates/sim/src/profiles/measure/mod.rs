@@ -43,8 +43,9 @@ impl Profile {
     ///
     /// # Safety
     ///
-    /// `instance` is live and was made for this version, and `physical_device` is one of its own.
-    /// (VUID-vkCreateDevice-physicalDevice-parameter)
+    /// 1. `instance` is live.
+    /// 2. It was made for this version.
+    /// 3. `physical_device` is one of its own (VUID-vkCreateDevice-physicalDevice-parameter).
     ///
     /// ```
     /// use sublet_sim::{Gpu, profiles::Profile};
@@ -60,9 +61,9 @@ impl Profile {
         physical_device: vk::PhysicalDevice,
         api_version: u32,
     ) -> Result<&'static Self, MeasureError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: 1 to 3 of `measure`.
         let facts = unsafe { Facts::read(instance, physical_device, api_version) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: 1 to 3 of `measure`; `facts` were read for this version, and the probe is dropped here.
         let probe = unsafe { Probe::new(instance, physical_device, &facts) }?;
         let buffers = buffers::measure(&probe, &facts);
         let images = images::measure(&probe, &facts);

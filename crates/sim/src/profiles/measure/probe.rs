@@ -33,8 +33,9 @@ pub(super) struct Probe<'a> {
 impl<'a> Probe<'a> {
     /// # Safety
     ///
-    /// `instance` is live and was made for `facts.version` or later, and outlives the probe; `physical_device` is its
-    /// own.
+    /// 1. `instance` is live, and outlives the probe.
+    /// 2. It was made for `facts.version` or later.
+    /// 3. `physical_device` is its own.
     pub(super) unsafe fn new(
         instance: &'a ash::Instance,
         physical_device: vk::PhysicalDevice,
@@ -79,7 +80,7 @@ impl<'a> Probe<'a> {
         if has.protected_memory {
             info = info.push_next(&mut protected);
         }
-        // SAFETY: the caller's promise; extensions, features and the queue were all offered by the physical device.
+        // SAFETY: 1 and 3 of `new`; extensions, features and the queue were all offered by the physical device.
         let device = unsafe { instance.create_device(physical_device, &info, None) }
             .map_err(|result| MeasureError::Driver { call: "vkCreateDevice", result })?;
         Ok(Self {
@@ -200,7 +201,7 @@ impl<'a> Probe<'a> {
     }
 
     fn limits(&self, image: &ImageDescription) -> Option<vk::ImageFormatProperties> {
-        // SAFETY: the physical device is of the instance, which is live: the promises to `new`.
+        // SAFETY: 1 and 3 of `new`: the physical device is of the instance, which is live.
         unsafe {
             self.instance.get_physical_device_image_format_properties(
                 self.physical_device,
@@ -230,7 +231,7 @@ impl<'a> Probe<'a> {
         if !self.has_1_1 {
             return None;
         }
-        // SAFETY: the physical device is of the instance, which is live and of 1.1 at least; the chains are valid.
+        // SAFETY: 1 to 3 of `new`: the instance is of 1.1 at least; the chains are valid.
         unsafe {
             self.instance.get_physical_device_image_format_properties2(
                 self.physical_device,
