@@ -142,16 +142,14 @@ unsafe extern "system" fn queue(device: vk::Device, family: u32, index: u32, p_q
     on_device(device, call!("vkGetDeviceQueue"), |device| {
         if family != 0 {
             let text = format!("queueFamilyIndex is {family}, and the device was created with family 0");
-            device.report("VUID-vkGetDeviceQueue-queueFamilyIndex-00384", text);
-            return;
+            return device.report("VUID-vkGetDeviceQueue-queueFamilyIndex-00384", text);
         }
         let Some(&queue) = device.queues.get(arithmetic::index(index)) else {
             let text = format!(
                 "queueIndex is {index}, and the device was created with {} queues",
                 device.queues.len()
             );
-            device.report("VUID-vkGetDeviceQueue-queueIndex-00385", text);
-            return;
+            return device.report("VUID-vkGetDeviceQueue-queueIndex-00385", text);
         };
         // SAFETY: VUID-vkGetDeviceQueue-pQueue-parameter.
         unsafe { chain::output(p_queue, queue) };

@@ -408,8 +408,7 @@ unsafe extern "system" fn free(
         }
         let mut state = device.state.lock();
         let Some(freed) = state.memories.remove(&memory) else {
-            device.report("VUID-vkFreeMemory-memory-parameter", state.missing(device, memory));
-            return;
+            return device.report("VUID-vkFreeMemory-memory-parameter", state.missing(device, memory));
         };
         state.addresses.remove(&freed.address);
         device.hub.give_back(freed.heap, freed.info.size);
@@ -475,8 +474,7 @@ unsafe extern "system" fn set_priority(device: vk::Device, memory: vk::DeviceMem
         let mut state = device.state.lock();
         if !(0.0..=1.0).contains(&priority) {
             let text = format!("priority is {priority}, which is not between 0 and 1");
-            device.report("VUID-vkSetDeviceMemoryPriorityEXT-priority-06258", text);
-            return;
+            return device.report("VUID-vkSetDeviceMemoryPriorityEXT-priority-06258", text);
         }
         match state.memories.get_mut(&memory) {
             Some(found) => found.info.priority = Some(priority),

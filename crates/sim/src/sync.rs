@@ -112,8 +112,7 @@ unsafe extern "system" fn destroy_fence(
         let mut state = device.state.lock();
         let name = state.name(fence);
         let Some(found) = state.sync.fences.remove(&fence) else {
-            device.report("VUID-vkDestroyFence-fence-parameter", state.missing(device, fence));
-            return;
+            return device.report("VUID-vkDestroyFence-fence-parameter", state.missing(device, fence));
         };
         state.names.remove(&fence.as_raw());
         if found.pending > 0 {
@@ -287,8 +286,8 @@ unsafe extern "system" fn destroy_semaphore(
         let mut state = device.state.lock();
         let name = state.name(semaphore);
         let Some(found) = state.sync.semaphores.remove(&semaphore) else {
-            device.report("VUID-vkDestroySemaphore-semaphore-parameter", state.missing(device, semaphore));
-            return;
+            return device
+                .report("VUID-vkDestroySemaphore-semaphore-parameter", state.missing(device, semaphore));
         };
         state.names.remove(&semaphore.as_raw());
         if found.pending > 0 {

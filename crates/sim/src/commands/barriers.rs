@@ -78,7 +78,7 @@ pub(super) unsafe extern "system" fn barrier(
             range: barrier.subresource_range,
             rules: &FIRST,
         });
-        changes.filter_map(|change| transition(device, state, change)).collect()
+        Ok(changes.filter_map(|change| transition(device, state, change)).collect())
     });
 }
 
@@ -110,7 +110,7 @@ pub(super) unsafe extern "system" fn barrier2(
             range: barrier.subresource_range,
             rules: &SECOND,
         });
-        changes.filter_map(|change| transition(device, state, change)).collect()
+        Ok(changes.filter_map(|change| transition(device, state, change)).collect())
     });
 }
 

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use super::{BufferRules, Command, buffer_size, record};
-use crate::arithmetic::{host_size, is_aligned};
+use crate::arithmetic::is_aligned;
 use crate::chain;
 use crate::entry::{Call, call};
 use crate::state::{Device, DeviceState};
@@ -99,11 +99,10 @@ fn record_copy(
         let src_size = buffer_size(device, state, src, vk::BufferUsageFlags::TRANSFER_SRC, &rules.src);
         let dst_size = buffer_size(device, state, dst, vk::BufferUsageFlags::TRANSFER_DST, &rules.dst);
         let (Some(src_size), Some(dst_size)) = (src_size, dst_size) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         if regions.is_empty() {
-            device.report(rules.no_regions, "regionCount is 0");
-            return Vec::new();
+            return Err((rules.no_regions, "regionCount is 0".to_owned()));
         }
         for region in &regions {
             let broken = if region.size == 0 {
@@ -130,8 +129,7 @@ fn record_copy(
                 None
             };
             if let Some((rule, text)) = broken {
-                device.report(rule, format!("{} to {}: {text}", state.name(src), state.name(dst)));
-                return Vec::new();
+                return Err((rule, format!("{} to {}: {text}", state.name(src), state.name(dst))));
             }
         }
         if overlapping(state, src, dst, &regions) {
@@ -140,10 +138,9 @@ fn record_copy(
                 state.name(src),
                 state.name(dst)
             );
-            device.report(rules.overlap, text);
-            return Vec::new();
+            return Err((rules.overlap, text));
         }
-        vec![Command::CopyBuffer { src, dst, regions }]
+        Ok(vec![Command::CopyBuffer { src, dst, regions }])
     });
 }
 
@@ -182,7 +179,7 @@ pub(super) unsafe extern "system" fn fill(
     record(command_buffer, call!("vkCmdFillBuffer"), recording, |device, state| {
         let usage = vk::BufferUsageFlags::TRANSFER_DST;
         let Some(whole) = buffer_size(device, state, dst, usage, &rules) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let broken = if offset >= whole {
             Some(("VUID-vkCmdFillBuffer-dstOffset-00024", "the offset is behind the end"))
@@ -201,12 +198,11 @@ pub(super) unsafe extern "system" fn fill(
         };
         if let Some((rule, text)) = broken {
             let name = state.name(dst);
-            device.report(rule, format!("{name} of {whole} bytes, {size} bytes from {offset} on: {text}"));
-            return Vec::new();
+            return Err((rule, format!("{name} of {whole} bytes, {size} bytes from {offset} on: {text}")));
         }
         // WHOLE_SIZE leaves what is behind the last multiple of 4.
         let size = if size == vk::WHOLE_SIZE { (whole - offset) & !3 } else { size };
-        vec![Command::Fill { dst, offset, size, data }]
+        Ok(vec![Command::Fill { dst, offset, size, data }])
     });
 }
 
@@ -219,15 +215,13 @@ pub(super) unsafe extern "system" fn update(
 ) {
     let recording = "VUID-vkCmdUpdateBuffer-commandBuffer-recording";
     record(command_buffer, call!("vkCmdUpdateBuffer"), recording, |device, state| {
-        if !updatable(device, state, dst, offset, size) {
-            return Vec::new();
-        }
-        let Some(len) = host_size(size).and_then(|len| u32::try_from(len).ok()) else {
-            return Vec::new();
+        let may = updatable(device, state, dst, offset, size);
+        let Some(len) = u32::try_from(size).ok().filter(|_| may) else {
+            return Ok(Vec::new());
         };
         // SAFETY: VUID-vkCmdUpdateBuffer-pData-parameter: `dataSize` bytes.
         let data = unsafe { chain::array(p_data.cast::<u8>(), len) };
-        vec![Command::Update { dst, offset, data: data.to_vec() }]
+        Ok(vec![Command::Update { dst, offset, data: data.to_vec() }])
     });
 }
 

@@ -5,6 +5,7 @@ use ash::vk;
 use super::images::{ImageRules, RegionRules, usable_image};
 use super::{Command, Target, record};
 use crate::chain;
+use crate::describe::Broken;
 use crate::entry::call;
 use crate::format::{FormatInfo, ImageDescription};
 
@@ -47,30 +48,27 @@ pub(super) unsafe extern "system" fn color(
     record(command_buffer, call!("vkCmdClearColorImage"), recording, |device, state| {
         let usage = vk::ImageUsageFlags::TRANSFER_DST;
         let Some(description) = usable_image(device, state, image, usage, layout, &CLEAR) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let name = state.name(image);
         let broken = ranges.iter().find_map(|range| check(description, range));
         if let Some((rule, text)) = broken {
-            device.report(rule, format!("{name}: {text}"));
-            return Vec::new();
+            return Err((rule, format!("{name}: {text}")));
         }
         if ranges.is_empty() {
-            device.report("VUID-vkCmdClearColorImage-rangeCount-arraylength", "rangeCount is 0");
-            return Vec::new();
+            return Err(("VUID-vkCmdClearColorImage-rangeCount-arraylength", "rangeCount is 0".to_owned()));
         }
         let Some(texel) = texel(description.format, bits) else {
             let text =
                 format!("{name}: the simulated device cannot clear format {}", description.format.as_raw());
-            device.report("SUBLET-unsupported-clear", text);
-            return Vec::new();
+            return Err(("SUBLET-unsupported-clear", text));
         };
         let dst = Target { image, layout, layout_rule: CLEAR.layout };
-        vec![Command::Clear { dst, texel, ranges: ranges.to_vec() }]
+        Ok(vec![Command::Clear { dst, texel, ranges: ranges.to_vec() }])
     });
 }
 
-fn check(image: &ImageDescription, range: &vk::ImageSubresourceRange) -> Option<(&'static str, String)> {
+fn check(image: &ImageDescription, range: &vk::ImageSubresourceRange) -> Option<Broken> {
     let color = FormatInfo::of(image.format).is_some_and(|info| {
         info.aspects() == vk::ImageAspectFlags::COLOR && info.planes()[0].block == (1, 1)
     });

@@ -33,23 +33,10 @@ pub(super) unsafe extern "system" fn bind_sets(
     let recording = "VUID-vkCmdBindDescriptorSets-commandBuffer-recording";
     record(command_buffer, call!("vkCmdBindDescriptorSets"), recording, |device, state| {
         let rule = "VUID-vkCmdBindDescriptorSets-layout-parameter";
-        let bound = pipeline_layout(device, state, layout, rule).and_then(|layout| {
-            let sets = bound_sets(device, state, &layout, first, handles, offsets)?;
-            Ok(Command::BindSets { point, layout, first, sets })
-        });
-        one(device, bound)
+        let layout = pipeline_layout(device, state, layout, rule)?;
+        let sets = bound_sets(device, state, &layout, first, handles, offsets)?;
+        Ok(vec![Command::BindSets { point, layout, first, sets }])
     });
-}
-
-/// The command, or the report of why there is none.
-fn one(device: &Device, command: Result<Command, Broken>) -> Vec<Command> {
-    match command {
-        Ok(command) => vec![command],
-        Err((rule, text)) => {
-            device.report(rule, text);
-            Vec::new()
-        }
-    }
 }
 
 fn pipeline_layout(
@@ -180,11 +167,9 @@ pub(super) unsafe extern "system" fn push_set(
     record(command_buffer, call!("vkCmdPushDescriptorSetKHR"), recording, |device, state| {
         let rule = "VUID-vkCmdPushDescriptorSet-layout-parameter";
         let rules = ["VUID-vkCmdPushDescriptorSet-set-00364", "VUID-vkCmdPushDescriptorSet-set-00365"];
-        let command = pipeline_layout(device, state, layout, rule).and_then(|layout| {
-            let changes = pushed(device, state, &layout, set, &writes, rules)?;
-            Ok(Command::PushDescriptors { point, layout, set, changes })
-        });
-        one(device, command)
+        let layout = pipeline_layout(device, state, layout, rule)?;
+        let changes = pushed(device, state, &layout, set, &writes, rules)?;
+        Ok(vec![Command::PushDescriptors { point, layout, set, changes }])
     });
 }
 
@@ -220,7 +205,7 @@ pub(super) unsafe extern "system" fn push_with_template(
     let recording = "VUID-vkCmdPushDescriptorSetWithTemplate-commandBuffer-recording";
     record(command_buffer, call!("vkCmdPushDescriptorSetWithTemplateKHR"), recording, |device, state| {
         // SAFETY: VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686.
-        one(device, unsafe { with_template(device, state, template, layout, set, p_data) })
+        Ok(vec![unsafe { with_template(device, state, template, layout, set, p_data) }?])
     });
 }
 
@@ -273,15 +258,13 @@ pub(super) unsafe extern "system" fn push_constants(
     let recording = "VUID-vkCmdPushConstants-commandBuffer-recording";
     record(command_buffer, call!("vkCmdPushConstants"), recording, |device, state| {
         let rule = "VUID-vkCmdPushConstants-layout-parameter";
-        let command = pipeline_layout(device, state, layout, rule).and_then(|layout| {
-            let limit = device.hub.descriptors.limits.max_push_constants_size;
-            check_constants(&layout, stages, (offset, size), limit)?;
-            if widen(bytes.len()) != u64::from(size) {
-                return Err(("VUID-vkCmdPushConstants-pValues-parameter", "pValues is NULL".to_owned()));
-            }
-            Ok(Command::PushConstants { layout, offset, bytes: bytes.to_vec() })
-        });
-        one(device, command)
+        let layout = pipeline_layout(device, state, layout, rule)?;
+        let limit = device.hub.descriptors.limits.max_push_constants_size;
+        check_constants(&layout, stages, (offset, size), limit)?;
+        if widen(bytes.len()) != u64::from(size) {
+            return Err(("VUID-vkCmdPushConstants-pValues-parameter", "pValues is NULL".to_owned()));
+        }
+        Ok(vec![Command::PushConstants { layout, offset, bytes: bytes.to_vec() }])
     });
 }
 

@@ -22,15 +22,13 @@ pub(super) unsafe extern "system" fn bind_pipeline(
     let recording = "VUID-vkCmdBindPipeline-commandBuffer-recording";
     record(command_buffer, call!("vkCmdBindPipeline"), recording, |device, state| {
         let Some(found) = state.pipelines.pipelines.get(&pipeline) else {
-            device.report("VUID-vkCmdBindPipeline-pipeline-parameter", state.missing(device, pipeline));
-            return Vec::new();
+            return Err(("VUID-vkCmdBindPipeline-pipeline-parameter", state.missing(device, pipeline)));
         };
         if point != vk::PipelineBindPoint::COMPUTE {
             let text = format!("{} is a compute pipeline, and is bound as {point:?}", state.name(pipeline));
-            device.report("VUID-vkCmdBindPipeline-pipelineBindPoint-00779", text);
-            return Vec::new();
+            return Err(("VUID-vkCmdBindPipeline-pipelineBindPoint-00779", text));
         }
-        vec![Command::BindPipeline { point, pipeline, program: Arc::clone(&found.program) }]
+        Ok(vec![Command::BindPipeline { point, pipeline, program: Arc::clone(&found.program) }])
     });
 }
 
@@ -46,19 +44,16 @@ fn check_pipeline(
 
 pub(super) unsafe extern "system" fn dispatch(command_buffer: vk::CommandBuffer, x: u32, y: u32, z: u32) {
     let recording = "VUID-vkCmdDispatch-commandBuffer-recording";
-    record(command_buffer, call!("vkCmdDispatch"), recording, |device, state| {
+    record(command_buffer, call!("vkCmdDispatch"), recording, |_, state| {
         let groups = [x, y, z];
         let rules = [
             "VUID-vkCmdDispatch-groupCountX-00386",
             "VUID-vkCmdDispatch-groupCountY-00387",
             "VUID-vkCmdDispatch-groupCountZ-00388",
         ];
-        let checked = check_pipeline(state, command_buffer, "VUID-vkCmdDispatch-None-08606");
-        if let Err((rule, text)) = checked.and_then(|()| check_groups(groups, rules)) {
-            device.report(rule, text);
-            return Vec::new();
-        }
-        vec![Command::Dispatch { groups }]
+        check_pipeline(state, command_buffer, "VUID-vkCmdDispatch-None-08606")?;
+        check_groups(groups, rules)?;
+        Ok(vec![Command::Dispatch { groups }])
     });
 }
 
@@ -77,12 +72,9 @@ pub(super) unsafe extern "system" fn indirect(
 ) {
     let recording = "VUID-vkCmdDispatchIndirect-commandBuffer-recording";
     record(command_buffer, call!("vkCmdDispatchIndirect"), recording, |device, state| {
-        let checked = check_pipeline(state, command_buffer, "VUID-vkCmdDispatchIndirect-None-08606");
-        if let Err((rule, text)) = checked.and_then(|()| check_indirect(device, state, buffer, offset)) {
-            device.report(rule, text);
-            return Vec::new();
-        }
-        vec![Command::DispatchIndirect { buffer, offset }]
+        check_pipeline(state, command_buffer, "VUID-vkCmdDispatchIndirect-None-08606")?;
+        check_indirect(device, state, buffer, offset)?;
+        Ok(vec![Command::DispatchIndirect { buffer, offset }])
     });
 }
 

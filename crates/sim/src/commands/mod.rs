@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
+use super::describe::Broken;
 use super::descriptors::{Change, PipelineLayout};
 use super::entry::{Call, entries, on_command_buffer};
 use super::pipeline::Program;
@@ -285,12 +286,13 @@ impl Uses {
     }
 }
 
-/// Runs the recording entry point `call`: `body` checks the command and says what to record, which may be nothing.
+/// Runs the recording entry point `call`: `body` checks the command and returns what to record, or the rule that it
+/// breaks. Nothing is what it returns if it has reported the rule itself.
 pub(super) fn record(
     command_buffer: vk::CommandBuffer,
     call: Call,
     recording_rule: &'static str,
-    body: impl FnOnce(&Device, &DeviceState) -> Vec<Command>,
+    body: impl FnOnce(&Device, &DeviceState) -> Result<Vec<Command>, Broken>,
 ) {
     on_command_buffer(command_buffer, call, |device| {
         let mut state = device.state.lock();
@@ -301,10 +303,12 @@ pub(super) fn record(
             .is_some_and(|buffer| buffer.phase == Phase::Recording);
         if !recording {
             let text = format!("{} is not being recorded", state.name(command_buffer));
-            device.report(recording_rule, text);
-            return;
+            return device.report(recording_rule, text);
         }
-        let commands = body(device, &state);
+        let commands = match body(device, &state) {
+            Ok(commands) => commands,
+            Err((rule, text)) => return device.report(rule, text),
+        };
         let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) else {
             return;
         };

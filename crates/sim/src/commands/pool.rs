@@ -46,8 +46,8 @@ pub(super) unsafe extern "system" fn destroy(
         let mut state = device.state.lock();
         let name = state.name(pool);
         let Some(found) = state.commands.pools.remove(&pool) else {
-            device.report("VUID-vkDestroyCommandPool-commandPool-parameter", state.missing(device, pool));
-            return;
+            return device
+                .report("VUID-vkDestroyCommandPool-commandPool-parameter", state.missing(device, pool));
         };
         state.names.remove(&pool.as_raw());
         if state.any_pending(found.buffers.iter().copied()) {
@@ -276,7 +276,7 @@ pub(super) unsafe extern "system" fn execute_commands(
             commands.extend(secondary(device, state, handle));
             commands.push(Command::ForgetBindings);
         }
-        commands
+        Ok(commands)
     });
 }
 

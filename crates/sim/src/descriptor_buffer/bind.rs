@@ -90,13 +90,8 @@ pub(super) unsafe extern "system" fn buffers(
         .collect();
     let recording = "VUID-vkCmdBindDescriptorBuffersEXT-commandBuffer-recording";
     record(command_buffer, call!("vkCmdBindDescriptorBuffersEXT"), recording, |device, state| {
-        match check_buffers(device, state, &bindings) {
-            Ok(buffers) => vec![Command::BindDescriptorBuffers { buffers }],
-            Err((rule, text)) => {
-                device.report(rule, text);
-                Vec::new()
-            }
-        }
+        let buffers = check_buffers(device, state, &bindings)?;
+        Ok(vec![Command::BindDescriptorBuffers { buffers }])
     });
 }
 
@@ -211,13 +206,8 @@ pub(super) unsafe extern "system" fn offsets(
         let sets: Vec<_> = buffers.iter().copied().zip(offsets.iter().copied()).collect();
         let bound = state.commands.buffers.get(&command_buffer).map(|buffer| &buffer.uses.descriptor_buffers);
         let bound = bound.map_or(&[][..], Vec::as_slice);
-        match check_offsets(device, state, bound, layout, first, &sets) {
-            Ok(layout) => vec![Command::SetOffsets { point, layout, first, sets }],
-            Err((rule, text)) => {
-                device.report(rule, text);
-                Vec::new()
-            }
-        }
+        let layout = check_offsets(device, state, bound, layout, first, &sets)?;
+        Ok(vec![Command::SetOffsets { point, layout, first, sets }])
     });
 }
 

@@ -34,26 +34,23 @@ pub(super) unsafe extern "system" fn get(
     on_device(device, call!("vkGetDescriptorEXT"), |device| {
         // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter.
         let Some(info) = (unsafe { chain::input(p_info) }) else {
-            device.report("VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter", "pDescriptorInfo is NULL");
-            return;
+            return device
+                .report("VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter", "pDescriptorInfo is NULL");
         };
         let mut bytes = [0; MOST_BYTES];
         let Some(bytes) = bytes.get_mut(..size) else {
             let text = format!("dataSize is {size}, and no descriptor has more than {MOST_BYTES} bytes");
-            device.report("VUID-vkGetDescriptorEXT-dataSize-08125", text);
-            return;
+            return device.report("VUID-vkGetDescriptorEXT-dataSize-08125", text);
         };
         // SAFETY: VUID-vkGetDescriptorEXT-pDescriptorInfo-parameter: what the type says is in the union.
         let asked = unsafe { asked(info) };
         let mut state = device.state.lock();
         if let Err((rule, text)) = write(device, &mut state, info.ty, &asked, bytes) {
-            device.report(rule, text);
-            return;
+            return device.report(rule, text);
         }
         drop(state);
         if p_descriptor.is_null() {
-            device.report("VUID-vkGetDescriptorEXT-pDescriptor-parameter", "pDescriptor is NULL");
-            return;
+            return device.report("VUID-vkGetDescriptorEXT-pDescriptor-parameter", "pDescriptor is NULL");
         }
         // SAFETY: `dataSize` bytes may be written there: VUID-vkGetDescriptorEXT-pDescriptor-parameter. `bytes` is our
         // own.

@@ -143,23 +143,20 @@ pub(super) unsafe extern "system" fn with_template(
         let mut state = device.state.lock();
         let Some(found) = state.descriptors.templates.get(&template) else {
             let text = state.missing(device, template);
-            device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter", text);
-            return;
+            return device
+                .report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter", text);
         };
         if p_data.is_null() {
             let text = format!("{}: pData is NULL", state.name(template));
-            device.report("VUID-vkUpdateDescriptorSetWithTemplate-pData-01685", text);
-            return;
+            return device.report("VUID-vkUpdateDescriptorSetWithTemplate-pData-01685", text);
         }
         let Some(target) = state.descriptors.sets.get(&set) else {
             let text = state.missing(device, set);
-            device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-parameter", text);
-            return;
+            return device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-parameter", text);
         };
         if !found.is_for_set(&target.layout) {
             let text = format!("{} is not for the layout of {}", state.name(template), state.name(set));
-            device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-00358", text);
-            return;
+            return device.report("VUID-vkUpdateDescriptorSetWithTemplate-descriptorSet-00358", text);
         }
         // SAFETY: VUID-vkUpdateDescriptorSetWithTemplate-pData-01685.
         let writes = unsafe { template::read(found, p_data) };
@@ -168,8 +165,7 @@ pub(super) unsafe extern "system" fn with_template(
             match set_changes(device, &state, set, write) {
                 Ok(changes) => all.extend(changes),
                 Err((rule, text)) => {
-                    device.report(rule, text);
-                    return;
+                    return device.report(rule, text);
                 }
             }
         }

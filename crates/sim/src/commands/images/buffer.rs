@@ -236,25 +236,23 @@ fn record_buffer_image(
         let size = buffer_size(device, state, buffer, buffer_usage, &rules.buffer);
         let description = usable_image(device, state, image, image_usage, layout, &rules.image);
         let (Some(size), Some(description)) = (size, description) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         if regions.is_empty() {
-            device.report(rules.no_regions, "regionCount is 0");
-            return Vec::new();
+            return Err((rules.no_regions, "regionCount is 0".to_owned()));
         }
         for region in &mut regions {
             let layers = &mut region.image_subresource;
             layers.layer_count = layer_count(description, layers);
-            if let Err((rule, text)) = check_buffer_image(device, description, size, region, rules) {
-                device.report(rule, format!("{} and {}: {text}", state.name(buffer), state.name(image)));
-                return Vec::new();
-            }
+            check_buffer_image(device, description, size, region, rules).map_err(|(rule, text)| {
+                (rule, format!("{} and {}: {text}", state.name(buffer), state.name(image)))
+            })?;
         }
         let target = Target { image, layout, layout_rule: rules.image.layout };
-        vec![match direction {
+        Ok(vec![match direction {
             Direction::ToImage => Command::BufferToImage { src: buffer, dst: target, regions },
             Direction::ToBuffer => Command::ImageToBuffer { src: target, dst: buffer, regions },
-        }]
+        }])
     });
 }
 

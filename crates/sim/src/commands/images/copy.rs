@@ -172,28 +172,24 @@ fn record_copy(
         let from = usable_image(device, state, src, from, src_layout, &rules.src);
         let to = usable_image(device, state, dst, vk::ImageUsageFlags::TRANSFER_DST, dst_layout, &rules.dst);
         let (Some(from), Some(to)) = (from, to) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
         let names = format!("{} to {}", state.name(src), state.name(dst));
         if regions.is_empty() {
-            device.report(rules.no_regions, "regionCount is 0");
-            return Vec::new();
+            return Err((rules.no_regions, "regionCount is 0".to_owned()));
         }
         if from.samples != to.samples {
-            device.report(rules.samples, format!("{names}: the sample counts differ"));
-            return Vec::new();
+            return Err((rules.samples, format!("{names}: the sample counts differ")));
         }
         for region in &mut regions {
             region.src_subresource.layer_count = layer_count(from, &region.src_subresource);
             region.dst_subresource.layer_count = layer_count(to, &region.dst_subresource);
-            if let Err((rule, text)) = check_copy(device, (from, to), region, rules) {
-                device.report(rule, format!("{names}: {text}"));
-                return Vec::new();
-            }
+            check_copy(device, (from, to), region, rules)
+                .map_err(|(rule, text)| (rule, format!("{names}: {text}")))?;
         }
         let src = Target { image: src, layout: src_layout, layout_rule: rules.src.layout };
         let dst = Target { image: dst, layout: dst_layout, layout_rule: rules.dst.layout };
-        vec![Command::CopyImage { src, dst, regions }]
+        Ok(vec![Command::CopyImage { src, dst, regions }])
     });
 }
 

@@ -223,12 +223,7 @@ fn a_pipeline_takes_its_descriptors_from_one_place_or_from_the_other() {
     let pipeline = bench.pipeline(layout, c"main");
     let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
     bench.gpu.set_kernel("main", |kernel| assert!(kernel.buffer(0, 0, 0).is_empty()));
-    bench.run(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-        extension.bind(commands, &[(descriptors.address, RESOURCES)]);
-        extension.set(commands, layout, 0, (0, 0));
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
-    });
+    bench.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
     assert_eq!(bench.reports(), ["VUID-vkCmdDispatch-None-08117"]);
     bench.end();
 }

@@ -81,6 +81,18 @@ impl Extension {
         unsafe { self.functions.cmd_bind_descriptor_buffers(commands, &infos) };
     }
 
+    /// Binds a buffer for descriptors, with the first set at its start.
+    fn at_start(
+        &self,
+        commands: vk::CommandBuffer,
+        layout: vk::PipelineLayout,
+        buffer: Buffer,
+        usage: Usage,
+    ) {
+        self.bind(commands, &[(buffer.address, usage)]);
+        self.set(commands, layout, 0, (0, 0));
+    }
+
     fn set(&self, commands: vk::CommandBuffer, layout: vk::PipelineLayout, set: u32, place: (u32, u64)) {
         let (buffers, offsets) = ([place.0], [place.1]);
         unsafe {
@@ -96,6 +108,16 @@ fn profiles() -> impl Iterator<Item = &'static str> {
 
 fn pipeline(bench: &Bench, layout: vk::PipelineLayout) -> vk::Pipeline {
     bench.try_pipeline(layout, c"main", vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT).unwrap()
+}
+
+/// A set layout for descriptor buffers, a pipeline layout with that one set, and a pipeline.
+fn one_set(
+    bench: &Bench,
+    kinds: &[(Type, u32)],
+) -> (vk::DescriptorSetLayout, vk::PipelineLayout, vk::Pipeline) {
+    let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, kinds);
+    let layout = bench.layout(&[set_layout]);
+    (set_layout, layout, pipeline(bench, layout))
 }
 
 /// The first byte of a buffer that the device sees.
@@ -155,12 +177,10 @@ fn a_shader_finds_each_set_at_its_offset() {
                 to.write_u32(28, from.read_u32(0));
             }
         });
-        bench.run(|commands| {
-            unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+        bench.dispatch(pipeline, |commands| {
             extension.bind(commands, &[(descriptors.address, RESOURCES)]);
             extension.set(commands, layout, 0, (0, size));
             extension.set(commands, layout, 1, (0, size * 3));
-            unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
         });
         let bytes = bench.bytes(to, 1024);
         assert_eq!((bytes[256 + 28], bytes[768 + 28]), (10, 30), "{name}");
@@ -179,9 +199,7 @@ fn a_shader_finds_images_and_samplers() {
             (Type::COMBINED_IMAGE_SAMPLER, 4),
             (Type::STORAGE_BUFFER, 1),
         ];
-        let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &kinds);
-        let layout = bench.layout(&[set_layout]);
-        let pipeline = pipeline(&bench, layout);
+        let (set_layout, layout, pipeline) = one_set(&bench, &kinds);
         let device = bench.device();
         let info = crate::tests::image_info(16, vk::ImageTiling::OPTIMAL);
         let image = unsafe { device.create_image(&info, None) }.unwrap();
@@ -221,8 +239,7 @@ fn a_shader_finds_images_and_samplers() {
         });
         let dispatch = |commands| {
             unsafe { device.cmd_bind_pipeline(commands, POINT, pipeline) };
-            extension.bind(commands, &[(descriptors.address, BOTH)]);
-            extension.set(commands, layout, 0, (0, 0));
+            extension.at_start(commands, layout, descriptors, BOTH);
             unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
         };
         bench.run(dispatch);
@@ -249,9 +266,7 @@ fn bytes_that_are_no_descriptor_are_reported_and_read_zeroes() {
         let bench = Bench::new(name);
         let extension = Extension::of(&bench);
         let kinds = [(Type::STORAGE_BUFFER, 6)];
-        let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &kinds);
-        let layout = bench.layout(&[set_layout]);
-        let pipeline = pipeline(&bench, layout);
+        let (set_layout, layout, pipeline) = one_set(&bench, &kinds);
         let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
         let both = UNIFORM | STORAGE;
         let (kept, destroyed) = (bench.buffer(256, both), bench.buffer(256, STORAGE));
@@ -279,12 +294,7 @@ fn bytes_that_are_no_descriptor_are_reported_and_read_zeroes() {
                 assert_eq!(word, if element == 0 { u32::MAX } else { 0 }, "element {element}");
             }
         });
-        bench.run(|commands| {
-            unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-            extension.bind(commands, &[(descriptors.address, RESOURCES)]);
-            extension.set(commands, layout, 0, (0, 0));
-            unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
-        });
+        bench.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
         let last = if extension.limits.uniform_buffer == size {
             "SUBLET-descriptor-type"
         } else {
@@ -306,9 +316,7 @@ fn bytes_that_are_no_descriptor_are_reported_and_read_zeroes() {
 fn descriptors_that_the_queue_writes_are_there_for_what_follows() {
     let bench = Bench::new("nvidia-h200");
     let extension = Extension::of(&bench);
-    let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 1)]);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = pipeline(&bench, layout);
+    let (set_layout, layout, pipeline) = one_set(&bench, &[(Type::STORAGE_BUFFER, 1)]);
     let target = bench.buffer(64, STORAGE);
     let staging = bench.buffer(64, Usage::TRANSFER_SRC);
     let descriptors = bench.buffer(extension.size(set_layout), RESOURCES | Usage::TRANSFER_DST);
@@ -319,8 +327,7 @@ fn descriptors_that_the_queue_writes_are_there_for_what_follows() {
         let copy = [vk::BufferCopy { src_offset: 0, dst_offset, size: 16 }];
         unsafe { bench.device().cmd_copy_buffer(commands, staging.handle, descriptors.handle, &copy) };
         unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-        extension.bind(commands, &[(descriptors.address, RESOURCES)]);
-        extension.set(commands, layout, 0, (0, 0));
+        extension.at_start(commands, layout, descriptors, RESOURCES);
         unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
     });
     assert_eq!(first(&bench, target), 9);
@@ -337,10 +344,7 @@ fn what_lies_in_memory_can_be_looked_at_as_what_is_bound() {
     let target = bench.buffer(256, STORAGE);
     let bytes = extension.buffer(Type::STORAGE_BUFFER, target.address + 64, 32);
     bench.write(descriptors, extension.offset(set_layout, 0) + widen(bytes.len()), &bytes);
-    let commands = bench.record(|commands| {
-        extension.bind(commands, &[(descriptors.address, RESOURCES)]);
-        extension.set(commands, layout, 0, (0, 0));
-    });
+    let commands = bench.record(|commands| extension.at_start(commands, layout, descriptors, RESOURCES));
     let look = |element| unsafe { bench.gpu.bound_descriptor(commands, POINT, layout, (0, 0, element)) };
     let (kind, buffer) = (Type::STORAGE_BUFFER, target.handle);
     assert_eq!(look(1), Some((Descriptor::Buffer { kind, buffer, offset: 64, range: 32 }, 0)));
@@ -354,9 +358,7 @@ fn inline_uniform_blocks_are_the_bytes_themselves() {
     let bench = Bench::new("amd-rx-6800-windows");
     let extension = Extension::of(&bench);
     let kinds = [(Type::STORAGE_BUFFER, 1), (Type::INLINE_UNIFORM_BLOCK, 32)];
-    let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &kinds);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = pipeline(&bench, layout);
+    let (set_layout, layout, pipeline) = one_set(&bench, &kinds);
     let target = bench.buffer(64, STORAGE);
     let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
     let storage = extension.buffer(Type::STORAGE_BUFFER, target.address, 64);
@@ -369,12 +371,7 @@ fn inline_uniform_blocks_are_the_bytes_themselves() {
         assert_eq!(block.len(), 32);
         kernel.buffer(0, 0, 0).write_u32(0, block.read_u32(28));
     });
-    bench.run(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-        extension.bind(commands, &[(descriptors.address, RESOURCES)]);
-        extension.set(commands, layout, 0, (0, 0));
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
-    });
+    bench.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
     assert_eq!(first(&bench, target), 5);
     bench.end();
 }
@@ -383,17 +380,12 @@ fn inline_uniform_blocks_are_the_bytes_themselves() {
 fn binding_descriptor_buffers_again_forgets_the_offsets() {
     let bench = Bench::new("nvidia-h200");
     let extension = Extension::of(&bench);
-    let set_layout = bench.set_layout(LayoutFlags::DESCRIPTOR_BUFFER_EXT, &[(Type::STORAGE_BUFFER, 1)]);
-    let layout = bench.layout(&[set_layout]);
-    let pipeline = pipeline(&bench, layout);
+    let (set_layout, layout, pipeline) = one_set(&bench, &[(Type::STORAGE_BUFFER, 1)]);
     let descriptors = bench.buffer(extension.size(set_layout), RESOURCES);
     bench.gpu.set_kernel("main", |kernel| assert!(kernel.buffer(0, 0, 0).is_empty()));
-    bench.run(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+    bench.dispatch(pipeline, |commands| {
+        extension.at_start(commands, layout, descriptors, RESOURCES);
         extension.bind(commands, &[(descriptors.address, RESOURCES)]);
-        extension.set(commands, layout, 0, (0, 0));
-        extension.bind(commands, &[(descriptors.address, RESOURCES)]);
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
     });
     assert_eq!(bench.reports(), ["VUID-vkCmdDispatch-None-08600"]);
     bench.end();
@@ -428,12 +420,7 @@ fn a_variable_count_goes_as_far_as_the_buffer() {
         kernel.buffer(0, 0, 7).write(0, &[3]);
         kernel.buffer(0, 0, 8).write(0, &[4]);
     });
-    bench.run(|commands| {
-        unsafe { device.cmd_bind_pipeline(commands, POINT, pipeline) };
-        extension.bind(commands, &[(descriptors.address, RESOURCES)]);
-        extension.set(commands, layout, 0, (0, 0));
-        unsafe { device.cmd_dispatch(commands, 1, 1, 1) };
-    });
+    bench.dispatch(pipeline, |commands| extension.at_start(commands, layout, descriptors, RESOURCES));
     assert_eq!(bench.reports(), ["SUBLET-descriptor-destroyed"]);
     assert_eq!(first(&bench, target), 3);
     assert!(host_size(extension.size(set_layout)).unwrap() >= (1 << 16) * 16);

@@ -157,6 +157,15 @@ impl Bench {
         unsafe { self.device().queue_submit(self.gpu.queue(), &work, NO_FENCE) }
     }
 
+    /// Dispatches one workgroup of a pipeline, with what `body` binds.
+    pub(crate) fn dispatch(&self, pipeline: vk::Pipeline, body: impl FnOnce(vk::CommandBuffer)) {
+        self.run(|commands| {
+            unsafe { self.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+            body(commands);
+            unsafe { self.device().cmd_dispatch(commands, 1, 1, 1) };
+        });
+    }
+
     /// Records and submits.
     pub(crate) fn run(&self, body: impl FnOnce(vk::CommandBuffer)) {
         let commands = self.record(body);

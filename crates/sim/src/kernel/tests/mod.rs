@@ -154,10 +154,8 @@ fn push_constants_that_nobody_pushed_are_reported() {
         kernel.read_push_constants(0, &mut constant);
         assert_eq!(constant, [0; 8]);
     });
-    bench.run(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
+    bench.dispatch(pipeline, |commands| {
         unsafe { bench.device().cmd_push_constants(commands, layout, STAGE, 0, &[1; 4]) };
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
     });
     assert_eq!(bench.reports(), ["VUID-vkCmdDispatch-maintenance4-08602"]);
     bench.end();
@@ -180,10 +178,7 @@ fn a_device_address_leads_to_its_buffer_and_no_further() {
         assert_eq!(kernel.memory(address + 64).read_u32(0), 0);
         assert!(kernel.memory(0).is_empty());
     });
-    bench.run(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipeline) };
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
-    });
+    bench.dispatch(pipeline, |_| ());
     assert_eq!(bench.bytes(target, 64)[56..], [0, 0, 0, 0, 7, 7, 7, 7]);
     assert_eq!(bench.reports(), ["SUBLET-descriptor-range", "SUBLET-address", "SUBLET-address"]);
     bench.end();

@@ -190,10 +190,7 @@ fn a_pipeline_outlives_its_layout_and_knows_its_constants() {
         assert_eq!(kernel.constant(3), Some(&[4, 5][..]));
         assert_eq!((kernel.constant(4), kernel.constant(0)), (None, None));
     });
-    bench.run(|commands| {
-        unsafe { bench.device().cmd_bind_pipeline(commands, POINT, pipelines[0]) };
-        unsafe { bench.device().cmd_dispatch(commands, 1, 1, 1) };
-    });
+    bench.dispatch(pipelines[0], |_| ());
     unsafe { bench.device().destroy_pipeline(pipelines[0], None) };
     bench.end();
 }
