@@ -60,54 +60,49 @@ unsafe extern "system" fn properties2(
             return;
         };
         out.properties = plain_properties(&instance.hub);
-        let profile = instance.hub.profile;
-        let next = out.p_next;
-        // SAFETY: the chain is valid: VUID-VkPhysicalDeviceProperties2-pNext-pNext.
-        if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceMaintenance3Properties<'_>>(next) } {
-            out.max_per_set_descriptors = instance.hub.descriptors.limits.max_per_set_descriptors;
+        let (hub, next) = (&instance.hub, out.p_next);
+        let (profile, per_set) = (hub.profile, hub.descriptors.limits.max_per_set_descriptors);
+        macro_rules! fill {
+            ($structure:ident, |$out:ident| $body:block) => {
+                // SAFETY: the chain is valid, also for writes: VUID-VkPhysicalDeviceProperties2-pNext-pNext.
+                if let Some($out) = unsafe { chain::find_mut::<vk::$structure<'_>>(next) } $body
+            };
+        }
+        fill!(PhysicalDeviceMaintenance3Properties, |out| {
+            out.max_per_set_descriptors = per_set;
             out.max_memory_allocation_size = profile.limits.max_memory_allocation_size;
-        }
-        // SAFETY: as above.
-        if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceMaintenance4Properties<'_>>(next) } {
+        });
+        fill!(PhysicalDeviceMaintenance4Properties, |out| {
             out.max_buffer_size = profile.limits.max_buffer_size;
-        }
-        // SAFETY: as above.
-        if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceVulkan11Properties<'_>>(next) } {
-            out.max_per_set_descriptors = instance.hub.descriptors.limits.max_per_set_descriptors;
+        });
+        fill!(PhysicalDeviceVulkan11Properties, |out| {
+            out.max_per_set_descriptors = per_set;
             out.max_memory_allocation_size = profile.limits.max_memory_allocation_size;
             out.max_multiview_view_count = 6;
             out.subgroup_size = 32;
-        }
-        // SAFETY: as above.
-        if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceVulkan12Properties<'_>>(next) } {
+        });
+        fill!(PhysicalDeviceVulkan12Properties, |out| {
             out.max_timeline_semaphore_value_difference = MAX_TIMELINE_DIFFERENCE;
-            out.driver_id = instance.hub.driver.0;
+            out.driver_id = hub.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);
             extensions::copy(profile.name, &mut out.driver_info);
-        }
-        // SAFETY: as above.
-        let timelines = unsafe { chain::find_mut::<vk::PhysicalDeviceTimelineSemaphoreProperties<'_>>(next) };
-        if let Some(out) = timelines {
+        });
+        fill!(PhysicalDeviceTimelineSemaphoreProperties, |out| {
             out.max_timeline_semaphore_value_difference = MAX_TIMELINE_DIFFERENCE;
-        }
-        // SAFETY: as above.
-        if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceVulkan13Properties<'_>>(next) } {
+        });
+        fill!(PhysicalDeviceVulkan13Properties, |out| {
             out.max_buffer_size = profile.limits.max_buffer_size;
-        }
-        // SAFETY: as above.
-        let descriptors =
-            unsafe { chain::find_mut::<vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'_>>(next) };
-        if let Some(out) = descriptors {
-            descriptor_buffer::write_properties(&instance.hub, out);
-        }
-        // SAFETY: as above.
-        if let Some(out) = unsafe { chain::find_mut::<vk::PhysicalDeviceDriverProperties<'_>>(next) } {
-            out.driver_id = instance.hub.driver.0;
+        });
+        fill!(PhysicalDeviceDescriptorBufferPropertiesEXT, |out| {
+            descriptor_buffer::write_properties(hub, out);
+        });
+        fill!(PhysicalDeviceDriverProperties, |out| {
+            out.driver_id = hub.driver.0;
             extensions::copy(DRIVER_NAME, &mut out.driver_name);
             extensions::copy(profile.name, &mut out.driver_info);
-        }
-        // SAFETY: as above.
-        unsafe { descriptors::write_limits(&instance.hub, next) };
+        });
+        // SAFETY: the chain is valid, also for writes: VUID-VkPhysicalDeviceProperties2-pNext-pNext.
+        unsafe { descriptors::write_limits(hub, next) };
     });
 }
 

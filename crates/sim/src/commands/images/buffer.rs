@@ -87,37 +87,17 @@ macro_rules! buffer_image_rules {
 
 macro_rules! to_image_rules {
     ($command:literal, $info:literal, $region:literal) => {
-        buffer_image_rules!(
-            $command,
-            $info,
-            $region,
-            "dstImage",
-            "srcBuffer",
-            "00174",
-            "00176",
-            "00177",
-            "00180",
-            "01396",
-            "00171"
-        )
+        buffer_image_rules! {
+            $command, $info, $region, "dstImage", "srcBuffer", "00174", "00176", "00177", "00180", "01396", "00171"
+        }
     };
 }
 
 macro_rules! to_buffer_rules {
     ($command:literal, $info:literal, $region:literal) => {
-        buffer_image_rules!(
-            $command,
-            $info,
-            $region,
-            "srcImage",
-            "dstBuffer",
-            "00191",
-            "00192",
-            "00186",
-            "00189",
-            "01397",
-            "00183"
-        )
+        buffer_image_rules! {
+            $command, $info, $region, "srcImage", "dstBuffer", "00191", "00192", "00186", "00189", "01397", "00183"
+        }
     };
 }
 
@@ -132,16 +112,8 @@ pub(in crate::commands) unsafe extern "system" fn from_buffer(
     // SAFETY: VUID-vkCmdCopyBufferToImage-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) };
     let rules = to_image_rules!("vkCmdCopyBufferToImage", "vkCmdCopyBufferToImage", "VkBufferImageCopy");
-    let call = call!("vkCmdCopyBufferToImage");
-    record_buffer_image(
-        command_buffer,
-        call,
-        &rules,
-        Direction::ToImage,
-        src,
-        (dst, layout),
-        regions.to_vec(),
-    );
+    let (call, direction) = (call!("vkCmdCopyBufferToImage"), Direction::ToImage);
+    record_buffer_image(command_buffer, call, &rules, direction, src, (dst, layout), regions.to_vec());
 }
 
 pub(in crate::commands) unsafe extern "system" fn from_buffer2(
@@ -172,16 +144,8 @@ pub(in crate::commands) unsafe extern "system" fn to_buffer(
     // SAFETY: VUID-vkCmdCopyImageToBuffer-pRegions-parameter.
     let regions = unsafe { chain::array(p_regions, count) };
     let rules = to_buffer_rules!("vkCmdCopyImageToBuffer", "vkCmdCopyImageToBuffer", "VkBufferImageCopy");
-    let call = call!("vkCmdCopyImageToBuffer");
-    record_buffer_image(
-        command_buffer,
-        call,
-        &rules,
-        Direction::ToBuffer,
-        dst,
-        (src, layout),
-        regions.to_vec(),
-    );
+    let (call, direction) = (call!("vkCmdCopyImageToBuffer"), Direction::ToBuffer);
+    record_buffer_image(command_buffer, call, &rules, direction, dst, (src, layout), regions.to_vec());
 }
 
 pub(in crate::commands) unsafe extern "system" fn to_buffer2(

@@ -66,40 +66,14 @@ macro_rules! image_copy_rules {
     ($command:literal, $info:literal, $region:literal) => {
         CopyRules {
             recording: concat!("VUID-", $command, "-commandBuffer-recording"),
-            src: image_copy_side!(
-                $info,
-                "srcImage",
-                "srcSubresource",
-                "srcOffset",
-                "06662",
-                "00128",
-                "01917",
-                "00142",
-                "00144",
-                "00145",
-                "00147",
-                "07278",
-                "07279",
-                "01728",
-                "01729"
-            ),
-            dst: image_copy_side!(
-                $info,
-                "dstImage",
-                "dstSubresource",
-                "dstOffset",
-                "06663",
-                "00133",
-                "01395",
-                "00143",
-                "00150",
-                "00151",
-                "00153",
-                "07281",
-                "07282",
-                "01732",
-                "01733"
-            ),
+            src: image_copy_side! {
+                $info, "srcImage", "srcSubresource", "srcOffset", "06662", "00128", "01917", "00142", "00144", "00145",
+                "00147", "07278", "07279", "01728", "01729"
+            },
+            dst: image_copy_side! {
+                $info, "dstImage", "dstSubresource", "dstOffset", "06663", "00133", "01395", "00143", "00150", "00151",
+                "00153", "07281", "07282", "01732", "01733"
+            },
             samples: concat!("VUID-", $info, "-srcImage-00136"),
             compatible: concat!("VUID-", $info, "-srcImage-01548"),
             aspects: concat!("VUID-", $info, "-srcImage-01551"),
