@@ -7,6 +7,16 @@ use ash::vk::ImageAspectFlags as A;
 use super::bench::{Bench, DST, SRC, all_of};
 use super::images::{GENERAL, info, layers, whole};
 
+fn range(
+    base_mip_level: u32,
+    level_count: u32,
+    base_array_layer: u32,
+    layer_count: u32,
+) -> vk::ImageSubresourceRange {
+    let aspect_mask = A::COLOR;
+    vk::ImageSubresourceRange { aspect_mask, base_mip_level, level_count, base_array_layer, layer_count }
+}
+
 #[test]
 fn an_image_is_in_the_layout_that_the_command_says() {
     let mut bench = Bench::simple();
@@ -69,6 +79,7 @@ fn wrong_regions_are_reported() {
     let at = |x, y, z| vk::Offset3D { x, y, z };
     let aspect = |aspect| right.image_subresource(layers(aspect, 0, 0, 1));
     let on_blocks = |offset, width, height| whole(width, height).image_offset(offset);
+    let block = on_blocks(at(0, 0, 0), 4, 4);
     for (image, region, vuid) in [
         (image, right.image_extent(size(0, 8, 1)), "VUID-VkBufferImageCopy-imageExtent-06659"),
         (image, right.image_extent(size(8, 0, 1)), "VUID-VkBufferImageCopy-imageExtent-06660"),
@@ -96,16 +107,8 @@ fn wrong_regions_are_reported() {
         (blocks, on_blocks(at(0, 2, 0), 4, 4), "VUID-vkCmdCopyBufferToImage-dstImage-07275"),
         (blocks, on_blocks(at(0, 0, 0), 6, 4), "VUID-vkCmdCopyBufferToImage-dstImage-00207"),
         (blocks, on_blocks(at(0, 0, 0), 4, 6), "VUID-vkCmdCopyBufferToImage-dstImage-00208"),
-        (
-            blocks,
-            on_blocks(at(0, 0, 0), 4, 4).buffer_row_length(6),
-            "VUID-vkCmdCopyBufferToImage-bufferRowLength-09106",
-        ),
-        (
-            blocks,
-            on_blocks(at(0, 0, 0), 4, 4).buffer_image_height(6),
-            "VUID-vkCmdCopyBufferToImage-bufferImageHeight-09107",
-        ),
+        (blocks, block.buffer_row_length(6), "VUID-vkCmdCopyBufferToImage-bufferRowLength-09106"),
+        (blocks, block.buffer_image_height(6), "VUID-vkCmdCopyBufferToImage-bufferImageHeight-09107"),
     ] {
         bench.run(|device, commands| unsafe {
             device.cmd_copy_buffer_to_image(commands, from.buffer, image, GENERAL, &[region]);
@@ -132,6 +135,12 @@ fn wrong_images_are_reported() {
     let source = bench.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_SRC));
     let target = bench.image(&plain.usage(vk::ImageUsageFlags::TRANSFER_DST));
     let several = bench.image(&plain.samples(vk::SampleCountFlags::TYPE_4));
+    let extent = vk::Extent3D { width: 4, height: 4, depth: 2 };
+    let volume = plain.image_type(vk::ImageType::TYPE_3D).extent(extent);
+    let volume = bench.image(&volume);
+    let line = bench.image(&info(F::R8_UNORM, 4, 1).image_type(vk::ImageType::TYPE_1D));
+    let array = bench.image(&plain.array_layers(3));
+    let other = bench.image(&info(F::R16_UINT, 4, 4));
     let (from, to) = (bench.mapped(16, SRC), bench.mapped(16, DST));
     let up = |image| {
         bench.run(|device, commands| unsafe {
@@ -167,104 +176,53 @@ fn wrong_images_are_reported() {
         extent: vk::Extent3D { width: 4, height: 4, depth: 1 },
         ..Default::default()
     };
-    let color = |aspect, base, count| layers(aspect, 0, base, count);
+    let copy = |src, dst, region, vuid: &str| {
+        bench.run(|device, commands| unsafe {
+            device.cmd_copy_image(commands, src, GENERAL, dst, GENERAL, &[region]);
+        });
+        bench.expect(vuid);
+    };
+    let (from_at, to_at) = (
+        |x, y, z| region.src_offset(vk::Offset3D { x, y, z }),
+        |x, y, z| region.dst_offset(vk::Offset3D { x, y, z }),
+    );
+    let (from_part, to_part) = (
+        |aspect, base, count| region.src_subresource(layers(aspect, 0, base, count)),
+        |aspect, base, count| region.dst_subresource(layers(aspect, 0, base, count)),
+    );
+    let nothing = region.extent(vk::Extent3D { width: 0, height: 1, depth: 1 });
     for (src, dst, region, vuid) in [
         (target, image, region, "VUID-vkCmdCopyImage-aspect-06662"),
         (image, source, region, "VUID-vkCmdCopyImage-aspect-06663"),
         (unbound, image, region, "VUID-vkCmdCopyImage-srcImage-07966"),
         (image, unbound, region, "VUID-vkCmdCopyImage-dstImage-07966"),
         (several, image, region, "VUID-vkCmdCopyImage-srcImage-00136"),
-        (
-            image,
-            target,
-            region.src_offset(vk::Offset3D { x: 1, y: 0, z: 0 }),
-            "VUID-vkCmdCopyImage-srcOffset-00144",
-        ),
-        (
-            image,
-            target,
-            region.src_offset(vk::Offset3D { x: 0, y: 1, z: 0 }),
-            "VUID-vkCmdCopyImage-srcOffset-00145",
-        ),
-        (
-            image,
-            target,
-            region.src_offset(vk::Offset3D { x: 0, y: 0, z: 1 }),
-            "VUID-vkCmdCopyImage-srcOffset-00147",
-        ),
-        (
-            image,
-            target,
-            region.dst_offset(vk::Offset3D { x: 1, y: 0, z: 0 }),
-            "VUID-vkCmdCopyImage-dstOffset-00150",
-        ),
-        (
-            image,
-            target,
-            region.dst_offset(vk::Offset3D { x: 0, y: 1, z: 0 }),
-            "VUID-vkCmdCopyImage-dstOffset-00151",
-        ),
-        (
-            image,
-            target,
-            region.dst_offset(vk::Offset3D { x: 0, y: 0, z: 1 }),
-            "VUID-vkCmdCopyImage-dstOffset-00153",
-        ),
-        (
-            image,
-            target,
-            region.src_subresource(color(A::COLOR, 1, 1)),
-            "VUID-vkCmdCopyImage-srcSubresource-07968",
-        ),
-        (
-            image,
-            target,
-            region.dst_subresource(color(A::COLOR, 1, 1)),
-            "VUID-vkCmdCopyImage-dstSubresource-07968",
-        ),
-        (
-            image,
-            target,
-            region.src_subresource(color(A::DEPTH, 0, 1)),
-            "VUID-vkCmdCopyImage-aspectMask-00142",
-        ),
-        (image, target, region.dst_subresource(color(A::DEPTH, 0, 1)), "VUID-vkCmdCopyImage-srcImage-01551"),
-        (
-            image,
-            target,
-            region.extent(vk::Extent3D { width: 0, height: 1, depth: 1 }),
-            "VUID-VkImageCopy-extent-06668",
-        ),
+        (image, target, from_at(1, 0, 0), "VUID-vkCmdCopyImage-srcOffset-00144"),
+        (image, target, from_at(0, 1, 0), "VUID-vkCmdCopyImage-srcOffset-00145"),
+        (image, target, from_at(0, 0, 1), "VUID-vkCmdCopyImage-srcOffset-00147"),
+        (image, target, to_at(1, 0, 0), "VUID-vkCmdCopyImage-dstOffset-00150"),
+        (image, target, to_at(0, 1, 0), "VUID-vkCmdCopyImage-dstOffset-00151"),
+        (image, target, to_at(0, 0, 1), "VUID-vkCmdCopyImage-dstOffset-00153"),
+        (image, target, from_part(A::COLOR, 1, 1), "VUID-vkCmdCopyImage-srcSubresource-07968"),
+        (image, target, to_part(A::COLOR, 1, 1), "VUID-vkCmdCopyImage-dstSubresource-07968"),
+        (image, target, from_part(A::DEPTH, 0, 1), "VUID-vkCmdCopyImage-aspectMask-00142"),
+        (image, target, to_part(A::DEPTH, 0, 1), "VUID-vkCmdCopyImage-srcImage-01551"),
+        (image, target, nothing, "VUID-VkImageCopy-extent-06668"),
     ] {
-        bench.run(|device, commands| unsafe {
-            device.cmd_copy_image(commands, src, GENERAL, dst, GENERAL, &[region]);
-        });
-        bench.expect(vuid);
+        copy(src, dst, region, vuid);
     }
-    let extent = vk::Extent3D { width: 4, height: 4, depth: 2 };
-    let volume = plain.image_type(vk::ImageType::TYPE_3D).extent(extent);
-    let volume = bench.image(&volume);
-    let line = bench.image(&info(F::R8_UNORM, 4, 1).image_type(vk::ImageType::TYPE_1D));
-    let array = bench.image(&plain.array_layers(3));
     let two = region.extent(extent);
     for (src, dst, region, vuid) in [
         (line, image, region, "VUID-vkCmdCopyImage-srcImage-07743"),
         (volume, line, region, "VUID-vkCmdCopyImage-srcImage-07743"),
         (array, image, two, "VUID-vkCmdCopyImage-srcImage-01790"),
-        (array, image, region.src_subresource(color(A::COLOR, 0, 2)), "VUID-vkCmdCopyImage-srcImage-08793"),
-        (array, volume, two.src_subresource(color(A::COLOR, 0, 3)), "VUID-vkCmdCopyImage-srcImage-01791"),
+        (array, image, from_part(A::COLOR, 0, 2), "VUID-vkCmdCopyImage-srcImage-08793"),
+        (array, volume, two.src_subresource(layers(A::COLOR, 0, 0, 3)), "VUID-vkCmdCopyImage-srcImage-01791"),
         (volume, array, two, "VUID-vkCmdCopyImage-dstImage-01792"),
     ] {
-        bench.run(|device, commands| unsafe {
-            device.cmd_copy_image(commands, src, GENERAL, dst, GENERAL, &[region]);
-        });
-        bench.expect(vuid);
+        copy(src, dst, region, vuid);
     }
-    let other = bench.image(&info(F::R16_UINT, 4, 4));
-    bench.run(|device, commands| unsafe {
-        device.cmd_copy_image(commands, image, GENERAL, other, GENERAL, &[region]);
-    });
-    bench.expect("VUID-vkCmdCopyImage-srcImage-01548");
+    copy(image, other, region, "VUID-vkCmdCopyImage-srcImage-01548");
 }
 
 #[test]
@@ -277,26 +235,14 @@ fn wrong_clears_are_reported() {
     let depth = bench.image(&info(F::D32_SFLOAT, 4, 4));
     let blocks = bench.image(&info(F::BC7_UNORM_BLOCK, 4, 4));
     let packed = bench.image(&info(F::R5G6B5_UNORM_PACK16, 4, 4));
-    let all = all_of(A::COLOR);
-    let range = |base_mip_level, level_count, base_array_layer, layer_count| vk::ImageSubresourceRange {
-        aspect_mask: A::COLOR,
-        base_mip_level,
-        level_count,
-        base_array_layer,
-        layer_count,
-    };
+    let (all, other) = (all_of(A::COLOR), vk::ImageLayout::TRANSFER_SRC_OPTIMAL);
     for (image, layout, ranges, vuid) in [
         (source, GENERAL, vec![all], "VUID-vkCmdClearColorImage-image-00002"),
         (unbound, GENERAL, vec![all], "VUID-vkCmdClearColorImage-image-00003"),
         (depth, GENERAL, vec![all], "VUID-vkCmdClearColorImage-image-00007"),
         (blocks, GENERAL, vec![all], "VUID-vkCmdClearColorImage-image-00007"),
         (packed, GENERAL, vec![all], "SUBLET-unsupported-clear"),
-        (
-            image,
-            vk::ImageLayout::TRANSFER_SRC_OPTIMAL,
-            vec![all],
-            "VUID-vkCmdClearColorImage-imageLayout-01394",
-        ),
+        (image, other, vec![all], "VUID-vkCmdClearColorImage-imageLayout-01394"),
         (image, GENERAL, vec![all_of(A::DEPTH)], "VUID-vkCmdClearColorImage-aspectMask-02498"),
         (image, GENERAL, vec![range(2, 1, 0, 1)], "VUID-vkCmdClearColorImage-baseMipLevel-01470"),
         (image, GENERAL, vec![range(1, 2, 0, 1)], "VUID-vkCmdClearColorImage-pRanges-01692"),
@@ -318,13 +264,6 @@ fn wrong_barriers_are_reported() {
     let mut bench = Bench::simple();
     let image = bench.image(&info(F::R8_UNORM, 4, 4).mip_levels(2).array_layers(2));
     let unbound = bench.bare_image(&info(F::R8_UNORM, 4, 4));
-    let range = |base_mip_level, level_count, base_array_layer, layer_count| vk::ImageSubresourceRange {
-        aspect_mask: A::COLOR,
-        base_mip_level,
-        level_count,
-        base_array_layer,
-        layer_count,
-    };
     for (image, range, rule) in [
         (vk::Image::null(), range(0, 1, 0, 1), "image-parameter"),
         (unbound, range(0, 1, 0, 1), "image-01932"),

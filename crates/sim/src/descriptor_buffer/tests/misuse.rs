@@ -12,23 +12,18 @@ fn a_descriptor_of_what_is_not_there_is_refused() {
     assert_eq!(plain.address, 0);
     let gone = bench.buffer(256, STORAGE);
     bench.destroy(gone);
-    let at = uniform.address;
+    let (at, all) = (uniform.address, vk::WHOLE_SIZE);
     let wrong = [
         (Type::UNIFORM_BUFFER, (at, 16), 16, "VUID-vkGetDescriptorEXT-dataSize-08125"),
         (Type::UNIFORM_BUFFER, (at, 16), 4, "VUID-vkGetDescriptorEXT-dataSize-08125"),
         (Type::UNIFORM_BUFFER, (at, 16), 257, "VUID-vkGetDescriptorEXT-dataSize-08125"),
         (Type::UNIFORM_BUFFER_DYNAMIC, (at, 16), 8, "VUID-VkDescriptorGetInfoEXT-type-08018"),
-        (Type::UNIFORM_BUFFER, (0, vk::WHOLE_SIZE), 8, "VUID-VkDescriptorAddressInfoEXT-address-08043"),
+        (Type::UNIFORM_BUFFER, (0, all), 8, "VUID-VkDescriptorAddressInfoEXT-address-08043"),
         (Type::STORAGE_BUFFER, (gone.address, 16), 16, "VUID-VkDescriptorAddressInfoEXT-None-08044"),
         (Type::UNIFORM_BUFFER, (at + 256, 16), 8, "VUID-VkDescriptorAddressInfoEXT-None-08044"),
         (Type::UNIFORM_BUFFER, (at, 257), 8, "VUID-VkDescriptorAddressInfoEXT-range-08045"),
         (Type::UNIFORM_BUFFER, (at + 64, 193), 8, "VUID-VkDescriptorAddressInfoEXT-range-08045"),
-        (
-            Type::UNIFORM_BUFFER,
-            (at, vk::WHOLE_SIZE),
-            8,
-            "VUID-VkDescriptorAddressInfoEXT-nullDescriptor-08939",
-        ),
+        (Type::UNIFORM_BUFFER, (at, all), 8, "VUID-VkDescriptorAddressInfoEXT-nullDescriptor-08939"),
         (Type::UNIFORM_BUFFER, (at, 0), 8, "VUID-VkDescriptorAddressInfoEXT-range-08940"),
         (Type::UNIFORM_BUFFER, (at + 4, 16), 8, "VUID-VkDescriptorGetInfoEXT-type-12265"),
         (Type::STORAGE_BUFFER, (at, 16), 16, "VUID-VkDescriptorGetInfoEXT-type-12221"),
@@ -100,16 +95,12 @@ fn descriptor_buffers_are_what_they_say_they_are() {
     let many =
         |count: u32, buffer: Buffer, usage| vec![(buffer.address, usage); usize::try_from(count).unwrap()];
     let pushes = push_usage();
+    let too_many = many(limits.max_bindings + 1, resources, RESOURCES);
+    let samplers = many(limits.max_sampler_bindings + 1, both, BOTH);
     let wrong = [
         (vec![], "VUID-vkCmdBindDescriptorBuffersEXT-bufferCount-arraylength"),
-        (
-            many(limits.max_bindings + 1, resources, RESOURCES),
-            "VUID-vkCmdBindDescriptorBuffersEXT-bufferCount-08051",
-        ),
-        (
-            many(limits.max_sampler_bindings + 1, both, BOTH),
-            "VUID-vkCmdBindDescriptorBuffersEXT-maxSamplerDescriptorBufferBindings-08048",
-        ),
+        (too_many, "VUID-vkCmdBindDescriptorBuffersEXT-bufferCount-08051"),
+        (samplers, "VUID-vkCmdBindDescriptorBuffersEXT-maxSamplerDescriptorBufferBindings-08048"),
         (many(2, push, pushes), "VUID-vkCmdBindDescriptorBuffersEXT-None-08050"),
         (one(push, 0, pushes), "VUID-VkDescriptorBufferBindingInfoEXT-bufferlessPushDescriptors-08056"),
         (one(resources, 64, RESOURCES), "VUID-VkDescriptorBufferBindingInfoEXT-address-08057"),
@@ -178,30 +169,22 @@ fn sets_lie_at_multiples_of_the_alignment_and_within_their_buffer() {
         let size = extension.size(set_layout);
         let alignment = extension.limits.offset_alignment;
         let descriptors = bench.buffer(size * 2, RESOURCES);
+        let (most, none) = (extension.limits.max_bindings, vk::PipelineLayout::null());
         let wrong = [
-            (layout, 0, (0, alignment / 2), "VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-08061"),
-            (layout, 0, (0, size + alignment), "VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-08063"),
-            (layout, 0, (1, 0), "VUID-vkCmdSetDescriptorBufferOffsetsEXT-pBufferIndices-08065"),
-            (
-                layout,
-                0,
-                (extension.limits.max_bindings, 0),
-                "VUID-vkCmdSetDescriptorBufferOffsetsEXT-pBufferIndices-08064",
-            ),
-            (layout, 1, (0, 0), "VUID-vkCmdSetDescriptorBufferOffsetsEXT-firstSet-08066"),
-            (plain, 0, (0, 0), "VUID-vkCmdSetDescriptorBufferOffsetsEXT-firstSet-09006"),
-            (
-                vk::PipelineLayout::null(),
-                0,
-                (0, 0),
-                "VUID-vkCmdSetDescriptorBufferOffsetsEXT-layout-parameter",
-            ),
+            (layout, 0, (0, alignment / 2), "pOffsets-08061"),
+            (layout, 0, (0, size + alignment), "pOffsets-08063"),
+            (layout, 0, (1, 0), "pBufferIndices-08065"),
+            (layout, 0, (most, 0), "pBufferIndices-08064"),
+            (layout, 1, (0, 0), "firstSet-08066"),
+            (plain, 0, (0, 0), "firstSet-09006"),
+            (none, 0, (0, 0), "layout-parameter"),
         ];
         for (layout, set, place, rule) in wrong {
             bench.record(|commands| {
                 extension.bind(commands, &[(descriptors.address, RESOURCES)]);
                 extension.set(commands, layout, set, place);
             });
+            let rule = format!("VUID-vkCmdSetDescriptorBufferOffsetsEXT-{rule}");
             assert_eq!(bench.reports(), [rule], "{name}");
         }
         bench.record(|commands| {

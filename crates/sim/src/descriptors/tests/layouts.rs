@@ -23,30 +23,20 @@ fn bindings_that_contradict_themselves() {
     let push = LayoutFlags::PUSH_DESCRIPTOR_KHR;
     let none = LayoutFlags::empty();
     let inline = Type::INLINE_UNIFORM_BLOCK;
+    let too_many = vec![many(0, Type::UNIFORM_BUFFER, 20), many(1, Type::STORAGE_BUFFER, 13)];
+    let unknown = vec![at(0, Type::SAMPLER).immutable_samplers(&samplers)];
     for (bindings, flags, rule) in [
-        (
-            vec![at(3, Type::SAMPLER), at(3, Type::SAMPLER)],
-            none,
-            "VUID-VkDescriptorSetLayoutCreateInfo-binding-00279",
-        ),
-        (
-            vec![at(0, Type::SAMPLER).immutable_samplers(&samplers)],
-            none,
-            "VUID-VkDescriptorSetLayoutBinding-descriptorType-00282",
-        ),
-        (vec![at(0, Type::UNIFORM_BUFFER_DYNAMIC)], push, "VUID-VkDescriptorSetLayoutCreateInfo-flags-00280"),
-        (vec![many(0, inline, 4)], push, "VUID-VkDescriptorSetLayoutCreateInfo-flags-02208"),
-        (
-            vec![many(0, Type::UNIFORM_BUFFER, 20), many(1, Type::STORAGE_BUFFER, 13)],
-            push,
-            "VUID-VkDescriptorSetLayoutCreateInfo-flags-00281",
-        ),
-        (vec![many(0, inline, 6)], none, "VUID-VkDescriptorSetLayoutBinding-descriptorType-02209"),
-        (vec![many(0, inline, 260)], none, "VUID-VkDescriptorSetLayoutBinding-descriptorType-08004"),
-        (vec![at(0, Type::MUTABLE_EXT)], none, "VUID-VkDescriptorSetLayoutCreateInfo-pBindings-07303"),
+        (vec![at(3, Type::SAMPLER); 2], none, "CreateInfo-binding-00279"),
+        (unknown, none, "Binding-descriptorType-00282"),
+        (vec![at(0, Type::UNIFORM_BUFFER_DYNAMIC)], push, "CreateInfo-flags-00280"),
+        (vec![many(0, inline, 4)], push, "CreateInfo-flags-02208"),
+        (too_many, push, "CreateInfo-flags-00281"),
+        (vec![many(0, inline, 6)], none, "Binding-descriptorType-02209"),
+        (vec![many(0, inline, 260)], none, "Binding-descriptorType-08004"),
+        (vec![at(0, Type::MUTABLE_EXT)], none, "CreateInfo-pBindings-07303"),
     ] {
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(flags);
-        refused(&mut kit, &info, rule);
+        refused(&mut kit, &info, &format!("VUID-VkDescriptorSetLayout{rule}"));
     }
 }
 
@@ -57,39 +47,20 @@ fn binding_flags_that_contradict_themselves() {
     let two = [at(0, Type::UNIFORM_BUFFER), at(1, Type::UNIFORM_BUFFER)];
     let dynamic = [at(0, Type::STORAGE_BUFFER_DYNAMIC)];
     let none = LayoutFlags::empty();
+    let (push, pool) = (LayoutFlags::PUSH_DESCRIPTOR_KHR, LayoutFlags::UPDATE_AFTER_BIND_POOL);
     let cases: [(&[_], LayoutFlags, &[Flags], &str); 7] = [
-        (&two, none, &[after], "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-bindingCount-03002"),
-        (&two, none, &[after, after], "VUID-VkDescriptorSetLayoutCreateInfo-flags-03000"),
-        (
-            &two,
-            none,
-            &[variable, Flags::empty()],
-            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03004",
-        ),
-        (
-            &dynamic,
-            LayoutFlags::UPDATE_AFTER_BIND_POOL,
-            &[after],
-            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-None-03011",
-        ),
-        (&dynamic, none, &[variable], "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03015"),
-        (
-            &two[..1],
-            LayoutFlags::PUSH_DESCRIPTOR_KHR,
-            &[variable],
-            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-flags-03003",
-        ),
-        (
-            &two[..1],
-            LayoutFlags::PUSH_DESCRIPTOR_KHR,
-            &[Flags::UPDATE_UNUSED_WHILE_PENDING],
-            "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-flags-03003",
-        ),
+        (&two, none, &[after], "BindingFlagsCreateInfo-bindingCount-03002"),
+        (&two, none, &[after, after], "CreateInfo-flags-03000"),
+        (&two, none, &[variable, Flags::empty()], "BindingFlagsCreateInfo-pBindingFlags-03004"),
+        (&dynamic, pool, &[after], "BindingFlagsCreateInfo-None-03011"),
+        (&dynamic, none, &[variable], "BindingFlagsCreateInfo-pBindingFlags-03015"),
+        (&two[..1], push, &[variable], "BindingFlagsCreateInfo-flags-03003"),
+        (&two[..1], push, &[Flags::UPDATE_UNUSED_WHILE_PENDING], "BindingFlagsCreateInfo-flags-03003"),
     ];
     for (bindings, layout_flags, flags, rule) in cases {
         let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(flags);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(bindings).flags(layout_flags);
-        refused(&mut kit, &info.push_next(&mut flags), rule);
+        refused(&mut kit, &info.push_next(&mut flags), &format!("VUID-VkDescriptorSetLayout{rule}"));
     }
 }
 
@@ -129,29 +100,18 @@ fn flags_and_types_whose_features_are_not_enabled() {
     // It has inline uniform blocks and push descriptors, and nothing of descriptor indexing.
     let mut kit = Kit::new(Gpu::builder(profile("lavapipe")));
     let bindings = [at(0, Type::STORAGE_BUFFER)];
-    let mut refuse = |flag, layout, rule: &str| {
+    let (none, after) = (LayoutFlags::empty(), LayoutFlags::UPDATE_AFTER_BIND_POOL);
+    for (flag, layout, rule) in [
+        (Flags::UPDATE_AFTER_BIND, after, "StorageBufferUpdateAfterBind-03008"),
+        (Flags::UPDATE_UNUSED_WHILE_PENDING, none, "UpdateUnusedWhilePending-03012"),
+        (Flags::PARTIALLY_BOUND, none, "PartiallyBound-03013"),
+        (Flags::VARIABLE_DESCRIPTOR_COUNT, none, "VariableDescriptorCount-03014"),
+    ] {
         let flags = [flag];
         let mut flags = vk::DescriptorSetLayoutBindingFlagsCreateInfo::default().binding_flags(&flags);
         let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings).flags(layout);
-        refused(&mut kit, &info.push_next(&mut flags), rule);
-    };
-    let after = LayoutFlags::UPDATE_AFTER_BIND_POOL;
-    let start = "VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-";
-    for (flag, layout, rule) in [
-        (Flags::UPDATE_AFTER_BIND, after, "descriptorBindingStorageBufferUpdateAfterBind-03008"),
-        (
-            Flags::UPDATE_UNUSED_WHILE_PENDING,
-            LayoutFlags::empty(),
-            "descriptorBindingUpdateUnusedWhilePending-03012",
-        ),
-        (Flags::PARTIALLY_BOUND, LayoutFlags::empty(), "descriptorBindingPartiallyBound-03013"),
-        (
-            Flags::VARIABLE_DESCRIPTOR_COUNT,
-            LayoutFlags::empty(),
-            "descriptorBindingVariableDescriptorCount-03014",
-        ),
-    ] {
-        refuse(flag, layout, &format!("{start}{rule}"));
+        let rule = format!("VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-descriptorBinding{rule}");
+        refused(&mut kit, &info.push_next(&mut flags), &rule);
     }
     let types = [Type::STORAGE_BUFFER];
     let lists = [vk::MutableDescriptorTypeListEXT::default().descriptor_types(&types)];
@@ -226,6 +186,7 @@ fn pipeline_layouts_keep_to_the_limits() {
     let push = kit.push_layout(&[at(0, Type::UNIFORM_BUFFER)]);
     let stages = vk::ShaderStageFlags::COMPUTE;
     let range = |offset, size| vk::PushConstantRange { stage_flags: stages, offset, size };
+    let no_stage = vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::empty(), ..range(0, 4) };
     let cases: [(&[_], &[_], &str); 14] = [
         (&[uniforms; 4], &[], "VUID-VkPipelineLayoutCreateInfo-setLayoutCount-00286"),
         (&[storage, storage], &[], "VUID-VkPipelineLayoutCreateInfo-descriptorType-03031"),
@@ -240,11 +201,7 @@ fn pipeline_layouts_keep_to_the_limits() {
         (&[], &[range(0, 6)], "VUID-VkPushConstantRange-size-00297"),
         (&[], &[range(4, 64)], "VUID-VkPushConstantRange-size-00298"),
         (&[], &[range(4, u32::MAX - 3)], "VUID-VkPushConstantRange-size-00298"),
-        (
-            &[],
-            &[vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::empty(), offset: 0, size: 4 }],
-            "VUID-VkPushConstantRange-stageFlags-requiredbitmask",
-        ),
+        (&[], &[no_stage], "VUID-VkPushConstantRange-stageFlags-requiredbitmask"),
     ];
     for (sets, ranges, rule) in cases {
         let info = vk::PipelineLayoutCreateInfo::default().set_layouts(sets).push_constant_ranges(ranges);
