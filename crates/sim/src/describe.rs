@@ -122,17 +122,13 @@ fn check_image(device: &Device, image: &ImageDescription, layout: vk::ImageLayou
         vk::ImageType::TYPE_2D => limits.max_image_dimension_2d,
         _ => limits.max_image_dimension_3d,
     };
-    if extent.width > limit {
-        let text = format!("extent.width is {}, and the largest is {limit}", extent.width);
-        return Err(("VUID-VkImageCreateInfo-extent-02252", text));
-    }
-    if extent.height > limit {
-        let text = format!("extent.height is {}, and the largest is {limit}", extent.height);
-        return Err(("VUID-VkImageCreateInfo-extent-02253", text));
-    }
-    if extent.depth > limit {
-        let text = format!("extent.depth is {}, and the largest is {limit}", extent.depth);
-        return Err(("VUID-VkImageCreateInfo-extent-02254", text));
+    let sides = [
+        (extent.width, "width", "VUID-VkImageCreateInfo-extent-02252"),
+        (extent.height, "height", "VUID-VkImageCreateInfo-extent-02253"),
+        (extent.depth, "depth", "VUID-VkImageCreateInfo-extent-02254"),
+    ];
+    if let Some((side, field, vuid)) = sides.iter().find(|(side, ..)| *side > limit) {
+        return Err((vuid, format!("extent.{field} is {side}, and the largest is {limit}")));
     }
     let largest = extent.width.max(extent.height).max(extent.depth);
     // A chain ends at one texel: as many levels as the largest side has bits.

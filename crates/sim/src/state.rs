@@ -25,7 +25,7 @@ use super::pipeline::PipelineState;
 use super::profiles::Profile;
 use super::queue::QueueState;
 pub(super) use super::registry;
-use super::resource::{Buffer, Image, View};
+use super::resource::{Bound, Buffer, Image, View};
 use super::store::{Room, Store};
 use super::sync::SyncState;
 use crate::arithmetic::index;
@@ -352,17 +352,17 @@ impl DeviceState {
         if let Some(pages) = &buffer.pages {
             return self.sparse_bytes(pages, buffer.requirements.size);
         }
-        let bound = buffer.bound.as_ref().ok_or(Unusable::Unbound)?;
-        if !self.memories.contains_key(&bound.memory) {
-            return Err(Unusable::MemoryFreed);
-        }
-        Ok(Bytes { store: Arc::clone(&bound.store), offset: bound.offset })
+        self.bound_bytes(buffer.bound.as_ref())
     }
 
     /// The bytes of an image, for a command.
     pub(super) fn image_bytes(&self, image: vk::Image) -> Result<Bytes, Unusable> {
         let image = self.images.get(&image).ok_or(Unusable::Unknown)?;
-        let bound = image.bound.as_ref().ok_or(Unusable::Unbound)?;
+        self.bound_bytes(image.bound.as_ref())
+    }
+
+    fn bound_bytes(&self, bound: Option<&Bound>) -> Result<Bytes, Unusable> {
+        let bound = bound.ok_or(Unusable::Unbound)?;
         if !self.memories.contains_key(&bound.memory) {
             return Err(Unusable::MemoryFreed);
         }

@@ -137,10 +137,8 @@ fn write(
     if encoded {
         Ok(())
     } else {
-        Err((
-            "SUBLET-descriptor-too-many",
-            "the simulated device knows no more descriptors than 2^24".to_owned(),
-        ))
+        let text = "the simulated device knows no more descriptors than 2^24".to_owned();
+        Err(("SUBLET-descriptor-too-many", text))
     }
 }
 
@@ -152,15 +150,10 @@ fn write_image(
     to: &mut [u8],
 ) -> bool {
     let (view, layout) = (image.image_view, image.image_layout);
-    if kind != Type::COMBINED_IMAGE_SAMPLER {
-        return state
-            .descriptor_bytes
-            .encode(Meaning::Image { kind, view, sampler: vk::Sampler::null(), layout }, to);
-    }
-    if limits.single_array {
-        return state
-            .descriptor_bytes
-            .encode(Meaning::Image { kind, view, sampler: image.sampler, layout }, to);
+    let combined = kind == Type::COMBINED_IMAGE_SAMPLER;
+    if !combined || limits.single_array {
+        let sampler = if combined { image.sampler } else { vk::Sampler::null() };
+        return state.descriptor_bytes.encode(Meaning::Image { kind, view, sampler, layout }, to);
     }
     // The program moves the two parts into two arrays: each is a descriptor of its own.
     let Some((first, second)) = to.split_at_mut_checked(limits.sampled_image) else { return false };

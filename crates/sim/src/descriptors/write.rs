@@ -252,21 +252,15 @@ fn value(
     immutable: Option<vk::Sampler>,
 ) -> Result<Descriptor, Broken> {
     let kind = write.kind;
-    match &write.values {
-        Values::Buffers(buffers) => match buffers.get(position) {
-            Some(info) => check_buffer(device, state, kind, info),
-            None => Err(missing(kind)),
-        },
-        Values::Texels(views) => match views.get(position) {
-            Some(&view) => check_texels(device, state, kind, view),
-            None => Err(missing(kind)),
-        },
-        Values::Images(images) => match images.get(position) {
-            Some(info) => check_image(device, state, kind, info, immutable),
-            None => Err(missing(kind)),
-        },
-        Values::Bytes(_) | Values::Missing => Err(missing(kind)),
-    }
+    let value = match &write.values {
+        Values::Buffers(all) => all.get(position).map(|info| check_buffer(device, state, kind, info)),
+        Values::Texels(all) => all.get(position).map(|&view| check_texels(device, state, kind, view)),
+        Values::Images(all) => {
+            all.get(position).map(|info| check_image(device, state, kind, info, immutable))
+        }
+        Values::Bytes(_) | Values::Missing => None,
+    };
+    value.unwrap_or_else(|| Err(missing(kind)))
 }
 
 fn missing(kind: Type) -> Broken {

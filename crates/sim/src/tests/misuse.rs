@@ -239,17 +239,10 @@ fn callbacks_at_one_end_only() {
 
 /// A command buffer that fills a buffer, submitted and held back.
 fn fill_later(gpu: &Gpu, buffer: vk::Buffer) -> vk::CommandPool {
-    let device = gpu.device();
-    let info = vk::CommandPoolCreateInfo::default().queue_family_index(gpu.queue_family_index());
-    let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
-    let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
-    let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
-    unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
-    unsafe { device.cmd_fill_buffer(commands[0], buffer, 0, vk::WHOLE_SIZE, 7) };
-    unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+    let (pool, commands) = filling(gpu, buffer);
     gpu.hold_submissions(true);
     let submit = vk::SubmitInfo::default().command_buffers(&commands);
-    unsafe { device.queue_submit(gpu.queue(), &[submit], vk::Fence::null()) }.unwrap();
+    unsafe { gpu.device().queue_submit(gpu.queue(), &[submit], vk::Fence::null()) }.unwrap();
     pool
 }
 

@@ -101,6 +101,19 @@ fn range(memory: vk::DeviceMemory, offset: u64, size: u64) -> vk::MappedMemoryRa
     vk::MappedMemoryRange::default().memory(memory).offset(offset).size(size)
 }
 
+/// A command buffer that fills a buffer with sevens, and its pool.
+fn filling(gpu: &Gpu, buffer: vk::Buffer) -> (vk::CommandPool, Vec<vk::CommandBuffer>) {
+    let device = gpu.device();
+    let info = vk::CommandPoolCreateInfo::default().queue_family_index(gpu.queue_family_index());
+    let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
+    let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
+    let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
+    unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
+    unsafe { device.cmd_fill_buffer(commands[0], buffer, 0, vk::WHOLE_SIZE, 7) };
+    unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+    (pool, commands)
+}
+
 /// The identifiers of the reports since the last call.
 fn reports(gpu: &Gpu) -> Vec<&'static str> {
     gpu.take_messages().iter().map(|message: &Message| message.vuid).collect()

@@ -189,16 +189,10 @@ fn a_lost_device_says_so_wherever_vulkan_lets_it() {
 fn work_that_a_lost_device_had_in_flight_is_no_longer_in_the_way() {
     let gpu = simple();
     let device = gpu.device();
-    let info = vk::CommandPoolCreateInfo::default();
-    let pool = unsafe { device.create_command_pool(&info, None) }.unwrap();
-    let info = vk::CommandBufferAllocateInfo::default().command_pool(pool).command_buffer_count(1);
-    let commands = unsafe { device.allocate_command_buffers(&info) }.unwrap();
     let target = buffer(&gpu, 64, vk::BufferUsageFlags::TRANSFER_DST);
     let memory = allocate(&gpu, 64, 0);
     unsafe { device.bind_buffer_memory(target, memory, 0) }.unwrap();
-    unsafe { device.begin_command_buffer(commands[0], &vk::CommandBufferBeginInfo::default()) }.unwrap();
-    unsafe { device.cmd_fill_buffer(commands[0], target, 0, 64, 7) };
-    unsafe { device.end_command_buffer(commands[0]) }.unwrap();
+    let (pool, commands) = filling(&gpu, target);
     let (done, semaphore) = (fence(&gpu), binary(&gpu));
     gpu.hold_submissions(true);
     let signals = [semaphore];

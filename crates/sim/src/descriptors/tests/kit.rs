@@ -135,6 +135,15 @@ impl Kit {
         self.try_pool(&info).unwrap()
     }
 
+    /// A pool for one set with one inline uniform block.
+    pub(super) fn inline_pool(&mut self, sizes: &[(Type, u32)]) -> vk::DescriptorPool {
+        let sizes = pool_sizes(sizes);
+        let mut inline =
+            vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
+        let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
+        self.try_pool(&info.push_next(&mut inline)).unwrap()
+    }
+
     pub(super) fn destroy_pool(&mut self, pool: vk::DescriptorPool) {
         self.made.retain(|made| !matches!(made, Made::Pool(other) if *other == pool));
         unsafe { self.device().destroy_descriptor_pool(pool, None) };

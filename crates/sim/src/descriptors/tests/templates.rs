@@ -34,11 +34,7 @@ fn a_template_finds_its_data() {
     let mut kit = strict();
     let bindings = [many(0, STORAGE, 2), many(1, Type::INLINE_UNIFORM_BLOCK, 8), at(2, Type::SAMPLER)];
     let layout = kit.layout(&bindings);
-    let sizes = kit::pool_sizes(&[(STORAGE, 2), (Type::INLINE_UNIFORM_BLOCK, 8), (Type::SAMPLER, 1)]);
-    let mut inline =
-        vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
-    let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-    let pool = kit.try_pool(&info.push_next(&mut inline)).unwrap();
+    let pool = kit.inline_pool(&[(STORAGE, 2), (Type::INLINE_UNIFORM_BLOCK, 8), (Type::SAMPLER, 1)]);
     let set = kit.set(pool, layout).unwrap();
     let entries = entries();
     let info = vk::DescriptorUpdateTemplateCreateInfo::default()

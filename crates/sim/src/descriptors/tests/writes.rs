@@ -21,17 +21,13 @@ fn what_is_written_is_found() {
         many(5, Type::INLINE_UNIFORM_BLOCK, 16),
     ];
     let layout = kit.layout(&bindings);
-    let sizes = kit::pool_sizes(&[
+    let pool = kit.inline_pool(&[
         (UNIFORM, 2),
         (Type::UNIFORM_TEXEL_BUFFER, 1),
         (Type::COMBINED_IMAGE_SAMPLER, 1),
         (Type::STORAGE_IMAGE, 1),
         (Type::INLINE_UNIFORM_BLOCK, 16),
     ]);
-    let mut inline =
-        vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
-    let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-    let pool = kit.try_pool(&info.push_next(&mut inline)).unwrap();
     let set = kit.set(pool, layout).unwrap();
     let buffer = kit.buffer();
     let texels = kit.buffer_view(buffer);
@@ -265,11 +261,7 @@ fn inline_uniform_blocks_are_written_in_fours() {
     let mut kit = strict();
     let kind = Type::INLINE_UNIFORM_BLOCK;
     let layout = kit.layout(&[many(0, kind, 16)]);
-    let sizes = kit::pool_sizes(&[(kind, 16)]);
-    let mut inline =
-        vk::DescriptorPoolInlineUniformBlockCreateInfo::default().max_inline_uniform_block_bindings(1);
-    let info = vk::DescriptorPoolCreateInfo::default().max_sets(1).pool_sizes(&sizes);
-    let pool = kit.try_pool(&info.push_next(&mut inline)).unwrap();
+    let pool = kit.inline_pool(&[(kind, 16)]);
     let set = kit.set(pool, layout).unwrap();
     let bytes = [7; 20];
     for (offset, count, data, rule) in [

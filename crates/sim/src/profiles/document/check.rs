@@ -75,44 +75,24 @@ fn within(what: &'static str, value: u64, least: u64, most: u64) -> Checked {
     Ok(())
 }
 
+/// Fields with their names in the document.
+macro_rules! named {
+    ($of:ident: $($field:ident)*) => { [$((concat!(stringify!($of), ".", stringify!($field)), $of.$field.into())),*] };
+}
+
 fn limits(limits: &LimitsProfile) -> Checked {
-    for (what, value, most) in [
-        ("limits.buffer_image_granularity", limits.buffer_image_granularity, MAX_ALIGNMENT),
-        ("limits.non_coherent_atom_size", limits.non_coherent_atom_size, MAX_ALIGNMENT),
-        ("limits.min_memory_map_alignment", limits.min_memory_map_alignment, MAX_MAP_ALIGNMENT),
-        ("limits.min_texel_buffer_offset_alignment", limits.min_texel_buffer_offset_alignment, MAX_ALIGNMENT),
-        (
-            "limits.min_uniform_buffer_offset_alignment",
-            limits.min_uniform_buffer_offset_alignment,
-            MAX_ALIGNMENT,
-        ),
-        (
-            "limits.min_storage_buffer_offset_alignment",
-            limits.min_storage_buffer_offset_alignment,
-            MAX_ALIGNMENT,
-        ),
-        (
-            "limits.optimal_buffer_copy_offset_alignment",
-            limits.optimal_buffer_copy_offset_alignment,
-            MAX_ALIGNMENT,
-        ),
-        (
-            "limits.optimal_buffer_copy_row_pitch_alignment",
-            limits.optimal_buffer_copy_row_pitch_alignment,
-            MAX_ALIGNMENT,
-        ),
-    ] {
-        power_of_two(what, value, most)?;
+    for (what, value) in named! { limits:
+        buffer_image_granularity non_coherent_atom_size min_memory_map_alignment min_texel_buffer_offset_alignment
+        min_uniform_buffer_offset_alignment min_storage_buffer_offset_alignment optimal_buffer_copy_offset_alignment
+        optimal_buffer_copy_row_pitch_alignment
+    } {
+        let mapped = what == "limits.min_memory_map_alignment";
+        power_of_two(what, value, if mapped { MAX_MAP_ALIGNMENT } else { MAX_ALIGNMENT })?;
     }
-    for (what, value) in [
-        ("limits.max_memory_allocation_count", limits.max_memory_allocation_count.into()),
-        ("limits.max_memory_allocation_size", limits.max_memory_allocation_size),
-        ("limits.max_buffer_size", limits.max_buffer_size),
-        ("limits.max_image_dimension_1d", limits.max_image_dimension_1d.into()),
-        ("limits.max_image_dimension_2d", limits.max_image_dimension_2d.into()),
-        ("limits.max_image_dimension_3d", limits.max_image_dimension_3d.into()),
-        ("limits.max_image_array_layers", limits.max_image_array_layers.into()),
-    ] {
+    for (what, value) in named! { limits:
+        max_memory_allocation_count max_memory_allocation_size max_buffer_size max_image_dimension_1d
+        max_image_dimension_2d max_image_dimension_3d max_image_array_layers
+    } {
         within(what, value, 1, u64::MAX)?;
     }
     Ok(())
