@@ -232,22 +232,6 @@ impl Gpu {
     }
 
     /// Lets resources share this range of a memory without a report. Offset and size are in bytes.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::{Gpu, profiles::Profile};
-    /// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-    /// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
-    /// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-    /// gpu.declare_aliasing(memory, 0, 4096);
-    /// let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
-    /// for _ in 0..2 {
-    ///     let buffer = unsafe { gpu.device().create_buffer(&info, None) }.unwrap();
-    ///     unsafe { gpu.device().bind_buffer_memory(buffer, memory, 0) }.unwrap();
-    /// }
-    /// gpu.assert_silent();
-    /// # gpu.finish();
-    /// ```
     pub fn declare_aliasing(&self, memory: vk::DeviceMemory, offset: u64, size: u64) {
         self.hub.aliases.lock().push((memory, offset, offset.saturating_add(size)));
     }

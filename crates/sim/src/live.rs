@@ -36,17 +36,6 @@ impl Gpu {
 }
 
 /// The count of each kind of object on a device: the result of [`Gpu::live`].
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::{Gpu, profiles::Profile};
-/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-/// let info = vk::MemoryAllocateInfo::default().allocation_size(64);
-/// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-/// assert_eq!(gpu.live().memories, 1);
-/// assert_eq!(gpu.live().memory_bytes_by_heap, [64]);
-/// unsafe { gpu.device().free_memory(memory, None) };
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveObjects {

@@ -45,19 +45,6 @@ pub(super) struct Binding {
 }
 
 /// What was asked for a `VkDeviceMemory`.
-///
-/// ```
-/// use ash::vk;
-/// use sublet_sim::{Gpu, profiles::Profile};
-/// let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
-/// let info = vk::MemoryAllocateInfo::default().allocation_size(4096);
-/// let memory = unsafe { gpu.device().allocate_memory(&info, None) }.unwrap();
-/// let info = gpu.memory_info(memory).unwrap();
-/// assert_eq!((info.size, info.type_index), (4096, 0));
-/// assert!(info.chain.is_empty());
-/// unsafe { gpu.device().free_memory(memory, None) };
-/// assert!(gpu.memory_info(memory).is_none());
-/// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct MemoryInfo {

@@ -33,14 +33,6 @@ pub enum DescriptorPoolPolicy {
 bitflags::bitflags! {
     /// Faults that descriptor pools of real drivers have or had. A simulated GPU has none of them unless it is asked
     /// to.
-    ///
-    /// ```
-    /// use sublet_sim::{DescriptorQuirk, Gpu, profiles::Profile};
-    /// let gpu = Gpu::builder(Profile::by_name("intel-arc-a770").unwrap())
-    ///     .descriptor_quirks(DescriptorQuirk::SET_COUNT_SURVIVES_RESET | DescriptorQuirk::FRAGMENTS)
-    ///     .build();
-    /// gpu.assert_silent();
-    /// ```
     #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
     pub struct DescriptorQuirk: u32 {
         /// `vkResetDescriptorPool` gives the descriptors back, but not the sets, unless the pool was created with

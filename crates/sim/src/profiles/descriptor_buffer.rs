@@ -45,14 +45,6 @@ pub struct DescriptorBufferLimits {
 
 impl DescriptorBufferLimits {
     /// How many bytes a descriptor has in memory. `None` for types that descriptor buffers do not hold as descriptors.
-    ///
-    /// ```
-    /// use ash::vk;
-    /// use sublet_sim::profiles::Profile;
-    /// let limits = Profile::by_name("amd-rx-6700-xt").unwrap().limits.descriptor_buffer.unwrap();
-    /// assert_eq!(limits.size(vk::DescriptorType::STORAGE_IMAGE), Some(32));
-    /// assert_eq!(limits.size(vk::DescriptorType::STORAGE_BUFFER_DYNAMIC), None);
-    /// ```
     pub fn size(&self, kind: vk::DescriptorType) -> Option<usize> {
         Some(match kind {
             vk::DescriptorType::SAMPLER => self.sampler,

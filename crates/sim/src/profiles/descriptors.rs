@@ -60,14 +60,6 @@ pub struct DescriptorMaxima {
 impl DescriptorMaxima {
     /// The number for a type, where a combined image sampler counts as an image. A type that has no number of its own,
     /// as a mutable one, has the largest.
-    ///
-    /// ```
-    /// use ash::vk::DescriptorType;
-    /// use sublet_sim::profiles::Profile;
-    /// let counts = Profile::by_name("lavapipe").unwrap().limits.descriptors.per_stage;
-    /// assert_eq!(counts.of(DescriptorType::STORAGE_TEXEL_BUFFER), counts.storage_images);
-    /// assert_eq!(counts.of(DescriptorType::MUTABLE_EXT), u32::MAX);
-    /// ```
     pub fn of(&self, kind: Type) -> u32 {
         match kind {
             Type::SAMPLER => self.samplers,
