@@ -1,4 +1,4 @@
-//! The integer conversions that cannot lose anything on the targets that Vulkan runs on, in one place.
+//! The integer conversions that lose nothing on the targets of Vulkan.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::as_conversions,

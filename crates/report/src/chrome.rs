@@ -1,6 +1,6 @@
 //! Writes the Trace Event Format, as JSON: what Chrome's `about:tracing` and Perfetto read.
 //!
-//! Source: "Trace Event Format", Google, with the letters for phases, and the members that each has.
+//! Source: "Trace Event Format", Google, which lists the phases and the members of each.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;
@@ -19,13 +19,13 @@ impl Serialize for Time {
         match *self {
             Self::Micros(micros) => to.serialize_u64(micros),
             #[cfg(feature = "trace")]
-            // Of up to 2^53 nanoseconds, which is 104 days, every one is written exactly.
+            // Exact up to 2^53 nanoseconds, which is 104 days.
             Self::Nanos(nanos) => to.serialize_f64(super::figures::float(nanos) / 1000.0),
         }
     }
 }
 
-/// One event. Members that an event of its phase has not are `None`.
+/// One event. Members that its phase does not have are `None`.
 #[derive(Serialize)]
 struct Event<'a, A> {
     /// The phase: X a slice with its end, C a counter, b and e the ends of an asynchronous slice, i an instant, M a
@@ -46,12 +46,12 @@ struct Event<'a, A> {
     args: A,
 }
 
-/// For events that have nothing more to say.
+/// The arguments of events without any.
 #[cfg(feature = "trace")]
 #[derive(Serialize)]
 pub(crate) struct Nothing {}
 
-/// An asynchronous slice, which begins and ends by events of their own. Its ends have one category and one number.
+/// An asynchronous slice: two events, with the same category and number, begin and end it.
 #[cfg(feature = "trace")]
 pub(crate) struct AsyncSlice<'a> {
     pub(crate) pid: u32,
@@ -72,7 +72,7 @@ impl Events {
     }
 
     fn add<A: Serialize>(&mut self, event: &Event<'_, A>) {
-        // Text takes everything, and no map here has keys that are no text.
+        // Serializing into text fails only for keys that are no text, and there are none.
         if let Ok(text) = serde_json::to_string(event) {
             if !std::mem::take(&mut self.is_empty) {
                 self.text.push_str(",\n");
@@ -93,8 +93,7 @@ impl Events {
         self.add(&Event { ph: 'X', name, cat, ts, pid, tid, dur: Some(dur), id: None, s: None, args });
     }
 
-    /// Something that took no time. It is drawn over everything with g, over its process with p, over its thread with
-    /// t.
+    /// Something that took no time, drawn over everything (`g`), over its process (`p`) or over its thread (`t`).
     #[cfg(feature = "trace")]
     pub(crate) fn instant<A: Serialize>(
         &mut self,
@@ -135,7 +134,7 @@ impl Events {
         self.add(&Event { ph: 'C', name, cat, ts, pid, tid: 0, dur: None, id: None, s: None, args });
     }
 
-    /// What a process is called, and where it stands among the others.
+    /// The name of a process, and its place among the others.
     pub(crate) fn process(&mut self, pid: u32, name: &str, place: u32) {
         #[derive(Serialize)]
         struct Place {
@@ -145,7 +144,7 @@ impl Events {
         self.meta((pid, 0), "process_sort_index", Place { sort_index: place });
     }
 
-    /// What a thread is called.
+    /// The name of a thread.
     pub(crate) fn thread(&mut self, pid: u32, tid: u32, name: &str) {
         self.meta((pid, tid), "thread_name", Name { name });
     }
@@ -155,7 +154,7 @@ impl Events {
         self.add(&Event { ph: 'M', name, cat, ts, pid, tid, dur: None, id: None, s: None, args });
     }
 
-    /// The whole file. `about` is what the reader shows of where it is from.
+    /// The whole file. `about` describes its origin to the reader.
     pub(crate) fn finish<A: Serialize>(mut self, about: &A) -> String {
         let about = serde_json::to_string(about).unwrap_or_else(|_| "{}".to_owned());
         self.text.push_str("\n],\"otherData\":");

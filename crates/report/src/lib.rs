@@ -1,32 +1,26 @@
-//! Reports: what a Sublet allocator or a virtual block holds, as text, as data and as pictures.
+//! Reports on what a Sublet allocator or a virtual block holds, as text, as data and as pictures.
 //!
-//! A [`Snapshot`] is everything that a live allocator holds, or what a file says that one held; pages, pictures,
-//! timelines, figures and comparisons are made of snapshots alone. [`stats_string()`] and its kin write the JSON that
-//! VMA's tools read.
+//! A [`Snapshot`] comes from a live allocator or from a file. Pages, pictures, timelines, figures and comparisons need
+//! nothing but snapshots. [`stats_string()`] and its kin write the JSON that VMA's tools read.
 //!
-//! Features: `snapshots`, which is on by default, is everything but the statistics strings, and needs serde; `trace`
-//! adds `recording_to_perfetto`.
+//! Features: `snapshots` (default) adds everything but the statistics strings, and needs serde; `trace` adds
+//! `recording_to_perfetto`.
 //!
 //! ```
-//! # use sublet::*; use ash::vk;
 //! use sublet_report::Snapshot;
 //!
-//! # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-//! # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-//! # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-//! # let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
-//! # let allocation = allocator.allocate_memory(&requirements, &info)?;
+//! # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+//! let mesh = allocate(&allocator, "mesh", 4096);
 //! let saved: String = Snapshot::of(&allocator).to_json();
 //! // Later, or elsewhere:
 //! let snapshot = Snapshot::from_json(&saved)?;
 //! assert_eq!(snapshot.allocations().next().unwrap().entry.name.as_deref(), Some("mesh"));
-//! # unsafe { allocator.free_memory(allocation) }?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<(), sublet_report::ReadSnapshotError>(())
 //! ```
 #![forbid(unsafe_code)]
 #![cfg_attr(
     not(feature = "snapshots"),
-    allow(rustdoc::broken_intra_doc_links, reason = "they lead to snapshots")
+    allow(rustdoc::broken_intra_doc_links, reason = "the targets need `snapshots`")
 )]
 
 mod cast;

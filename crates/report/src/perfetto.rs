@@ -1,4 +1,4 @@
-//! A snapshot for viewers of traces: offsets stand for times.
+//! A snapshot as a file for trace viewers: offsets stand for times.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;
@@ -8,28 +8,21 @@ use super::snapshot::{Entry, Snapshot};
 use super::words::{bytes, clean, flags, flags_of, title};
 use crate::cast::narrow;
 
-/// The snapshot as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open: a viewer that
-/// zooms, searches and sums what is selected.
+/// The snapshot as a file that [Perfetto](https://ui.perfetto.dev) and Chrome's `about:tracing` open, to zoom, to search
+/// and to sum a selection.
 ///
-/// Each memory type and pool is a process, and each block a thread of it, whose time is the offset: a microsecond is a
-/// byte, so that a MB is a second. Chunks in use are slices, with what is known of them as arguments; between them it
-/// is free. Dedicated allocations have threads of their own. Heaps are a process with counters: budget, usage, bytes in
-/// blocks and in use.
+/// Each memory type and pool is a process, and each block one of its threads. Time is the offset: a microsecond is a
+/// byte, a second a MB. Allocations are slices with arguments; gaps are free. Each dedicated allocation has its own
+/// thread. The process of the heaps has counters: size, budget, usage, bytes in blocks and bytes in use.
 ///
 /// ```
-/// # use sublet::*; use ash::vk;
 /// use sublet_report::{Snapshot, perfetto};
 ///
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 4, memory_type_bits: !0 };
-/// # let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
-/// # let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+/// let mesh = allocate(&allocator, "mesh", 4096);
 /// let json = perfetto(&Snapshot::of(&allocator));
 /// let slice = r#"{"ph":"X","name":"mesh","cat":"allocation","ts":0,"pid":2,"tid":1,"dur":4096,"#;
 /// assert!(json.contains(slice), "{json}");
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
 pub fn perfetto(snapshot: &Snapshot) -> String {
@@ -64,7 +57,7 @@ pub fn perfetto(snapshot: &Snapshot) -> String {
     })
 }
 
-/// The process of the heaps, and that of the first vector.
+/// The processes of the heaps and of the first vector.
 const HEAPS: u32 = 1;
 const FIRST_VECTOR: u32 = 2;
 
@@ -76,7 +69,7 @@ struct About<'a> {
     time: &'a str,
 }
 
-/// Counters have a value at the start, and at the end of what there is to see: lines need two points.
+/// Counters have a value at the start and at the end: lines need two points.
 fn heaps(events: &mut Events, snapshot: &Snapshot) {
     let blocks = snapshot.vectors.iter().flat_map(|vector| vector.blocks.iter().map(|block| block.size));
     let dedicated = snapshot.vectors.iter().flat_map(|vector| vector.dedicated.iter().map(|it| it.size));

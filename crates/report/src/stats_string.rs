@@ -1,4 +1,4 @@
-//! The statistics strings, in the schema that VMA's `vmaBuildStatsString` and `vmaBuildVirtualBlockStatsString` have.
+//! The statistics strings, in the schema of VMA's `vmaBuildStatsString` and `vmaBuildVirtualBlockStatsString`.
 #![forbid(unsafe_code)]
 
 use ash::vk;
@@ -11,29 +11,21 @@ use sublet::Threading;
 use sublet::VirtualBlock;
 use sublet::{AllocationEntry, DetailedStatistics, MemoryMap, TotalStatistics, VectorMap};
 
-/// Everything that an allocator has to show, as JSON: device, budgets, statistics, and, if `detailed`, every block with
-/// its chunks. The string is laid out as `vmaBuildStatsString` does it, so that what reads VMA's strings, GpuMemDumpVis
-/// for one, reads these.
+/// Describes an allocator as JSON: device, budgets, statistics, and, if `detailed`, every block with its chunks. Tools
+/// for strings of `vmaBuildStatsString`, such as GpuMemDumpVis, read it: the layout is the same.
 ///
-/// `CustomData` is the allocation's user data in hexadecimal, and is there with
-/// [`Tracking::USER_DATA`](sublet::Tracking::USER_DATA) and where it is not zero. In `Usage`, the lower bits of the
-/// usage are kept.
+/// `CustomData` is the user data in hexadecimal, where it is not zero and
+/// [`Tracking::USER_DATA`](sublet::Tracking::USER_DATA) is on. `Usage` has those lower bits of the usage that are kept.
 ///
 /// # Complexity
 /// O(chunks): see [`Allocator::memory_map`] if `detailed`, else [`Allocator::calculate_statistics`].
 ///
 /// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// let info = AllocationCreateInfo { name: Some("mesh \"A\""), ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+/// let mesh = allocate(&allocator, r#"mesh "A""#, 4096);
 /// let json = sublet_report::stats_string(&allocator, true);
 /// let line = r#"{ "Offset": 0, "Type": "UNKNOWN", "Size": 4096, "Usage": 0, "Name": "mesh \"A\"" },"#;
 /// assert!(json.contains(line), "{json}");
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
 pub fn stats_string<T: Threading>(allocator: &Allocator<T>, detailed: bool) -> String {
@@ -43,23 +35,8 @@ pub fn stats_string<T: Threading>(allocator: &Allocator<T>, detailed: bool) -> S
     write(allocator, &allocator.calculate_statistics(), None)
 }
 
-/// As [`stats_string`] with all details, of a map that was made before. A program that keeps names or data of its
-/// own enters them in the map first.
-///
-/// ```
-/// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-/// let mut map = allocator.memory_map();
-/// for entry in map.allocations_mut().filter(|entry| entry.id == allocation.id()) {
-///     entry.name = Some("level 3".into());
-/// }
-/// assert!(sublet_report::stats_string_of_map(&allocator, &map).contains(r#""Name": "level 3""#));
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// As [`stats_string`] with details, of a map that was made before. A program with names or data of its own can enter
+/// them in the map first, as for [`Snapshot::new`](crate::Snapshot::new).
 #[must_use]
 pub fn stats_string_of_map<T: Threading>(allocator: &Allocator<T>, map: &MemoryMap) -> String {
     write(allocator, &map.statistics(), Some(map))
@@ -90,7 +67,7 @@ fn write_general<T: Threading>(json: &mut Writer, allocator: &Allocator<T>) {
     json.string("apiVersion", &format!("{major}.{minor}.{}", vk::api_version_patch(version)));
     let name = properties.device_name_as_c_str().unwrap_or_default();
     json.string("GPU", &name.to_string_lossy());
-    // Vulkan's device types are not negative.
+    // Device types are not negative.
     json.number("deviceType", properties.device_type.as_raw().unsigned_abs());
     json.number("maxMemoryAllocationCount", properties.limits.max_memory_allocation_count);
     json.number("bufferImageGranularity", properties.limits.buffer_image_granularity);
@@ -131,14 +108,14 @@ fn write_heaps<T: Threading>(json: &mut Writer, allocator: &Allocator<T>, statis
 }
 
 fn write_defaults<T: Threading>(json: &mut Writer, allocator: &Allocator<T>, map: &MemoryMap) {
-    // Memory types that are never used have no entry.
+    // VMA has no entry for memory types that it never uses.
     let is_used = |vector: &&VectorMap| allocator.is_type_allowed(vector.memory_type_index);
     for vector in map.vectors.iter().filter(|vector| vector.pool.is_none()).filter(is_used) {
         json.object(&format!("Type {}", vector.memory_type_index), |json| write_vector(json, vector));
     }
 }
 
-/// The names of the flags that have one, and the rest, with those of `again`, as a number.
+/// Writes the names of the flags, then the unnamed ones together with those of `again` as a number.
 fn write_flags(json: &mut Writer, flags: u32, names: &[(u32, &str)], again: u32) {
     let mut rest = flags;
     for &(flag, name) in names.iter().filter(|(flag, _)| flags & flag != 0) {
@@ -167,7 +144,7 @@ fn write_statistics(json: &mut Writer, all: &DetailedStatistics) {
     }
 }
 
-/// Pools, in lists by memory type; types without pools have none.
+/// Writes pools in lists by memory type, without empty lists.
 fn write_pools(json: &mut Writer, map: &MemoryMap) {
     let memory_types = map.vectors.iter().map(|vector| vector.memory_type_index + 1).max().unwrap_or(0);
     for memory_type in 0..memory_types {
@@ -251,21 +228,22 @@ fn write_custom_data(json: &mut Writer, user_data: u64) {
     }
 }
 
-/// What a virtual block holds, as JSON: statistics, and, if `detailed`, every range. The string is laid out as
-/// `vmaBuildVirtualBlockStatsString` does it. `CustomData` is the user data in hexadecimal, where it is not zero.
+/// Describes a virtual block as JSON, in the layout of `vmaBuildVirtualBlockStatsString`: statistics, and, if
+/// `detailed`, every range. `CustomData` is the user data in hexadecimal, where it is not zero.
 ///
 /// # Complexity
 /// O(ranges).
 ///
 /// ```
-/// # use sublet::*;
-/// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() }).unwrap();
+/// use sublet::{VirtualAllocationCreateInfo, VirtualBlock, VirtualBlockCreateInfo};
+///
+/// let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 64, ..Default::default() })?;
 /// let info = VirtualAllocationCreateInfo { size: 16, user_data: 0xab, ..Default::default() };
-/// let allocation = block.allocate(&info).unwrap();
+/// let allocation = block.allocate(&info)?;
 /// let json = sublet_report::virtual_block_stats_string(&block, true);
 /// assert!(json.contains(r#"{ "Offset": 0, "Size": 16, "CustomData": "0xab" }"#), "{json}");
 /// assert!(json.contains(r#"{ "Offset": 16, "Type": "FREE", "Size": 48 }"#), "{json}");
-/// # block.free(allocation).unwrap();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
 pub fn virtual_block_stats_string(block: &VirtualBlock, detailed: bool) -> String {

@@ -1,4 +1,4 @@
-//! The layout, to the letter.
+//! The layout, character by character.
 #![forbid(unsafe_code)]
 
 use super::writer::{Layout, Writer};
@@ -36,7 +36,7 @@ fn one_value_on_a_line_and_small_things_on_one() {
     assert_eq!(text, expected);
 }
 
-/// Whatever a name holds, a reader gets it back.
+/// A reader gets back whatever a name holds.
 #[test]
 fn every_character_comes_back() {
     let name: String =

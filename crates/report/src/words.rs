@@ -6,7 +6,7 @@ use std::panic::Location;
 use super::figures::float;
 use super::snapshot::{Snapshot, Vector};
 
-/// `3.2 MiB`. Three digits at most, but for bytes below a KiB and for what is beyond EiB.
+/// `3.2 MiB`: at most three digits, except below a KiB.
 pub(super) fn bytes(size: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if size < 1024 {
@@ -15,7 +15,7 @@ pub(super) fn bytes(size: u64) -> String {
     let mut value = float(size) / 1024.0;
     let mut units = UNITS.iter();
     let mut unit = units.next().copied().unwrap_or_default();
-    // What would be written as 1024 is 1 of the next.
+    // What rounds to 1024 is 1 of the next unit.
     while value >= 1023.5 {
         let Some(next) = units.next() else { break };
         value /= 1024.0;
@@ -24,7 +24,7 @@ pub(super) fn bytes(size: u64) -> String {
     if value < 9.95 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
 }
 
-/// `12 %`; what is not nothing and not all is not written so.
+/// `12 %`. Only exactly nothing is `0 %`, and only everything is `100 %`.
 pub(super) fn percent(share: f64) -> String {
     match 100.0 * share {
         some if some > 0.0 && some < 1.0 => "< 1 %".to_owned(),
@@ -33,7 +33,7 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// `1 block`, `2 blocks`: `word` is one that takes an s.
+/// `1 block`, `2 blocks`: `word` takes an s in the plural.
 pub(super) fn count(number: u64, word: &str) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
@@ -52,8 +52,8 @@ pub(super) fn file_and_line(caller: &Location<'_>) -> String {
     format!("{}:{}", caller.file(), caller.line())
 }
 
-/// A name on one line that cannot change the text around it: control characters, characters that turn the direction of
-/// writing, and what XML and the display do not know become U+FFFD or a blank.
+/// A name on one line that cannot change the text around it: control characters, characters that change the direction
+/// of writing, and characters that XML forbids become U+FFFD or a blank.
 pub(crate) fn clean(name: &str) -> String {
     let harmless = |c: char| match c {
         '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' | '\u{85}' => ' ',
@@ -65,7 +65,7 @@ pub(crate) fn clean(name: &str) -> String {
     name.chars().map(harmless).collect()
 }
 
-/// What a vector is called: `Memory type 3`, `Pool 2 "meshes"`.
+/// The title of a vector: `Memory type 3`, `Pool 2 "meshes"`.
 pub(super) fn title(vector: &Vector) -> String {
     match (vector.pool, &vector.name) {
         (Some(number), Some(name)) => format!("Pool {number} \u{201c}{}\u{201d}", clean(name)),

@@ -1,5 +1,4 @@
-//! Writes JSON in the layout that VMA's strings have: an indent of two blanks, one value on each line, and small things
-//! on one line.
+//! Writes JSON in the layout of VMA's strings: indented by two blanks, one value on a line, small objects on one line.
 #![forbid(unsafe_code)]
 
 use std::fmt::Write;
@@ -20,7 +19,7 @@ struct Open {
     is_empty: bool,
 }
 
-/// The text so far. Methods that take a key are for members of an object.
+/// The text so far. Methods that take a key write members of an object, those named `_element` elements of a list.
 #[derive(Debug)]
 pub(super) struct Writer {
     text: String,
@@ -28,7 +27,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// An object that `fill` writes the members of.
+    /// An object whose members `fill` writes.
     pub(super) fn document(fill: impl FnOnce(&mut Self)) -> String {
         let mut writer = Self { text: String::new(), open: Vec::new() };
         writer.within('{', '}', Layout::Lines, fill);
@@ -50,25 +49,22 @@ impl Writer {
         self.within('{', '}', Layout::Lines, fill);
     }
 
-    /// A list; `fill` writes its elements.
+    /// A list whose elements `fill` writes.
     pub(super) fn list(&mut self, key: &str, layout: Layout, fill: impl FnOnce(&mut Self)) {
         self.key(key);
         self.within('[', ']', layout, fill);
     }
 
-    /// An element of a list.
     pub(super) fn object_element(&mut self, layout: Layout, fill: impl FnOnce(&mut Self)) {
         self.next();
         self.within('{', '}', layout, fill);
     }
 
-    /// An element of a list.
     pub(super) fn number_element(&mut self, value: u32) {
         self.next();
         self.digits(value.into());
     }
 
-    /// An element of a list.
     pub(super) fn string_element(&mut self, value: &str) {
         self.next();
         self.quoted(value);
@@ -93,7 +89,7 @@ impl Writer {
         self.text.push_str(": ");
     }
 
-    /// Goes to where the next value of the innermost list or object stands.
+    /// Begins the next value of the innermost list or object.
     fn next(&mut self) {
         let Some(open) = self.open.last_mut() else { return };
         let is_first = std::mem::replace(&mut open.is_empty, false);
@@ -113,11 +109,11 @@ impl Writer {
     }
 
     fn digits(&mut self, value: u64) {
-        // A string takes everything.
+        // Writing into a string does not fail.
         let _ = write!(self.text, "{value}");
     }
 
-    /// Quotes, backslashes and control characters are escaped, whatever a name holds; the rest stays as it is.
+    /// Escapes quotes, backslashes and control characters, and nothing else.
     fn quoted(&mut self, value: &str) {
         self.text.push('"');
         for c in value.chars() {

@@ -1,4 +1,4 @@
-//! Which allocation of one snapshot is which of another.
+//! Matches the allocations of two snapshots.
 #![forbid(unsafe_code)]
 
 use std::cmp::Ordering;
@@ -8,29 +8,18 @@ use serde::Serialize;
 use crate::snapshot::Located;
 
 /// How a [`Comparison`](super::Comparison) recognised allocations. In JSON: `"ids"`, `"places"`.
-///
-/// ```
-/// # use sublet::*; use sublet_report::{{Comparison, Matching, Snapshot}};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let now = Snapshot::of(&allocator);
-/// let mut of_another_run = now.clone();
-/// of_another_run.run = None;
-/// assert_eq!(Comparison::new(&of_another_run, &now).matching, Matching::Places);
-/// # Ok::<(), CreateAllocatorError>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Matching {
     /// By their ids: certain.
     Ids,
-    /// By pool and memory type, block, offset, size, kind and name: a guess. Dedicated allocations that are alike are
-    /// told apart by their order.
+    /// By pool and memory type, block, offset, size, kind and name: a guess. Equal dedicated allocations match in their
+    /// order.
     Places,
 }
 
-/// For each allocation of the second snapshot, which of the first it is.
+/// For each allocation of the second snapshot, its index in the first.
 pub(super) fn pairs(
     is_one_run: bool,
     was: &[Located<'_>],
@@ -58,7 +47,7 @@ fn by_place(a: &Located<'_>, b: &Located<'_>) -> Ordering {
         .then_with(|| a.vector.name.cmp(&b.vector.name))
 }
 
-/// Sorts both and walks them side by side. Of those that are alike, the first goes with the first.
+/// Merges both in sorted order. Of equals, the first matches the first.
 fn merged(
     was: &[Located<'_>],
     is: &[Located<'_>],

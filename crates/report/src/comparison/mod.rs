@@ -1,4 +1,4 @@
-//! Two snapshots beside one another.
+//! The comparison of two snapshots.
 #![forbid(unsafe_code)]
 
 mod matching;
@@ -12,24 +12,21 @@ use serde::ser::{SerializeStruct, Serializer};
 
 use super::snapshot::{Located, Snapshot};
 
-/// What two [`Snapshot`]s have in common and what not: which allocations are new, gone or kept, and how the sums
-/// changed.
+/// The difference of two [`Snapshot`]s: which allocations are new, gone or kept, and how the sums changed.
 ///
-/// Which allocation of the one is which of the other is told by their [ids](super::Entry::id), if both snapshots are of
-/// the same run of a program; else by where they lie, their sizes, kinds and names: [`Self::matching`] says which. By
-/// ids, what defragmentation moved is gone and new, because a move gives it another id; by places, what was freed and
-/// allocated again in the same place is kept.
+/// Snapshots of the same run of a program match allocations by their [ids](super::Entry::id); others match them by
+/// place, size, kind and name. [`Self::matching`] says which. By ids, an allocation that defragmentation moved is gone
+/// and new, because a move changes its id. By places, an allocation that replaced an equal one in the same place is
+/// kept.
 ///
 /// ```
-/// # use sublet::*; use sublet_report::{{Comparison, Matching, Snapshot}}; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 1024, alignment: 4, memory_type_bits: !0 };
-/// # let allocate = |name| allocator.allocate_memory(&requirements, &AllocationCreateInfo { name: Some(name), ..Default::default() });
-/// let (menu, font) = (allocate("menu")?, allocate("font")?);
+/// use sublet_report::{Comparison, Matching, Snapshot};
+///
+/// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+/// let (menu, font) = (allocate(&allocator, "menu", 1024), allocate(&allocator, "font", 1024));
 /// let before = Snapshot::of(&allocator);
 /// unsafe { allocator.free_memory(menu) }?;
-/// let (level, tree) = (allocate("level")?, allocate("tree")?);
+/// let (level, tree) = (allocate(&allocator, "level", 1024), allocate(&allocator, "tree", 1024));
 /// let now = Snapshot::of(&allocator);
 ///
 /// let comparison = Comparison::new(&before, &now);
@@ -37,46 +34,34 @@ use super::snapshot::{Located, Snapshot};
 /// assert_eq!((comparison.new.len(), comparison.gone.len(), comparison.kept.len()), (2, 1, 1));
 /// assert_eq!(comparison.gone[0].entry.name.as_deref(), Some("menu"));
 /// assert_eq!(comparison.total.growth(), 1024);
-/// # for allocation in [font, level, tree] { unsafe { allocator.free_memory(allocation) }?; }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Comparison<'a> {
-    /// How allocations were recognised.
+    /// How allocations were matched.
     pub matching: Matching,
-    /// What is in the second snapshot alone, in its order.
+    /// Allocations only in the second snapshot, in its order.
     pub new: Vec<Located<'a>>,
-    /// What is in the first snapshot alone, in its order.
+    /// Allocations only in the first snapshot, in its order.
     pub gone: Vec<Located<'a>>,
-    /// What is in both, as it was and as it is, in the order of the second.
+    /// Allocations in both, before and now, in the order of the second.
     pub kept: Vec<(Located<'a>, Located<'a>)>,
-    /// By vector and pool: those of the second snapshot in its order, then those that are gone.
+    /// Vectors and pools: those of the second snapshot in its order, then those that are gone.
     pub vectors: Vec<VectorChange>,
-    /// By heap. Heaps that only one snapshot has are there as well.
+    /// By heap, including heaps of only one snapshot.
     pub heaps: Vec<Change>,
-    /// By name, what changed most first; allocations without a name are together. Names of which nothing changed are
-    /// there too.
+    /// By name, the largest change first, including names without a change. Allocations without a name are one entry.
     pub names: Vec<NameChange>,
-    /// In all.
+    /// The sum of everything.
     pub total: Change,
 }
 
 impl<'a> Comparison<'a> {
-    /// What became of `before`.
+    /// Compares `now` with `before`.
     ///
     /// # Complexity
     /// O(n log n) for n allocations.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet_report::{{Comparison, Snapshot}};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let (before, now) = (Snapshot::of(&allocator), Snapshot::of(&allocator));
-    /// let comparison = Comparison::new(&before, &now);
-    /// assert!(comparison.new.is_empty() && comparison.gone.is_empty());
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn new(before: &'a Snapshot, now: &'a Snapshot) -> Self {
         let was: Vec<Located<'a>> = before.allocations().collect();
@@ -110,7 +95,7 @@ impl<'a> Comparison<'a> {
 }
 
 impl Serialize for Comparison<'_> {
-    /// What was kept is a number of allocations and of bytes; all else as it is.
+    /// Writes all fields, but of `kept` only the count and the bytes.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Kept {

@@ -30,22 +30,13 @@ pub struct Change {
 }
 
 impl Change {
-    /// By how many bytes the allocations grew; negative if they shrank. The ends of the range stand for all that is
-    /// beyond them.
-    ///
-    /// ```
-    /// assert_eq!(sublet_report::Change::default().growth(), 0);
-    /// ```
+    /// Bytes by which the allocations grew, negative if they shrank; saturating.
     #[must_use]
     pub fn growth(&self) -> i64 {
         difference(self.before.allocation_bytes, self.now.allocation_bytes)
     }
 
-    /// By how many bytes the blocks grew, dedicated memory included; negative if they shrank.
-    ///
-    /// ```
-    /// assert_eq!(sublet_report::Change::default().block_growth(), 0);
-    /// ```
+    /// Bytes by which blocks and dedicated memory grew, negative if they shrank; saturating.
     #[must_use]
     pub fn block_growth(&self) -> i64 {
         difference(self.before.block_bytes, self.now.block_bytes)
@@ -58,7 +49,7 @@ fn difference(before: u64, now: u64) -> i64 {
 }
 
 impl Serialize for Change {
-    /// `before`, `now`, and the two growths.
+    /// Adds `growth` and `block_growth` to the fields.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut to = to.serialize_struct("Change", 4)?;
         to.serialize_field("before", &Sums(&self.before))?;
@@ -83,26 +74,13 @@ impl Serialize for Sums<'_> {
     }
 }
 
-/// How a vector or pool changed. A pool is the same in both snapshots if number, memory type and name are.
-///
-/// ```
-/// # use sublet::*; use sublet_report::{{Comparison, Snapshot, VectorChange}};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let before = Snapshot::of(&allocator);
-/// let pool = allocator.create_pool(&PoolCreateInfo { name: Some("meshes"), ..PoolCreateInfo::new(0) })?;
-/// let now = Snapshot::of(&allocator);
-/// let change: &VectorChange = &Comparison::new(&before, &now).vectors[1];
-/// assert_eq!((change.name.as_deref(), change.was_there, change.is_there), (Some("meshes"), false, true));
-/// # unsafe { allocator.destroy_pool(pool) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// How a vector or pool changed. Two snapshots share a pool if its number, memory type and name are equal.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 #[non_exhaustive]
 pub struct VectorChange {
     /// Index of the memory type.
     pub memory_type: u32,
-    /// Index of its heap, in the second snapshot if it is there.
+    /// Index of its heap; the second snapshot's where they differ.
     pub heap: u32,
     /// The number of the pool; `None` for a default vector.
     pub pool: Option<u32>,
@@ -117,42 +95,23 @@ pub struct VectorChange {
 }
 
 /// How the allocations of one name changed.
-///
-/// ```
-/// # use sublet::*; use sublet_report::{{Comparison, NameChange, Snapshot}}; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let before = Snapshot::of(&allocator);
-/// # let requirements = vk::MemoryRequirements { size: 1000, alignment: 4, memory_type_bits: !0 };
-/// let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &info)?;
-/// let now = Snapshot::of(&allocator);
-/// let change: &NameChange = &Comparison::new(&before, &now).names[0];
-/// assert_eq!((change.name.as_deref(), change.count_before, change.count_now), (Some("mesh"), 0, 1));
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
 #[non_exhaustive]
 pub struct NameChange {
     /// The name; `None` for all that have none.
     pub name: Option<Box<str>>,
-    /// How many there were.
+    /// Number of allocations before.
     pub count_before: u64,
-    /// How many there are.
+    /// Number of allocations now.
     pub count_now: u64,
-    /// Bytes that they had.
+    /// Their bytes before.
     pub bytes_before: u64,
-    /// Bytes that they have.
+    /// Their bytes now.
     pub bytes_now: u64,
 }
 
 impl NameChange {
-    /// By how many bytes they grew; negative if they shrank.
-    ///
-    /// ```
-    /// assert_eq!(sublet_report::NameChange::default().growth(), 0);
-    /// ```
+    /// Bytes by which they grew, negative if they shrank; saturating.
     #[must_use]
     pub fn growth(&self) -> i64 {
         difference(self.bytes_before, self.bytes_now)

@@ -1,4 +1,4 @@
-//! How far free memory is scattered.
+//! Fragmentation: how scattered free memory is.
 #![forbid(unsafe_code)]
 
 use serde::Serialize;
@@ -9,41 +9,43 @@ use crate::cast::index;
 use crate::snapshot::{Block, Snapshot, Vector};
 use sublet::Algorithm;
 
-/// How far the free memory of blocks is scattered, for a vector or pool, or for several together. Dedicated allocations
-/// have no part in it: nothing of their memory is free.
+/// How scattered the free memory of blocks is, of one vector or pool or of several. Dedicated allocations do not count:
+/// none of their memory is free.
 ///
-/// With the blocks b of a vector v, the free ranges r and the allocations a in them:
+/// For the blocks b of a vector v, and the free ranges r and allocations a in them:
 ///
 /// | figure | is |
 /// |---|---|
 /// | `free_bytes` | Σ size(r) |
-/// | `free_share()` | `free_bytes` / Σ size(b): what the program pays for and does not use |
-/// | `largest_free` | max size(r): a request that is not larger needs no new block, as far as alignment allows |
+/// | `free_share()` | `free_bytes` / Σ size(b): the share that the program pays for and does not use |
+/// | `largest_free` | max size(r): requests up to this size need no new block, if alignment allows |
 /// | `in_largest_bytes` | Σ over the vectors of their `largest_free` |
-/// | `scatter()` | 1 − `in_largest_bytes` / `free_bytes`: 0 if each vector's free memory is one range, near 1 if it lies in crumbs |
-/// | `free_ranges` | how many r |
-/// | `empty_blocks`, `empty_bytes` | the b without an a: trimming gives them back |
-/// | `lonely_blocks`, `lonely_bytes` | the b with one a, and their sizes: one allocation keeps each of them |
+/// | `scatter()` | 1 − `in_largest_bytes` / `free_bytes`: 0 if each vector's free memory is one range, near 1 if it is many small ones |
+/// | `free_ranges` | the number of r |
+/// | `empty_blocks`, `empty_bytes` | the b without an a: trimming frees them |
+/// | `lonely_blocks`, `lonely_bytes` | the b with one a, and their sizes: one allocation keeps each alive |
 /// | `lonely_used_bytes` | Σ size(a) of those |
-/// | `removable_blocks`, `removable_bytes` | an estimate of what defragmentation empties: see below |
+/// | `removable_blocks`, `removable_bytes` | an estimate of the blocks that defragmentation empties: see below |
 ///
-/// The estimate tries, vector by vector, to empty the block that has the fewest bytes in use, then the next: each of
-/// its allocations, the largest first, is put in the smallest free range of the other blocks that takes it, and the
-/// block counts if all find room. Alignment, granularity and what the program may not move are not known, so less may
-/// come out; that allocations also move together within a block is left out, so more may. Blocks that are empty already
-/// do not count, nor do those of [linear](Algorithm::Linear) pools, which are not defragmented.
+/// The estimate tries, vector by vector, to empty the block with the fewest bytes in use, then the next. It puts each of
+/// the block's allocations, the largest first, into the smallest free range of the other blocks that fits, and counts
+/// the block if all fit. It ignores alignment, granularity and immovable allocations, so that the real gain may be
+/// smaller; it also ignores compaction within a block, so that the gain may be larger. Blocks that are already empty do
+/// not count, nor do those of [linear](Algorithm::Linear) pools, which are not defragmented.
 ///
 /// ```
-/// # use sublet::*; use sublet_report::Snapshot; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// use ash::vk;
+/// use sublet::{AllocationCreateInfo, PoolCreateInfo};
+/// use sublet_report::Snapshot;
+///
+/// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
 /// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 4096, ..PoolCreateInfo::new(0) })?;
 /// let requirements = vk::MemoryRequirements { size: 1024, alignment: 1024, memory_type_bits: !0 };
 /// let mut held = Vec::new();
 /// for _ in 0..8 {
 ///     held.push(allocator.allocate_memory(&requirements, &AllocationCreateInfo::in_pool(&pool))?);
 /// }
-/// // Of two full blocks every second allocation goes: what is left would fit one.
+/// // Every second allocation of two full blocks goes. What remains would fit one block.
 /// for at in [6, 4, 2, 0] {
 ///     unsafe { allocator.free_memory(held.remove(at)) }?;
 /// }
@@ -51,62 +53,48 @@ use sublet::Algorithm;
 /// assert_eq!((figures.blocks, figures.free_ranges, figures.largest_free), (2, 4, 1024));
 /// assert_eq!((figures.free_share(), figures.scatter()), (0.5, 0.75));
 /// assert_eq!((figures.removable_blocks, figures.removable_bytes), (1, 4096));
-/// # for allocation in held { unsafe { allocator.free_memory(allocation) }?; }
-/// # unsafe { allocator.destroy_pool(pool) }?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Fragmentation {
-    /// How many blocks.
+    /// Number of blocks.
     pub blocks: u64,
     /// Their bytes.
     pub block_bytes: u64,
-    /// How many allocations are in them.
+    /// Number of allocations in them.
     pub allocations: u64,
     /// Bytes of the allocations.
     pub used_bytes: u64,
-    /// How many ranges are free.
+    /// Number of free ranges.
     pub free_ranges: u64,
-    /// Bytes of those.
+    /// Their bytes.
     pub free_bytes: u64,
-    /// Bytes of the largest of those.
+    /// Bytes of the largest.
     pub largest_free: u64,
-    /// Bytes of the largest free range of each vector, added up.
+    /// Sum of the bytes of each vector's largest free range.
     pub in_largest_bytes: u64,
     /// Blocks without an allocation.
     pub empty_blocks: u64,
     /// Their bytes.
     pub empty_bytes: u64,
-    /// Blocks that one allocation keeps.
+    /// Blocks with a single allocation.
     pub lonely_blocks: u64,
     /// Their bytes.
     pub lonely_bytes: u64,
-    /// Bytes of the allocations that keep them.
+    /// Bytes of those allocations.
     pub lonely_used_bytes: u64,
-    /// Blocks that defragmentation would empty: an estimate.
+    /// Blocks that defragmentation would empty, estimated.
     pub removable_blocks: u64,
     /// Their bytes.
     pub removable_bytes: u64,
 }
 
 impl Fragmentation {
-    /// Of one vector or pool.
+    /// The figures of one vector or pool.
     ///
     /// # Complexity
     /// O(n log n) for n chunks.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet_report::{{Fragmentation, Snapshot}};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 2, ..PoolCreateInfo::new(0) })?;
-    /// let snapshot = Snapshot::of(&allocator);
-    /// let figures = Fragmentation::of(snapshot.vectors.last().unwrap());
-    /// assert_eq!((figures.blocks, figures.empty_blocks, figures.scatter()), (2, 2, 0.5));
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn of(vector: &Vector) -> Self {
         let mut all = Self::default();
@@ -143,14 +131,7 @@ impl Fragmentation {
         }
     }
 
-    /// Adds up: `self` is then of the vectors of both.
-    ///
-    /// ```
-    /// # use sublet_report::Fragmentation;
-    /// let mut one = Fragmentation::default();
-    /// one.add(&Fragmentation::default());
-    /// assert_eq!(one, Fragmentation::default());
-    /// ```
+    /// Adds `other`: `self` then describes the vectors of both.
     pub fn add(&mut self, other: &Self) {
         self.blocks += other.blocks;
         self.block_bytes += other.block_bytes;
@@ -170,23 +151,12 @@ impl Fragmentation {
     }
 
     /// The share of the blocks' bytes that is free, from 0 to 1; 0 without blocks.
-    ///
-    /// ```
-    /// # use sublet_report::Fragmentation;
-    /// assert_eq!(Fragmentation::default().free_share(), 0.0);
-    /// ```
     #[must_use]
     pub fn free_share(&self) -> f64 {
         share(self.free_bytes, self.block_bytes)
     }
 
-    /// The share of the free bytes that is not in the largest free range of its vector, from 0 to 1; 0 if nothing is
-    /// free.
-    ///
-    /// ```
-    /// # use sublet_report::Fragmentation;
-    /// assert_eq!(Fragmentation::default().scatter(), 0.0);
-    /// ```
+    /// The share of the free bytes outside the largest free range of their vector, from 0 to 1; 0 if nothing is free.
     #[must_use]
     pub fn scatter(&self) -> f64 {
         share(self.free_bytes.saturating_sub(self.in_largest_bytes), self.free_bytes)
@@ -194,7 +164,7 @@ impl Fragmentation {
 }
 
 impl Serialize for Fragmentation {
-    /// The fields, and `free_share` and `scatter`.
+    /// Adds `free_share` and `scatter` to the fields.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let fields = [
             ("blocks", self.blocks),
@@ -223,17 +193,7 @@ impl Serialize for Fragmentation {
     }
 }
 
-/// The [`Fragmentation`] of everything: made by [`Snapshot::figures`].
-///
-/// ```
-/// # use sublet::*; use sublet_report::{{Figures, Snapshot}};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let figures: Figures = Snapshot::of(&allocator).figures();
-/// assert_eq!((figures.vectors.len(), figures.types.len(), figures.heaps.len()), (1, 1, 1));
-/// assert_eq!(figures.heaps[0], figures.total);
-/// # Ok::<(), CreateAllocatorError>(())
-/// ```
+/// The [`Fragmentation`] of everything, from [`Snapshot::figures`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Figures {
@@ -243,25 +203,24 @@ pub struct Figures {
     pub types: Vec<Fragmentation>,
     /// By heap.
     pub heaps: Vec<Fragmentation>,
-    /// In all.
+    /// The sum of everything.
     pub total: Fragmentation,
 }
 
 impl Snapshot {
-    /// How far the free memory is scattered: by vector, by memory type, by heap and in all.
+    /// How scattered the free memory is: by vector, by memory type, by heap and in total.
     ///
     /// # Complexity
     /// O(n log n) for n chunks.
     ///
     /// ```
-    /// # use sublet::*; use sublet_report::Snapshot;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// use sublet_report::Snapshot;
+    ///
+    /// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
     /// let snapshot = Snapshot::of(&allocator);
     /// for (vector, figures) in snapshot.vectors.iter().zip(snapshot.figures().vectors) {
     ///     println!("memory type {}: {:.0} % scattered", vector.memory_type, 100.0 * figures.scatter());
     /// }
-    /// # Ok::<(), CreateAllocatorError>(())
     /// ```
     #[must_use]
     pub fn figures(&self) -> Figures {

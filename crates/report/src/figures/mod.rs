@@ -1,4 +1,4 @@
-//! Figures of a snapshot: how much of the memory is free but of little use, what is large, and who asked for it.
+//! Figures of a snapshot: fragmentation, the largest allocations, and groups by name, caller and kind.
 #![forbid(unsafe_code)]
 
 mod fragmentation;
@@ -11,37 +11,21 @@ pub use groups::{Group, suspected_leaks};
 use super::snapshot::{Located, Snapshot};
 
 impl Snapshot {
-    /// The `count` largest allocations, the largest first; of the same size, in the order of [`Self::allocations`].
+    /// The `count` largest allocations, the largest first, equals in the order of [`Self::allocations`].
     ///
     /// # Complexity
     /// O(n log n) for n allocations.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet_report::Snapshot; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut held = Vec::new();
-    /// for size in [256, 768, 512] {
-    ///     let requirements = vk::MemoryRequirements { size, alignment: 4, memory_type_bits: !0 };
-    ///     held.push(allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?);
-    /// }
-    /// let snapshot = Snapshot::of(&allocator);
-    /// let sizes: Vec<u64> = snapshot.largest(2).iter().map(|allocation| allocation.size).collect();
-    /// assert_eq!(sizes, [768, 512]);
-    /// # for allocation in held { unsafe { allocator.free_memory(allocation) }?; }
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn largest(&self, count: usize) -> Vec<Located<'_>> {
         let mut all: Vec<Located<'_>> = self.allocations().collect();
-        // A stable sort: the order of the rest stays.
+        // The sort is stable: equals keep their order.
         all.sort_by_key(|allocation| std::cmp::Reverse(allocation.size));
         all.truncate(count);
         all
     }
 }
 
-/// `part` of `whole`, from 0 to 1; 0 of nothing.
+/// `part` / `whole`, from 0 to 1; 0 if `whole` is.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { (float(part) / float(whole)).min(1.0) }
 }

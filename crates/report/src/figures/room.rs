@@ -1,4 +1,4 @@
-//! Which blocks of a vector could be emptied into the free ranges of the others.
+//! Estimates which blocks of a vector could be emptied into the free ranges of the others.
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;
@@ -15,7 +15,7 @@ struct Range {
     offset: u64,
 }
 
-/// Free ranges to move things to.
+/// The free ranges that can receive allocations.
 #[derive(Default)]
 struct Room {
     ranges: BTreeSet<Range>,
@@ -35,7 +35,7 @@ impl Room {
         }
     }
 
-    /// Takes `size` from the start of the smallest range that has it, and gives that range as it was.
+    /// Takes `size` from the start of the smallest range that fits, and returns that range as it was.
     fn take(&mut self, size: u64) -> Option<Range> {
         let found = *self.ranges.range(Range { size, block: 0, offset: 0 }..).next()?;
         self.remove(found);
@@ -43,14 +43,14 @@ impl Room {
         Some(found)
     }
 
-    /// Undoes a [`Self::take`]: of those that are not undone yet, the last.
+    /// Undoes the last [`Self::take`] that is not undone yet.
     fn put_back(&mut self, size: u64, found: Range) {
         self.remove(rest(found, size));
         self.add(found);
     }
 }
 
-/// What is left of a range when its first `size` bytes are taken.
+/// The rest of a range behind its first `size` bytes.
 fn rest(range: Range, size: u64) -> Range {
     Range { size: range.size - size, offset: range.offset + size, ..range }
 }
@@ -64,8 +64,8 @@ fn free(at: usize, block: &Block) -> impl Iterator<Item = Range> + '_ {
     block.chunks.iter().filter(free).map(move |it| Range { size: it.size, block: at, offset: it.offset })
 }
 
-/// How many blocks, and their bytes. Blocks that are empty already neither count nor give room: what moves into one of
-/// them keeps it.
+/// The number of removable blocks, and their bytes. Empty blocks neither count nor receive: a move into one would only
+/// keep it instead of another.
 pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
     let mut order: Vec<(u64, usize, &Block)> = Vec::with_capacity(blocks.len());
     let mut room = Room::default();
@@ -81,7 +81,7 @@ pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
     let mut has_taken = vec![false; blocks.len()];
     let (mut count, mut bytes) = (0, 0);
     for (_, at, block) in order {
-        // What was moved once stays.
+        // Moved allocations stay where they are.
         if has_taken[at] {
             continue;
         }
@@ -94,7 +94,7 @@ pub(super) fn removable(blocks: &[Block]) -> (u64, u64) {
     (count, bytes)
 }
 
-/// Moves all that is in the block to the room of the others; if that fails, nothing has changed.
+/// Moves all allocations of the block to the others. If one does not fit, nothing changes.
 fn empty(at: usize, block: &Block, room: &mut Room) -> Option<Vec<(u64, Range)>> {
     free(at, block).for_each(|range| room.remove(range));
     let mut sizes: Vec<u64> = used(block).filter(|&size| size > 0).collect();

@@ -50,19 +50,14 @@ const SCRIPTS: &[&str] = &[
 /// shows what changed, with [`leaks`](Self::leaks) what was never given back.
 ///
 /// ```
-/// # use sublet::*; use ash::vk;
 /// use sublet_report::{Page, Snapshot};
 ///
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// # let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+/// let mesh = allocate(&allocator, "mesh", 4096);
 /// let html: String = Page::new(&Snapshot::of(&allocator)).title("Level 3").to_html();
 /// std::fs::write(std::env::temp_dir().join("level-3.html"), &html)?;
 /// assert!(html.contains("<title>Level 3</title>"));
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 #[must_use = "`to_html` makes the page"]
@@ -75,14 +70,6 @@ pub struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// A page about one snapshot. It has the snapshot's title, if that has one.
-    ///
-    /// ```
-    /// use sublet_report::{Page, Snapshot};
-    ///
-    /// let snapshot = Snapshot::default();
-    /// let page = Page::new(&snapshot);
-    /// assert!(page.to_html().starts_with("<!doctype html>"));
-    /// ```
     pub fn new(now: &'a Snapshot) -> Self {
         Self { now, before: None, leaks: &[], title: None }
     }
@@ -91,19 +78,14 @@ impl<'a> Page<'a> {
     /// earlier map to switch to. How allocations are recognised is [`Comparison`]'s to say.
     ///
     /// ```
-    /// # use sublet::*; use ash::vk;
     /// use sublet_report::{Page, Snapshot};
     ///
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+    /// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
     /// let before = Snapshot::of(&allocator);
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// let mesh = allocate(&allocator, "mesh", 4096);
     /// let now = Snapshot::of(&allocator);
     /// let html = Page::new(&now).before(&before).to_html();
     /// assert!(html.contains(r#""before":{"format":"#));
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn before(self, before: &'a Snapshot) -> Self {
         Self { before: Some(before), ..self }
@@ -112,34 +94,21 @@ impl<'a> Page<'a> {
     /// Adds a table of allocations that were never given back.
     ///
     /// ```
-    /// # use sublet::*; use ash::vk;
     /// use sublet_report::{Page, Snapshot};
     ///
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let info = AllocationCreateInfo { name: Some("forgotten"), ..Default::default() };
-    /// let allocation = allocator.allocate_memory(&requirements, &info)?;
+    /// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+    /// let _lost = allocate(&allocator, "forgotten", 4096);
+    /// // At the end of the program:
     /// let snapshot = Snapshot::of(&allocator);
-    /// // At the end of the program, without having given it back:
     /// let leaks = allocator.destroy();
     /// let html = Page::new(&snapshot).leaks(&leaks).to_html();
     /// assert!(html.contains(r#""leaks":[{"name":"forgotten","#));
-    /// # drop(allocation);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn leaks(self, leaks: &'a [Leak]) -> Self {
         Self { leaks, ..self }
     }
 
     /// What stands above the page and in the window's title, instead of the snapshot's own title.
-    ///
-    /// ```
-    /// use sublet_report::{Page, Snapshot};
-    ///
-    /// let html = Page::new(&Snapshot::default()).title("Menu & <level>").to_html();
-    /// assert!(html.contains("<title>Menu &amp; &lt;level&gt;</title>"));
-    /// ```
     pub fn title(self, title: &'a str) -> Self {
         Self { title: Some(title), ..self }
     }
@@ -148,13 +117,6 @@ impl<'a> Page<'a> {
     ///
     /// # Complexity
     /// O(chunks).
-    ///
-    /// ```
-    /// use sublet_report::{Page, Snapshot};
-    ///
-    /// let html = Page::new(&Snapshot::default()).to_html();
-    /// assert!(!html.contains("http://") && !html.contains("https://"), "it fetches nothing");
-    /// ```
     #[must_use]
     pub fn to_html(&self) -> String {
         let title = self.title.or(self.now.title.as_deref()).unwrap_or("Memory map");

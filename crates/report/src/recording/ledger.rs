@@ -1,4 +1,4 @@
-//! What lives at each moment of a recording.
+//! The live allocations at each moment of a recording.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ struct Live {
     name: String,
 }
 
-/// What is counted.
+/// A sum of live bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Counter {
     All,
@@ -39,9 +39,9 @@ pub(super) struct Ledger<'a> {
     pools: BTreeMap<PoolNumber, String>,
     live: BTreeMap<AllocationNumber, Live>,
     bytes: BTreeMap<Counter, u64>,
-    /// Those whose value is to be written once time goes on.
+    /// Counters to write when time advances.
     changed: BTreeSet<Counter>,
-    /// The time that the values are of.
+    /// The time of the values.
     now: u64,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Ledger<'a> {
         Self { trace, names, pools, live, bytes, changed, now: 0 }
     }
 
-    /// Says what the processes are that the ledger writes in.
+    /// Names the processes that the ledger writes into.
     pub(super) fn introduce(&self, events: &mut Events) {
         events.process(BYTES, "bytes of live allocations", 0);
         let mut types = BTreeSet::new();
@@ -83,7 +83,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// What a call changed.
+    /// Applies an event.
     pub(super) fn follow(&mut self, events: &mut Events, now: u64, event: &Event) {
         if now > self.now {
             self.write(events);
@@ -112,7 +112,7 @@ impl<'a> Ledger<'a> {
             Event::CreatePool { pool, settings } => {
                 let name = settings.name.as_deref().map(clean);
                 let name = name.map_or_else(String::new, |name| format!(" \u{201c}{name}\u{201d}"));
-                // A later name would be another counter: it keeps the one that it was made with.
+                // A later name would begin another counter, so the first one stays.
                 self.pools.entry(*pool).or_insert(name);
             }
             Event::BeginDefragmentation(it) => {
@@ -125,7 +125,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// What still lives ends here.
+    /// Ends what is still live.
     pub(super) fn finish(&mut self, events: &mut Events, now: u64) {
         self.write(events);
         self.now = now;
@@ -158,7 +158,7 @@ impl<'a> Ledger<'a> {
             #[serde(skip_serializing_if = "Option::is_none")]
             scope: Option<u32>,
         }
-        // The same number twice, in a recording that was made by hand: the first one ends.
+        // A recording made by hand may use a number twice: the first allocation ends.
         self.end(events, allocation);
         let arguments = Arguments {
             size: live.size,
@@ -199,7 +199,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The values of the counters that changed, once for each moment.
+    /// Writes the counters that changed, once for each moment.
     fn write(&mut self, events: &mut Events) {
         for counter in std::mem::take(&mut self.changed) {
             let name = match &counter {
@@ -216,7 +216,6 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// An allocation's life.
 fn life(allocation: AllocationNumber, live: &Live) -> AsyncSlice<'_> {
     let (pid, name) = (track_of(live.memory_type), &live.name);
     AsyncSlice { pid, cat: "allocation", name, number: allocation.0 }

@@ -1,4 +1,4 @@
-//! Recordings for viewers of traces.
+//! Recordings as files for trace viewers.
 #![forbid(unsafe_code)]
 
 mod ledger;
@@ -11,7 +11,7 @@ use self::ledger::Ledger;
 use crate::chrome::{Events, Time};
 use sublet::trace::{AllocateFailed, Event, MoveOutcome, Record, Trace};
 
-/// The processes of the file: what the program called, how much there is, and the first memory type's allocations.
+/// The processes of the file: the program's calls, the counters, and the allocations of the first memory type.
 const CALLS: u32 = 1;
 const BYTES: u32 = 2;
 const FIRST_TYPE: u32 = 3;
@@ -20,11 +20,11 @@ const FIRST_TYPE: u32 = 3;
 ///
 /// Its processes are:
 ///
-/// - the program, with its calls as instants on their threads, failures on all of them, and frames across everything;
-/// - counters: the bytes of the live allocations, in all, by heap, by memory type and by pool. A recording knows what
-///   was granted, and not the blocks behind it;
-/// - for each memory type its allocations, each from when it was made until it was freed. Those that were never freed,
-///   and those that end with the recording, end there. An allocation has the first name that it had.
+/// - the program: calls are instants on their threads, failures on all threads, frames across everything;
+/// - counters: the bytes of the live allocations in total, by heap, by memory type and by pool. A recording does not
+///   know the blocks behind them;
+/// - one for each memory type: its allocations under their first names, each from its creation until it was freed or
+///   the recording ended.
 ///
 /// # Complexity
 /// O(n log n) for n records.
@@ -50,7 +50,7 @@ pub fn recording_to_perfetto(recording: &Trace) -> String {
     let mut ledger = Ledger::new(recording);
     ledger.introduce(&mut events);
     introduce(&mut events, recording);
-    // Threads of a program write their records as they come: times go back a little now and then.
+    // Threads write their records concurrently, so that times may go back a little.
     let mut now = 0;
     for record in &recording.records {
         now = now.max(u64::try_from(record.time.as_nanos()).unwrap_or(u64::MAX));
@@ -84,7 +84,7 @@ struct About<'a> {
     library_version: &'a str,
 }
 
-/// The call itself, on the track of its thread.
+/// The call, on the track of its thread.
 fn call(events: &mut Events, now: u64, record: &Record) {
     let mut instant = |name: &str, over: char| {
         let track = (CALLS, record.thread.saturating_add(1));
@@ -117,7 +117,7 @@ fn word(event: &Event) -> &'static str {
     }
 }
 
-/// The track of a memory type's allocations. Vulkan has 32 types; a recording that was made by hand may name any.
+/// The track of a memory type's allocations. A recording made by hand may name any type, not only Vulkan's 32.
 fn track_of(memory_type: u32) -> u32 {
     FIRST_TYPE.saturating_add(memory_type)
 }

@@ -5,14 +5,6 @@ use std::error::Error;
 use std::fmt;
 
 /// A text could not be read as a [`Snapshot`](super::Snapshot).
-///
-/// ```
-/// use sublet_report::{ReadSnapshotError, Snapshot};
-///
-/// let newer = r#"{ "format": "sublet-memory-map", "version": 9 }"#;
-/// let error: ReadSnapshotError = Snapshot::from_json(newer).unwrap_err();
-/// assert_eq!(error.to_string(), "the memory map has version 9; known is version 1");
-/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadSnapshotError {
@@ -87,12 +79,6 @@ impl Error for ReadSnapshotError {
 }
 
 /// Where something is in a saved snapshot.
-///
-/// ```
-/// use sublet_report::Place;
-///
-/// assert_eq!(Place::default().to_string(), "memory map");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Place {
@@ -119,13 +105,6 @@ impl fmt::Display for Place {
 }
 
 /// What a saved snapshot says that cannot be.
-///
-/// ```
-/// use sublet_report::SnapshotFault;
-///
-/// let fault = SnapshotFault::NoSuchHeap { heap: 7, heaps: 2 };
-/// assert_eq!(fault.to_string(), "heap 7 is named, and there are 2");
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum SnapshotFault {

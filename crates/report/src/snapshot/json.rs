@@ -36,15 +36,6 @@ impl Snapshot {
     ///
     /// # Complexity
     /// O(chunks).
-    ///
-    /// ```
-    /// # use sublet::*; use sublet_report::Snapshot;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let json = Snapshot::of(&allocator).to_json();
-    /// assert!(json.starts_with(r#"{"format":"sublet-memory-map","version":1,"title":null,"#));
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn to_json(&self) -> String {
         // Text takes everything, and no map here has keys that are no text.
@@ -72,16 +63,15 @@ impl Snapshot {
     /// ```
     /// use sublet_report::{ReadSnapshotError, Snapshot};
     ///
-    /// let error = Snapshot::from_json("{\n  \"format\": \"sublet-memory-map\",\n  \"version\": 1,\n").unwrap_err();
-    /// assert!(matches!(error, ReadSnapshotError::Json { line: 4, .. }), "{error:?}");
-    /// assert!(matches!(Snapshot::from_json("{}"), Err(ReadSnapshotError::NotASnapshot)));
+    /// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+    /// let statistics = sublet_report::stats_string(&allocator, true);
+    /// assert_eq!(Snapshot::from_json(&statistics)?.statistics(), allocator.calculate_statistics());
     ///
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let snapshot = Snapshot::from_json(&sublet_report::stats_string(&allocator, true))?;
-    /// assert_eq!(snapshot.statistics(), allocator.calculate_statistics());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// let newer = r#"{ "format": "sublet-memory-map", "version": 9 }"#;
+    /// let error = Snapshot::from_json(newer).unwrap_err();
+    /// assert_eq!(error.to_string(), "the memory map has version 9; known is version 1");
+    /// assert!(matches!(error, ReadSnapshotError::Version { found: Some(9), known: 1, .. }));
+    /// # Ok::<(), ReadSnapshotError>(())
     /// ```
     pub fn from_json(text: &str) -> Result<Self, ReadSnapshotError> {
         let mark: Mark = serde_json::from_str(text).map_err(ReadSnapshotError::json)?;

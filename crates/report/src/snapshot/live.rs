@@ -21,15 +21,6 @@ impl Snapshot {
     /// # Complexity
     /// That of [`memory_map`](Allocator::memory_map), which makes other threads wait. For tools, and not for every
     /// frame.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet_report::Snapshot;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// let snapshot = Snapshot::of(&allocator);
-    /// assert_eq!((snapshot.heaps.len(), snapshot.types.len(), snapshot.allocations().count()), (1, 1, 0));
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn of<T: Threading>(allocator: &Allocator<T>) -> Self {
         Self::new(allocator, &allocator.memory_map())
@@ -39,19 +30,16 @@ impl Snapshot {
     /// Budgets are those of now.
     ///
     /// ```
-    /// # use sublet::*; use sublet_report::Snapshot; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// use sublet_report::Snapshot;
+    ///
+    /// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+    /// let allocation = allocate(&allocator, "unnamed", 4096);
     /// let mut map = allocator.memory_map();
     /// for entry in map.allocations_mut().filter(|entry| entry.id == allocation.id()) {
     ///     entry.name = Some("level 3".into());
     /// }
     /// let snapshot = Snapshot::new(&allocator, &map);
     /// assert_eq!(snapshot.allocations().next().unwrap().entry.name.as_deref(), Some("level 3"));
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn new<T: Threading>(allocator: &Allocator<T>, map: &MemoryMap) -> Self {

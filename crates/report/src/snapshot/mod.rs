@@ -25,21 +25,16 @@ use sublet::{DetailedStatistics, TotalStatistics};
 /// A program that edits a snapshot keeps it so.
 ///
 /// ```
-/// # use sublet::*; use ash::vk;
 /// use sublet_report::Snapshot;
 ///
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+/// let mesh = allocate(&allocator, "mesh", 4096);
 /// let mut snapshot = Snapshot::of(&allocator);
 /// snapshot.title = Some("after the level was loaded".into());
 /// assert_eq!(snapshot.statistics(), allocator.calculate_statistics());
 /// let json = snapshot.to_json();
 /// assert_eq!(Snapshot::from_json(&json)?, snapshot);
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<(), sublet_report::ReadSnapshotError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
@@ -60,15 +55,6 @@ pub struct Snapshot {
 }
 
 /// An allocation of a [`Snapshot`], and where it lies.
-///
-/// ```
-/// use sublet_report::Located;
-///
-/// fn line(allocation: &Located<'_>) -> String {
-///     let name = allocation.entry.name.as_deref().unwrap_or("(unnamed)");
-///     format!("{name}: {} bytes in memory type {}", allocation.size, allocation.vector.memory_type)
-/// }
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Located<'a> {
@@ -91,18 +77,14 @@ impl Snapshot {
     /// last.
     ///
     /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # use sublet_report::Snapshot;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
+    /// use sublet_report::Snapshot;
+    ///
+    /// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+    /// let mesh = allocate(&allocator, "mesh", 4096);
     /// let snapshot = Snapshot::of(&allocator);
     /// let found = snapshot.allocations().next().unwrap();
-    /// assert_eq!(found.entry.id.as_deref(), Some(&*allocation.id().to_string()));
-    /// assert_eq!((found.offset, found.size), (allocation.offset(), 4096));
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// assert_eq!(found.entry.id.as_deref(), Some(&*mesh.id().to_string()));
+    /// assert_eq!((found.vector.memory_type, found.offset, found.size), (0, mesh.offset(), 4096));
     /// ```
     pub fn allocations(&self) -> impl Iterator<Item = Located<'_>> {
         self.vectors.iter().enumerate().flat_map(|(vector_index, vector)| {
@@ -125,14 +107,6 @@ impl Snapshot {
     ///
     /// # Complexity
     /// O(chunks).
-    ///
-    /// ```
-    /// # use sublet::*; use sublet_report::Snapshot;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// assert_eq!(Snapshot::of(&allocator).statistics(), allocator.calculate_statistics());
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> TotalStatistics {
         let mut all = TotalStatistics::new(self.types.len(), self.heaps.len());
@@ -145,18 +119,6 @@ impl Snapshot {
 
 impl Vector {
     /// Sums over the blocks and dedicated allocations.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet_report::Snapshot;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 2, ..PoolCreateInfo::new(0) })?;
-    /// let snapshot = Snapshot::of(&allocator);
-    /// let of_pool = snapshot.vectors.iter().find(|vector| vector.pool == Some(pool.number())).unwrap();
-    /// assert_eq!(of_pool.statistics(), allocator.calculate_pool_statistics(&pool)?);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
         let blocks = self.blocks.iter().map(Block::statistics);
@@ -166,19 +128,6 @@ impl Vector {
 
 impl Block {
     /// Sums over the chunks.
-    ///
-    /// ```
-    /// # use sublet::*; use sublet_report::Snapshot;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 1, ..PoolCreateInfo::new(0) };
-    /// # let pool = allocator.create_pool(&info)?;
-    /// let snapshot = Snapshot::of(&allocator);
-    /// let of_pool = snapshot.vectors.iter().find(|vector| vector.pool == Some(pool.number())).unwrap();
-    /// assert_eq!(of_pool.blocks[0].statistics().unused_range_size_max, 1 << 20);
-    /// # unsafe { allocator.destroy_pool(pool) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     pub fn statistics(&self) -> DetailedStatistics {
         let chunks = self.chunks.iter().map(|chunk| (chunk.size, chunk.allocation.is_some()));

@@ -8,16 +8,6 @@ use sublet::Algorithm;
 use sublet::ResourceKind;
 
 /// The device that a [`Snapshot`](super::Snapshot) was taken on.
-///
-/// ```
-/// # use sublet::*; use sublet_report::Snapshot;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let device: sublet_report::Device = Snapshot::of(&allocator).device;
-/// assert_eq!(device.kind.as_deref(), Some("CPU"));
-/// assert!(device.buffer_image_granularity.unwrap().is_power_of_two());
-/// # Ok::<(), CreateAllocatorError>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Device {
@@ -42,16 +32,6 @@ pub struct Device {
 }
 
 /// A heap of the device.
-///
-/// ```
-/// # use sublet::*; use sublet_report::Snapshot;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let heap: &sublet_report::Heap = &Snapshot::of(&allocator).heaps[0];
-/// assert_eq!(heap.size, allocator.memory_properties().memory_heaps[0].size);
-/// assert!(heap.usage <= heap.budget && heap.flags.iter().any(|flag| &**flag == "DEVICE_LOCAL"));
-/// # Ok::<(), CreateAllocatorError>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Heap {
@@ -66,16 +46,6 @@ pub struct Heap {
 }
 
 /// A memory type of the device.
-///
-/// ```
-/// # use sublet::*; use sublet_report::Snapshot;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let kind: &sublet_report::MemoryType = &Snapshot::of(&allocator).types[0];
-/// assert_eq!(kind.heap, 0);
-/// assert!(kind.flags.iter().any(|flag| &**flag == "HOST_VISIBLE"));
-/// # Ok::<(), CreateAllocatorError>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemoryType {
@@ -89,14 +59,18 @@ pub struct MemoryType {
 /// The blocks of one memory type's default vector, or of a pool.
 ///
 /// ```
-/// # use sublet::*; use sublet_report::Snapshot;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let pool = allocator.create_pool(&PoolCreateInfo { name: Some("meshes"), ..PoolCreateInfo::new(0) })?;
+/// use sublet::PoolCreateInfo;
+/// use sublet_report::{Snapshot, Vector};
+///
+/// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+/// let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 2, ..PoolCreateInfo::new(0) };
+/// let pool = allocator.create_pool(&info)?;
 /// let snapshot = Snapshot::of(&allocator);
-/// let vector: &sublet_report::Vector = snapshot.vectors.last().unwrap();
-/// assert_eq!((vector.pool, vector.name.as_deref()), (Some(pool.number()), Some("meshes")));
-/// # unsafe { allocator.destroy_pool(pool) }?;
+/// let vector: &Vector = snapshot.vectors.iter().find(|it| it.pool == Some(pool.number())).unwrap();
+/// assert_eq!(vector.statistics(), allocator.calculate_pool_statistics(&pool)?);
+/// for block in &vector.blocks {
+///     assert_eq!((block.size, block.chunks.len(), &block.chunks[0].allocation), (1 << 20, 1, &None));
+/// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -122,19 +96,6 @@ pub struct Vector {
 }
 
 /// One block and its chunks.
-///
-/// ```
-/// # use sublet::*; use sublet_report::Snapshot;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 1, ..PoolCreateInfo::new(0) };
-/// # let pool = allocator.create_pool(&info)?;
-/// let snapshot = Snapshot::of(&allocator);
-/// let block: &sublet_report::Block = &snapshot.vectors.last().unwrap().blocks[0];
-/// assert_eq!((block.id, block.size, block.chunks.len()), (0, 1 << 20, 1));
-/// # unsafe { allocator.destroy_pool(pool) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Block {
@@ -149,12 +110,6 @@ pub struct Block {
 }
 
 /// A range of a block.
-///
-/// ```
-/// fn is_free(chunk: &sublet_report::Chunk) -> bool {
-///     chunk.allocation.is_none()
-/// }
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Chunk {
@@ -167,19 +122,6 @@ pub struct Chunk {
 }
 
 /// A dedicated allocation.
-///
-/// ```
-/// # use sublet::*; use sublet_report::Snapshot; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// let info = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &info)?;
-/// let dedicated: &sublet_report::Dedicated = &Snapshot::of(&allocator).vectors[0].dedicated[0];
-/// assert_eq!((dedicated.size, dedicated.map_count), (4096, Some(0)));
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Dedicated {
@@ -192,22 +134,6 @@ pub struct Dedicated {
 }
 
 /// What is known of an allocation in a [`Snapshot`](super::Snapshot).
-///
-/// ```
-/// # use sublet::*; use sublet_report::Snapshot; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// let info = AllocatorCreateInfo { tracking: Tracking::CALLER, ..AllocatorCreateInfo::for_gpu(&gpu) };
-/// # let allocator = unsafe { Allocator::new(&info) }?;
-/// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
-/// // The create-info is valid.
-/// let (buffer, memory) = unsafe { allocator.create_buffer(&info, &AllocationCreateInfo::new(MemoryUsage::Auto)) }?;
-/// let snapshot = Snapshot::of(&allocator);
-/// let entry: &sublet_report::Entry = snapshot.allocations().next().unwrap().entry;
-/// assert_eq!(entry.kind, ResourceKind::Buffer);
-/// assert!(entry.caller.as_deref().unwrap().contains(".rs:"));
-/// # unsafe { allocator.destroy_buffer(buffer, memory) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Entry {

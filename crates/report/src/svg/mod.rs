@@ -27,18 +27,12 @@ use sublet::Statistics;
 /// O(n log n) for n chunks.
 ///
 /// ```
-/// # use sublet::*; use ash::vk;
 /// use sublet_report::{Snapshot, svg};
 ///
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let requirements = vk::MemoryRequirements { size: 1 << 24, alignment: 4, memory_type_bits: !0 };
-/// # let info = AllocationCreateInfo { name: Some("shadow <atlas>"), ..Default::default() };
-/// # let allocation = allocator.allocate_memory(&requirements, &info)?;
+/// # let (_gpu, allocator, allocate) = include!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/example/gpu.rs"));
+/// let atlas = allocate(&allocator, "shadow <atlas>", 1 << 24);
 /// let picture: String = svg(&Snapshot::of(&allocator));
 /// assert!(picture.starts_with("<svg xmlns=") && picture.contains("shadow &lt;atlas&gt;"));
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
 pub fn svg(snapshot: &Snapshot) -> String {

@@ -152,6 +152,7 @@ fn names_that_changed_most_come_first() {
     let names: Vec<_> =
         comparison.names.iter().map(|it| (it.name.as_deref().unwrap(), it.growth())).collect();
     assert_eq!(names, [("menu", -5120), ("level", 2048), ("font", 0)]);
+    assert_eq!((comparison.names[0].count_before, comparison.names[0].count_now), (1, 0));
     [font, level].into_iter().for_each(free);
     program.finish();
 }

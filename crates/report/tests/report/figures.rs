@@ -92,6 +92,7 @@ fn one_free_range_is_not_scattered_and_nothing_free_neither() {
     assert_eq!(figures_of(&[]).free_share(), 0.0);
     // Two equal ranges: half of what is free is not in the largest.
     assert_eq!(figures_of(&[&[-5, 10, -5]]).scatter(), 0.5);
+    assert_eq!(figures_of(&[&[-5], &[-5]]).scatter(), 0.5);
 }
 
 #[test]

@@ -39,11 +39,16 @@ fn a_snapshot_says_all_that_the_map_says() {
                 (Some(expected.algorithm), expected.block_size)
             );
             assert_eq!(vector.statistics(), expected.statistics());
-            let ids: Vec<_> =
-                vector.blocks.iter().map(|block| (block.id, block.size, block.map_count)).collect();
-            let expected: Vec<_> =
-                expected.blocks.iter().map(|block| (block.id, block.size, block.map_count)).collect();
-            assert_eq!(ids, expected);
+            assert_eq!(vector.blocks.len(), expected.blocks.len());
+            for (block, expected) in vector.blocks.iter().zip(&expected.blocks) {
+                assert_eq!(
+                    (block.id, block.size, block.map_count),
+                    (expected.id, expected.size, expected.map_count)
+                );
+            }
+            for (dedicated, expected) in vector.dedicated.iter().zip(&expected.dedicated) {
+                assert_eq!((dedicated.size, dedicated.map_count), (expected.size, Some(expected.map_count)));
+            }
         }
         assert_eq!(snapshot.statistics(), program.allocator.calculate_statistics());
         let budgets = program.allocator.heap_budgets();
@@ -113,7 +118,8 @@ fn fault(edit: impl FnOnce(&mut Value)) -> (SnapshotFault, Place) {
 fn what_cannot_be_is_refused_with_its_place() {
     let (found, place) = fault(|map| map["types"][1]["heap"] = json!(2));
     assert_eq!(found, SnapshotFault::NoSuchHeap { heap: 2, heaps: 2 });
-    assert_eq!(place, Place::default());
+    assert_eq!((place, place.to_string().as_str()), (Place::default(), "memory map"));
+    assert_eq!(found.to_string(), "heap 2 is named, and there are 2");
     let (found, place) = fault(|map| map["vectors"][1]["memory_type"] = json!(9));
     assert_eq!((found, place.vector), (SnapshotFault::NoSuchType { memory_type: 9, types: 2 }, Some(1)));
     let (found, _) = fault(|map| map["vectors"][1]["heap"] = json!(0));
