@@ -28,6 +28,7 @@ mod guard;
 mod held;
 mod log;
 pub mod pool;
+mod refusal;
 mod settings;
 #[cfg(feature = "sim")]
 mod simulated;

@@ -1,4 +1,4 @@
-//! The structures of the C interface, as `include/vk_mem_alloc.h` declares them. What a member means is said there.
+//! The structures of the C interface, as `include/vk_mem_alloc.h` declares and documents them.
 
 use std::ffi::{c_char, c_void};
 
@@ -8,8 +8,8 @@ use ash::vk;
 pub type VmaAllocator = *mut super::allocator::AllocatorObject;
 /// `VmaPool`.
 pub type VmaPool = *mut super::pool::PoolObject;
-/// `VmaAllocation`: where its object is, with a part of its generation in the lowest bits. Only
-/// the slab that gave it out reads it.
+/// `VmaAllocation`: the address of its object, with a part of the object's generation in the lowest bits. Only the slab
+/// that made it reads it.
 pub type VmaAllocation = *mut super::slab::Slot;
 /// `VmaDefragmentationContext`.
 pub type VmaDefragmentationContext = *mut super::defragmentation::ContextObject;
@@ -18,7 +18,7 @@ pub type VmaVirtualBlock = *mut super::virtual_block::BlockObject;
 /// `VmaVirtualAllocation`: 64 bits on every platform, 0 for null.
 pub type VmaVirtualAllocation = u64;
 
-/// Bits of `VmaAllocatorCreateFlags` that are no [`AllocatorCreateFlags`](sublet::AllocatorCreateFlags).
+/// Bit of `VmaAllocatorCreateFlags` that is no [`AllocatorCreateFlags`](sublet::AllocatorCreateFlags).
 pub const EXTERNALLY_SYNCHRONIZED: u32 = 0x1;
 /// Bit of `VmaAllocationCreateFlags`: user data is a string, to be copied as the name.
 pub const USER_DATA_COPY_STRING: u32 = 0x20;
@@ -39,19 +39,7 @@ pub type DeviceMemoryFunction = unsafe extern "system" fn(
 /// `PFN_vmaCheckDefragmentationBreakFunction`.
 pub type BreakFunction = unsafe extern "system" fn(user_data: *mut c_void) -> vk::Bool32;
 
-/// `VmaDeviceMemoryCallbacks`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-pub struct VmaDeviceMemoryCallbacks {
-    /// Told of memory that the driver gave.
-    pub allocate: Option<DeviceMemoryFunction>,
-    /// Told of memory that is about to go back.
-    pub free: Option<DeviceMemoryFunction>,
-    /// Handed to both.
-    pub user_data: Pointer,
-}
-
-/// A pointer of the program's, which only it looks behind.
+/// A pointer of the program's, which this library never reads through.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointer(pub *mut c_void);
@@ -62,291 +50,31 @@ impl Default for Pointer {
     }
 }
 
-/// `VmaVulkanFunctions`.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-#[allow(missing_docs, reason = "each is the function of its name")]
-pub struct VmaVulkanFunctions {
-    pub get_instance_proc_addr: Option<vk::PFN_vkGetInstanceProcAddr>,
-    pub get_device_proc_addr: Option<vk::PFN_vkGetDeviceProcAddr>,
-    pub get_physical_device_properties: Option<vk::PFN_vkGetPhysicalDeviceProperties>,
-    pub get_physical_device_memory_properties: Option<vk::PFN_vkGetPhysicalDeviceMemoryProperties>,
-    pub allocate_memory: Option<vk::PFN_vkAllocateMemory>,
-    pub free_memory: Option<vk::PFN_vkFreeMemory>,
-    pub map_memory: Option<vk::PFN_vkMapMemory>,
-    pub unmap_memory: Option<vk::PFN_vkUnmapMemory>,
-    pub flush_mapped_memory_ranges: Option<vk::PFN_vkFlushMappedMemoryRanges>,
-    pub invalidate_mapped_memory_ranges: Option<vk::PFN_vkInvalidateMappedMemoryRanges>,
-    pub bind_buffer_memory: Option<vk::PFN_vkBindBufferMemory>,
-    pub bind_image_memory: Option<vk::PFN_vkBindImageMemory>,
-    pub get_buffer_memory_requirements: Option<vk::PFN_vkGetBufferMemoryRequirements>,
-    pub get_image_memory_requirements: Option<vk::PFN_vkGetImageMemoryRequirements>,
-    pub create_buffer: Option<vk::PFN_vkCreateBuffer>,
-    pub destroy_buffer: Option<vk::PFN_vkDestroyBuffer>,
-    pub create_image: Option<vk::PFN_vkCreateImage>,
-    pub destroy_image: Option<vk::PFN_vkDestroyImage>,
-    pub cmd_copy_buffer: Option<vk::PFN_vkCmdCopyBuffer>,
-    pub get_buffer_memory_requirements2: Option<vk::PFN_vkGetBufferMemoryRequirements2>,
-    pub get_image_memory_requirements2: Option<vk::PFN_vkGetImageMemoryRequirements2>,
-    pub bind_buffer_memory2: Option<vk::PFN_vkBindBufferMemory2>,
-    pub bind_image_memory2: Option<vk::PFN_vkBindImageMemory2>,
-    pub get_physical_device_memory_properties2: Option<vk::PFN_vkGetPhysicalDeviceMemoryProperties2>,
-    pub get_device_buffer_memory_requirements: Option<vk::PFN_vkGetDeviceBufferMemoryRequirements>,
-    pub get_device_image_memory_requirements: Option<vk::PFN_vkGetDeviceImageMemoryRequirements>,
-    /// Of Windows; elsewhere a pointer that nobody looks at.
-    pub get_memory_win32_handle: Option<vk::PFN_vkGetMemoryWin32HandleKHR>,
-    #[cfg(not(sublet_vma_3_3))]
-    pub get_physical_device_properties2: Option<vk::PFN_vkGetPhysicalDeviceProperties2>,
-}
-
-impl std::fmt::Debug for VmaVulkanFunctions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("VmaVulkanFunctions").finish_non_exhaustive()
-    }
-}
-
-/// `VmaAllocatorCreateInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaAllocatorCreateInfo {
-    pub flags: u32,
-    pub physical_device: vk::PhysicalDevice,
-    pub device: vk::Device,
-    pub preferred_large_heap_block_size: u64,
-    pub allocation_callbacks: *const vk::AllocationCallbacks<'static>,
-    pub device_memory_callbacks: *const VmaDeviceMemoryCallbacks,
-    pub heap_size_limit: *const u64,
-    pub vulkan_functions: *const VmaVulkanFunctions,
-    pub instance: vk::Instance,
-    pub vulkan_api_version: u32,
-    pub type_external_memory_handle_types: *const vk::ExternalMemoryHandleTypeFlags,
-}
-
-/// `VmaAllocatorInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaAllocatorInfo {
-    pub instance: vk::Instance,
-    pub physical_device: vk::PhysicalDevice,
-    pub device: vk::Device,
-}
-
-/// `VmaStatistics`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaStatistics {
-    pub block_count: u32,
-    pub allocation_count: u32,
-    pub block_bytes: u64,
-    pub allocation_bytes: u64,
-}
-
-/// `VmaDetailedStatistics`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaDetailedStatistics {
-    pub statistics: VmaStatistics,
-    pub unused_range_count: u32,
-    pub allocation_size_min: u64,
-    pub allocation_size_max: u64,
-    pub unused_range_size_min: u64,
-    pub unused_range_size_max: u64,
-}
-
-/// `VmaTotalStatistics`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaTotalStatistics {
-    pub memory_type: [VmaDetailedStatistics; vk::MAX_MEMORY_TYPES],
-    pub memory_heap: [VmaDetailedStatistics; vk::MAX_MEMORY_HEAPS],
-    pub total: VmaDetailedStatistics,
-}
-
-/// `VmaBudget`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaBudget {
-    pub statistics: VmaStatistics,
-    pub usage: u64,
-    pub budget: u64,
-}
-
-/// `VmaAllocationCreateInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaAllocationCreateInfo {
-    pub flags: u32,
-    pub usage: u32,
-    pub required_flags: vk::MemoryPropertyFlags,
-    pub preferred_flags: vk::MemoryPropertyFlags,
-    pub memory_type_bits: u32,
-    pub pool: VmaPool,
-    pub user_data: *mut c_void,
-    pub priority: f32,
-    #[cfg(not(sublet_vma_3_3))]
-    pub min_alignment: u64,
-}
-
-impl VmaAllocationCreateInfo {
-    /// The alignment that is asked for, where the structure has a member for it.
-    #[inline]
-    pub(crate) const fn min_alignment(&self) -> u64 {
-        #[cfg(not(sublet_vma_3_3))]
-        let alignment = self.min_alignment;
-        #[cfg(sublet_vma_3_3)]
-        let alignment = 0;
-        alignment
-    }
-}
-
-/// `VmaPoolCreateInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaPoolCreateInfo {
-    pub memory_type_index: u32,
-    pub flags: u32,
-    pub block_size: u64,
-    pub min_block_count: usize,
-    pub max_block_count: usize,
-    pub priority: f32,
-    pub min_allocation_alignment: u64,
-    pub memory_allocate_next: *const c_void,
-}
-
-/// `VmaAllocationInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaAllocationInfo {
-    pub memory_type: u32,
-    pub device_memory: vk::DeviceMemory,
-    pub offset: u64,
-    pub size: u64,
-    pub mapped_data: *mut c_void,
-    pub user_data: *mut c_void,
-    pub name: *const c_char,
-}
-
-/// `VmaAllocationInfo2`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaAllocationInfo2 {
-    pub allocation_info: VmaAllocationInfo,
-    pub block_size: u64,
-    pub dedicated_memory: vk::Bool32,
-}
-
-/// `VmaDefragmentationInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaDefragmentationInfo {
-    pub flags: u32,
-    pub pool: VmaPool,
-    pub max_bytes_per_pass: u64,
-    pub max_allocations_per_pass: u32,
-    pub break_callback: Option<BreakFunction>,
-    pub break_callback_user_data: *mut c_void,
-}
-
-/// `VmaDefragmentationMove`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaDefragmentationMove {
-    pub operation: u32,
-    pub src_allocation: VmaAllocation,
-    pub dst_tmp_allocation: VmaAllocation,
-}
-
-/// `VmaDefragmentationPassMoveInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaDefragmentationPassMoveInfo {
-    pub move_count: u32,
-    pub moves: *mut VmaDefragmentationMove,
-}
-
-/// `VmaDefragmentationStats`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaDefragmentationStats {
-    pub bytes_moved: u64,
-    pub bytes_freed: u64,
-    pub allocations_moved: u32,
-    pub device_memory_blocks_freed: u32,
-}
-
-/// `VmaVirtualBlockCreateInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaVirtualBlockCreateInfo {
-    pub size: u64,
-    pub flags: u32,
-    pub allocation_callbacks: *const vk::AllocationCallbacks<'static>,
-}
-
-/// `VmaVirtualAllocationCreateInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaVirtualAllocationCreateInfo {
-    pub size: u64,
-    pub alignment: u64,
-    pub flags: u32,
-    pub user_data: *mut c_void,
-}
-
-/// `VmaVirtualAllocationInfo`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct VmaVirtualAllocationInfo {
-    pub offset: u64,
-    pub size: u64,
-    pub user_data: *mut c_void,
-}
-
-/// `SubletDebugSettings`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
-pub struct SubletDebugSettings {
-    pub margin: u64,
-    pub min_buffer_image_granularity: u64,
-    pub detect_corruption: vk::Bool32,
-    pub fill: vk::Bool32,
-    pub always_dedicated: vk::Bool32,
-    pub exceed_max_allocation_count: vk::Bool32,
-}
-
-/// What C sees of a structure: its size, and where its members are. The test of the header compiles these as
-/// assertions.
+/// The layout of a structure as C sees it. The test of the header compiles these as assertions.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// The structure's name in C.
     pub name: &'static str,
-    /// Bytes of one.
+    /// Its size in bytes.
     pub size: usize,
-    /// The members that C knows by these names, and the bytes before each.
+    /// The names of its members in C, and their offsets in bytes.
     pub members: Vec<(&'static str, usize)>,
 }
 
-/// Lists the layout of each structure: the Rust name of a member, and its name in C.
-macro_rules! layouts {
-    ($( $structure:ident { $($(#[$condition:meta])? $member:ident = $name:literal),* $(,)? } )*) => {
+/// Defines the structures, each member with its type and its name in C, and `layouts`.
+macro_rules! structures {
+    ($( $(#[$attribute:meta])* $structure:ident {
+        $($(#[$condition:meta])? $member:ident: $type:ty = $name:literal),* $(,)?
+    } )*) => {
+        $(
+            #[doc = concat!("`", stringify!($structure), "`.")]
+            #[repr(C)]
+            #[derive(Clone, Copy, Debug)]
+            $(#[$attribute])*
+            #[allow(missing_docs, reason = "vk_mem_alloc.h has the documentation")]
+            pub struct $structure { $($(#[$condition])? pub $member: $type),* }
+        )*
+
         /// The layout of every structure.
         #[must_use]
         pub fn layouts() -> Vec<Layout> {
@@ -361,140 +89,211 @@ macro_rules! layouts {
     };
 }
 
-layouts! {
-    VmaDeviceMemoryCallbacks { allocate = "pfnAllocate", free = "pfnFree", user_data = "pUserData" }
+structures! {
+    #[derive(Default)]
+    VmaDeviceMemoryCallbacks {
+        allocate: Option<DeviceMemoryFunction> = "pfnAllocate",
+        free: Option<DeviceMemoryFunction> = "pfnFree",
+        user_data: Pointer = "pUserData",
+    }
+
+    #[derive(Default)]
     VmaVulkanFunctions {
-        get_instance_proc_addr = "vkGetInstanceProcAddr",
-        get_device_proc_addr = "vkGetDeviceProcAddr",
-        get_physical_device_properties = "vkGetPhysicalDeviceProperties",
-        get_physical_device_memory_properties = "vkGetPhysicalDeviceMemoryProperties",
-        allocate_memory = "vkAllocateMemory",
-        free_memory = "vkFreeMemory",
-        map_memory = "vkMapMemory",
-        unmap_memory = "vkUnmapMemory",
-        flush_mapped_memory_ranges = "vkFlushMappedMemoryRanges",
-        invalidate_mapped_memory_ranges = "vkInvalidateMappedMemoryRanges",
-        bind_buffer_memory = "vkBindBufferMemory",
-        bind_image_memory = "vkBindImageMemory",
-        get_buffer_memory_requirements = "vkGetBufferMemoryRequirements",
-        get_image_memory_requirements = "vkGetImageMemoryRequirements",
-        create_buffer = "vkCreateBuffer",
-        destroy_buffer = "vkDestroyBuffer",
-        create_image = "vkCreateImage",
-        destroy_image = "vkDestroyImage",
-        cmd_copy_buffer = "vkCmdCopyBuffer",
-        get_buffer_memory_requirements2 = "vkGetBufferMemoryRequirements2KHR",
-        get_image_memory_requirements2 = "vkGetImageMemoryRequirements2KHR",
-        bind_buffer_memory2 = "vkBindBufferMemory2KHR",
-        bind_image_memory2 = "vkBindImageMemory2KHR",
-        get_physical_device_memory_properties2 = "vkGetPhysicalDeviceMemoryProperties2KHR",
-        get_device_buffer_memory_requirements = "vkGetDeviceBufferMemoryRequirements",
-        get_device_image_memory_requirements = "vkGetDeviceImageMemoryRequirements",
-        get_memory_win32_handle = "vkGetMemoryWin32HandleKHR",
+        get_instance_proc_addr: Option<vk::PFN_vkGetInstanceProcAddr> = "vkGetInstanceProcAddr",
+        get_device_proc_addr: Option<vk::PFN_vkGetDeviceProcAddr> = "vkGetDeviceProcAddr",
+        get_physical_device_properties: Option<vk::PFN_vkGetPhysicalDeviceProperties> = "vkGetPhysicalDeviceProperties",
+        get_physical_device_memory_properties:
+            Option<vk::PFN_vkGetPhysicalDeviceMemoryProperties> = "vkGetPhysicalDeviceMemoryProperties",
+        allocate_memory: Option<vk::PFN_vkAllocateMemory> = "vkAllocateMemory",
+        free_memory: Option<vk::PFN_vkFreeMemory> = "vkFreeMemory",
+        map_memory: Option<vk::PFN_vkMapMemory> = "vkMapMemory",
+        unmap_memory: Option<vk::PFN_vkUnmapMemory> = "vkUnmapMemory",
+        flush_mapped_memory_ranges: Option<vk::PFN_vkFlushMappedMemoryRanges> = "vkFlushMappedMemoryRanges",
+        invalidate_mapped_memory_ranges:
+            Option<vk::PFN_vkInvalidateMappedMemoryRanges> = "vkInvalidateMappedMemoryRanges",
+        bind_buffer_memory: Option<vk::PFN_vkBindBufferMemory> = "vkBindBufferMemory",
+        bind_image_memory: Option<vk::PFN_vkBindImageMemory> = "vkBindImageMemory",
+        get_buffer_memory_requirements: Option<vk::PFN_vkGetBufferMemoryRequirements> = "vkGetBufferMemoryRequirements",
+        get_image_memory_requirements: Option<vk::PFN_vkGetImageMemoryRequirements> = "vkGetImageMemoryRequirements",
+        create_buffer: Option<vk::PFN_vkCreateBuffer> = "vkCreateBuffer",
+        destroy_buffer: Option<vk::PFN_vkDestroyBuffer> = "vkDestroyBuffer",
+        create_image: Option<vk::PFN_vkCreateImage> = "vkCreateImage",
+        destroy_image: Option<vk::PFN_vkDestroyImage> = "vkDestroyImage",
+        cmd_copy_buffer: Option<vk::PFN_vkCmdCopyBuffer> = "vkCmdCopyBuffer",
+        get_buffer_memory_requirements2:
+            Option<vk::PFN_vkGetBufferMemoryRequirements2> = "vkGetBufferMemoryRequirements2KHR",
+        get_image_memory_requirements2:
+            Option<vk::PFN_vkGetImageMemoryRequirements2> = "vkGetImageMemoryRequirements2KHR",
+        bind_buffer_memory2: Option<vk::PFN_vkBindBufferMemory2> = "vkBindBufferMemory2KHR",
+        bind_image_memory2: Option<vk::PFN_vkBindImageMemory2> = "vkBindImageMemory2KHR",
+        get_physical_device_memory_properties2:
+            Option<vk::PFN_vkGetPhysicalDeviceMemoryProperties2> = "vkGetPhysicalDeviceMemoryProperties2KHR",
+        get_device_buffer_memory_requirements:
+            Option<vk::PFN_vkGetDeviceBufferMemoryRequirements> = "vkGetDeviceBufferMemoryRequirements",
+        get_device_image_memory_requirements:
+            Option<vk::PFN_vkGetDeviceImageMemoryRequirements> = "vkGetDeviceImageMemoryRequirements",
+        get_memory_win32_handle: Option<vk::PFN_vkGetMemoryWin32HandleKHR> = "vkGetMemoryWin32HandleKHR",
         #[cfg(not(sublet_vma_3_3))]
-        get_physical_device_properties2 = "vkGetPhysicalDeviceProperties2KHR",
+        get_physical_device_properties2:
+            Option<vk::PFN_vkGetPhysicalDeviceProperties2> = "vkGetPhysicalDeviceProperties2KHR",
     }
+
     VmaAllocatorCreateInfo {
-        flags = "flags",
-        physical_device = "physicalDevice",
-        device = "device",
-        preferred_large_heap_block_size = "preferredLargeHeapBlockSize",
-        allocation_callbacks = "pAllocationCallbacks",
-        device_memory_callbacks = "pDeviceMemoryCallbacks",
-        heap_size_limit = "pHeapSizeLimit",
-        vulkan_functions = "pVulkanFunctions",
-        instance = "instance",
-        vulkan_api_version = "vulkanApiVersion",
-        type_external_memory_handle_types = "pTypeExternalMemoryHandleTypes",
+        flags: u32 = "flags",
+        physical_device: vk::PhysicalDevice = "physicalDevice",
+        device: vk::Device = "device",
+        preferred_large_heap_block_size: u64 = "preferredLargeHeapBlockSize",
+        allocation_callbacks: *const vk::AllocationCallbacks<'static> = "pAllocationCallbacks",
+        device_memory_callbacks: *const VmaDeviceMemoryCallbacks = "pDeviceMemoryCallbacks",
+        heap_size_limit: *const u64 = "pHeapSizeLimit",
+        vulkan_functions: *const VmaVulkanFunctions = "pVulkanFunctions",
+        instance: vk::Instance = "instance",
+        vulkan_api_version: u32 = "vulkanApiVersion",
+        type_external_memory_handle_types: *const vk::ExternalMemoryHandleTypeFlags = "pTypeExternalMemoryHandleTypes",
     }
-    VmaAllocatorInfo { instance = "instance", physical_device = "physicalDevice", device = "device" }
+
+    #[derive(Default)]
+    VmaAllocatorInfo {
+        instance: vk::Instance = "instance",
+        physical_device: vk::PhysicalDevice = "physicalDevice",
+        device: vk::Device = "device",
+    }
+
+    #[derive(Default, PartialEq, Eq)]
     VmaStatistics {
-        block_count = "blockCount",
-        allocation_count = "allocationCount",
-        block_bytes = "blockBytes",
-        allocation_bytes = "allocationBytes",
+        block_count: u32 = "blockCount",
+        allocation_count: u32 = "allocationCount",
+        block_bytes: u64 = "blockBytes",
+        allocation_bytes: u64 = "allocationBytes",
     }
+
+    #[derive(PartialEq, Eq)]
     VmaDetailedStatistics {
-        statistics = "statistics",
-        unused_range_count = "unusedRangeCount",
-        allocation_size_min = "allocationSizeMin",
-        allocation_size_max = "allocationSizeMax",
-        unused_range_size_min = "unusedRangeSizeMin",
-        unused_range_size_max = "unusedRangeSizeMax",
+        statistics: VmaStatistics = "statistics",
+        unused_range_count: u32 = "unusedRangeCount",
+        allocation_size_min: u64 = "allocationSizeMin",
+        allocation_size_max: u64 = "allocationSizeMax",
+        unused_range_size_min: u64 = "unusedRangeSizeMin",
+        unused_range_size_max: u64 = "unusedRangeSizeMax",
     }
-    VmaTotalStatistics { memory_type = "memoryType", memory_heap = "memoryHeap", total = "total" }
-    VmaBudget { statistics = "statistics", usage = "usage", budget = "budget" }
+
+    #[derive(PartialEq, Eq)]
+    VmaTotalStatistics {
+        memory_type: [VmaDetailedStatistics; vk::MAX_MEMORY_TYPES] = "memoryType",
+        memory_heap: [VmaDetailedStatistics; vk::MAX_MEMORY_HEAPS] = "memoryHeap",
+        total: VmaDetailedStatistics = "total",
+    }
+
+    #[derive(Default, PartialEq, Eq)]
+    VmaBudget { statistics: VmaStatistics = "statistics", usage: u64 = "usage", budget: u64 = "budget" }
+
     VmaAllocationCreateInfo {
-        flags = "flags",
-        usage = "usage",
-        required_flags = "requiredFlags",
-        preferred_flags = "preferredFlags",
-        memory_type_bits = "memoryTypeBits",
-        pool = "pool",
-        user_data = "pUserData",
-        priority = "priority",
+        flags: u32 = "flags",
+        usage: u32 = "usage",
+        required_flags: vk::MemoryPropertyFlags = "requiredFlags",
+        preferred_flags: vk::MemoryPropertyFlags = "preferredFlags",
+        memory_type_bits: u32 = "memoryTypeBits",
+        pool: VmaPool = "pool",
+        user_data: *mut c_void = "pUserData",
+        priority: f32 = "priority",
         #[cfg(not(sublet_vma_3_3))]
-        min_alignment = "minAlignment",
+        min_alignment: u64 = "minAlignment",
     }
+
     VmaPoolCreateInfo {
-        memory_type_index = "memoryTypeIndex",
-        flags = "flags",
-        block_size = "blockSize",
-        min_block_count = "minBlockCount",
-        max_block_count = "maxBlockCount",
-        priority = "priority",
-        min_allocation_alignment = "minAllocationAlignment",
-        memory_allocate_next = "pMemoryAllocateNext",
+        memory_type_index: u32 = "memoryTypeIndex",
+        flags: u32 = "flags",
+        block_size: u64 = "blockSize",
+        min_block_count: usize = "minBlockCount",
+        max_block_count: usize = "maxBlockCount",
+        priority: f32 = "priority",
+        min_allocation_alignment: u64 = "minAllocationAlignment",
+        memory_allocate_next: *const c_void = "pMemoryAllocateNext",
     }
+
     VmaAllocationInfo {
-        memory_type = "memoryType",
-        device_memory = "deviceMemory",
-        offset = "offset",
-        size = "size",
-        mapped_data = "pMappedData",
-        user_data = "pUserData",
-        name = "pName",
+        memory_type: u32 = "memoryType",
+        device_memory: vk::DeviceMemory = "deviceMemory",
+        offset: u64 = "offset",
+        size: u64 = "size",
+        mapped_data: *mut c_void = "pMappedData",
+        user_data: *mut c_void = "pUserData",
+        name: *const c_char = "pName",
     }
+
     VmaAllocationInfo2 {
-        allocation_info = "allocationInfo",
-        block_size = "blockSize",
-        dedicated_memory = "dedicatedMemory",
+        allocation_info: VmaAllocationInfo = "allocationInfo",
+        block_size: u64 = "blockSize",
+        dedicated_memory: vk::Bool32 = "dedicatedMemory",
     }
+
     VmaDefragmentationInfo {
-        flags = "flags",
-        pool = "pool",
-        max_bytes_per_pass = "maxBytesPerPass",
-        max_allocations_per_pass = "maxAllocationsPerPass",
-        break_callback = "pfnBreakCallback",
-        break_callback_user_data = "pBreakCallbackUserData",
+        flags: u32 = "flags",
+        pool: VmaPool = "pool",
+        max_bytes_per_pass: u64 = "maxBytesPerPass",
+        max_allocations_per_pass: u32 = "maxAllocationsPerPass",
+        break_callback: Option<BreakFunction> = "pfnBreakCallback",
+        break_callback_user_data: *mut c_void = "pBreakCallbackUserData",
     }
+
     VmaDefragmentationMove {
-        operation = "operation",
-        src_allocation = "srcAllocation",
-        dst_tmp_allocation = "dstTmpAllocation",
+        operation: u32 = "operation",
+        src_allocation: VmaAllocation = "srcAllocation",
+        dst_tmp_allocation: VmaAllocation = "dstTmpAllocation",
     }
-    VmaDefragmentationPassMoveInfo { move_count = "moveCount", moves = "pMoves" }
+
+    VmaDefragmentationPassMoveInfo {
+        move_count: u32 = "moveCount",
+        moves: *mut VmaDefragmentationMove = "pMoves",
+    }
+
+    #[derive(Default, PartialEq, Eq)]
     VmaDefragmentationStats {
-        bytes_moved = "bytesMoved",
-        bytes_freed = "bytesFreed",
-        allocations_moved = "allocationsMoved",
-        device_memory_blocks_freed = "deviceMemoryBlocksFreed",
+        bytes_moved: u64 = "bytesMoved",
+        bytes_freed: u64 = "bytesFreed",
+        allocations_moved: u32 = "allocationsMoved",
+        device_memory_blocks_freed: u32 = "deviceMemoryBlocksFreed",
     }
-    VmaVirtualBlockCreateInfo { size = "size", flags = "flags", allocation_callbacks = "pAllocationCallbacks" }
+
+    VmaVirtualBlockCreateInfo {
+        size: u64 = "size",
+        flags: u32 = "flags",
+        allocation_callbacks: *const vk::AllocationCallbacks<'static> = "pAllocationCallbacks",
+    }
+
     VmaVirtualAllocationCreateInfo {
-        size = "size",
-        alignment = "alignment",
-        flags = "flags",
-        user_data = "pUserData",
+        size: u64 = "size",
+        alignment: u64 = "alignment",
+        flags: u32 = "flags",
+        user_data: *mut c_void = "pUserData",
     }
-    VmaVirtualAllocationInfo { offset = "offset", size = "size", user_data = "pUserData" }
+
+    VmaVirtualAllocationInfo {
+        offset: u64 = "offset",
+        size: u64 = "size",
+        user_data: *mut c_void = "pUserData",
+    }
+
+    #[derive(Default)]
     SubletDebugSettings {
-        margin = "margin",
-        min_buffer_image_granularity = "minBufferImageGranularity",
-        detect_corruption = "detectCorruption",
-        fill = "fill",
-        always_dedicated = "alwaysDedicated",
-        exceed_max_allocation_count = "exceedMaxAllocationCount",
+        margin: u64 = "margin",
+        min_buffer_image_granularity: u64 = "minBufferImageGranularity",
+        detect_corruption: vk::Bool32 = "detectCorruption",
+        fill: vk::Bool32 = "fill",
+        always_dedicated: vk::Bool32 = "alwaysDedicated",
+        exceed_max_allocation_count: vk::Bool32 = "exceedMaxAllocationCount",
+    }
+}
+
+impl VmaAllocationCreateInfo {
+    /// The requested alignment; 0 in VMA 3.3, whose structure has no member for it.
+    #[inline]
+    pub(crate) const fn min_alignment(&self) -> u64 {
+        #[cfg(not(sublet_vma_3_3))]
+        let alignment = self.min_alignment;
+        #[cfg(sublet_vma_3_3)]
+        let alignment = 0;
+        alignment
     }
 }
 

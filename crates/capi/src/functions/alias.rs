@@ -4,10 +4,10 @@ use ash::vk;
 
 use crate::allocator::each;
 use crate::guard::{answer, exported, given};
+use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocator};
 
 use super::bind::both;
-use super::resource::not_created;
 
 /// A function that makes a `$handle` of an allocation's memory by `$create`.
 macro_rules! aliasing {

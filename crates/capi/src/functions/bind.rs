@@ -5,11 +5,11 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::{AllocatorObject, each};
-use crate::guard::{exported, given, refused};
+use crate::guard::{exported, given};
+use crate::refusal::success_or_logged;
 use crate::slab::Slot;
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
-use sublet::BindError;
 
 /// What is behind both handles, if they are live and the second is of the first.
 ///
@@ -28,17 +28,6 @@ pub(super) unsafe fn both<'a>(
     Some((object, slot, slot.allocation()))
 }
 
-fn tell(function: &'static str, answered: Result<(), BindError>) -> vk::Result {
-    match answered {
-        Ok(()) => vk::Result::SUCCESS,
-        Err(BindError::Driver(error)) => refused(function, &error, false, error.result),
-        Err(error @ BindError::ExtensionNotPresent) => {
-            refused(function, &error, true, vk::Result::ERROR_EXTENSION_NOT_PRESENT)
-        }
-        Err(error) => refused(function, &error, true, vk::Result::ERROR_UNKNOWN),
-    }
-}
-
 exported! {
     /// Binds a buffer to an allocation.
     fn vmaBindBufferMemory(allocator: VmaAllocator, allocation: VmaAllocation, buffer: vk::Buffer) -> vk::Result {
@@ -48,7 +37,7 @@ exported! {
             return vk::Result::ERROR_UNKNOWN;
         };
         // SAFETY: C3.
-        tell(NAME, each!(object, front => unsafe { front.allocator.bind_buffer_memory(allocation, 0, buffer) }))
+        success_or_logged(NAME, each!(object, front => unsafe { front.allocator.bind_buffer_memory(allocation, 0, buffer) }))
     }
 
     /// Binds a buffer to a part of an allocation.
@@ -64,7 +53,7 @@ exported! {
         let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
-        tell(NAME, each!(object, front => {
+        success_or_logged(NAME, each!(object, front => {
             // SAFETY: C3.
             unsafe { front.allocator.bind_buffer_memory2(allocation, offset, buffer, next) }
         }))
@@ -78,7 +67,7 @@ exported! {
             return vk::Result::ERROR_UNKNOWN;
         };
         // SAFETY: C3.
-        tell(NAME, each!(object, front => unsafe { front.allocator.bind_image_memory(allocation, 0, image) }))
+        success_or_logged(NAME, each!(object, front => unsafe { front.allocator.bind_image_memory(allocation, 0, image) }))
     }
 
     /// Binds an image to a part of an allocation.
@@ -94,7 +83,7 @@ exported! {
         let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
-        tell(NAME, each!(object, front => {
+        success_or_logged(NAME, each!(object, front => {
             // SAFETY: C3.
             unsafe { front.allocator.bind_image_memory2(allocation, offset, image, next) }
         }))

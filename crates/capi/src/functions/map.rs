@@ -5,7 +5,8 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::{Front, each};
-use crate::guard::{answer, exported, given, misused, refused};
+use crate::guard::{answer, exported, given, misused};
+use crate::refusal::{failed, success_or_logged};
 use crate::types::{VmaAllocation, VmaAllocator};
 use sublet::Allocation;
 use sublet::MapError;
@@ -15,25 +16,10 @@ use sublet::private::{host_size, index};
 
 use super::bind::both;
 
-fn tell(function: &'static str, answered: Result<(), MapError>) -> vk::Result {
-    answered.map_or_else(|error| failed(function, &error), |()| vk::Result::SUCCESS)
-}
-
 /// Whether there is nothing to be flushed, whatever the range: VMA looks at it only where the memory needs that.
 #[inline]
 fn is_nothing(allocation: &Allocation, size: u64) -> bool {
     size == 0 || !allocation.needs_flush()
-}
-
-#[cold]
-fn failed(function: &'static str, error: &MapError) -> vk::Result {
-    let misuse = !matches!(error, MapError::Driver(_));
-    let result = match error {
-        // VMA has no result for it: it asserts.
-        MapError::OutOfRange { .. } | MapError::Foreign(_) => vk::Result::ERROR_UNKNOWN,
-        _ => error.vk_result(),
-    };
-    refused(function, error, misuse, result)
 }
 
 /// Ends a mapping when it goes out of scope.
@@ -172,7 +158,7 @@ unsafe fn make_visible(
         }
         return vk::Result::SUCCESS;
     }
-    tell(function, each!(object, front => front.allocator.make_visible(visibility, &[range])))
+    success_or_logged(function, each!(object, front => front.allocator.make_visible(visibility, &[range])))
 }
 
 /// Flushes or invalidates what three lists of C's describe.
@@ -193,7 +179,7 @@ unsafe fn make_all_visible(
         let Some(ranges) = (unsafe { ranges(front, function, count, allocations, offsets, sizes) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
-        tell(function, front.allocator.make_visible(visibility, &ranges))
+        success_or_logged(function, front.allocator.make_visible(visibility, &ranges))
     })
 }
 
@@ -286,7 +272,7 @@ exported! {
         let (Some((object, _, allocation)), false) = (unsafe { both(NAME, allocator, allocation) }, source.is_null()) else {
             return vk::Result::ERROR_MEMORY_MAP_FAILED;
         };
-        tell(NAME, each!(object, front => {
+        success_or_logged(NAME, each!(object, front => {
             // SAFETY: C3.
             unsafe { front.copy_in(source.cast(), allocation, offset, size) }
         }))
@@ -308,7 +294,7 @@ exported! {
         let (Some((object, _, allocation)), false) = (unsafe { both(NAME, allocator, allocation) }, target.is_null()) else {
             return vk::Result::ERROR_MEMORY_MAP_FAILED;
         };
-        tell(NAME, each!(object, front => {
+        success_or_logged(NAME, each!(object, front => {
             // SAFETY: C3.
             unsafe { front.copy_out(allocation, offset, target.cast(), size) }
         }))

@@ -6,45 +6,23 @@ use std::panic::Location;
 use ash::vk;
 
 use crate::allocator::{Front, address, create_info, describe, each};
-use crate::guard::{answer, exported, foreign, given, misused, refused};
+use crate::guard::{answer, exported, foreign, given, misused};
+use crate::refusal::failed;
 use crate::types::{
     VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocationInfo2, VmaAllocator,
 };
+use sublet::FindMemoryTypeError;
 use sublet::MemoryAllocateNext;
 use sublet::Threading;
 use sublet::private::{Requirements, Resource};
-use sublet::{AllocationError, FindMemoryTypeError};
 
 use super::bind::both;
 
-/// What C is told of an allocation that there is not. Mistakes of the program are errors in the log, shortages are not.
-#[cold]
-#[inline(never)]
-pub(super) fn not_allocated(function: &'static str, error: &AllocationError) -> vk::Result {
-    let misuse = matches!(
-        error,
-        AllocationError::Alignment { .. }
-            | AllocationError::Priority { .. }
-            | AllocationError::Contradiction(_)
-            | AllocationError::ForeignPool
-            | AllocationError::UpperAddress { .. }
-    );
-    refused(function, error, misuse, error.vk_result())
-}
-
-fn not_found(function: &'static str, error: &FindMemoryTypeError) -> vk::Result {
-    let result = match error {
-        FindMemoryTypeError::Resource(error) => error.result,
-        _ => vk::Result::ERROR_FEATURE_NOT_PRESENT,
-    };
-    refused(function, error, matches!(error, FindMemoryTypeError::Contradiction(_)), result)
-}
-
-/// Writes what was found, or says why nothing was.
+/// Writes the memory type that was found, or logs the error and returns its result.
 ///
 /// # Safety
 /// `found` is null or valid for writes.
-unsafe fn tell_found(
+unsafe fn answer_found(
     function: &'static str,
     answered: Result<u32, FindMemoryTypeError>,
     found: *mut u32,
@@ -52,7 +30,7 @@ unsafe fn tell_found(
     // What stands there when nothing was found is VMA's, too.
     let (index, result) = match answered {
         Ok(index) => (index, vk::Result::SUCCESS),
-        Err(error) => (u32::MAX, not_found(function, &error)),
+        Err(error) => (u32::MAX, failed(function, &error)),
     };
     // SAFETY: the caller's own promise.
     unsafe { answer(found, index) };
@@ -89,7 +67,7 @@ impl<T: Threading> Front<T> {
             Err(error) => {
                 // SAFETY: C3.
                 unsafe { handle.write(std::ptr::null_mut()) };
-                not_allocated("vmaAllocateMemory", error)
+                failed("vmaAllocateMemory", error)
             }
         }
     }
@@ -113,7 +91,7 @@ exported! {
             let asked = unsafe { create_info(info, front.has_priorities) };
             let answered = front.allocator.find_memory_type_index(memory_type_bits, &asked);
             // SAFETY: C3.
-            unsafe { tell_found(NAME, answered, found) }
+            unsafe { answer_found(NAME, answered, found) }
         })
     }
 
@@ -139,7 +117,7 @@ exported! {
             // SAFETY: C3.
             let answered = unsafe { front.allocator.find_memory_type_index_for_buffer_info(buffer_info, &asked) };
             // SAFETY: C3.
-            unsafe { tell_found(NAME, answered, found) }
+            unsafe { answer_found(NAME, answered, found) }
         })
     }
 
@@ -165,7 +143,7 @@ exported! {
             // SAFETY: C3.
             let answered = unsafe { front.allocator.find_memory_type_index_for_image_info(image_info, &asked) };
             // SAFETY: C3.
-            unsafe { tell_found(NAME, answered, found) }
+            unsafe { answer_found(NAME, answered, found) }
         })
     }
 
@@ -226,7 +204,7 @@ exported! {
                     unsafe { front.publish(&allocated, info, allocation, description) };
                     vk::Result::SUCCESS
                 }
-                Err(error) => not_allocated(NAME, &error),
+                Err(error) => failed(NAME, &error),
             }
         })
     }
@@ -304,7 +282,7 @@ exported! {
                     unsafe { front.publish(&allocated, info, allocation, description) };
                     vk::Result::SUCCESS
                 }
-                Err(error) => not_allocated(NAME, &error),
+                Err(error) => failed(NAME, &error),
             }
         })
     }
@@ -338,7 +316,7 @@ exported! {
                     unsafe { front.publish(&allocated, info, allocation, description) };
                     vk::Result::SUCCESS
                 }
-                Err(error) => not_allocated(NAME, &error),
+                Err(error) => failed(NAME, &error),
             }
         })
     }

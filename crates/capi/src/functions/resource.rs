@@ -5,10 +5,10 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::allocator::{Front, create_info, each};
-use crate::guard::{answer, exported, given, misused, refused};
+use crate::guard::{answer, exported, given, misused};
+use crate::refusal::not_created;
 use crate::types::{VmaAllocation, VmaAllocationCreateInfo, VmaAllocationInfo, VmaAllocator};
 use sublet::AllocationCreateInfo;
-use sublet::CreateError;
 use sublet::MemoryAllocateNext;
 use sublet::Threading;
 
@@ -33,17 +33,6 @@ impl Also {
     unsafe fn next(self) -> Option<MemoryAllocateNext> {
         // SAFETY: the caller's own promise.
         self.dedicated.map(|next| unsafe { MemoryAllocateNext::new(next) })
-    }
-}
-
-#[cold]
-#[inline(never)]
-pub(super) fn not_created(function: &'static str, error: &CreateError) -> vk::Result {
-    match error {
-        CreateError::Allocation(error) => super::memory::not_allocated(function, error),
-        CreateError::Alias(_) => refused(function, error, true, vk::Result::ERROR_FEATURE_NOT_PRESENT),
-        CreateError::DeviceAddress => refused(function, error, true, error.vk_result()),
-        _ => refused(function, error, false, error.vk_result()),
     }
 }
 

@@ -1,0 +1,103 @@
+//! The results in C of the errors that several functions share.
+#![forbid(unsafe_code)]
+
+use std::error::Error;
+
+use ash::vk;
+
+use super::guard::refused;
+use sublet::{AllocationError, BindError, CorruptionError, CreateError, FindMemoryTypeError, MapError};
+
+/// An error that becomes a result in C.
+pub(super) trait Refusal: Error {
+    /// The result, and whether the call broke a rule. Where VMA asserts and has no result, it is `VK_ERROR_UNKNOWN`.
+    fn in_c(&self) -> (vk::Result, bool);
+}
+
+/// Logs why a call fails, and returns the result that says so in C.
+#[cold]
+#[inline(never)]
+pub(super) fn failed<E: Refusal>(function: &'static str, error: &E) -> vk::Result {
+    let (result, misuse) = error.in_c();
+    refused(function, error, misuse, result)
+}
+
+/// As [`failed`]. What kept the memory from being allocated is logged in its own words.
+#[cold]
+pub(super) fn not_created(function: &'static str, error: &CreateError) -> vk::Result {
+    match error {
+        CreateError::Allocation(error) => failed(function, error),
+        error => failed(function, error),
+    }
+}
+
+/// `VK_SUCCESS`, or the result of an error, which is logged.
+#[inline]
+pub(super) fn success_or_logged<E: Refusal>(function: &'static str, outcome: Result<(), E>) -> vk::Result {
+    match outcome {
+        Ok(()) => vk::Result::SUCCESS,
+        Err(error) => failed(function, &error),
+    }
+}
+
+impl Refusal for AllocationError {
+    fn in_c(&self) -> (vk::Result, bool) {
+        let misuse = matches!(
+            self,
+            Self::Alignment { .. }
+                | Self::Priority { .. }
+                | Self::Contradiction(_)
+                | Self::ForeignPool
+                | Self::UpperAddress { .. }
+        );
+        (self.vk_result(), misuse)
+    }
+}
+
+impl Refusal for BindError {
+    fn in_c(&self) -> (vk::Result, bool) {
+        match self {
+            Self::Driver(error) => (error.result, false),
+            Self::ExtensionNotPresent => (self.vk_result(), true),
+            _ => (vk::Result::ERROR_UNKNOWN, true),
+        }
+    }
+}
+
+impl Refusal for CorruptionError {
+    fn in_c(&self) -> (vk::Result, bool) {
+        let result = match self {
+            Self::Foreign(_) => vk::Result::ERROR_UNKNOWN,
+            _ => self.vk_result(),
+        };
+        (result, result == vk::Result::ERROR_UNKNOWN)
+    }
+}
+
+impl Refusal for CreateError {
+    fn in_c(&self) -> (vk::Result, bool) {
+        match self {
+            Self::Alias(_) => (vk::Result::ERROR_FEATURE_NOT_PRESENT, true),
+            _ => (self.vk_result(), matches!(self, Self::DeviceAddress)),
+        }
+    }
+}
+
+impl Refusal for FindMemoryTypeError {
+    fn in_c(&self) -> (vk::Result, bool) {
+        match self {
+            Self::Resource(error) => (error.result, false),
+            _ => (vk::Result::ERROR_FEATURE_NOT_PRESENT, matches!(self, Self::Contradiction(_))),
+        }
+    }
+}
+
+impl Refusal for MapError {
+    fn in_c(&self) -> (vk::Result, bool) {
+        let result = match self {
+            Self::OutOfRange { .. } | Self::Foreign(_) => vk::Result::ERROR_UNKNOWN,
+            _ => self.vk_result(),
+        };
+        (result, !matches!(self, Self::Driver(_)))
+    }
+}
