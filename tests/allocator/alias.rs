@@ -15,8 +15,7 @@ fn storage(size: u64) -> vk::BufferCreateInfo<'static> {
 
 #[test]
 fn several_resources_share_an_allocation() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         rig.gpu.allow_aliasing(true);
         let memory = rig.memory(MIB, 64 * KIB, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)).unwrap();
         let at = 128 * KIB;
@@ -40,23 +39,21 @@ fn several_resources_share_an_allocation() {
                 false
             }
         };
-        assert!(is_there || profile.types.len() > 1);
+        assert!(is_there || rig.profile().types.len() > 1);
         assert_eq!(rig.gpu.live().buffers, 2);
         for buffer in buffers {
             // SAFETY: nothing uses it.
             unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
         }
         rig.free(memory);
-        rig.finish();
     });
 }
 
 /// Every way to be wrong leaves nothing behind, and asks nothing of the driver that it would object to.
 #[test]
 fn places_that_cannot_be() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let other = Rig::new(profile);
+    on_every_gpu(|rig| {
+        let other = Rig::new(rig.profile());
         let memory = rig.memory(64 * KIB, 4 * KIB, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)).unwrap();
         let alias = |rig: &Rig, offset, info: &vk::BufferCreateInfo<'_>| {
             // SAFETY: the create-info is valid.
@@ -93,15 +90,12 @@ fn places_that_cannot_be() {
         };
         assert!(matches!(image, Err(CreateError::Alias(_))));
         rig.free(memory);
-        rig.finish();
-        other.finish();
     });
 }
 
 #[test]
 fn a_bind_that_fails_destroys_what_was_created() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let memory = rig.memory(MIB, 64 * KIB, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)).unwrap();
         rig.gpu.faults().fail_nth("vkBindBufferMemory", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         // SAFETY: the create-info is valid.
@@ -114,7 +108,6 @@ fn a_bind_that_fails_destroys_what_was_created() {
         assert!(matches!(error, CreateError::Resource(_)));
         assert_eq!(rig.gpu.live().buffers, 0);
         rig.free(memory);
-        rig.finish();
     });
 }
 
@@ -132,7 +125,6 @@ fn an_address_needs_its_flag_here_too() {
             let error = unsafe { rig.allocator.create_aliasing_buffer(&memory, 0, &info) }.unwrap_err();
             assert_eq!(error, CreateError::DeviceAddress);
             rig.free(memory);
-            rig.finish();
         },
     );
 }
@@ -174,7 +166,6 @@ fn a_chain_for_binding() {
                 }
                 rig.destroy_buffer((buffer, memory));
                 rig.destroy_image((image, image_memory));
-                rig.finish();
             }
         },
     );
@@ -183,8 +174,7 @@ fn a_chain_for_binding() {
 /// The planes of a disjoint image have memory of their own: that is refused before anything is created.
 #[test]
 fn disjoint_images() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = square(16, vk::ImageUsageFlags::SAMPLED).flags(vk::ImageCreateFlags::DISJOINT);
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         assert_eq!(rig.image(&info, &auto).unwrap_err(), CreateError::Disjoint);
@@ -192,6 +182,5 @@ fn disjoint_images() {
         let found = unsafe { rig.allocator.find_memory_type_index_for_image_info(&info, &auto) };
         assert_eq!(found.unwrap_err(), FindMemoryTypeError::Disjoint);
         assert_eq!(rig.gpu.calls("vkCreateImage"), 0);
-        rig.finish();
     });
 }

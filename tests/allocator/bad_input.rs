@@ -20,7 +20,6 @@ fn unchanged(profile: &'static Profile, test: impl Fn(&Rig)) {
     test(&rig);
     assert_eq!(rig.gpu.call_counts(), [], "nothing of this is the driver's business");
     assert_eq!(rig.snapshot(), before);
-    rig.finish();
 }
 
 #[test]
@@ -58,8 +57,7 @@ fn sizes_and_alignments() {
 /// Any power of two is an alignment, even one that only the start of a block has.
 #[test]
 fn huge_alignments_are_alignments() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for exponent in [20, 30, 40, 62, 63] {
             let piece = rig.memory(64, 1 << exponent, &in_type(0)).unwrap();
             assert_eq!(piece.offset() % (1 << exponent), 0);
@@ -68,7 +66,6 @@ fn huge_alignments_are_alignments() {
             rig.free_all([piece, next]);
             rig.validate();
         }
-        rig.finish();
     });
 }
 
@@ -190,14 +187,12 @@ fn a_pool_with_too_many_first_blocks() {
         assert_eq!(rig.snapshot(), before);
         let pool = rig.pool(&PoolCreateInfo { min_block_count: 10, ..info }).unwrap();
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn requests_that_a_pool_cannot_serve() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let fixed = rig.pool(&PoolCreateInfo { block_size: MIB, ..PoolCreateInfo::new(0) }).unwrap();
         let two = PoolCreateInfo {
             block_size: MIB,
@@ -238,7 +233,6 @@ fn requests_that_a_pool_cannot_serve() {
         assert_eq!(rig.snapshot(), before);
         rig.destroy_pool(fixed);
         rig.destroy_pool(two);
-        rig.finish();
     });
 }
 
@@ -298,15 +292,12 @@ fn handles_of_another_allocator() {
         assert!(error.to_string().contains("another allocator"), "{error}");
         other.destroy_pool(error.pool);
         rig.free(ours);
-        rig.finish();
-        other.finish();
     });
 }
 
 #[test]
 fn ranges_outside_of_the_allocation() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types_with(HOST_VISIBLE, PROTECTED) {
             let mut allocation = rig.memory(100, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
             // Others are behind it: what is out of range is still in the block.
@@ -342,7 +333,6 @@ fn ranges_outside_of_the_allocation() {
             assert_eq!(rig.gpu.call_counts(), []);
             rig.free_all([allocation, neighbour]);
         }
-        rig.finish();
     });
 }
 
@@ -367,8 +357,7 @@ fn lists_of_different_lengths() {
 /// The element that is wrong is named, and those before it are gone.
 #[test]
 fn one_wrong_page_spoils_all() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let good = vk::MemoryRequirements { size: 64, alignment: 1, memory_type_bits: !0 };
         let before = rig.snapshot();
         let list = [good, good, vk::MemoryRequirements { size: 0, ..good }, good];
@@ -388,7 +377,6 @@ fn one_wrong_page_spoils_all() {
         assert_eq!((pages[0].size(), pages[0].user_data(), pages[0].is_dedicated()), (100, 1, false));
         assert_eq!((pages[1].size(), pages[1].user_data(), pages[1].is_dedicated()), (7, 2, true));
         rig.free_all(pages);
-        rig.finish();
     });
 }
 
@@ -404,11 +392,10 @@ fn device_addresses_want_their_flag() {
             let error = rig.buffer(64, usage, &in_type(0)).unwrap_err();
             assert_eq!(error, CreateError::DeviceAddress);
             assert_eq!(rig.gpu.call_counts(), []);
-            rig.finish();
+            drop(rig);
             let rig = Rig::new(profile);
             let buffer = rig.buffer(64, usage, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap();
             rig.destroy_buffer(buffer);
-            rig.finish();
         },
     );
 }
@@ -441,7 +428,6 @@ fn device_addresses_in_the_chain_want_their_flag_too() {
                 let error = unsafe { rig.allocator.create_buffer(&info, &in_type(0)) }.unwrap_err();
                 assert_eq!(error == CreateError::DeviceAddress, refused, "{error:?}");
                 assert_eq!(rig.gpu.call_counts(), []);
-                rig.finish();
             }
         },
     );

@@ -69,31 +69,27 @@ fn a_buffer_and_an_optimal_image_share_no_page() {
             assert!(linear.iter().all(|page| !optimal.contains(page)));
             buffers.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
             images.into_iter().for_each(|image| rig.destroy_image(image));
-            rig.finish();
         },
     );
 }
 
 #[test]
 fn what_is_flushed_begins_at_an_atom() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let atom = profile.limits.non_coherent_atom_size;
+    on_every_gpu(|rig| {
+        let atom = rig.profile().limits.non_coherent_atom_size;
         for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
             let all: Vec<_> =
                 (1..9).map(|size| rig.memory(size, 1, &in_type(memory_type)).unwrap()).collect();
             assert!(all.iter().all(|memory| memory.offset() % atom == 0));
             rig.free_all(all);
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn a_flushed_range_is_rounded_outwards() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let atom = profile.limits.non_coherent_atom_size;
+    on_every_gpu(|rig| {
+        let atom = rig.profile().limits.non_coherent_atom_size;
         for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
             let memory = rig.memory(4 * atom, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
             let start = memory.mapped_pointer().unwrap().cast::<u8>();
@@ -109,7 +105,6 @@ fn a_flushed_range_is_rounded_outwards() {
             assert_eq!(seen, [7, 7]);
             rig.free(memory);
         }
-        rig.finish();
     });
 }
 
@@ -129,7 +124,6 @@ fn blocks_double_up_to_the_preferred_size() {
             assert!(sizes[4..].iter().all(|&size| size == 4 * MIB) && sizes.len() > 4);
             rig.free_all(all);
         }
-        rig.finish();
     });
 }
 
@@ -146,7 +140,6 @@ fn half_a_block_is_the_most_that_is_shared() {
             rig.free_all([shared, alone]);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
@@ -174,14 +167,12 @@ fn within_the_budget_without_being_dedicated() {
         // Who does not mind gets it.
         all.push(rig.memory(piece, 1, &in_type(memory_type)).unwrap());
         rig.free_all(all);
-        rig.finish();
     });
 }
 
 #[test]
 fn the_lowest_of_several_holes() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let pool_info = PoolCreateInfo {
             block_size: MIB,
             max_block_count: 1,
@@ -206,14 +197,12 @@ fn the_lowest_of_several_holes() {
         }
         rig.free_all(all.into_iter().flatten().chain(found));
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn the_driver_is_not_asked_for_more_than_a_heap() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let heap_size = rig.heap_size(memory_type);
             for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
@@ -226,7 +215,6 @@ fn the_driver_is_not_asked_for_more_than_a_heap() {
             }
         }
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 0);
-        rig.finish();
     });
 }
 
@@ -258,8 +246,7 @@ fn possible(rig: &Rig, usage: vk::BufferUsageFlags) -> Vec<vk::MemoryPropertyFla
 #[test]
 fn a_preferred_property_is_had_where_it_is_to_be_had() {
     let tried = Mutex::new(0);
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for property in [DEVICE_LOCAL, HOST_VISIBLE, HOST_COHERENT, HOST_CACHED] {
             let there = possible(&rig, STORAGE).iter().any(|it| it.contains(property));
             let plain = properties_for(&rig, STORAGE, &AllocationCreateInfo::default());
@@ -267,7 +254,6 @@ fn a_preferred_property_is_had_where_it_is_to_be_had() {
             assert_eq!(properties_for(&rig, STORAGE, &info).contains(property), there);
             *tried.lock().unwrap() += u32::from(there && !plain.contains(property));
         }
-        rig.finish();
     });
     assert!(*tried.lock().unwrap() > 10, "without the preference it would have been another type");
 }
@@ -275,8 +261,7 @@ fn a_preferred_property_is_had_where_it_is_to_be_had() {
 #[test]
 fn an_unwelcome_property_is_avoided_where_it_can_be() {
     let tried = Mutex::new(0);
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let types = possible(&rig, STORAGE);
         // What is moved out of the device's memory.
         let outside = types.iter().any(|it| !it.contains(DEVICE_LOCAL));
@@ -291,7 +276,6 @@ fn an_unwelcome_property_is_avoided_where_it_can_be() {
         };
         let uncached = types.iter().filter(as_near).any(|it| !it.contains(HOST_CACHED));
         assert_eq!(chosen.contains(HOST_CACHED), !uncached);
-        rig.finish();
     });
     assert!(*tried.lock().unwrap() > 3);
 }
@@ -299,8 +283,7 @@ fn an_unwelcome_property_is_avoided_where_it_can_be() {
 #[test]
 fn host_memory_if_there_is_a_choice() {
     let tried = Mutex::new(0);
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let types = possible(&rig, STORAGE);
         let outside = types.iter().any(|it| !it.contains(DEVICE_LOCAL));
         let chosen = properties_for(&rig, STORAGE, &AllocationCreateInfo::new(MemoryUsage::AutoPreferHost));
@@ -308,7 +291,6 @@ fn host_memory_if_there_is_a_choice() {
         let plain = properties_for(&rig, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto));
         assert_eq!(plain.contains(DEVICE_LOCAL), types.iter().any(|it| it.contains(DEVICE_LOCAL)));
         *tried.lock().unwrap() += u32::from(chosen != plain);
-        rig.finish();
     });
     assert!(*tried.lock().unwrap() > 3);
 }
@@ -316,8 +298,7 @@ fn host_memory_if_there_is_a_choice() {
 #[test]
 fn device_memory_if_there_is_a_choice() {
     let tried = Mutex::new(0);
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let staging = vk::BufferUsageFlags::TRANSFER_SRC;
         let types = possible(&rig, staging);
         let write = |usage| with_flags(usage, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
@@ -331,15 +312,13 @@ fn device_memory_if_there_is_a_choice() {
             types.iter().any(|it| it.contains(HOST_VISIBLE) && !it.intersects(DEVICE_LOCAL | HOST_CACHED));
         assert!(!plain.contains(DEVICE_LOCAL) || !far);
         *tried.lock().unwrap() += u32::from(near && far && chosen != plain);
-        rig.finish();
     });
     assert!(*tried.lock().unwrap() > 1);
 }
 
 #[test]
 fn the_driver_is_never_asked() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let never = in_type_with(0, Flags::NEVER_ALLOCATE);
         rig.memory(KIB, 1, &never).unwrap_err();
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 0);
@@ -354,14 +333,12 @@ fn the_driver_is_never_asked() {
         rig.memory(large, 1, &never).unwrap_err();
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
         rig.free_all(all);
-        rig.finish();
     });
 }
 
 #[test]
 fn nothing_is_bound_that_was_not_to_be() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
         let (buffer, memory) = rig.buffer(KIB, STORAGE, &info).unwrap();
         let (image, image_memory) = rig.image(&square(4, vk::ImageUsageFlags::SAMPLED), &info).unwrap();
@@ -372,7 +349,6 @@ fn nothing_is_bound_that_was_not_to_be() {
         unsafe { rig.allocator.bind_image_memory(&image_memory, 0, image) }.unwrap();
         rig.destroy_buffer((buffer, memory));
         rig.destroy_image((image, image_memory));
-        rig.finish();
     });
 }
 
@@ -405,7 +381,6 @@ fn memory_has_an_address_where_it_needs_one() {
                     assert_eq!(last_call(&rig.gpu).asked.flags, address);
                     rig.destroy_buffer(addressed);
                 }
-                rig.finish();
             }
         },
     );
@@ -413,8 +388,7 @@ fn memory_has_an_address_where_it_needs_one() {
 
 #[test]
 fn the_driver_is_told_what_memory_is_dedicated_to() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         rig.gpu.log_allocations(true);
         let told = rig.gpu.extensions().contains(&"VK_KHR_dedicated_allocation".to_owned());
         for can_alias in [false, true] {
@@ -434,7 +408,6 @@ fn the_driver_is_told_what_memory_is_dedicated_to() {
         let block = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
         assert_eq!(last_call(&rig.gpu).asked.dedicated_kind(), vk::ObjectType::UNKNOWN);
         rig.free(block);
-        rig.finish();
     });
 }
 
@@ -454,7 +427,7 @@ fn both_callbacks_are_called_for_both_kinds_of_memory() {
         })),
         ..create_info(&gpu)
     };
-    let rig = Rig { allocator: Shared::make(&info).unwrap(), gpu };
+    let rig = hold(Rig { allocator: Shared::make(&info).unwrap(), gpu });
     let block = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
     assert_eq!(*counts.lock().unwrap(), (1, 0));
     let alone = rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
@@ -462,27 +435,23 @@ fn both_callbacks_are_called_for_both_kinds_of_memory() {
     rig.free_all([block, alone]);
     rig.allocator.trim();
     assert_eq!(*counts.lock().unwrap(), (2, 2));
-    rig.finish();
 }
 
 #[test]
 fn nothing_is_created_of_no_size() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let error = rig.buffer(0, STORAGE, &auto).unwrap_err();
         assert_eq!(error, CreateError::ZeroExtent);
         assert_eq!(error.vk_result(), vk::Result::ERROR_INITIALIZATION_FAILED);
         assert_eq!(rig.memory(0, 1, &in_type(0)).unwrap_err(), AllocationError::ZeroSize);
         assert_eq!((rig.gpu.calls("vkCreateBuffer"), rig.gpu.calls("vkAllocateMemory")), (0, 0));
-        rig.finish();
     });
 }
 
 #[test]
 fn each_page_has_its_own_requirements() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let types = rig.types_with(NONE, PROTECTED | LAZY);
         let requirements: Vec<_> = (0..12)
             .map(|at| vk::MemoryRequirements {
@@ -505,14 +474,12 @@ fn each_page_has_its_own_requirements() {
         let pages = rig.allocator.allocate_memory_pages(&requirements, &infos).unwrap();
         assert!(pages.iter().zip(0..).all(|(page, at)| page.user_data() == at));
         rig.free_all(pages);
-        rig.finish();
     });
 }
 
 #[test]
 fn the_drivers_own_word_is_kept() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for result in [
             vk::Result::ERROR_DEVICE_LOST,
             vk::Result::ERROR_OUT_OF_HOST_MEMORY,
@@ -530,7 +497,6 @@ fn the_drivers_own_word_is_kept() {
                 rig.gpu.faults().clear();
             }
         }
-        rig.finish();
     });
 }
 
@@ -553,7 +519,6 @@ fn near_the_budget_small_allocations_share_blocks() {
             // And the blocks are small ones.
             assert!(all.iter().all(|memory| rig.memory_size(memory) <= rig.block_size(memory_type) / 64));
             rig.free_all(all);
-            rig.finish();
         },
     );
 }

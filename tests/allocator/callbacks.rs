@@ -15,13 +15,13 @@ use sublet::{
 
 use crate::common::*;
 
-fn told(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Rig {
+fn told(gpu: Gpu, callbacks: DeviceMemoryCallbacks) -> Held<Rig> {
     let info = AllocatorCreateInfo {
         flags: enabled(&gpu),
         device_memory_callbacks: Some(callbacks),
         ..create_info(&gpu)
     };
-    Rig { allocator: Shared::make(&info).unwrap(), gpu }
+    hold(Rig { allocator: Shared::make(&info).unwrap(), gpu })
 }
 
 /// Every `VkDeviceMemory`, blocks and dedicated ones, and nothing else: in their order, with type and size.
@@ -58,7 +58,6 @@ fn all_memory_is_told_of() {
         assert_eq!(take(), [], "an empty block is kept");
         rig.allocator.trim();
         assert_eq!(take(), [DeviceMemoryEvent::Freeing { memory_type: 0, memory, size }]);
-        rig.finish();
     });
 }
 
@@ -170,7 +169,7 @@ fn allocation_callbacks_are_passed_to_the_driver() {
             };
             Shared::make(&info).unwrap()
         };
-        let rig = Rig { allocator, gpu };
+        let rig = hold(Rig { allocator, gpu });
         let memory = rig.memory(KIB, 1, &AllocationCreateInfo::default()).unwrap();
         assert_eq!(count(), 1, "a block");
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
@@ -186,6 +185,5 @@ fn allocation_callbacks_are_passed_to_the_driver() {
         rig.free(memory);
         rig.allocator.trim();
         assert_eq!(count(), 0);
-        rig.finish();
     });
 }

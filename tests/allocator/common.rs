@@ -14,6 +14,8 @@ use sublet::{
     MemoryUsage, Pool, PoolCreateInfo, Shared, Statistics, Threading,
 };
 
+pub use crate::held::{End, Held, hold};
+
 pub const KIB: u64 = 1 << 10;
 pub const MIB: u64 = 1 << 20;
 pub const GIB: u64 = 1 << 30;
@@ -42,6 +44,11 @@ pub fn on_every_profile(test: impl Fn(&'static Profile)) {
     for &profile in profiles::ALL {
         on(profile, &test);
     }
+}
+
+/// As [`on_every_profile`], with an allocator on it.
+pub fn on_every_gpu(test: impl Fn(Held<Rig>)) {
+    on_every_profile(|profile| test(Rig::new(profile)));
 }
 
 /// Runs a test on one simulated GPU.
@@ -117,11 +124,24 @@ pub fn enabled(gpu: &Gpu) -> AllocatorCreateFlags {
     flags.map(|(_, flag)| flag).collect()
 }
 
-/// An allocator on a simulated GPU.
+/// An allocator on a simulated GPU. At its end nothing may be left, and the driver may have had nothing to object to.
 pub struct Rig<T: Threading = Shared> {
     // First, so that it goes first.
     pub allocator: Allocator<T>,
     pub gpu: Gpu,
+}
+
+impl<T: Threading> End for Rig<T> {
+    fn end(self) {
+        self.validate();
+        let Self { allocator, gpu } = self;
+        let leaks = allocator.destroy();
+        assert!(leaks.is_empty(), "left in the allocator: {leaks:?}");
+        assert!(gpu.live().is_empty(), "left on the device: {:?}", gpu.live());
+        gpu.assert_silent();
+        let messages = gpu.finish();
+        assert!(messages.is_empty(), "{messages:?}");
+    }
 }
 
 /// What there is, for comparing before and after.
@@ -134,17 +154,17 @@ pub struct Snapshot {
 }
 
 impl Rig {
-    pub fn new(profile: &'static Profile) -> Self {
+    pub fn new(profile: &'static Profile) -> Held<Self> {
         Self::with(Gpu::new(profile), &Options::default())
     }
 
-    pub fn with(gpu: Gpu, options: &Options<'_>) -> Self {
+    pub fn with(gpu: Gpu, options: &Options<'_>) -> Held<Self> {
         Rig::<Shared>::of_form(gpu, options)
     }
 }
 
 impl<T: Form> Rig<T> {
-    pub fn of_form(gpu: Gpu, options: &Options<'_>) -> Self {
+    pub fn of_form(gpu: Gpu, options: &Options<'_>) -> Held<Self> {
         let info = AllocatorCreateInfo {
             flags: options.flags.unwrap_or_else(|| enabled(&gpu)),
             heap_size_limits: options.heap_size_limits,
@@ -154,7 +174,7 @@ impl<T: Form> Rig<T> {
         };
         let allocator = T::make(&info).unwrap();
         gpu.reset_calls();
-        Self { allocator, gpu }
+        hold(Self { allocator, gpu })
     }
 }
 
@@ -358,18 +378,6 @@ impl<T: Threading> Rig<T> {
         if !self.profile().features.memory_budget {
             assert_eq!(self.usage(), heaps, "without the driver's word, usage is what the allocator has");
         }
-    }
-
-    /// Ends a test: nothing is left, and the driver had nothing to object to.
-    pub fn finish(self) {
-        self.validate();
-        let Self { allocator, gpu } = self;
-        let leaks = allocator.destroy();
-        assert!(leaks.is_empty(), "left in the allocator: {leaks:?}");
-        assert!(gpu.live().is_empty(), "left on the device: {:?}", gpu.live());
-        gpu.assert_silent();
-        let messages = gpu.finish();
-        assert!(messages.is_empty(), "{messages:?}");
     }
 }
 

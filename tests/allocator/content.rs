@@ -62,8 +62,7 @@ fn windows(rig: &Rig, size: u64) -> (Buffer, Buffer) {
 
 #[test]
 fn buffers_keep_their_bytes_through_churn() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let most = 1 << 14;
         let (mut staging, readback) = windows(&rig, most);
         let mut random = Random::new(21);
@@ -103,7 +102,6 @@ fn buffers_keep_their_bytes_through_churn() {
         }
         rig.destroy_buffer(staging);
         rig.destroy_buffer(readback);
-        rig.finish();
     });
 }
 
@@ -149,8 +147,7 @@ pub(crate) fn texels(side: u32) -> vk::BufferImageCopy {
 
 #[test]
 fn images_between_buffers_keep_their_texels() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let side = 16;
         let size = u64::from(side * side * 4);
         let (mut staging, readback) = windows(&rig, size);
@@ -198,6 +195,5 @@ fn images_between_buffers_keep_their_texels() {
         }
         rig.destroy_buffer(staging);
         rig.destroy_buffer(readback);
-        rig.finish();
     });
 }

@@ -10,9 +10,9 @@ use sublet::{
 
 use crate::common::*;
 
-fn debugging(gpu: Gpu, debug: DebugSettings) -> Rig {
+fn debugging(gpu: Gpu, debug: DebugSettings) -> Held<Rig> {
     let info = AllocatorCreateInfo { flags: enabled(&gpu), debug, ..create_info(&gpu) };
-    Rig { allocator: Shared::make(&info).unwrap(), gpu }
+    hold(Rig { allocator: Shared::make(&info).unwrap(), gpu })
 }
 
 const GUARDED: DebugSettings = DebugSettings {
@@ -57,7 +57,6 @@ fn a_margin_lies_behind_every_allocation_in_a_block() {
         assert_eq!(rig.memory_size(&alone), 1000, "dedicated memory has none");
         rig.free(alone);
         rig.free_all(all);
-        rig.finish();
     });
 }
 
@@ -77,7 +76,6 @@ fn a_margin_has_to_fit_into_the_block() {
         rig.free(exact);
         rig.destroy_pool(pool);
     }
-    rig.finish();
 }
 
 #[test]
@@ -120,7 +118,6 @@ fn who_writes_too_far_is_found_out() {
             assert_eq!(rig.allocator.check_corruption(!0), Ok(()), "it is told once");
             rig.free(neighbour);
         }
-        rig.finish();
     });
 }
 
@@ -164,8 +161,6 @@ fn pools_are_looked_at_on_their_own() {
             let refused = another.allocator.check_pool_corruption(&pool);
             assert_eq!(refused, Err(CorruptionError::Foreign(ForeignHandle::Pool)));
             rig.destroy_pool(pool);
-            another.finish();
-            rig.finish();
         },
     );
 }
@@ -176,7 +171,6 @@ fn nothing_is_detected_where_nothing_was_asked_for() {
         for debug in [DebugSettings::default(), DebugSettings { margin: 64, ..Default::default() }] {
             let rig = debugging(Gpu::new(profile), debug);
             assert_eq!(rig.allocator.check_corruption(!0), Err(CorruptionError::NotDetected));
-            rig.finish();
         }
         let rig = debugging(Gpu::new(profile), GUARDED);
         assert_eq!(rig.allocator.check_corruption(0), Err(CorruptionError::NotDetected));
@@ -193,7 +187,7 @@ fn nothing_is_detected_where_nothing_was_asked_for() {
             rig.free(memory);
         }
         assert_eq!(rig.gpu.calls("vkMapMemory"), 0);
-        rig.finish();
+        drop(rig);
         let gpu = Gpu::new(profile);
         let debug = DebugSettings { margin: 0, ..GUARDED };
         let info = AllocatorCreateInfo { debug, ..create_info(&gpu) };
@@ -211,7 +205,6 @@ fn a_margin_that_cannot_be_mapped() {
     rig.gpu.faults().clear();
     assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
     rig.free(memory);
-    rig.finish();
 }
 
 /// `0xDC` when it comes and `0xEF` when it goes, as the device sees it: flushed, that is.
@@ -239,7 +232,6 @@ fn patterns_in_memory() {
         let buffer = rig.buffer(KIB, vk::BufferUsageFlags::STORAGE_BUFFER, &hidden).unwrap();
         assert_ne!(rig.read_memory(buffer.1.memory(), buffer.1.offset(), 4).unwrap(), [0xDC; 4]);
         rig.destroy_buffer(buffer);
-        rig.finish();
     });
 }
 
@@ -265,7 +257,6 @@ fn everything_can_be_dedicated() {
         rig.free_all([memory, pooled]);
         rig.destroy_buffer(buffer);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -289,8 +280,6 @@ fn a_granularity_larger_than_the_devices() {
         let (first, second) = (small.memory(100, 1, &info).unwrap(), small.memory(100, 1, &info).unwrap());
         assert!(first.offset().abs_diff(second.offset()) <= profile.limits.buffer_image_granularity.max(256));
         small.free_all([first, second]);
-        small.finish();
-        rig.finish();
     });
 }
 
@@ -312,7 +301,6 @@ fn more_allocations_than_the_device_promises() {
         let reports = rig.gpu.take_messages().len();
         assert_eq!(reports, usize::from(exceeds));
         rig.free_all(all);
-        rig.finish();
     }
 }
 
@@ -340,7 +328,6 @@ fn margins_with_many_threads() {
         }
     });
     assert_eq!(rig.allocator.check_corruption(!0), Ok(()));
-    rig.finish();
 }
 
 /// What is tracked is told of what is damaged, too. Memory of its own comes from somebody as well.
@@ -348,7 +335,7 @@ fn margins_with_many_threads() {
 fn who_allocated_what_was_damaged() {
     let gpu = Gpu::new(Profile::by_name("lavapipe").unwrap());
     let info = AllocatorCreateInfo { debug: GUARDED, tracking: Tracking::all(), ..create_info(&gpu) };
-    let rig = Rig { allocator: Shared::make(&info).unwrap(), gpu };
+    let rig = hold(Rig { allocator: Shared::make(&info).unwrap(), gpu });
     let requirements = vk::MemoryRequirements { size: 64, alignment: 1, memory_type_bits: !0 };
     let tagged = AllocationCreateInfo { user_data: 42, ..Default::default() };
     let allocation = rig.allocator.allocate_memory(&requirements, &tagged).unwrap();
@@ -361,7 +348,6 @@ fn who_allocated_what_was_damaged() {
     let line = line!() - 1;
     assert_eq!(rig.allocator.allocation_info(&alone).unwrap().caller.unwrap().line(), line);
     rig.free_all([allocation, alone]);
-    rig.finish();
 }
 
 /// Margins move along, and are whole at both ends.
@@ -408,7 +394,6 @@ fn margins_and_defragmentation() {
     }
     rig.free_all(kept);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 #[test]

@@ -19,8 +19,7 @@ fn memory_info(rig: &Rig, allocation: &sublet::Allocation) -> MemoryInfo {
 
 #[test]
 fn asked_for() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let own = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY);
         let first = rig.buffer(100, TRANSFER, &own).unwrap();
         let second = rig.buffer(100, TRANSFER, &own).unwrap();
@@ -38,14 +37,12 @@ fn asked_for() {
         rig.destroy_buffer(first);
         rig.destroy_buffer(second);
         assert_eq!(rig.gpu.live().memories, 0, "nothing of it is kept");
-        rig.finish();
     });
 }
 
 #[test]
 fn images_too() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let own = with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY);
         let image = rig.image(&square(64, vk::ImageUsageFlags::SAMPLED), &own).unwrap();
         let info = memory_info(&rig, &image.1);
@@ -54,7 +51,6 @@ fn images_too() {
         assert!(info.dedicated_buffer == vk::Buffer::null());
         assert!(image.1.is_dedicated());
         rig.destroy_image(image);
-        rig.finish();
     });
 }
 
@@ -87,7 +83,6 @@ fn preferred_by_the_driver() {
             for image in [image, small, shared] {
                 rig.destroy_image(image);
             }
-            rig.finish();
         },
     );
 }
@@ -124,15 +119,13 @@ fn required_by_the_driver() {
                 "{error:?}"
             );
             assert_eq!(rig.snapshot(), before);
-            rig.finish();
         },
     );
 }
 
 #[test]
 fn larger_than_half_a_block() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let half = rig.block_size(memory_type) / 2;
             let above = rig.memory(half + 1, 1, &in_type(memory_type)).unwrap();
@@ -150,7 +143,7 @@ fn larger_than_half_a_block() {
             assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
             rig.gpu.faults().clear();
             // A dedicated allocation that the driver refuses becomes part of a block, if it can.
-            if profile.limits.buffer_image_granularity == 1 {
+            if rig.profile().limits.buffer_image_granularity == 1 {
                 rig.gpu.faults().fail_nth("vkAllocateMemory", 0, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
                 let shared = rig.memory(half + 1, 1, &in_type(memory_type)).unwrap();
                 assert!(!shared.is_dedicated());
@@ -159,14 +152,12 @@ fn larger_than_half_a_block() {
                 rig.allocator.trim();
             }
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn as_the_last_resort() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             rig.gpu.faults().fail_above(MIB);
             let own = rig.memory(MIB, 1, &in_type(memory_type)).unwrap();
@@ -178,7 +169,6 @@ fn as_the_last_resort() {
             rig.destroy_pool(in_managed_pool);
             rig.gpu.faults().clear();
         }
-        rig.finish();
     });
 }
 
@@ -209,7 +199,6 @@ fn not_preferred_when_few_allocations_are_left() {
             assert!(held.last().unwrap().is_dedicated());
             held.push(big);
             rig.free_all(held);
-            rig.finish();
         },
     );
 }
@@ -232,37 +221,38 @@ fn expected(rig: &Rig, device_address: bool, dedicated: bool) -> Vec<Chained> {
 
 #[test]
 fn chains_of_blocks() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let priority = AllocationCreateInfo { priority: 0.9, ..in_type(0) };
         let shared = rig.memory(KIB, 1, &priority).unwrap();
         assert!(!shared.is_dedicated());
         let info = memory_info(&rig, &shared);
         assert_eq!(info.chain, expected(&rig, true, false));
-        if profile.features.memory_priority {
+        if rig.profile().features.memory_priority {
             assert_eq!(info.priority, Some(0.5), "a block is for many, and has no priority of one of them");
         }
-        assert_eq!(info.flags & 2 != 0, profile.features.buffer_device_address, "bit 1 is DEVICE_ADDRESS");
+        assert_eq!(
+            info.flags & 2 != 0,
+            rig.profile().features.buffer_device_address,
+            "bit 1 is DEVICE_ADDRESS"
+        );
         rig.free(shared);
-        rig.finish();
     });
 }
 
 #[test]
 fn chains_of_dedicated_allocations() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let own =
             AllocationCreateInfo { priority: 0.9, ..with_flags(MemoryUsage::Auto, Flags::DEDICATED_MEMORY) };
         let check = |info: &MemoryInfo, device_address, dedicated| {
             assert_eq!(info.chain, expected(&rig, device_address, dedicated));
-            assert_eq!(info.priority, profile.features.memory_priority.then_some(0.9));
+            assert_eq!(info.priority, rig.profile().features.memory_priority.then_some(0.9));
         };
         let plain = rig.buffer(KIB, TRANSFER, &own).unwrap();
         check(&memory_info(&rig, &plain.1), false, true);
         rig.destroy_buffer(plain);
 
-        if profile.features.buffer_device_address {
+        if rig.profile().features.buffer_device_address {
             let usage = TRANSFER | vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS;
             let addressed = rig.buffer(KIB, usage, &own).unwrap();
             check(&memory_info(&rig, &addressed.1), true, true);
@@ -284,14 +274,12 @@ fn chains_of_dedicated_allocations() {
         check(&info, false, false);
         assert!(info.dedicated_buffer == vk::Buffer::null());
         rig.destroy_buffer(aliased);
-        rig.finish();
     });
 }
 
 #[test]
 fn memory_for_a_buffer_that_the_program_made() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = vk::BufferCreateInfo::default().size(KIB).usage(TRANSFER);
         // SAFETY: the create-info is valid.
         let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
@@ -313,7 +301,6 @@ fn memory_for_a_buffer_that_the_program_made() {
         // SAFETY: the memory was made for the image, which is not bound.
         unsafe { rig.allocator.bind_image_memory(&allocation, 0, image) }.unwrap();
         rig.destroy_image((image, allocation));
-        rig.finish();
     });
 }
 
@@ -347,7 +334,6 @@ fn pools_have_a_chain_and_a_priority_of_their_own() {
             assert!(own.is_dedicated() && !shared.is_dedicated());
             rig.free_all([shared, own]);
             rig.destroy_pool(pool);
-            rig.finish();
         },
     );
 }
@@ -367,7 +353,6 @@ fn nothing_is_chained_that_is_not_enabled() {
         assert_eq!(memory_info(&rig, &shared).chain, []);
         rig.free(shared);
         rig.destroy_buffer(buffer);
-        rig.finish();
     });
 }
 
@@ -383,7 +368,6 @@ fn lazily_allocated_memory_is_dedicated() {
             assert!(image.1.is_dedicated());
             assert!(rig.properties(image.1.memory_type_index()).contains(LAZY));
             rig.destroy_image(image);
-            rig.finish();
         },
     );
 }
@@ -405,6 +389,5 @@ fn a_preference_counts_where_a_block_has_room() {
         assert!(target.1.is_dedicated());
         rig.destroy_image(target);
         rig.free(kept);
-        rig.finish();
     });
 }

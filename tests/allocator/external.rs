@@ -24,7 +24,7 @@ fn chain_of(structure: &impl Sized) -> MemoryAllocateNext {
 }
 
 /// An allocator all of whose memory is exported.
-fn exporting(gpu: Gpu, types: &[vk::ExternalMemoryHandleTypeFlags]) -> Rig {
+fn exporting(gpu: Gpu, types: &[vk::ExternalMemoryHandleTypeFlags]) -> Held<Rig> {
     let info = AllocatorCreateInfo {
         flags: enabled(&gpu),
         external_memory_handle_types: types,
@@ -32,7 +32,7 @@ fn exporting(gpu: Gpu, types: &[vk::ExternalMemoryHandleTypeFlags]) -> Rig {
     };
     let allocator = Shared::make(&info).unwrap();
     gpu.log_allocations(true);
-    Rig { allocator, gpu }
+    hold(Rig { allocator, gpu })
 }
 
 fn only_call(gpu: &Gpu) -> AllocateCall {
@@ -93,7 +93,6 @@ fn the_order_of_a_chain() {
                 }
                 Err(error) => panic!("{error:?}"),
             }
-            rig.finish();
         },
     );
 }
@@ -110,7 +109,6 @@ fn a_type_without_handle_types_exports_nothing() {
                 assert_eq!(only_call(&rig.gpu).asked.chain.contains(&EXPORT), memory_type == 0);
                 rig.free(memory);
             }
-            rig.finish();
         },
     );
 }
@@ -141,15 +139,13 @@ fn a_chain_that_exports_itself() {
             assert_eq!(asked.export_handle_types, export.handle_types.as_raw());
             rig.free(memory);
             rig.destroy_pool(pool);
-            rig.finish();
         },
     );
 }
 
 #[test]
 fn two_chains_are_one_too_many() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let own = vk::MemoryOpaqueCaptureAddressAllocateInfo::default();
         let pool_info = PoolCreateInfo { memory_allocate_next: chain_of(&own), ..PoolCreateInfo::new(0) };
         let pool = rig.pool(&pool_info).unwrap();
@@ -167,15 +163,13 @@ fn two_chains_are_one_too_many() {
         assert_eq!(only_call(&rig.gpu).asked.chain.last(), Some(&OPAQUE_ADDRESS));
         rig.free(memory);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// Memory of its own is asked for by name, and everything that stands in its way is an error.
 #[test]
 fn dedicated_entry_points_are_dedicated() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let requirements = vk::MemoryRequirements { size: 100, alignment: 4, memory_type_bits: !0 };
         let none = MemoryAllocateNext::default();
         let allocate = |info: &AllocationCreateInfo<'_>| {
@@ -213,7 +207,6 @@ fn dedicated_entry_points_are_dedicated() {
             rig.allocator.create_dedicated_image(&square(16, vk::ImageUsageFlags::SAMPLED), &never, none)
         };
         assert!(matches!(refused, Err(CreateError::Allocation(AllocationError::Contradiction(_)))));
-        rig.finish();
     });
 }
 
@@ -249,8 +242,6 @@ fn memory_goes_from_one_device_to_another() {
                 to.free(imported);
                 from.free(exported);
             }
-            from.finish();
-            to.finish();
         },
     );
 }
@@ -270,8 +261,8 @@ fn descriptors_that_are_not_to_be_had() {
     let error = unsafe { rig.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
     assert_eq!(driver_result(&error), Some(vk::Result::ERROR_TOO_MANY_OBJECTS));
     rig.free(memory);
-    rig.finish();
-    other.finish();
+    drop(rig);
+    drop(other);
     let without = Rig::with(
         Gpu::builder(profile).without_extension("VK_KHR_external_memory_fd").build(),
         &Options::default(),
@@ -281,5 +272,4 @@ fn descriptors_that_are_not_to_be_had() {
     let error = unsafe { without.allocator.memory_fd(&memory, OPAQUE) }.unwrap_err();
     assert_eq!(error, ExportError::NotEnabled);
     without.free(memory);
-    without.finish();
 }

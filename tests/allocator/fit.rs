@@ -111,7 +111,6 @@ fn what_fits_is_had_where_it_was_said() {
             let _ = unsafe { rig.allocator.free_memory(allocation) };
         }
         pools.into_iter().for_each(|pool| rig.destroy_pool(pool));
-        rig.finish();
     });
 }
 
@@ -129,7 +128,6 @@ fn a_look_into_a_scope_makes_no_pool() {
     assert_eq!(rig.allocator.memory_map().vectors.len(), 1);
     // SAFETY: nothing was ever bound to it.
     unsafe { rig.allocator.free_scope(scope) }.unwrap();
-    rig.finish();
 }
 
 #[test]
@@ -151,7 +149,6 @@ fn free_bytes_are_those_of_the_vector() {
     assert!(matches!(refused, AllocationError::Full { free, .. } if free == 384 * KIB), "{refused:?}");
     rig.free_all([second, third]);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// The budget is a matter of the flag, the heap's size is not.
@@ -173,13 +170,11 @@ fn budgets_and_heaps_are_looked_at() {
     }
     let refused = fit(100 * MIB + 1, Flags::empty()).unwrap_err();
     assert!(matches!(refused, AllocationError::Memory(MemoryError::HeapTooSmall { .. })), "{refused:?}");
-    rig.finish();
 }
 
 #[test]
 fn resources_are_looked_at_without_being_kept() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let before = rig.snapshot();
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let buffer_info =
@@ -196,6 +191,5 @@ fn resources_are_looked_at_without_being_kept() {
         let image = rig.image(&image_info, &auto).unwrap();
         assert_eq!(of_image.memory_type_index, image.1.memory_type_index());
         rig.destroy_image(image);
-        rig.finish();
     });
 }

@@ -11,8 +11,7 @@ const STORAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::STORAGE_BUFFER;
 
 #[test]
 fn dont_bind_leaves_binding_to_the_program() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let unbound = with_flags(MemoryUsage::Auto, Flags::DONT_BIND);
         let (buffer, allocation) = rig.buffer(KIB, STORAGE, &unbound).unwrap();
         let (image, image_allocation) =
@@ -27,14 +26,12 @@ fn dont_bind_leaves_binding_to_the_program() {
         rig.gpu.assert_silent();
         rig.destroy_buffer((buffer, allocation));
         rig.destroy_image((image, image_allocation));
-        rig.finish();
     });
 }
 
 #[test]
 fn binding_at_an_offset() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = vk::BufferCreateInfo::default().size(KIB).usage(STORAGE);
         // SAFETY: the create-info is valid.
         let buffer = unsafe { rig.gpu.device().create_buffer(&info, None) }.unwrap();
@@ -70,14 +67,12 @@ fn binding_at_an_offset() {
             assert_eq!(rig.gpu.calls("vkBindBufferMemory2"), 1);
             rig.destroy_buffer((buffer, allocation));
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn mapped_allocations_are_mapped_where_the_host_sees_them() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let visible = rig.properties(memory_type).contains(HOST_VISIBLE);
             for extra in [Flags::empty(), Flags::DEDICATED_MEMORY] {
@@ -100,14 +95,12 @@ fn mapped_allocations_are_mapped_where_the_host_sees_them() {
                 rig.allocator.trim();
             }
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn min_offset_gives_the_lowest_place() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = PoolCreateInfo {
             block_size: 64 * MIB,
             max_block_count: 1,
@@ -118,7 +111,7 @@ fn min_offset_gives_the_lowest_place() {
         let in_pool = AllocationCreateInfo::in_pool(&pool);
         let lowest = AllocationCreateInfo { flags: Flags::STRATEGY_MIN_OFFSET, ..in_pool };
         let mut random = Random::new(3);
-        let atom = profile.limits.non_coherent_atom_size;
+        let atom = rig.profile().limits.non_coherent_atom_size;
         // Pieces of whole atoms: no gap that is too small for anybody.
         let mut held: Vec<_> =
             (0..400).map(|_| rig.memory((1 + random.below(9)) * atom, 1, &lowest).unwrap()).collect();
@@ -144,15 +137,13 @@ fn min_offset_gives_the_lowest_place() {
         }
         rig.free_all(held);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// Holes of one and of two units, and a request for one: each strategy has its place for it.
 #[test]
 fn min_memory_takes_the_smallest_hole() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = PoolCreateInfo { block_size: 64 * MIB, max_block_count: 1, ..PoolCreateInfo::new(0) };
         let pool = rig.pool(&info).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
@@ -183,14 +174,12 @@ fn min_memory_takes_the_smallest_hole() {
         assert_eq!(place(Flags::STRATEGY_MIN_OFFSET), 0);
         rig.free_all(held);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn minimum_alignments_are_kept() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let mut held = Vec::new();
             for exponent in 0..16 {
@@ -217,14 +206,12 @@ fn minimum_alignments_are_kept() {
             rig.destroy_pool(pool);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn upper_addresses_are_for_linear_pools() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let before = rig.snapshot();
         for size in [KIB, GIB / 2] {
             let error = rig.memory(size, 1, &in_type_with(0, Flags::UPPER_ADDRESS)).unwrap_err();
@@ -232,14 +219,12 @@ fn upper_addresses_are_for_linear_pools() {
             assert_eq!(error.vk_result(), vk::Result::ERROR_FEATURE_NOT_PRESENT);
         }
         assert_eq!(rig.snapshot(), before);
-        rig.finish();
     });
 }
 
 #[test]
 fn user_data_and_names_stay_with_the_allocation() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
             let info = AllocationCreateInfo { user_data: 42, name: Some("first"), ..in_type_with(0, flags) };
             let mut allocation = rig.memory(KIB, 1, &info).unwrap();
@@ -266,6 +251,5 @@ fn user_data_and_names_stay_with_the_allocation() {
             assert_eq!(name(&next), None);
             rig.free(next);
         }
-        rig.finish();
     });
 }

@@ -25,8 +25,7 @@ fn fill(rig: &Rig, memory_type: u32, size: u64, count: usize) -> (Vec<sublet::Al
 
 #[test]
 fn blocks_grow_from_an_eighth_to_the_preferred_size() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let full = rig.block_size(memory_type);
             let (pieces, sizes) = fill(&rig, memory_type, full / 64, 5);
@@ -35,7 +34,6 @@ fn blocks_grow_from_an_eighth_to_the_preferred_size() {
             rig.free_all(pieces);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
@@ -52,7 +50,6 @@ fn small_heaps_have_blocks_of_an_eighth() {
                 assert_eq!(pool.block_size(), eighth);
                 rig.destroy_pool(pool);
             }
-            rig.finish();
         },
     );
 }
@@ -66,7 +63,6 @@ fn a_limit_makes_a_heap_small() {
         let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
         assert_eq!(pool.block_size(), 20 * MIB);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -84,7 +80,6 @@ fn small_ends_at_a_gibibyte() {
                 assert_eq!(pool.block_size(), block);
             }
             rig.destroy_pool(pool);
-            rig.finish();
         }
     });
 }
@@ -101,7 +96,6 @@ fn the_program_chooses_the_size_of_blocks_in_large_heaps() {
             rig.free_all(pieces);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
@@ -123,15 +117,13 @@ fn an_absurd_block_size_is_cut_to_what_there_may_be() {
                 rig.free(piece);
                 rig.allocator.trim();
             }
-            rig.finish();
         }
     });
 }
 
 #[test]
 fn a_large_request_starts_with_a_block_of_twice_its_size() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let full = rig.block_size(memory_type);
             // A sixteenth is the most that the smallest block is started for.
@@ -142,7 +134,7 @@ fn a_large_request_starts_with_a_block_of_twice_its_size() {
                 (full / 4 + 1, full),
             ] {
                 // Whole pages for what may be an image: the request is a little larger than it says.
-                let page = profile.limits.buffer_image_granularity;
+                let page = rig.profile().limits.buffer_image_granularity;
                 let size = if size == full / 16 { size / page * page } else { size };
                 let piece = rig.memory(size, 1, &in_type(memory_type)).unwrap();
                 assert!(!piece.is_dedicated());
@@ -151,14 +143,12 @@ fn a_large_request_starts_with_a_block_of_twice_its_size() {
                 rig.allocator.trim();
             }
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn blocks_halve_when_the_driver_refuses() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let full = rig.block_size(memory_type);
             let (mut pieces, _) = fill(&rig, memory_type, full / 64, 5);
@@ -177,14 +167,12 @@ fn blocks_halve_when_the_driver_refuses() {
             rig.free_all(pieces);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn the_driver_is_asked_for_each_half_once() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let full = rig.block_size(memory_type);
             // Too large for the three halvings of a fresh vector: two are taken at once, one is left.
@@ -208,14 +196,12 @@ fn the_driver_is_asked_for_each_half_once() {
             rig.free(piece);
             rig.gpu.faults().clear();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn a_chosen_block_size_is_constant() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let info = PoolCreateInfo { block_size: 3 * MIB, ..PoolCreateInfo::new(memory_type) };
             let pool = rig.pool(&info).unwrap();
@@ -238,7 +224,6 @@ fn a_chosen_block_size_is_constant() {
             rig.free_all(pieces);
             rig.destroy_pool(pool);
         }
-        rig.finish();
     });
 }
 
@@ -282,7 +267,6 @@ fn empty_blocks_are_kept_by_policy() {
             assert_eq!(rig.gpu.live().memories, u64::from(min_block_count), "trimmed down to the minimum");
             assert_eq!(rig.allocator.trim(), 0);
             rig.destroy_pool(pool);
-            rig.finish();
         }
     });
 }
@@ -302,15 +286,13 @@ fn default_vectors_keep_empty_blocks_by_policy() {
                 assert_eq!(rig.allocator.trim(), bytes);
                 assert_eq!(rig.gpu.live().memories, 0);
             }
-            rig.finish();
         }
     });
 }
 
 #[test]
 fn one_empty_block_saves_the_driver_from_a_program_that_frees_and_allocates() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
         rig.gpu.reset_calls();
         for _ in 0..100 {
@@ -318,7 +300,6 @@ fn one_empty_block_saves_the_driver_from_a_program_that_frees_and_allocates() {
         }
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 0);
         assert_eq!(rig.gpu.calls("vkFreeMemory"), 0);
-        rig.finish();
     });
 }
 
@@ -337,7 +318,6 @@ fn over_the_budget_an_empty_block_goes_at_once() {
                 rig.gpu.faults().clear();
                 rig.allocator.set_current_frame_index(2);
             }
-            rig.finish();
         },
     );
 }
@@ -357,14 +337,12 @@ fn over_the_guessed_budget_an_empty_block_goes_at_once() {
         rig.free(small);
         assert_eq!(rig.gpu.live().memories, 1, "the empty block does not wait");
         rig.free(large);
-        rig.finish();
     });
 }
 
 #[test]
 fn minimum_blocks_survive_everything() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = PoolCreateInfo {
             block_size: MIB,
             min_block_count: 2,
@@ -391,19 +369,16 @@ fn minimum_blocks_survive_everything() {
         }
         rig.free_all(pieces);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn preferred_block_size_of_a_pool_is_full_from_the_start() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) };
         let pool = rig.pool(&info).unwrap();
         assert_eq!(rig.gpu.live().memory_bytes_by_heap.iter().sum::<u64>(), rig.block_size(0));
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 

@@ -50,7 +50,6 @@ fn a_heap_limit_holds() {
             rig.free_all(held);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
@@ -74,14 +73,12 @@ fn small_allocations_fill_a_limited_heap() {
         assert!(taken(&rig, 0) > 10 * MIB - 16 * KIB, "as long as there was room, there was memory");
         rig.free_all(held);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn more_than_the_heap_has_is_not_asked_for() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let heap_size = rig.heap_size(memory_type);
             for size in [heap_size + 1, 1 << 62, u64::MAX - 1, u64::MAX] {
@@ -96,7 +93,6 @@ fn more_than_the_heap_has_is_not_asked_for() {
             }
         }
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 0);
-        rig.finish();
     });
 }
 
@@ -122,7 +118,6 @@ fn the_number_of_allocations_is_limited() {
             held.push(rig.memory(KIB, 1, &in_type(memory_type)).unwrap());
             held.extend((0..100).map(|_| rig.memory(KIB, 1, &in_type(memory_type)).unwrap()));
             rig.free_all(held);
-            rig.finish();
         },
     );
 }
@@ -209,7 +204,6 @@ fn within_the_drivers_budget_on_every_way() {
                     rig.gpu.faults().clear();
                     rig.allocator.set_current_frame_index(memory_type);
                 }
-                rig.finish();
             }
         },
     );
@@ -232,7 +226,6 @@ fn within_the_guessed_budget_on_every_way() {
                 stays_within(&rig, memory_type, way, 80 * MIB);
             }
             assert_eq!(rig.gpu.calls(QUERY), 0);
-            rig.finish();
         }
     });
 }
@@ -250,7 +243,6 @@ fn dedicated_by_preference_stays_within_the_guessed_budget() {
         assert_eq!(held.len(), 8);
         assert!(held.iter().all(Allocation::is_dedicated));
         rig.free_all(held);
-        rig.finish();
     });
 }
 
@@ -274,7 +266,6 @@ fn within_the_budget_for_lazily_allocated_memory() {
                 "{error:?}"
             );
             assert!(rig.gpu.live().is_empty());
-            rig.finish();
         },
     );
 }
@@ -292,7 +283,6 @@ fn a_budget_that_shrinks_is_seen_by_dedicated_allocations() {
             let held: Vec<_> = std::iter::from_fn(|| rig.memory(KIB, 1, &own).ok()).take(1000).collect();
             assert!(held.len() <= 30, "{} allocations on old figures", held.len());
             rig.free_all(held);
-            rig.finish();
         },
     );
 }
@@ -312,15 +302,13 @@ fn a_budget_that_shrinks_is_seen_by_growing_vectors() {
             assert!(block <= rig.block_size(0) / 32, "a block of {block} bytes on old figures");
             rig.free_all(held);
             rig.gpu.faults().clear();
-            rig.finish();
         },
     );
 }
 
 #[test]
 fn warm_allocations_do_not_ask_for_budgets() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let kept = rig.memory(KIB, 1, &in_type(0)).unwrap();
         rig.gpu.reset_calls();
         for round in 0..10_000_u32 {
@@ -329,20 +317,17 @@ fn warm_allocations_do_not_ask_for_budgets() {
         }
         assert_eq!(rig.gpu.call_counts(), [], "the driver is not called at all");
         rig.free(kept);
-        rig.finish();
     });
 }
 
 #[test]
 fn a_new_frame_asks_once() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let asked = u64::from(profile.features.memory_budget);
+    on_every_gpu(|rig| {
+        let asked = u64::from(rig.profile().features.memory_budget);
         rig.allocator.set_current_frame_index(1);
         assert_eq!(rig.gpu.calls(QUERY), asked);
         let _ = rig.allocator.heap_budgets();
         assert_eq!(rig.gpu.calls(QUERY), asked, "nothing changed hands since");
-        rig.finish();
     });
 }
 
@@ -381,7 +366,6 @@ fn budgets_add_up() {
                 assert_eq!(rig.allocator.heap_budgets()[heap].usage, 55 * MIB);
             }
             rig.free_all(held);
-            rig.finish();
         }
     });
 }
@@ -396,7 +380,6 @@ fn a_limit_limits_the_budget() {
         for budget in rig.allocator.heap_budgets() {
             assert_eq!(budget.budget, expected);
         }
-        rig.finish();
     });
 }
 
@@ -434,15 +417,13 @@ fn over_the_budget_small_allocations_share_small_blocks() {
             let used = rig.statistics(memory_type).allocation_bytes;
             assert!(bytes - used <= rig.block_size(memory_type) / 32, "blocks are small now");
             rig.free_all(held);
-            rig.finish();
         }
     });
 }
 
 #[test]
 fn never_allocate_takes_only_what_is_there() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types() {
             let never = in_type_with(memory_type, Flags::NEVER_ALLOCATE);
             rig.gpu.reset_calls();
@@ -467,14 +448,12 @@ fn never_allocate_takes_only_what_is_there() {
             rig.free_all(held);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn a_pool_that_is_full_says_so_in_figures() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = PoolCreateInfo { block_size: MIB, max_block_count: 2, ..PoolCreateInfo::new(0) };
         let pool = rig.pool(&info).unwrap();
         let in_pool = AllocationCreateInfo::in_pool(&pool);
@@ -487,13 +466,12 @@ fn a_pool_that_is_full_says_so_in_figures() {
             panic!("{error:?}");
         };
         assert_eq!((size, block_count, max_block_count), (512 * KIB, 2, 2));
-        assert_eq!(alignment, profile.limits.buffer_image_granularity.max(256).max(alignment.min(256)));
+        assert_eq!(alignment, rig.profile().limits.buffer_image_granularity.max(256).max(alignment.min(256)));
         assert_eq!((free, largest_free), ((256 + 384) * KIB, 384 * KIB));
         assert_eq!(rig.gpu.live().memories, 2);
         let error = rig.memory(MIB + 1, 1, &in_pool).unwrap_err();
         assert!(matches!(error, AllocationError::BlockTooSmall { block_size: MIB, .. }), "{error:?}");
         rig.free_all(held);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }

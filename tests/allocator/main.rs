@@ -9,6 +9,9 @@
 
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod common;
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "../shared/held.rs"]
+mod held;
 
 mod alias;
 mod bad_input;

@@ -16,8 +16,7 @@ fn host_types(rig: &Rig) -> Vec<u32> {
 
 #[test]
 fn a_block_is_mapped_once_for_all() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in host_types(&rig) {
             rig.gpu.reset_calls();
             let mut first = rig.memory(1000, 64, &in_type(memory_type)).unwrap();
@@ -47,14 +46,12 @@ fn a_block_is_mapped_once_for_all() {
             rig.free_all([first, second]);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn dedicated_memory_is_mapped_and_trimmed_too() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in host_types(&rig) {
             let mut own = rig.memory(1000, 64, &in_type_with(memory_type, Flags::DEDICATED_MEMORY)).unwrap();
             let mut guard = rig.allocator.map(&mut own).unwrap();
@@ -74,14 +71,12 @@ fn dedicated_memory_is_mapped_and_trimmed_too() {
             assert_eq!(rig.gpu.live().mapped, 1, "only the persistent one");
             rig.free_all([own, persistent]);
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn persistent_pointers_stay() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in host_types(&rig) {
             let mut kept = rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
             let pointer = kept.mapped_pointer().unwrap();
@@ -98,14 +93,12 @@ fn persistent_pointers_stay() {
             rig.free(kept);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn into_raw_keeps_the_mapping_until_it_is_ended() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in host_types(&rig) {
             for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
                 let mut allocation = rig.memory(64, 64, &in_type_with(memory_type, flags)).unwrap();
@@ -136,15 +129,13 @@ fn into_raw_keeps_the_mapping_until_it_is_ended() {
             rig.free(kept);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 /// A program that unmaps too often hurts nobody but itself.
 #[test]
 fn one_unmap_too_many_is_no_panic() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let memory_type = host_types(&rig)[0];
         for flags in [Flags::MAPPED, Flags::MAPPED | Flags::DEDICATED_MEMORY] {
             let allocation = rig.memory(64, 64, &in_type_with(memory_type, flags)).unwrap();
@@ -155,14 +146,12 @@ fn one_unmap_too_many_is_no_panic() {
             assert_eq!(error, MapError::NotMapped);
             rig.free(allocation);
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn what_cannot_be_mapped_is_not() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types_with(vk::MemoryPropertyFlags::empty(), HOST_VISIBLE) {
             let mut hidden = rig.memory(64, 64, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
             assert!(hidden.mapped_pointer().is_none());
@@ -187,14 +176,12 @@ fn what_cannot_be_mapped_is_not() {
         drop(rig.allocator.map(&mut buffer.1).unwrap());
         rig.destroy_buffer(buffer);
         assert_eq!(rig.gpu.calls("vkMapMemory"), 1);
-        rig.finish();
     });
 }
 
 #[test]
 fn unflushed_bytes_are_not_seen() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in host_types(&rig) {
             let coherent = rig.properties(memory_type).contains(HOST_COHERENT);
             let mut allocation = rig.memory(3000, 1, &in_type_with(memory_type, Flags::MAPPED)).unwrap();
@@ -209,7 +196,7 @@ fn unflushed_bytes_are_not_seen() {
             // Only what is flushed, rounded to atoms.
             rig.allocator.flush(&allocation, 1001, 1).unwrap();
             assert_eq!(device(1001, 1), [7]);
-            let atom = profile.limits.non_coherent_atom_size;
+            let atom = rig.profile().limits.non_coherent_atom_size;
             assert!(coherent || device(1001 / atom * atom + atom, 1) == [0], "the next atom was not flushed");
             assert!(coherent || device(1001 / atom * atom - 1, 1) == [0], "nor the one before");
             rig.allocator.flush(&allocation, 2000, vk::WHOLE_SIZE).unwrap();
@@ -235,14 +222,12 @@ fn unflushed_bytes_are_not_seen() {
             rig.free(allocation);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn copies_flush_and_invalidate_by_themselves() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in host_types(&rig) {
             let coherent = rig.properties(memory_type).contains(HOST_COHERENT);
             for flags in [Flags::empty(), Flags::DEDICATED_MEMORY, Flags::MAPPED] {
@@ -266,15 +251,13 @@ fn copies_flush_and_invalidate_by_themselves() {
                 rig.allocator.trim();
             }
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn ranges_are_clamped_to_the_end_of_the_memory() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let atom = profile.limits.non_coherent_atom_size;
+    on_every_gpu(|rig| {
+        let atom = rig.profile().limits.non_coherent_atom_size;
         for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
             // A dedicated memory that ends within an atom, and a block that does.
             let size = 10 * atom + 3;
@@ -301,14 +284,12 @@ fn ranges_are_clamped_to_the_end_of_the_memory() {
             rig.free_all([own, shared]);
             rig.destroy_pool(pool);
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn many_ranges_are_one_call() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in host_types(&rig) {
             let coherent = rig.properties(memory_type).contains(HOST_COHERENT);
             let info = in_type_with(memory_type, Flags::MAPPED);
@@ -330,28 +311,24 @@ fn many_ranges_are_one_call() {
             rig.free_all(held);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn a_flush_needs_mapped_memory() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
             let allocation = rig.memory(64, 1, &in_type(memory_type)).unwrap();
             assert_eq!(rig.allocator.flush(&allocation, 0, 64), Err(MapError::NotMapped));
             assert_eq!(rig.allocator.invalidate(&allocation, 0, 64), Err(MapError::NotMapped));
             rig.free(allocation);
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn a_failed_map_leaves_nothing() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in host_types(&rig) {
             let mut allocation = rig.memory(64, 64, &in_type(memory_type)).unwrap();
             let before = rig.snapshot();
@@ -389,14 +366,12 @@ fn a_failed_map_leaves_nothing() {
             rig.free(other);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn guards_check_their_ranges() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let memory_type = host_types(&rig)[0];
         let mut allocation = rig.memory(100, 1, &in_type(memory_type)).unwrap();
         let mut guard = rig.allocator.map(&mut allocation).unwrap();
@@ -413,7 +388,6 @@ fn guards_check_their_ranges() {
         assert_eq!(byte, [1]);
         drop(guard);
         rig.free(allocation);
-        rig.finish();
     });
 }
 
@@ -433,6 +407,5 @@ fn a_guard_may_outlive_its_pool() {
         drop(guard);
         // SAFETY: as above.
         assert!(unsafe { rig.allocator.free_memory(allocation) }.is_err());
-        rig.finish();
     });
 }

@@ -56,8 +56,7 @@ fn check(rig: &Rig, held: &[Allocation]) {
 
 #[test]
 fn everything_is_where_the_map_says() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let types = rig.types();
         let info = PoolCreateInfo { block_size: 256 * KIB, ..PoolCreateInfo::new(*types.last().unwrap()) };
         let pool = rig.pool(&PoolCreateInfo { min_block_count: 2, ..info }).unwrap();
@@ -84,7 +83,6 @@ fn everything_is_where_the_map_says() {
         rig.free_all(held);
         rig.destroy_pool(pool);
         check(&rig, &[]);
-        rig.finish();
     });
 }
 
@@ -111,14 +109,12 @@ fn blocks_keep_their_ids() {
     assert_eq!(ids(), of(&held, 2));
     rig.free_all(held);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// What a resource is for, its usage, and how often memory is mapped.
 #[test]
 fn resources_are_told_apart() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let usage = vk::BufferUsageFlags::INDEX_BUFFER | vk::BufferUsageFlags::TRANSFER_DST;
         let buffer =
@@ -138,14 +134,12 @@ fn resources_are_told_apart() {
         rig.free(raw);
         rig.destroy_buffer(buffer);
         rig.destroy_image(image);
-        rig.finish();
     });
 }
 
 #[test]
 fn users_of_mappings_are_counted() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
         let count = || {
             let map = rig.allocator.memory_map();
@@ -164,6 +158,5 @@ fn users_of_mappings_are_counted() {
         drop(guard);
         assert_eq!(count(), (1, vec![1]));
         rig.free_all([plain, mapped, own]);
-        rig.finish();
     });
 }

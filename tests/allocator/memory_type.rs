@@ -59,8 +59,7 @@ const NONE: Properties = Properties::empty();
 
 #[test]
 fn plain_usages() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let among = buffer_types(&rig, UNIFORM);
         let cases = [
             (MemoryUsage::Unknown, NONE, NONE, NONE),
@@ -75,16 +74,14 @@ fn plain_usages() {
             let got = buffer_gets(&rig, UNIFORM, &AllocationCreateInfo::new(usage));
             assert_eq!(got, expected, "{usage:?}");
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn automatic_usages() {
     use Flags as F;
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let integrated = profile.device_type == vk::PhysicalDeviceType::INTEGRATED_GPU;
+    on_every_gpu(|rig| {
+        let integrated = rig.profile().device_type == vk::PhysicalDeviceType::INTEGRATED_GPU;
         for buffer_usage in [UNIFORM, STAGING] {
             let device_access = buffer_usage == UNIFORM;
             let among = buffer_types(&rig, buffer_usage);
@@ -136,7 +133,6 @@ fn automatic_usages() {
                 }
             }
         }
-        rig.finish();
     });
 }
 
@@ -170,15 +166,13 @@ fn what_users_expect_of_a_discrete_gpu() {
                 let written = gets(auto, Flags::HOST_ACCESS_SEQUENTIAL_WRITE);
                 assert!(written.contains(DEVICE_LOCAL | HOST_VISIBLE), "a bar is used: {written:?}");
             }
-            rig.finish();
         },
     );
 }
 
 #[test]
 fn images_are_where_the_driver_lets_them() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         let info = square(32, SAMPLED);
         let image = rig.image(&info, &auto).unwrap();
@@ -188,15 +182,13 @@ fn images_are_where_the_driver_lets_them() {
         let found = unsafe { rig.allocator.find_memory_type_index_for_image_info(&info, &auto) }.unwrap();
         assert_eq!(found, memory_type);
         rig.destroy_image(image);
-        rig.finish();
     });
 }
 
 #[test]
 fn transient_attachments_are_lazily_allocated() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let lazy = profile.types.iter().any(|kind| kind.flags.contains(LAZY));
+    on_every_gpu(|rig| {
+        let lazy = rig.profile().types.iter().any(|kind| kind.flags.contains(LAZY));
         let usage = vk::ImageUsageFlags::TRANSIENT_ATTACHMENT | vk::ImageUsageFlags::COLOR_ATTACHMENT;
         let lazily = AllocationCreateInfo::new(MemoryUsage::GpuLazilyAllocated);
         let before = rig.snapshot();
@@ -224,7 +216,6 @@ fn transient_attachments_are_lazily_allocated() {
         let image = rig.image(&square(32, usage), &preferred).unwrap();
         assert_eq!(rig.properties(image.1.memory_type_index()).contains(LAZY), lazy);
         rig.destroy_image(image);
-        rig.finish();
     });
 }
 
@@ -244,7 +235,6 @@ fn cached_readback_without_coherence() {
             };
             let got = buffer_gets(&rig, vk::BufferUsageFlags::TRANSFER_DST, &info);
             assert!(incoherent(got), "{got:?}");
-            rig.finish();
         },
     );
 }
@@ -271,7 +261,7 @@ fn amd_coherent_memory_wants_its_flag() {
             let pool = sublet::PoolCreateInfo::new(profile.types.len() as u32 - 1);
             assert!(rig.properties(pool.memory_type_index).contains(AMD_COHERENT));
             assert!(rig.pool(&pool).is_err());
-            rig.finish();
+            drop(rig);
 
             let gpu = Gpu::new(profile);
             let flags = Some(enabled(&gpu) | AllocatorCreateFlags::AMD_DEVICE_COHERENT_MEMORY);
@@ -287,7 +277,6 @@ fn amd_coherent_memory_wants_its_flag() {
                 assert!(!rig.properties(buffer.1.memory_type_index()).contains(AMD_COHERENT), "{usage:?}");
                 rig.destroy_buffer(buffer);
             }
-            rig.finish();
         },
     );
 }
@@ -322,7 +311,6 @@ fn a_full_type_is_followed_by_the_next() {
             }
             rig.validate();
             held.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
-            rig.finish();
         },
     );
 }
@@ -330,8 +318,7 @@ fn a_full_type_is_followed_by_the_next() {
 /// The first type is refused by the driver altogether: every other way is tried, and the first error is reported.
 #[test]
 fn the_first_types_error_is_the_one_reported() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let before = rig.snapshot();
         rig.gpu.faults().fail_always("vkAllocateMemory", vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         let error = rig.buffer(KIB, UNIFORM, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
@@ -347,7 +334,6 @@ fn the_first_types_error_is_the_one_reported() {
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
         rig.gpu.faults().clear();
         assert_eq!(rig.snapshot(), before);
-        rig.finish();
     });
 }
 
@@ -389,15 +375,13 @@ fn memory_that_is_full_is_left_for_the_next_best() {
                 "{error:?}"
             );
             rig.gpu.faults().clear();
-            rig.finish();
         },
     );
 }
 
 #[test]
 fn explicit_bits_and_properties_count() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in buffer_types(&rig, UNIFORM) {
             if rig.properties(memory_type).contains(PROTECTED) {
                 continue;
@@ -412,7 +396,6 @@ fn explicit_bits_and_properties_count() {
             let got = buffer_gets(&rig, UNIFORM, &required);
             assert!(got.contains(rig.properties(memory_type)));
         }
-        rig.finish();
     });
 }
 
@@ -433,7 +416,6 @@ fn protected_memory_is_for_protected_resources() {
             assert!(buffer.is_err(), "{buffer:?}");
             let image = rig.image(&square(32, SAMPLED), &auto);
             assert!(image.is_err(), "{image:?}");
-            rig.finish();
         },
     );
 }
@@ -441,8 +423,7 @@ fn protected_memory_is_for_protected_resources() {
 /// Copies by the host go around the device's queues, but such an image is the device's all the same, as in VMA.
 #[test]
 fn host_image_copies_do_not_move_an_image() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let sampled = vk::ImageUsageFlags::SAMPLED;
         let found = |usage, info: &AllocationCreateInfo<'_>| {
             // SAFETY: the create-info is valid.
@@ -454,6 +435,5 @@ fn host_image_copies_do_not_move_an_image() {
             assert_eq!(host_copied, found(sampled, &info));
             assert_eq!(found(sampled | vk::ImageUsageFlags::HOST_TRANSFER_EXT, &info), host_copied);
         }
-        rig.finish();
     });
 }

@@ -139,10 +139,8 @@ fn churn<T: Threading>(rig: &Rig<T>, seed: u64, steps: u64) {
 
 #[test]
 fn random_resources_never_meet() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         churn(&rig, 1, steps());
-        rig.finish();
     });
 }
 
@@ -151,7 +149,6 @@ fn random_resources_never_meet_without_locks() {
     on_every_profile(|profile| {
         let rig = Rig::<sublet::Local>::of_form(sublet::sim::Gpu::new(profile), &Options::default());
         churn(&rig, 2, steps() / 4);
-        rig.finish();
     });
 }
 
@@ -159,19 +156,18 @@ fn random_resources_never_meet_without_locks() {
 /// neighbour's unflushed bytes with them.
 #[test]
 fn atoms_are_not_shared() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for memory_type in rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED) {
             let mut random = Random::new(5);
             let pool = rig.pool(&sublet::PoolCreateInfo::new(memory_type)).unwrap();
             let info = AllocationCreateInfo { flags: Flags::MAPPED, ..AllocationCreateInfo::in_pool(&pool) };
             let pooled: Vec<_> = (0..50).map(|_| rig.memory(random.size(10), 1, &info).unwrap()).collect();
-            assert!(pooled.iter().all(|it| it.offset() % profile.limits.non_coherent_atom_size == 0));
+            assert!(pooled.iter().all(|it| it.offset() % rig.profile().limits.non_coherent_atom_size == 0));
             rig.free_all(pooled);
             rig.destroy_pool(pool);
             let info = in_type_with(memory_type, Flags::MAPPED);
             let mut held: Vec<_> = (0..200).map(|_| rig.memory(random.size(10), 1, &info).unwrap()).collect();
-            let atom = profile.limits.non_coherent_atom_size;
+            let atom = rig.profile().limits.non_coherent_atom_size;
             for allocation in &held {
                 assert_eq!(allocation.offset() % atom, 0);
             }
@@ -195,16 +191,14 @@ fn atoms_are_not_shared() {
             rig.free_all(held);
             rig.allocator.trim();
         }
-        rig.finish();
     });
 }
 
 /// Buffers and images on the two sides of every granularity page, by hand and not by chance.
 #[test]
 fn pages_are_not_shared_between_kinds() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let page = profile.limits.buffer_image_granularity;
+    on_every_gpu(|rig| {
+        let page = rig.profile().limits.buffer_image_granularity;
         let auto = AllocationCreateInfo::new(MemoryUsage::GpuOnly);
         let mut buffers = Vec::new();
         let mut images = Vec::new();
@@ -249,7 +243,6 @@ fn pages_are_not_shared_between_kinds() {
         }
         buffers.into_iter().for_each(|it| rig.destroy_buffer(it));
         images.into_iter().for_each(|it| rig.destroy_image(it));
-        rig.finish();
     });
 }
 
@@ -277,7 +270,6 @@ fn the_granularity_is_ignored_on_request() {
                 rig.free_all([first, second]);
                 rig.destroy_pool(pool);
             }
-            rig.finish();
         },
     );
 }
@@ -303,7 +295,7 @@ fn placement_is_deterministic() {
             }
         }
         items.into_iter().for_each(|item| destroy(&rig, item));
-        rig.finish();
+        drop(rig);
         places
     };
     on_every_profile(|profile| assert_eq!(run(profile), run(profile)));

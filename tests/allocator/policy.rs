@@ -31,7 +31,6 @@ fn a_pool_keeps_what_it_is_told_to() {
     assert_eq!(rig.gpu.live().memories, 0);
     rig.validate();
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// The first blocks of a pool stay, whatever the policy.
@@ -44,14 +43,12 @@ fn first_blocks_stay() {
     assert_eq!(rig.allocator.set_pool_empty_blocks_kept(&pool, 0), Ok(3 * MIB));
     assert_eq!(rig.gpu.live().memories, 3);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// Every default vector is told, and no pool.
 #[test]
 fn default_vectors_keep_what_they_are_told_to() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let types = rig.types();
         let kept = pool(&rig, PoolCreateInfo { empty_blocks_kept: 1, ..PoolCreateInfo::new(types[0]) });
         rig.free_all(fill(&rig, &AllocationCreateInfo::in_pool(&kept), 1));
@@ -66,7 +63,6 @@ fn default_vectors_keep_what_they_are_told_to() {
         rig.free(again);
         assert_eq!(rig.gpu.live().memories, 1);
         rig.destroy_pool(kept);
-        rig.finish();
     });
 }
 
@@ -77,6 +73,4 @@ fn the_pools_of_others_are_left_alone() {
     let pool = pool(&other, PoolCreateInfo::new(0));
     assert_eq!(rig.allocator.set_pool_empty_blocks_kept(&pool, 0), Err(ForeignHandle::Pool));
     other.destroy_pool(pool);
-    other.finish();
-    rig.finish();
 }

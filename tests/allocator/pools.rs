@@ -24,12 +24,10 @@ fn three_blocks() -> PoolCreateInfo<'static> {
 
 /// Runs `test` in such a pool on every profile; nothing may be left in it.
 fn in_pool(info: &PoolCreateInfo<'_>, test: impl Fn(&Rig, &Pool)) {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let pool = rig.pool(info).unwrap();
         test(&rig, &pool);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -310,7 +308,6 @@ fn an_upper_address_without_a_limit_of_blocks_is_told_so() {
     let error = rig.memory(KIB, 1, &upper).unwrap_err();
     assert!(matches!(error, AllocationError::UpperAddress { max_block_count: 0, .. }), "{error:?}");
     assert!(error.to_string().ends_with("this is Tlsf with any number of blocks"), "{error}");
-    rig.finish();
 }
 
 #[test]
@@ -343,8 +340,7 @@ fn managed_pools_grow_and_have_dedicated_memory() {
 
 #[test]
 fn names_of_pools() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let pool = rig.pool(&PoolCreateInfo { name: Some("first"), ..PoolCreateInfo::new(0) }).unwrap();
         assert_eq!(rig.allocator.pool_name(&pool).unwrap().as_deref(), Some("first"));
         rig.allocator.set_pool_name(&pool, Some("second")).unwrap();
@@ -357,15 +353,13 @@ fn names_of_pools() {
         let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
         assert_eq!(rig.allocator.pool_name(&pool).unwrap(), None);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// What is in no pool, and what is in one that nobody has named, are two things.
 #[test]
 fn a_leak_in_a_pool_without_a_name_has_its_number() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let _other = rig.pool(&PoolCreateInfo::new(0)).unwrap();
         let pool = rig.pool(&PoolCreateInfo::new(0)).unwrap();
         let _inside = rig.memory(1000, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
@@ -373,7 +367,7 @@ fn a_leak_in_a_pool_without_a_name_has_its_number() {
             AllocationCreateInfo { flags: Flags::DEDICATED_MEMORY, ..AllocationCreateInfo::in_pool(&pool) };
         let _own = rig.memory(1000, 1, &own).unwrap();
         let _outside = rig.memory(1000, 1, &in_type(0)).unwrap();
-        let Rig { allocator, .. } = rig;
+        let Rig { allocator, .. } = rig.release();
         let mut leaks: Vec<_> = allocator.destroy();
         leaks.sort_by_key(|leak| (leak.pool_number, leak.dedicated));
         let numbers: Vec<_> = leaks.iter().map(|leak| leak.pool_number).collect();
@@ -387,8 +381,7 @@ fn a_leak_in_a_pool_without_a_name_has_its_number() {
 
 #[test]
 fn leaks_are_reported_by_name() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = PoolCreateInfo { name: Some("leaky"), ..PoolCreateInfo::new(0) };
         let pool = rig.pool(&info).unwrap();
         let named = |name, flags| AllocationCreateInfo {
@@ -420,7 +413,7 @@ fn leaks_are_reported_by_name() {
         let image = AllocationCreateInfo { name: Some("albedo"), ..Default::default() };
         let buffer = rig.buffer(KIB, vk::BufferUsageFlags::TRANSFER_SRC, &buffer);
         let image = rig.image(&square(16, vk::ImageUsageFlags::SAMPLED), &image).unwrap();
-        let Rig { allocator, gpu } = rig;
+        let Rig { allocator, gpu } = rig.release();
         let device = gpu.device();
         let mut expected = vec![("albedo", ResourceKind::ImageOptimal)];
         // SAFETY: nobody uses the image.
@@ -442,12 +435,11 @@ fn leaks_are_reported_by_name() {
 /// An allocator that is dropped frees everything too, and pools that were not destroyed with it.
 #[test]
 fn dropping_frees_everything() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let pool = rig.pool(&PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) }).unwrap();
         let _lost = rig.memory(KIB, 1, &AllocationCreateInfo::in_pool(&pool)).unwrap();
         let _lost = rig.memory(KIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
-        let Rig { allocator, gpu } = rig;
+        let Rig { allocator, gpu } = rig.release();
         drop(allocator);
         assert!(gpu.live().is_empty());
         gpu.assert_silent();
@@ -457,8 +449,7 @@ fn dropping_frees_everything() {
 /// Allocations of a pool that was destroyed name nothing any more, also when their slot is in use again.
 #[test]
 fn stale_allocations_do_no_damage() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let tlsf = Algorithm::Tlsf;
         for (algorithm, flags) in [
             (tlsf, Flags::empty()),
@@ -491,14 +482,12 @@ fn stale_allocations_do_no_damage() {
             rig.free(fresh);
             rig.destroy_pool(pool);
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn slots_are_used_again() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let kept = rig.pool(&PoolCreateInfo { name: Some("kept"), ..PoolCreateInfo::new(0) }).unwrap();
         for round in 0..100 {
             let pools: Vec<_> = (0..5)
@@ -517,7 +506,6 @@ fn slots_are_used_again() {
         }
         assert_eq!(rig.allocator.pool_name(&kept).unwrap().as_deref(), Some("kept"));
         rig.destroy_pool(kept);
-        rig.finish();
     });
 }
 
@@ -568,15 +556,13 @@ fn a_limit_counts_all_memory_of_a_pool() {
             rig.free(named);
             rig.free_all(held);
             rig.destroy_pool(pool);
-            rig.finish();
         }
     });
 }
 
 #[test]
 fn what_nobody_asked_to_be_dedicated_counts_as_a_block() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let block = rig.block_size(0);
         let pool = rig.pool(&limited(2, Algorithm::Tlsf)).unwrap();
         let info = AllocationCreateInfo::in_pool(&pool);
@@ -605,7 +591,6 @@ fn what_nobody_asked_to_be_dedicated_counts_as_a_block() {
         let again = rig.memory(block + 1, 1, &info).unwrap();
         rig.free_all([again, small]);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -630,14 +615,12 @@ fn a_driver_that_prefers_dedicated_memory_leaves_the_places_of_a_limit() {
         images.push(free);
         images.into_iter().for_each(|image| rig.destroy_image(image));
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn a_ring_without_a_block_size_calls_the_driver_once() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let pool = rig.pool(&limited(1, Algorithm::Linear)).unwrap();
         let info = AllocationCreateInfo::in_pool(&pool);
         let block = rig.block_size(0);
@@ -664,6 +647,5 @@ fn a_ring_without_a_block_size_calls_the_driver_once() {
         assert_eq!(rig.memory_size(&allocation), block);
         rig.free(allocation);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }

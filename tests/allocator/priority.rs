@@ -13,7 +13,7 @@ fn pageable(profile: &sublet::sim::Profile) -> bool {
     profile.features.pageable_device_local_memory
 }
 
-fn rig(profile: &'static sublet::sim::Profile) -> Rig {
+fn rig(profile: &'static sublet::sim::Profile) -> Held<Rig> {
     let gpu = Gpu::new(profile);
     let flags = enabled(&gpu) | AllocatorCreateFlags::EXT_PAGEABLE_DEVICE_LOCAL_MEMORY;
     Rig::with(gpu, &Options { flags: Some(flags), ..Options::default() })
@@ -51,8 +51,6 @@ fn a_dedicated_allocation_changes_its_priority() {
         assert_eq!(refused, Err(PriorityError::Foreign(ForeignHandle::Allocation)));
         assert_eq!(rig.gpu.calls("vkSetDeviceMemoryPriorityEXT"), 3);
         rig.free_all([alone, bystander, shared]);
-        rig.finish();
-        other.finish();
     });
 }
 
@@ -85,8 +83,6 @@ fn a_pool_changes_the_priority_of_all_that_it_has_and_will_have() {
         rig.free_all([first, dedicated, elsewhere, second, third]);
         rig.destroy_pool(pool);
         rig.destroy_pool(bystander);
-        rig.finish();
-        other.finish();
     });
 }
 
@@ -99,13 +95,12 @@ fn without_the_extension_or_its_flag() {
         let memory = rig.memory(KIB, 1, &alone).unwrap();
         assert_eq!(rig.allocator.set_allocation_priority(&memory, 1.0), Err(PriorityError::NotEnabled));
         rig.free(memory);
-        rig.finish();
+        drop(rig);
         if !pageable(profile) {
             let rig = self::rig(profile);
             let memory = rig.memory(KIB, 1, &alone).unwrap();
             assert_eq!(rig.allocator.set_allocation_priority(&memory, 1.0), Err(PriorityError::NotEnabled));
             rig.free(memory);
-            rig.finish();
         }
     });
 }

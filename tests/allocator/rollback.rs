@@ -178,9 +178,8 @@ const OPERATIONS: &[(&str, Operation)] = &[
 ];
 
 /// A rig without maintenance4, so that dummies are made, and an allocation in memory that the host sees.
-fn prepare(profile: &'static Profile) -> (Rig, Allocation) {
-    let gpu = Gpu::new(profile);
-    let rig = Rig::with(gpu, &Options::default());
+fn prepare(profile: &'static Profile) -> (Held<Rig>, Allocation) {
+    let rig = Rig::new(profile);
     let incoherent = rig.types_with(HOST_VISIBLE, HOST_COHERENT | PROTECTED);
     let visible = rig.types_with(HOST_VISIBLE, PROTECTED);
     let memory_type = incoherent.first().or(visible.first()).copied().unwrap();
@@ -250,7 +249,6 @@ fn every_call_may_fail() {
             let asks_driver = !what.starts_with("find") || rig.gpu.calls("vkCreateBuffer") > 0;
             assert!(failures > 0 || !asks_driver || what.starts_with("find"), "{what} never failed");
             rig.free(allocation);
-            rig.finish();
         }
     });
 }
@@ -258,8 +256,7 @@ fn every_call_may_fail() {
 /// The same with an empty block at hand: nothing is left behind at all, and nothing of what was there is lost.
 #[test]
 fn a_warm_allocator_is_as_before() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let kept = rig.buffer(KIB, STORAGE, &with_flags(MemoryUsage::Auto, MAPPED)).unwrap();
         for (call, result) in [
             ("vkCreateBuffer", vk::Result::ERROR_OUT_OF_DEVICE_MEMORY),
@@ -274,15 +271,13 @@ fn a_warm_allocator_is_as_before() {
             assert_eq!(rig.snapshot(), before);
         }
         rig.destroy_buffer(kept);
-        rig.finish();
     });
 }
 
 /// Empty blocks that were kept before are kept after, whatever was in them meanwhile.
 #[test]
 fn what_was_kept_stays_and_what_was_grown_goes() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         rig.free(rig.memory(KIB, 1, &in_type(0)).unwrap());
         let before = rig.snapshot();
         assert_eq!(before.types[0].block_count, 1, "one is kept");
@@ -297,15 +292,13 @@ fn what_was_kept_stays_and_what_was_grown_goes() {
         assert!(matches!(error, AllocatePagesError::Element { index: 3, .. }), "{error:?}");
         assert!(rig.gpu.calls("vkAllocateMemory") > 1, "there was another block");
         assert_eq!(rig.snapshot(), before);
-        rig.finish();
     });
 }
 
 /// Each memory type is tried, and none of them has anything of it afterwards.
 #[test]
 fn what_a_scope_is_refused_leaves_no_pool() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let scope = rig.allocator.create_scope(&ScopeCreateInfo::default()).unwrap();
         let before = rig.snapshot();
         let vectors = rig.allocator.memory_map().vectors.len();
@@ -321,7 +314,6 @@ fn what_a_scope_is_refused_leaves_no_pool() {
         rig.free(allocation);
         // SAFETY: nothing is in it.
         unsafe { rig.allocator.free_scope(scope) }.unwrap();
-        rig.finish();
     });
 }
 
@@ -358,7 +350,6 @@ fn dummies_do_not_stay() {
                 let error = unsafe { rig.allocator.find_memory_type_index_for_image_info(&info, &auto) };
                 assert_eq!(driver_result(&error.unwrap_err()), Some(vk::Result::ERROR_OUT_OF_HOST_MEMORY));
             }
-            rig.finish();
         }
     });
 }

@@ -20,8 +20,7 @@ fn free(rig: &Rig, scope: Scope) -> Statistics {
 
 #[test]
 fn everything_ends_at_once() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let outside = rig.memory(1000, 1, &in_type(rig.types()[0])).unwrap();
         let before = rig.snapshot();
         let level = scope(&rig, "level");
@@ -71,7 +70,6 @@ fn everything_ends_at_once() {
         }
         assert_eq!(rig.snapshot(), before);
         rig.free(outside);
-        rig.finish();
     });
 }
 
@@ -111,14 +109,12 @@ fn handles_of_earlier_scopes_are_refused() {
         assert_eq!(free(&rig, level).allocation_count, 2, "round {round}");
         stale.extend([shared, own]);
     }
-    rig.finish();
 }
 
 /// Buffers and images in a scope, which the program destroys by itself.
 #[test]
 fn resources_live_in_scopes() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let level = scope(&rig, "level");
         let info =
             AllocationCreateInfo { usage: MemoryUsage::Auto, ..AllocationCreateInfo::in_scope(&level) };
@@ -136,7 +132,6 @@ fn resources_live_in_scopes() {
         }
         assert_eq!(free(&rig, level).allocation_count, 20);
         assert!(rig.gpu.live().is_empty());
-        rig.finish();
     });
 }
 
@@ -162,8 +157,6 @@ fn what_is_wrong_is_said() {
     let level = unsafe { other.allocator.free_scope(level) }.unwrap_err().scope;
     assert_eq!(free(&rig, level), Statistics::default());
     rig.destroy_pool(pool);
-    rig.finish();
-    other.finish();
 }
 
 /// A scope that nobody frees is a leak, with its name.
@@ -175,19 +168,19 @@ fn a_lost_scope_is_reported() {
     let map = rig.allocator.memory_map();
     assert_eq!(map.vectors[1].pool_name.as_deref(), Some("lost level"));
     drop(level);
-    let leaks = rig.allocator.destroy();
+    let Rig { allocator, gpu } = rig.release();
+    let leaks = allocator.destroy();
     assert_eq!(leaks.len(), 1);
     assert_eq!(leaks[0].pool.as_deref(), Some("lost level"));
-    assert!(rig.gpu.live().is_empty());
+    assert!(gpu.live().is_empty());
 }
 
 /// A block size of the scope's own, and the smaller heaps that have no room for it.
 #[test]
 fn block_sizes_are_the_scope_s() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let largest = profile.heaps.iter().map(|heap| heap.size).max().unwrap();
-        let smallest = profile.heaps.iter().map(|heap| heap.size).min().unwrap();
+    on_every_gpu(|rig| {
+        let largest = rig.profile().heaps.iter().map(|heap| heap.size).max().unwrap();
+        let smallest = rig.profile().heaps.iter().map(|heap| heap.size).min().unwrap();
         let block_size = if smallest < largest { smallest + MIB } else { 2 * MIB }.min(GIB);
         let level =
             rig.allocator.create_scope(&ScopeCreateInfo { block_size, ..Default::default() }).unwrap();
@@ -204,7 +197,6 @@ fn block_sizes_are_the_scope_s() {
             free_one(&rig, held);
         }
         free(&rig, level);
-        rig.finish();
     });
 }
 
@@ -233,7 +225,6 @@ fn threads_share_a_scope() {
         assert_eq!(rig.allocator.memory_map().vectors.iter().filter(|it| it.pool.is_some()).count(), 1);
         assert_eq!(free(&rig, level).allocation_count, 80);
     }
-    rig.finish();
 }
 
 /// Binding to memory that is gone is refused before the driver hears of it.
@@ -254,5 +245,4 @@ fn nothing_is_bound_to_what_is_gone() {
     assert!(matches!(alias, Err(CreateError::Alias(AliasError::Foreign(_)))), "{alias:?}");
     // SAFETY: nobody uses it.
     unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
-    rig.finish();
 }

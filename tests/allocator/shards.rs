@@ -123,7 +123,6 @@ fn no_call_of_the_driver_holds_up_others() {
             rig.allocator.trim();
         }
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -164,7 +163,6 @@ fn no_call_about_a_resource_holds_up_others() {
             rig.allocator.trim();
         });
         rig.free_all([kept, dedicated]);
-        rig.finish();
     });
 }
 
@@ -195,7 +193,6 @@ fn no_other_call_holds_up_others() {
                 rig.allocator.invalidate(&mapped, 0, 64).unwrap();
             });
             rig.free(mapped);
-            rig.finish();
         },
     );
     on_profiles(
@@ -207,7 +204,6 @@ fn no_other_call_holds_up_others() {
                 rig.allocator.set_current_frame_index(1);
             });
             rig.free(kept);
-            rig.finish();
         },
     );
 }
@@ -249,7 +245,6 @@ fn one_thread_grows_for_all_shards() {
         rig.validate();
         held.into_iter().for_each(|held| rig.free_all(held));
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -311,7 +306,6 @@ fn bytes_of_many_threads() {
         });
         rig.allocator.trim();
         assert_eq!(rig.gpu.live().memories, 0, "everything came back");
-        rig.finish();
     });
 }
 
@@ -352,7 +346,6 @@ fn resources_of_many_threads() {
             buffers.into_iter().for_each(|it| rig.destroy_buffer(it));
             images.into_iter().for_each(|it| rig.destroy_image(it));
         });
-        rig.finish();
     });
 }
 
@@ -375,7 +368,6 @@ fn memory_comes_back() {
         assert!(statistics.block_count <= 2, "{} blocks for nothing", statistics.block_count);
         assert_eq!(rig.allocator.trim(), statistics.block_bytes);
         assert_eq!(rig.gpu.live().memories, 0);
-        rig.finish();
     });
 }
 
@@ -408,7 +400,7 @@ fn one_thread_reserves_as_without_shards() {
         let live = rig.gpu.live();
         let result = (placed, live.memories, live.memory_bytes_by_heap.iter().sum());
         rig.free_all(held);
-        rig.finish();
+        drop(rig);
         result
     }
     on_profiles(fast_profiles, |profile| {
@@ -479,7 +471,6 @@ fn a_pool_is_destroyed_with_shards_in_use() {
             stale = held;
         }
         drop(stale);
-        rig.finish();
     });
 }
 
@@ -507,6 +498,5 @@ fn a_mapped_allocation_of_a_shard_has_a_pointer() {
             rig.free_all(plain);
             rig.free_all([first, second]);
         });
-        rig.finish();
     });
 }

@@ -15,7 +15,7 @@ fn lavapipe() -> &'static Profile {
 }
 
 /// With so many bytes in its heap, by the program's own limit.
-fn limited(limit: u64) -> Rig {
+fn limited(limit: u64) -> Held<Rig> {
     Rig::with(Gpu::new(lavapipe()), &Options { heap_size_limits: &[limit], ..Options::default() })
 }
 
@@ -45,7 +45,6 @@ fn a_heap_limit_counts_no_empty_block() {
             assert_eq!(blocks_of(&rig, &pool), 0);
         }
         rig.destroy_pool(pool);
-        rig.finish();
     }
 }
 
@@ -66,7 +65,6 @@ fn a_full_heap_counts_no_empty_block() {
         assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
         rig.free_all(held);
         pool.into_iter().for_each(|pool| rig.destroy_pool(pool));
-        rig.finish();
     }
 }
 
@@ -81,7 +79,6 @@ fn empty_blocks_of_default_vectors_go_back() {
     assert_eq!(rig.gpu.live().memories, 1, "only the pool's block");
     rig.free(allocation);
     rig.destroy_pool(whole);
-    rig.finish();
 }
 
 #[test]
@@ -99,7 +96,6 @@ fn the_budget_counts_no_empty_block() {
     assert_eq!(blocks_of(&rig, &pool), 0);
     rig.free(allocation);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// What is empty and would not be enough stays, and so it does if the failure is none of memory.
@@ -125,7 +121,6 @@ fn what_helps_nobody_stays() {
     assert_eq!(blocks_of(&rig, &pool), 0);
     rig.free_all([fits, used]);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// The first blocks of a pool are promised to it; what it has besides goes.
@@ -149,7 +144,6 @@ fn a_pool_keeps_its_first_blocks() {
     assert_eq!(blocks_of(&rig, &pool), 1);
     rig.free(all);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// The first blocks of a pool are asked for like all memory.
@@ -164,7 +158,6 @@ fn a_new_pool_gets_what_lay_empty() {
     assert!(matches!(error, CreatePoolError::Memory(MemoryError::HeapLimit { .. })), "{error:?}");
     rig.destroy_pool(new);
     rig.destroy_pool(old);
-    rig.finish();
 }
 
 /// The number of allocations is one for all heaps, so that a block of any helps.
@@ -192,7 +185,6 @@ fn an_exhausted_number_of_allocations_counts_no_empty_block() {
         rig.free_all(held);
         rig.free(one_more);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -212,7 +204,6 @@ fn what_threads_hold_and_do_not_use_goes_back() {
     let all = rig.memory(256 * MIB, 1, &in_type_with(0, Flags::DEDICATED_MEMORY)).unwrap();
     assert_eq!(rig.gpu.live().memories, 1);
     rig.free(all);
-    rig.finish();
 }
 
 /// Who is not short of memory does not wait for who is.
@@ -231,7 +222,6 @@ fn others_go_on_while_memory_goes_back() {
     rig.free_all(large.into_inner().unwrap());
     rig.free(used);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// In each memory type first, before the next one is tried.
@@ -250,7 +240,6 @@ fn the_better_memory_type_is_emptied_first() {
     assert_eq!(blocks_of(&rig, &pool), 0);
     rig.free(large);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// Preferred, not required: there is another place.

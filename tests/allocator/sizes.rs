@@ -71,7 +71,6 @@ fn buffers_above_the_limit_are_not_asked_for() {
                 }
                 assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
                 rig.free(memory);
-                rig.finish();
             }
         },
     );
@@ -96,7 +95,6 @@ fn a_move_makes_no_buffer_above_the_limit() {
     drop(pass);
     drop(defragmentation);
     rig.destroy_buffer(buffer);
-    rig.finish();
 }
 
 #[test]
@@ -114,7 +112,6 @@ fn a_device_that_tells_no_limit_is_asked() {
         let error = rig.buffer(size, STORAGE, &AllocationCreateInfo::new(MemoryUsage::Auto)).unwrap_err();
         assert_eq!(error.vk_result(), vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, "{error:?}");
         assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
-        rig.finish();
     });
 }
 
@@ -159,7 +156,6 @@ fn blocks_are_no_larger_than_one_piece_may_be() {
             let error = rig.allocator.create_scope(&scope).unwrap_err();
             assert!(matches!(error, CreatePoolError::BlockSize { .. }), "{error:?}");
             assert_eq!(rig.gpu.calls("vkAllocateMemory"), calls, "the driver is not asked");
-            rig.finish();
         },
     );
 }
@@ -177,7 +173,6 @@ fn a_device_that_tells_no_size_of_a_piece_is_asked() {
             let size = profile.limits.max_memory_allocation_size + 1;
             let error = rig.memory(size, 1, &in_type(memory_type)).unwrap_err();
             assert!(matches!(error, AllocationError::Memory(MemoryError::Driver { .. })), "{error:?}");
-            rig.finish();
         },
     );
 }

@@ -107,7 +107,6 @@ fn a_sparse_buffer_has_its_bytes_in_its_pages() {
         // SAFETY: the queue is idle.
         unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
         rig.free_all(pages);
-        rig.finish();
     });
 }
 
@@ -128,7 +127,6 @@ fn pages_that_are_not_to_be_had() {
         assert!(rig.allocator.allocate_memory_pages(&[], &info).unwrap().is_empty());
         // SAFETY: nothing uses it.
         unsafe { rig.gpu.device().destroy_buffer(buffer, None) };
-        rig.finish();
     });
 }
 
@@ -194,7 +192,6 @@ fn binds_that_break_a_rule() {
         unsafe { gpu.device().destroy_buffer(buffer, None) };
         rig.destroy_buffer(plain);
         rig.free(memory);
-        rig.finish();
     });
 }
 
@@ -222,8 +219,7 @@ fn a_bind_signals_its_fence() {
 
 #[test]
 fn sparse_resources_have_no_memory_of_one_piece() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
         // SAFETY: the driver is not asked.
         let buffer = unsafe { rig.allocator.create_buffer(&sparse(PAGE), &auto) };
@@ -231,13 +227,12 @@ fn sparse_resources_have_no_memory_of_one_piece() {
         let info = square(16, vk::ImageUsageFlags::SAMPLED).flags(vk::ImageCreateFlags::SPARSE_BINDING);
         assert_eq!(rig.image(&info, &auto).unwrap_err(), CreateError::Sparse);
         assert!(rig.gpu.call_counts().is_empty(), "{:?}", rig.gpu.call_counts());
-        if !has_sparse(profile) {
+        if !has_sparse(rig.profile()) {
             // SAFETY: wrong on purpose; nothing happens.
             assert!(unsafe { rig.gpu.device().create_buffer(&sparse(PAGE), None) }.is_err());
             assert_eq!(rig.gpu.take_messages()[0].vuid, "VUID-VkBufferCreateInfo-flags-00915");
             assert!(bind(&rig.gpu, vk::Buffer::null(), &[]).is_err());
             assert_eq!(rig.gpu.take_messages()[0].vuid, "VUID-vkQueueBindSparse-queuetype");
         }
-        rig.finish();
     });
 }

@@ -80,9 +80,8 @@ fn check(rig: &Rig, pools: &[Pool], held: &[Held]) {
 
 #[test]
 fn figures_agree_with_what_is_allocated() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let granularity = profile.limits.buffer_image_granularity.max(1);
+    on_every_gpu(|rig| {
+        let granularity = rig.profile().limits.buffer_image_granularity.max(1);
         let types = rig.types();
         let pools: Vec<Pool> = types
             .iter()
@@ -122,7 +121,6 @@ fn figures_agree_with_what_is_allocated() {
         rig.free_all(held.into_iter().map(|it| it.allocation));
         check(&rig, &pools, &[]);
         pools.into_iter().for_each(|pool| rig.destroy_pool(pool));
-        rig.finish();
     });
 }
 
@@ -149,7 +147,6 @@ fn unused_ranges_are_counted() {
             assert_eq!((all.unused_range_size_min, all.unused_range_size_max), (24 * KIB, 48 * KIB));
             rig.free_all(held);
             rig.destroy_pool(pool);
-            rig.finish();
         },
     );
 }
@@ -164,8 +161,6 @@ fn what_is_not_there_has_no_figures() {
     assert_eq!(rig.allocator.calculate_pool_statistics(&pool), Err(ForeignHandle::Pool));
     assert_eq!(rig.allocator.pool_memory_map(&pool).unwrap_err(), ForeignHandle::Pool);
     other.destroy_pool(pool);
-    other.finish();
-    rig.finish();
 }
 
 /// Without the driver's word a budget is 80 % of the heap or of the limit on it, rounded down as VMA does it.
@@ -179,7 +174,6 @@ fn budgets_are_rounded_as_in_vma() {
             assert_eq!(budget.budget, heap.size * 8 / 10);
         }
         assert_eq!(rig.allocator.heap_budgets()[0].budget, (MIB + 7) * 8 / 10);
-        rig.finish();
     });
 }
 
@@ -202,7 +196,6 @@ fn a_frame_fetches_the_driver_s_figures() {
             assert_eq!(rig.allocator.heap_budgets()[heap].usage, before + MIB);
             // SAFETY: nobody uses it.
             unsafe { rig.gpu.device().free_memory(memory, None) };
-            rig.finish();
         },
     );
 }

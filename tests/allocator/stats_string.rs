@@ -251,13 +251,13 @@ fn bars(root: &Value) -> Vec<(String, u64, u64)> {
     bars
 }
 
-fn tracked(profile: &'static sublet::sim::profiles::Profile) -> Rig {
+fn tracked(profile: &'static sublet::sim::profiles::Profile) -> Held<Rig> {
     let gpu = sublet::sim::Gpu::new(profile);
     let info =
         AllocatorCreateInfo { flags: enabled(&gpu), tracking: Tracking::USER_DATA, ..create_info(&gpu) };
     // SAFETY: a rig keeps its GPU for longer than its allocator.
     let allocator = unsafe { sublet::Allocator::new(&info) }.unwrap();
-    Rig { allocator, gpu }
+    hold(Rig { allocator, gpu })
 }
 
 #[test]
@@ -308,7 +308,6 @@ fn the_schema_holds_whatever_is_allocated() {
         assert_eq!(named, rig.allocator.pool_statistics(&pools[0]).unwrap().block_count > 0);
         rig.free_all(held);
         pools.into_iter().for_each(|pool| rig.destroy_pool(pool));
-        rig.finish();
     });
 }
 
@@ -375,7 +374,6 @@ fn the_layout_is_vma_s() {
     rig.free_all([shared, own]);
     rig.destroy_pool(unnamed);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 #[test]
@@ -397,7 +395,6 @@ fn kinds_and_usages_are_named() {
     rig.destroy_buffer(buffer);
     rig.destroy_image(image);
     rig.destroy_image(linear);
-    rig.finish();
 }
 
 #[test]

@@ -24,8 +24,7 @@ fn fast_profiles(profile: &sublet::sim::profiles::Profile) -> bool {
 /// Threads create, write, compare and destroy; others ask for figures, trim and make pools meanwhile.
 #[test]
 fn churn() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let rounds = from_environment("SUBLET_OPERATIONS", 2000) / 4;
         std::thread::scope(|scope| {
             for thread in 0..4_u64 {
@@ -74,15 +73,13 @@ fn churn() {
                 });
             }
         });
-        rig.finish();
     });
 }
 
 /// Two threads that find the vector full do not both grow it.
 #[test]
 fn one_thread_grows_for_all() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         rig.gpu.faults().delay("vkAllocateMemory", Duration::from_millis(20));
         let barrier = Barrier::new(4);
         let pieces: Vec<_> = std::thread::scope(|scope| {
@@ -99,7 +96,6 @@ fn one_thread_grows_for_all() {
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
         assert_eq!(rig.gpu.live().memories, 1);
         rig.free_all(pieces);
-        rig.finish();
     });
 }
 
@@ -120,7 +116,6 @@ fn a_slow_driver_holds_up_only_who_needs_it() {
         let own = in_type_with(0, Flags::DEDICATED_MEMORY);
         rig.while_in("vkAllocateMemory", || rig.free(rig.memory(KIB, 1, &own).unwrap()), work);
         rig.free(kept);
-        rig.finish();
     });
 }
 
@@ -132,7 +127,6 @@ fn who_may_not_grow_does_not_wait() {
         let never = in_type_with(0, Flags::NEVER_ALLOCATE);
         let error = rig.while_in("vkAllocateMemory", grow, || rig.memory(KIB, 1, &never).unwrap_err());
         assert!(matches!(error, AllocationError::Full { .. }), "{error:?}");
-        rig.finish();
     });
 }
 
@@ -160,7 +154,6 @@ fn slow_maps_and_frees_hold_up_nobody() {
         rig.while_in("vkFreeMemory", || rig.free(first), || drop(rig.allocator.map(&mut other).unwrap()));
         rig.free_all([kept, other]);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
@@ -189,7 +182,6 @@ fn the_budget_holds_for_all_threads_together() {
             });
             assert_eq!(held.len(), 2, "round {round}");
             rig.free_all(held);
-            rig.finish();
         }
     });
 }
@@ -197,8 +189,7 @@ fn the_budget_holds_for_all_threads_together() {
 /// Trimming, mapping and freeing at once: nothing is unmapped under somebody's feet, or after it was freed.
 #[test]
 fn trim_against_mapping_and_freeing() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -232,7 +223,6 @@ fn trim_against_mapping_and_freeing() {
             stop.store(true, Ordering::Release);
             assert!(results.iter().all(Result::is_ok));
         });
-        rig.finish();
     });
 }
 
@@ -263,7 +253,6 @@ fn a_block_that_came_too_late_goes_back() {
             rig.validate();
             rig.free_all([late, small]);
             rig.destroy_pool(pool);
-            rig.finish();
         }
     });
 }

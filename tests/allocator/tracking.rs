@@ -11,12 +11,12 @@ use sublet::{
 
 use crate::common::*;
 
-fn rig(tracking: Tracking) -> Rig {
+fn rig(tracking: Tracking) -> Held<Rig> {
     let gpu = sublet::sim::Gpu::new(sublet::sim::Profile::by_name("lavapipe").unwrap());
     let info = AllocatorCreateInfo { tracking, ..create_info(&gpu) };
     // SAFETY: a rig keeps its GPU for longer than its allocator.
     let allocator = unsafe { Allocator::new(&info) }.unwrap();
-    Rig { allocator, gpu }
+    hold(Rig { allocator, gpu })
 }
 
 fn line(caller: Option<&Location<'_>>) -> u32 {
@@ -36,7 +36,7 @@ fn nothing_is_tracked_unless_asked_for() {
     rig.allocator.set_allocation_user_data(&mut held, 6).unwrap();
     let info = rig.allocator.allocation_info(&held).unwrap();
     assert_eq!((info.user_data, info.caller), (6, None));
-    let leaks = rig.allocator.destroy();
+    let leaks = rig.release().allocator.destroy();
     assert_eq!((leaks[0].user_data, leaks[0].caller), (None, None));
     assert_eq!(leaks[0].to_string(), "\"named\": UNKNOWN, 1024 bytes at 0, memory type 0");
 }
@@ -106,7 +106,6 @@ fn callers_are_those_of_the_program() {
     unsafe { device.destroy_image(alone_image.0, None) };
     rig.free_all(expected.into_iter().map(|(_, allocation)| allocation));
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// An arena's pages come when it has something to write, from anywhere.
@@ -133,7 +132,6 @@ fn buffers_for_uploads_are_of_who_made_the_arena_or_the_ring() {
     unsafe { arena.destroy() };
     // SAFETY: as above.
     unsafe { ring.destroy() };
-    rig.finish();
 }
 
 /// A function of the program that is called from many places can pass on who called it.
@@ -157,7 +155,7 @@ fn leaks_say_what_is_known_of_them() {
         let freed = wrapped(&rig);
         rig.free(freed);
         rig.allocator.validate();
-        let mut leaks = rig.allocator.destroy();
+        let mut leaks = rig.release().allocator.destroy();
         leaks.sort_by_key(|leak| leak.user_data);
         let [second, first] = leaks.as_slice() else { panic!("{leaks:?}") };
         let told = |leak: &Leak| (leak.name.clone(), leak.user_data, line(leak.caller));
@@ -178,8 +176,6 @@ fn user_data_of_others_is_not_changed() {
         assert_eq!(refused, Err(ForeignHandle::Allocation));
         assert_eq!(held.user_data(), 0);
         one.free(held);
-        one.finish();
-        another.finish();
     }
 }
 
@@ -196,5 +192,4 @@ fn records_end_with_their_allocations() {
         rig.free(held);
         rig.allocator.validate();
     }
-    rig.finish();
 }

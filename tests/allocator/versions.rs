@@ -56,9 +56,8 @@ fn versions(test: impl Fn(&'static Profile, u32)) {
 /// An allocator made from this create-info does its work.
 fn works<T: Form>(gpu: Gpu, info: &AllocatorCreateInfo<'_>) {
     let allocator = T::make(info).unwrap();
-    let rig = Rig { allocator, gpu };
+    let rig = hold(Rig { allocator, gpu });
     exercise(&rig);
-    rig.finish();
 }
 
 #[test]
@@ -97,7 +96,7 @@ fn only_what_is_enabled_is_called() {
             let flags = if with_flags { enabled(&gpu) } else { AllocatorCreateFlags::empty() };
             let info = AllocatorCreateInfo { flags, ..create_info(&gpu) };
             let allocator = Shared::make(&info).unwrap();
-            let rig = Rig { allocator, gpu };
+            let rig = hold(Rig { allocator, gpu });
             rig.gpu.reset_calls();
             exercise(&rig);
             let minor = vk::api_version_minor(version).min(vk::api_version_minor(profile.api_version).max(
@@ -112,7 +111,6 @@ fn only_what_is_enabled_is_called() {
             assert_eq!(rig.gpu.calls("vkGetDeviceBufferMemoryRequirements") > 0, fourth);
             let budget = flags.contains(AllocatorCreateFlags::EXT_MEMORY_BUDGET);
             assert_eq!(rig.gpu.calls("vkGetPhysicalDeviceMemoryProperties2") > 0, budget);
-            rig.finish();
         }
     });
 }
@@ -274,7 +272,7 @@ fn a_device_older_than_its_instance() {
     let info = AllocatorCreateInfo { functions, ..create_info(&gpu) };
     let allocator = Shared::make(&info).unwrap();
     assert!(HOOKED.load(Ordering::Relaxed));
-    let rig = Rig { allocator, gpu };
+    let rig = hold(Rig { allocator, gpu });
     rig.gpu.reset_calls();
     exercise(&rig);
     for name in [
@@ -284,7 +282,6 @@ fn a_device_older_than_its_instance() {
     ] {
         assert_eq!(rig.gpu.calls(name), 0, "{name}");
     }
-    rig.finish();
 }
 
 /// A heap of 2^64 bytes, and a type in a heap that is not there: no panic, and memory.
@@ -354,7 +351,6 @@ fn binding_with_a_chain_needs_the_version_or_the_flag() {
                 assert_eq!(rig.gpu.calls("vkBindImageMemory2"), u64::from(binds));
                 rig.destroy_buffer(buffer);
                 rig.destroy_image(image);
-                rig.finish();
             }
         },
     );

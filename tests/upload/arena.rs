@@ -10,8 +10,7 @@ use crate::support::*;
 
 #[test]
 fn no_page_is_made_before_the_first_request() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &UploadArenaCreateInfo::default());
         rig.gpu.reset_calls();
         assert_eq!(arena.statistics().pages, 0);
@@ -21,17 +20,12 @@ fn no_page_is_made_before_the_first_request() {
         arena.allocate(1, 1).unwrap();
         assert_eq!(arena.statistics().pages, 1);
         assert_eq!(rig.gpu.calls("vkAllocateMemory"), 1);
-        arena.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
 #[test]
 fn the_offset_is_aligned_and_never_the_size() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &small(65_536));
         let mut end = 0;
         for (size, alignment) in [(1, 1), (10, 256), (1, 1), (3, 2), (100, 4096), (7, 16)] {
@@ -45,19 +39,14 @@ fn the_offset_is_aligned_and_never_the_size() {
         let last = arena.allocate(rest - 1, 2).unwrap();
         assert_eq!(last.offset + last.size, 65_536);
         assert_eq!((arena.statistics().pages, arena.statistics().rest), (1, 0));
-        arena.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
 #[test]
 fn pointers_are_aligned_as_the_device_wants_offsets() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         // Pages in one block, of a size that is no multiple of every alignment.
-        let size = 4096 + profile.limits.non_coherent_atom_size;
+        let size = 4096 + rig.profile().limits.non_coherent_atom_size;
         let mut arena = arena(&rig, &UploadArenaCreateInfo { pages_per_block: 5, ..small(size) });
         let any = arena.max_alignment();
         let first = arena.allocate(4000, 1).unwrap().ptr.as_ptr().addr();
@@ -67,17 +56,13 @@ fn pointers_are_aligned_as_the_device_wants_offsets() {
             let distance = upload.ptr.as_ptr().addr().abs_diff(first) as u64;
             assert!(distance < 5 * 8192 && distance % any == 0, "{distance}");
         }
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
 /// Pages behind one another in a block, of a size that is no multiple of anything; rings behind something small.
 #[test]
 fn offset_pointer_and_address_are_all_aligned_as_asked() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let device_address = enabled(&rig.gpu).contains(sublet::AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS);
         let check = |upload: sublet::upload::Upload, alignment: u64| {
             let pointer = upload.ptr.as_ptr().addr() as u64;
@@ -98,8 +83,7 @@ fn offset_pointer_and_address_are_all_aligned_as_asked() {
             check(arena.allocate(150_000, 4096).unwrap(), 4096);
             assert!(arena.statistics().pages > 4);
             let memory_type = arena.memory_type_index();
-            // SAFETY: nothing was submitted.
-            unsafe { arena.destroy() };
+            drop(arena);
             memory_type
         };
         let wish = sublet::AllocationCreateInfo { memory_type_bits: 1 << memory_type, ..Default::default() };
@@ -110,26 +94,22 @@ fn offset_pointer_and_address_are_all_aligned_as_asked() {
         for alignment in (0..=12).map(|bits| 1 << bits) {
             check(ring.allocate(100, alignment).unwrap(), alignment);
         }
-        // SAFETY: nothing was submitted.
-        unsafe { ring.destroy() };
+        drop(ring);
         rig.free(before);
-        rig.finish();
     });
 }
 
 #[test]
 fn alignments_are_the_devices_limits() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let arena = arena(&rig, &small(4096));
-        let (alignments, limits) = (arena.alignments(), &profile.limits);
+        let (alignments, limits) = (arena.alignments(), &rig.profile().limits);
         assert_eq!(alignments.uniform, limits.min_uniform_buffer_offset_alignment);
         assert_eq!(alignments.storage, limits.min_storage_buffer_offset_alignment);
         assert_eq!(alignments.texel, limits.min_texel_buffer_offset_alignment);
         assert_eq!(alignments.copy, limits.optimal_buffer_copy_offset_alignment.max(4));
         assert!(alignments.any >= limits.non_coherent_atom_size);
-        drop(arena);
-        rig.finish();
+        drop(arena.release());
     });
 }
 
@@ -151,10 +131,6 @@ fn zero_bytes_and_crooked_alignments_are_refused_before_anything_is_made() {
     let before = arena.statistics();
     assert!(arena.allocate(1, 3).is_err() && arena.allocate(0, 1).is_err());
     assert_eq!(arena.statistics(), before);
-    arena.validate();
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -169,10 +145,6 @@ fn a_page_that_is_too_short_is_left_and_its_tail_counted() {
     assert_eq!((statistics.pages, statistics.tail, statistics.rest), (2, 1096, 2096));
     // The next one goes behind the second.
     assert_eq!(arena.allocate(2000, 1).unwrap().buffer, second.buffer);
-    arena.validate();
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -185,17 +157,12 @@ fn a_large_upload_does_not_cost_the_rest_of_a_page_that_has_just_been_begun() {
     let next = arena.allocate(100, 1).unwrap();
     assert_eq!((next.buffer, next.offset), (first.buffer, 100));
     assert_eq!(arena.statistics().tail, 6);
-    arena.validate();
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 /// The arena of a well-known Direct3D 12 sample takes, then makes, another page at each call that fails.
 #[test]
 fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = UploadArenaCreateInfo { oversize: Oversize::Error, ..small(4096) };
         let mut arena = arena(&rig, &info);
         arena.allocate(1, 1).unwrap();
@@ -210,10 +177,6 @@ fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
         }
         assert_eq!(arena.statistics(), before);
         assert!(rig.gpu.call_counts().is_empty());
-        arena.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
@@ -221,8 +184,7 @@ fn what_does_not_fit_takes_no_page_however_often_it_is_asked_for() {
 /// page.
 #[test]
 fn what_is_not_larger_than_a_page_fits_a_fresh_one_however_it_is_aligned() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         for oversize in [Oversize::Error, Oversize::OwnPage] {
             let info = UploadArenaCreateInfo { oversize, ..small(4096 + 256) };
             let mut arena = arena(&rig, &info);
@@ -243,18 +205,13 @@ fn what_is_not_larger_than_a_page_fits_a_fresh_one_however_it_is_aligned() {
                     assert_eq!((statistics.pages, statistics.own_pages), (pages, 0));
                 }
             }
-            arena.validate();
-            // SAFETY: nothing was submitted.
-            unsafe { arena.destroy() };
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn what_is_larger_than_a_page_gets_one_of_its_own_that_goes_after_use() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut time = Time::new();
         let mut arena = arena(&rig, &small(4096));
         let small = arena.allocate(100, 1).unwrap();
@@ -271,8 +228,7 @@ fn what_is_larger_than_a_page_gets_one_of_its_own_that_goes_after_use() {
         assert_eq!(arena.collect(&time.clock).unwrap(), 2);
         assert_eq!((arena.statistics().pages, arena.statistics().own_pages), (1, 0));
         arena.validate();
-        drop(arena);
-        rig.finish();
+        drop(arena.release());
     });
 }
 
@@ -294,16 +250,11 @@ fn pages_of_large_uploads_are_kept_for_others_as_large_if_that_is_asked_for() {
     let too_large = arena.allocate(40_000, 1).unwrap();
     assert_eq!(rig.gpu.calls("vkCreateBuffer"), 1);
     assert!(uploads.iter().all(|upload| upload.buffer != too_large.buffer));
-    arena.validate();
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 #[test]
 fn once_warm_no_page_is_made() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &UploadArenaCreateInfo { page_size: 4096, ..Default::default() });
         let clock = Clock::new();
         let lane = clock.add_lane().unwrap();
@@ -324,8 +275,7 @@ fn once_warm_no_page_is_made() {
         assert!(arena.statistics().pages <= 4 * 5, "{:?}", arena.statistics());
         clock.idle();
         arena.collect(&clock).unwrap();
-        drop(arena);
-        rig.finish();
+        drop(arena.release());
     });
 }
 
@@ -353,14 +303,12 @@ fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
     clock.idle();
     arena.collect(&clock).unwrap();
     assert_eq!(arena.statistics().free_pages, arena.statistics().pages);
-    drop(arena);
-    rig.finish();
+    drop(arena.release());
 }
 
 #[test]
 fn a_shared_page_is_free_when_all_recordings_that_used_it_are_done() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &UploadArenaCreateInfo { share_pages: true, ..small(4096) });
         let clock = Clock::new();
         let lanes = [clock.add_lane().unwrap(), clock.add_lane().unwrap()];
@@ -397,10 +345,6 @@ fn a_shared_page_is_free_when_all_recordings_that_used_it_are_done() {
             0,
             "nobody uses the page: it is as a fresh one"
         );
-        arena.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
@@ -425,8 +369,7 @@ fn recordings_of_different_lanes_are_done_in_any_order() {
     assert_eq!(arena.statistics().pages, 2);
     clock.idle();
     arena.collect(&clock).unwrap();
-    drop(arena);
-    rig.finish();
+    drop(arena.release());
 }
 
 #[test]
@@ -443,8 +386,7 @@ fn pages_that_nobody_needs_for_long_are_given_back_but_for_those_kept() {
         assert_eq!(rig.allocator.statistics().block_count, expected as u64, "their memory goes with them");
     }
     arena.validate();
-    drop(arena);
-    rig.finish();
+    drop(arena.release());
 }
 
 #[test]
@@ -455,8 +397,7 @@ fn pages_of_an_arena_share_blocks_if_that_is_asked_for() {
     assert_eq!((arena.statistics().pages, rig.allocator.statistics().block_count), (8, 2));
     assert_eq!(arena.trim(), 8 * 65_536);
     assert_eq!(rig.allocator.statistics().block_count, 0);
-    drop(arena);
-    rig.finish();
+    drop(arena.release());
 }
 
 #[test]
@@ -467,14 +408,14 @@ fn an_arena_that_is_dropped_too_early_leaks_what_the_device_may_use_and_nothing_
     arena.reserve(3 * 4096).unwrap();
     let upload = arena.write(b"the device reads this later", 1).unwrap();
     arena.flush(time.submitted()).unwrap();
-    drop(arena);
+    drop(arena.release());
     assert_eq!(rig.gpu.live().buffers, 1);
     assert_eq!(rig.allocator.statistics().allocation_count, 1);
     // SAFETY: the memory is still the arena's, and mapped.
     assert_eq!(unsafe { upload.ptr.read() }, b't');
     // SAFETY: nothing was submitted in truth.
     unsafe { rig.gpu.device().destroy_buffer(upload.buffer, None) };
-    let Rig { allocator, gpu } = rig;
+    let Rig { allocator, gpu } = rig.release();
     let leaks = allocator.destroy();
     assert_eq!((leaks.len(), leaks[0].name.as_deref()), (1, Some("early")));
     assert!(gpu.finish().is_empty());
@@ -484,7 +425,7 @@ fn an_arena_that_is_dropped_too_early_leaks_what_the_device_may_use_and_nothing_
 fn an_arena_keeps_the_allocator_that_it_has_a_share_in() {
     use std::sync::Arc;
     let rig = Rig::new(sublet::sim::profiles::ALL[0]);
-    let Rig { allocator, gpu } = rig;
+    let Rig { allocator, gpu } = rig.release();
     let allocator = Arc::new(allocator);
     // SAFETY: nothing is submitted.
     let mut arena = unsafe { UploadArena::new(Arc::clone(&allocator), &small(4096)) }.unwrap();
@@ -506,7 +447,7 @@ fn allocators_without_locks_have_arenas_and_rings_too() {
         sublet::sim::Gpu::new(sublet::sim::profiles::ALL[0]),
         &Options::default(),
     );
-    let Rig { allocator, gpu } = rig;
+    let Rig { allocator, gpu } = rig.release();
     let allocator = Rc::new(allocator);
     // SAFETY: nothing is submitted.
     let mut arena = unsafe { UploadArena::new(Rc::clone(&allocator), &small(4096)) }.unwrap();
@@ -538,7 +479,7 @@ fn an_arena_that_is_dropped_too_early_says_what_it_leaks_and_what_was_never_flus
             arena.flush(time.submitted()).unwrap();
         }
         leaked += pages as u64;
-        said(|| drop(arena))
+        said(|| drop(arena.release()))
     };
     let text = drop_with(2, true);
     assert!(text.contains("before its last collection"), "{text}");
@@ -549,10 +490,11 @@ fn an_arena_that_is_dropped_too_early_says_what_it_leaks_and_what_was_never_flus
     assert_eq!(rig.allocator.statistics().allocation_count, leaked);
     let mut ring = ring(&rig, &UploadRingCreateInfo::new(4096));
     ring.allocate(1, 1).unwrap();
-    let text = said(|| drop(ring));
+    let text = said(|| drop(ring.release()));
     assert!(text.contains("with uploads that were never flushed") && text.contains("bytes=4096"), "{text}");
-    rig.allocator.destroy();
-    drop(rig.gpu.take_messages());
+    let Rig { allocator, gpu } = rig.release();
+    allocator.destroy();
+    drop(gpu.take_messages());
 }
 
 /// Rings as well; the documentation shows that neither can be shared.

@@ -37,8 +37,7 @@ fn an_arena_says_that_it_waits_for_another_clock() {
     clock.discard(own).unwrap();
     assert_eq!(arena.collect(&clock), Ok(1));
     arena.validate();
-    drop(arena);
-    rig.finish();
+    drop(arena.release());
 }
 
 #[test]
@@ -65,6 +64,5 @@ fn a_ring_says_that_it_waits_for_another_clock() {
     clock.discard(own).unwrap();
     assert_eq!(ring.collect(&clock), Ok(1));
     ring.validate();
-    drop(ring);
-    rig.finish();
+    drop(ring.release());
 }

@@ -157,8 +157,7 @@ struct Padded {
 
 #[test]
 fn values_and_slices_arrive_as_they_are_and_padding_does_no_harm() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &small(4096));
         let copies = Copies::new(&rig, 64, 1);
         let mut time = Time::new();
@@ -182,8 +181,7 @@ fn values_and_slices_arrive_as_they_are_and_padding_does_no_harm() {
         assert_eq!(copied[14..17], [5; 3]);
         time.finish(1);
         arena.collect(&time.clock).unwrap();
-        drop(arena);
-        rig.finish();
+        drop(arena.release());
     });
 }
 
@@ -197,9 +195,6 @@ fn what_panics_while_it_fills_leaves_everything_in_order() {
     assert!(panicked.is_err());
     arena.validate();
     assert_eq!(arena.write(&[1; 10], 1).unwrap().offset, 100);
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 /// One call for all pages, whatever their number, and none where the memory is coherent.

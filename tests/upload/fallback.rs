@@ -27,7 +27,7 @@ fn limits(profile: &'static sublet::sim::Profile, room: u64) -> Option<(u32, Vec
     let is_alone = others.count() == 0;
     let limits = (0..profile.heaps.len()).map(|at| if at == heap as usize { room } else { u64::MAX });
     let answer = (!is_alone).then(|| (best, limits.collect()));
-    rig.finish();
+    drop(rig);
     answer
 }
 
@@ -71,9 +71,8 @@ fn an_arena_goes_on_in_another_heap_when_the_best_one_is_full() {
             // There is room again.
             arena.allocate(1, 1).unwrap();
             assert_eq!(arena.statistics().fallback_pages, 0);
-            // SAFETY: nothing more was submitted.
-            unsafe { arena.destroy() };
-            rig.finish();
+            drop(arena);
+            drop(rig);
             (fits, statistics)
         };
         assert_eq!(run(), run(), "the same calls have the same answers");
@@ -96,8 +95,7 @@ fn a_ring_that_the_best_heap_cannot_hold_is_in_another_one() {
         assert_ne!(rig.heap_of(made.memory_type_index()), rig.heap_of(best));
         made.write(&[1; 8192], 1).unwrap();
         made.flush(Time::new().submitted()).unwrap();
-        // SAFETY: nothing was submitted in truth.
-        unsafe { made.destroy() };
+        drop(made);
         // A pool says which memory type, and there is no other.
         let pool = std::sync::Arc::new(rig.pool(&PoolCreateInfo::new(best)).unwrap());
         let info = UploadRingCreateInfo { pool: Some(pool.clone()), ..UploadRingCreateInfo::new(8192) };
@@ -108,14 +106,12 @@ fn a_ring_that_the_best_heap_cannot_hold_is_in_another_one() {
         assert!(refused.to_string().contains(&reason.to_string()), "{refused}");
         drop(info);
         rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
-        rig.finish();
     });
 }
 
 #[test]
 fn reserving_more_than_the_heaps_have_is_an_error_and_makes_no_page() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &UploadArenaCreateInfo::default());
         arena.allocate(1, 1).unwrap();
         let before = arena.statistics();
@@ -127,16 +123,12 @@ fn reserving_more_than_the_heaps_have_is_an_error_and_makes_no_page() {
         }
         assert_eq!(arena.statistics(), before);
         assert!(rig.gpu.call_counts().is_empty());
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
 #[test]
 fn a_reserve_that_fails_half_way_changes_nothing() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &small(4096));
         arena.allocate(1, 1).unwrap();
         let before = arena.statistics();
@@ -146,9 +138,6 @@ fn a_reserve_that_fails_half_way_changes_nothing() {
         assert!(arena.reserve(5 * 4096).is_err());
         rig.gpu.faults().clear();
         assert_eq!(arena.statistics(), before);
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
@@ -156,11 +145,10 @@ fn a_reserve_that_fails_half_way_changes_nothing() {
 fn no_page_and_no_ring_is_above_the_largest_buffer() {
     let mut seen = 0;
     let count = std::cell::RefCell::new(&mut seen);
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let max = rig.allocator.max_buffer_size();
         if max > 1 << 40 {
-            return rig.finish();
+            return;
         }
         **count.borrow_mut() += 1;
         let mut made = arena(&rig, &UploadArenaCreateInfo::default());
@@ -172,7 +160,7 @@ fn no_page_and_no_ring_is_above_the_largest_buffer() {
         assert!(told >= size && limit == max);
         assert!(error.to_string().contains(&format!("above maxBufferSize, which is {max}")), "{error}");
         assert_eq!(made.statistics().pages, 0);
-        drop(made);
+        drop(made.release());
         // SAFETY: the usages are those of version 1.0.
         let error = unsafe { UploadRing::new(&rig.allocator, &UploadRingCreateInfo::new(size)) }.unwrap_err();
         assert!(
@@ -182,7 +170,6 @@ fn no_page_and_no_ring_is_above_the_largest_buffer() {
         // SAFETY: as above.
         let error = unsafe { UploadArena::new(&rig.allocator, &small(size)) }.unwrap_err();
         assert!(error.to_string().contains("above maxBufferSize"), "{error}");
-        rig.finish();
     });
     assert!(seen > 0, "a device with a limit is needed");
 }
@@ -211,11 +198,9 @@ fn a_flush_ends_where_what_was_written_ends() {
                 // The driver complains of ranges that go over the end of the memory.
                 rig.gpu.assert_silent();
             }
-            // SAFETY: nothing was submitted in truth.
-            unsafe { ring.destroy() };
+            drop(ring);
             drop(info);
             rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
-            rig.finish();
         },
     );
 }

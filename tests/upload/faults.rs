@@ -83,8 +83,8 @@ fn every_call_may_fail_and_nothing_stays() {
                         time.finish(100);
                         arena.collect(&time.clock).unwrap();
                         arena.validate();
-                        drop(arena);
-                        rig.finish();
+                        drop(arena.release());
+                        drop(rig);
                         if !failed {
                             break;
                         }
@@ -120,7 +120,6 @@ fn arenas_and_rings_that_are_not_made_leave_nothing() {
                 rig.gpu.faults().clear();
                 rig.allocator.trim();
                 assert!(rig.gpu.live().is_empty(), "{call}: {:?}", rig.gpu.live());
-                rig.finish();
             }
         }
     });
@@ -160,7 +159,6 @@ fn a_ring_whose_flush_fails_is_finished_later() {
             ring.validate();
             drop((ring, info));
             rig.destroy_pool(std::sync::Arc::into_inner(pool).unwrap());
-            rig.finish();
         },
     );
 }

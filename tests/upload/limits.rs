@@ -15,8 +15,7 @@ fn limited(pages: u64) -> UploadArenaCreateInfo<'static> {
 
 #[test]
 fn the_limit_is_never_passed_and_what_is_refused_changes_nothing() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &limited(3));
         for _ in 0..3 {
             arena.allocate(4096, 1).unwrap();
@@ -29,27 +28,18 @@ fn the_limit_is_never_passed_and_what_is_refused_changes_nothing() {
         assert!(matches!(arena.reserve(1), Err(UploadError::MemoryLimit { .. })));
         assert_eq!(arena.statistics(), before);
         assert!(rig.gpu.call_counts().is_empty());
-        arena.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
 /// Some of the pages were had, and went again: the figures do not know of them.
 #[test]
 fn a_reserve_that_is_refused_leaves_no_peak() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut arena = arena(&rig, &limited(3));
         arena.reserve(4096).unwrap();
         let before = arena.statistics();
         assert!(matches!(arena.reserve(5 * 4096), Err(UploadError::MemoryLimit { .. })));
         assert_eq!(arena.statistics(), before);
-        arena.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
@@ -72,10 +62,6 @@ fn free_pages_give_way_to_what_needs_the_memory() {
     }
     let statistics = arena.statistics();
     assert_eq!((statistics.pages, statistics.own_pages, statistics.peak_reserved), (4, 0, 4 * 4096));
-    arena.validate();
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -89,16 +75,11 @@ fn reserving_more_than_the_limit_makes_no_page() {
     assert_eq!((after.pages, after.reserved), (before.pages, before.reserved));
     arena.reserve(4 * 4096 - 1).unwrap();
     assert_eq!(arena.statistics().pages, 4);
-    arena.validate();
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 #[test]
 fn whoever_waits_gets_the_oldest_recordings_pages() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut time = Time::new();
         let mut arena = arena(&rig, &limited(2));
         let mut buffers = Vec::new();
@@ -119,10 +100,6 @@ fn whoever_waits_gets_the_oldest_recordings_pages() {
         assert_eq!(waits.get(), 2);
         arena.wait_for_room(1, 1, &time.clock, wait).unwrap();
         assert_eq!(waits.get(), 2);
-        arena.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
@@ -136,9 +113,6 @@ fn what_is_done_already_is_not_waited_for() {
     time.finish(1);
     let never = |_: Ticket| -> Result<(), ()> { panic!("there is nothing to wait for") };
     arena.allocate_or_wait(1, 1, &time.clock, never).unwrap();
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -179,8 +153,7 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
     time.finish(1);
     arena.collect(&time.clock).unwrap();
     arena.validate();
-    drop(arena);
-    rig.finish();
+    drop(arena.release());
 }
 
 #[test]
@@ -200,16 +173,12 @@ fn a_device_without_memory_is_waited_for_too() {
     arena.allocate_or_wait(1, 1, &time.clock, wait).unwrap();
     assert_eq!(arena.statistics().pages, 1);
     rig.gpu.faults().clear();
-    // SAFETY: nothing was submitted.
-    unsafe { arena.destroy() };
-    rig.finish();
 }
 
 /// Also where there is nothing to wait for.
 #[test]
 fn free_pages_give_way_to_a_device_without_memory() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut time = Time::new();
         let mut arena = arena(&rig, &UploadArenaCreateInfo { own_pages_kept: 9, ..small(4096) });
         arena.reserve(3 * 4096).unwrap();
@@ -230,10 +199,6 @@ fn free_pages_give_way_to_a_device_without_memory() {
         let error = arena.allocate(4096, 1).unwrap_err();
         rig.gpu.faults().clear();
         assert_eq!(driver_result(&error), Some(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY));
-        arena.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { arena.destroy() };
-        rig.finish();
     });
 }
 
@@ -266,10 +231,6 @@ fn reserving_takes_back_what_it_made_where_limit_and_device_refuse_at_once() {
             uploads.sort_unstable();
             uploads.dedup();
             assert_eq!(uploads.len(), 3, "a page is given out twice");
-            arena.validate();
-            // SAFETY: nothing was submitted.
-            unsafe { arena.destroy() };
-            rig.finish();
         }
     });
 }

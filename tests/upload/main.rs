@@ -10,6 +10,9 @@
 #[allow(unreachable_pub, dead_code, reason = "shared with another binary, and by the modules of this one")]
 #[path = "../allocator/common.rs"]
 mod common;
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "../shared/held.rs"]
+mod held;
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod support;
 

@@ -21,12 +21,12 @@ fn is_near(rig: &Rig, memory_type: u32) -> bool {
 fn auto_takes_the_devices_memory_where_the_host_can_write_all_of_it() {
     let (mut near, mut far) = (0, 0);
     let counts = std::cell::RefCell::new((&mut near, &mut far));
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let made = arena(&rig, &small(4096));
         let memory_type = made.memory_type_index();
         assert!(rig.properties(memory_type).contains(HOST_VISIBLE));
-        let unified = profile.heaps.iter().all(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
+        let unified =
+            rig.profile().heaps.iter().all(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL));
         let wide = rig
             .types_with(HOST_VISIBLE | DEVICE_LOCAL, PROTECTED)
             .into_iter()
@@ -34,16 +34,14 @@ fn auto_takes_the_devices_memory_where_the_host_can_write_all_of_it() {
         assert_eq!(is_near(&rig, memory_type), wide);
         let mut counts = counts.borrow_mut();
         *(if wide { &mut *counts.0 } else { &mut *counts.1 }) += 1;
-        drop(made);
-        rig.finish();
+        drop(made.release());
     });
     assert!(near > 2 && far > 0, "{near} and {far}: both kinds are needed");
 }
 
 #[test]
 fn the_choice_can_be_overridden_both_ways() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let usable = rig.types_with(HOST_VISIBLE, PROTECTED);
         for (memory, wanted) in [(UploadMemory::PreferDevice, true), (UploadMemory::PreferHost, false)] {
             let arena = arena(&rig, &UploadArenaCreateInfo { memory, ..small(4096) });
@@ -54,27 +52,23 @@ fn the_choice_can_be_overridden_both_ways() {
             assert_eq!(is_near(&rig, memory_type) == wanted, possible, "{memory:?}");
             drop((arena, ring));
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn what_is_only_copied_from_stays_in_the_hosts_memory() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = UploadArenaCreateInfo { usage: vk::BufferUsageFlags::TRANSFER_SRC, ..small(4096) };
         let arena = arena(&rig, &info);
         let host = rig.types_with(HOST_VISIBLE, PROTECTED).into_iter().any(|kind| !is_near(&rig, kind));
         assert_eq!(is_near(&rig, arena.memory_type_index()), !host);
-        drop(arena);
-        rig.finish();
+        drop(arena.release());
     });
 }
 
 #[test]
 fn addresses_are_those_of_the_buffer_plus_the_offset() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let info = UploadArenaCreateInfo { device_address: true, ..small(4096) };
         let ring_info = UploadRingCreateInfo { device_address: true, ..UploadRingCreateInfo::new(4096) };
         if !enabled(&rig.gpu).contains(AllocatorCreateFlags::BUFFER_DEVICE_ADDRESS) {
@@ -84,7 +78,7 @@ fn addresses_are_those_of_the_buffer_plus_the_offset() {
             // SAFETY: as above.
             let error = unsafe { UploadRing::new(&rig.allocator, &ring_info) }.unwrap_err();
             assert_eq!(error, CreateUploadError::DeviceAddress);
-            return rig.finish();
+            return;
         }
         let mut arena = arena(&rig, &info);
         let mut ring = ring(&rig, &ring_info);
@@ -101,20 +95,12 @@ fn addresses_are_those_of_the_buffer_plus_the_offset() {
         }
         let mut plain = crate::support::arena(&rig, &small(4096));
         assert_eq!(plain.allocate(1, 1).unwrap().address, None);
-        // SAFETY: nothing was submitted.
-        unsafe { plain.destroy() };
-        // SAFETY: as above.
-        unsafe { arena.destroy() };
-        // SAFETY: as above.
-        unsafe { ring.destroy() };
-        rig.finish();
     });
 }
 
 #[test]
 fn arenas_share_the_blocks_of_a_pool_that_they_are_given() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let memory_type = rig.types_with(HOST_VISIBLE, PROTECTED)[0];
         for algorithm in [Algorithm::Linear, Algorithm::Tlsf] {
             let info = PoolCreateInfo {
@@ -132,25 +118,19 @@ fn arenas_share_the_blocks_of_a_pool_that_they_are_given() {
                 // Large ones come from the pool as well, and are refused where it refuses.
                 arena.allocate(100_000, 1).unwrap();
                 assert!(arena.allocate(2 << 20, 1).is_err());
-                arena.validate();
             }
             assert_eq!(rig.allocator.pool_statistics(&pool).unwrap().block_count, 1);
-            for arena in arenas {
-                // SAFETY: nothing was submitted.
-                unsafe { arena.destroy() };
-            }
+            drop(arenas);
             drop(info);
             rig.destroy_pool(Arc::into_inner(pool).unwrap());
         }
-        rig.finish();
     });
 }
 
 #[test]
 fn what_cannot_be_is_refused_with_nothing_made() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
-        let other = Rig::new(profile);
+    on_every_gpu(|rig| {
+        let other = Rig::new(rig.profile());
         let refused = |info: &UploadArenaCreateInfo<'_>| {
             // SAFETY: what is wrong with the create-infos is found out.
             let error = unsafe { UploadArena::new(&rig.allocator, info) }.unwrap_err();
@@ -176,7 +156,7 @@ fn what_cannot_be_is_refused_with_nothing_made() {
         assert_eq!(refused(&info), CreateUploadError::ForeignPool);
         drop(info);
         other.destroy_pool(Arc::into_inner(pool).unwrap());
-        other.finish();
+        drop(other);
         let types = rig.types();
         let hidden = types.into_iter().find(|&kind| !rig.properties(kind).contains(HOST_VISIBLE));
         if let Some(memory_type) = hidden {
@@ -189,7 +169,7 @@ fn what_cannot_be_is_refused_with_nothing_made() {
         let other_kind = rig
             .types_with(HOST_VISIBLE, PROTECTED)
             .into_iter()
-            .find(|kind| profile.buffers.types & (1 << kind) == 0);
+            .find(|kind| rig.profile().buffers.types & (1 << kind) == 0);
         if let Some(memory_type) = other_kind {
             let pool = Arc::new(rig.pool(&PoolCreateInfo::new(memory_type)).unwrap());
             let info = UploadArenaCreateInfo { pool: Some(Arc::clone(&pool)), ..small(4096) };
@@ -200,15 +180,13 @@ fn what_cannot_be_is_refused_with_nothing_made() {
             drop(info);
             rig.destroy_pool(Arc::into_inner(pool).unwrap());
         }
-        rig.finish();
     });
 }
 
 /// A page that no heap could hold.
 #[test]
 fn a_page_that_is_too_large_for_the_device_is_refused() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         // SAFETY: the usages are those of version 1.0.
         let made = unsafe { UploadArena::new(&rig.allocator, &small(1 << 50)) };
         assert!(
@@ -222,7 +200,6 @@ fn a_page_that_is_too_large_for_the_device_is_refused() {
         );
         drop(made);
         rig.gpu.take_messages();
-        rig.finish();
     });
 }
 

@@ -153,8 +153,7 @@ fn arenas_agree_with_a_list_of_what_is_live() {
             assert_eq!((statistics.used, statistics.padding, statistics.tail), (0, 0, 0));
             assert_eq!(statistics.pages_in_flight, 0);
             rig.validate();
-            drop(arena);
-            rig.finish();
+            drop(arena.release());
         }
     });
 }
@@ -223,8 +222,7 @@ fn arenas_agree_with_the_list_where_the_device_refuses() {
             lanes.end();
             arena.collect(&lanes.clock).unwrap();
             assert_eq!(arena.statistics().used, 0);
-            drop(arena);
-            rig.finish();
+            drop(arena.release());
         }
     });
 }
@@ -286,8 +284,7 @@ fn rings_agree_with_a_list_of_what_is_live() {
             lanes.end();
             ring.collect(&lanes.clock).unwrap();
             assert_eq!(ring.statistics().free, size_of_ring);
-            drop(ring);
-            rig.finish();
+            drop(ring.release());
         }
     });
 }

@@ -15,8 +15,7 @@ fn of(size: u64) -> UploadRingCreateInfo<'static> {
 
 #[test]
 fn a_ring_goes_round_and_never_splits_an_upload() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut ring = ring(&rig, &of(4096));
         let mut time = Time::new();
         assert_eq!(ring.allocate(1500, 1).unwrap().offset, 0);
@@ -40,18 +39,13 @@ fn a_ring_goes_round_and_never_splits_an_upload() {
         assert_eq!(ring.collect(&time.clock).unwrap(), 2);
         assert_eq!(ring.statistics().free, 4096);
         assert_eq!(ring.allocate(4096, 1).unwrap().offset, 0, "an empty ring is one run again");
-        ring.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { ring.destroy() };
-        rig.finish();
     });
 }
 
 /// What is free at the start is had to the last byte, and then there is nothing.
 #[test]
 fn an_upload_that_just_fits_before_the_oldest_goes_there() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut ring = ring(&rig, &of(4096));
         let mut time = Time::new();
         ring.allocate(1024, 1).unwrap();
@@ -70,10 +64,6 @@ fn an_upload_that_just_fits_before_the_oldest_goes_there() {
         time.finish(2);
         assert_eq!(ring.collect(&time.clock).unwrap(), 1);
         assert_eq!(ring.allocate(3072, 1).unwrap().offset, 1024);
-        ring.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { ring.destroy() };
-        rig.finish();
     });
 }
 
@@ -98,8 +88,7 @@ fn the_oldest_recording_holds_up_those_behind_it() {
     assert_eq!(ring.collect(&clock).unwrap(), 3);
     assert_eq!(ring.statistics().free, 4096);
     ring.validate();
-    drop(ring);
-    rig.finish();
+    drop(ring.release());
 }
 
 #[test]
@@ -119,8 +108,7 @@ fn a_frame_slot_that_is_never_used_again_holds_up_nothing() {
     }
     clock.idle();
     ring.collect(&clock).unwrap();
-    drop(ring);
-    rig.finish();
+    drop(ring.release());
 }
 
 #[test]
@@ -143,16 +131,11 @@ fn what_is_wrong_or_too_large_is_refused() {
     assert_eq!(ring.statistics(), before);
     // As large as the ring, and with an alignment that nothing but the start has.
     assert_eq!(ring.allocate(4096, max).unwrap().offset, 0);
-    ring.validate();
-    // SAFETY: nothing was submitted.
-    unsafe { ring.destroy() };
-    rig.finish();
 }
 
 #[test]
 fn whoever_waits_gets_the_oldest_pieces_room_and_no_more_is_waited_for() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let mut ring = ring(&rig, &of(4096));
         let mut time = Time::new();
         for _ in 0..4 {
@@ -169,10 +152,6 @@ fn whoever_waits_gets_the_oldest_pieces_room_and_no_more_is_waited_for() {
         assert_eq!((waits.get(), ring.statistics().used), (2, 2048), "nothing is given out yet");
         assert_eq!(ring.allocate_or_wait(2000, 1, &time.clock, wait).unwrap().offset, 0);
         assert_eq!(waits.get(), 2);
-        ring.validate();
-        // SAFETY: nothing was submitted.
-        unsafe { ring.destroy() };
-        rig.finish();
     });
 }
 
@@ -198,9 +177,6 @@ fn waiting_comes_to_an_end_whatever_the_caller_does() {
     assert_eq!(ring.statistics().pieces, 1);
     time.finish(1);
     ring.allocate_or_wait(1, 1, &time.clock, never).unwrap();
-    // SAFETY: nothing was submitted.
-    unsafe { ring.destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -209,13 +185,13 @@ fn a_ring_that_is_dropped_too_early_leaks_its_buffer() {
     let mut ring = ring(&rig, &of(4096));
     let upload = ring.write(b"the device reads this later", 1).unwrap();
     ring.flush(Time::new().submitted()).unwrap();
-    drop(ring);
+    drop(ring.release());
     assert_eq!((rig.gpu.live().buffers, rig.allocator.statistics().allocation_count), (1, 1));
     // SAFETY: the memory is still the ring's, and mapped.
     assert_eq!(unsafe { upload.ptr.read() }, b't');
     // SAFETY: nothing was submitted in truth.
     unsafe { rig.gpu.device().destroy_buffer(upload.buffer, None) };
-    let Rig { allocator, gpu } = rig;
+    let Rig { allocator, gpu } = rig.release();
     assert_eq!(allocator.destroy().len(), 1);
     assert!(gpu.finish().is_empty());
 }

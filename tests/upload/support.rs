@@ -12,9 +12,25 @@ use crate::common::*;
 pub type Arena<'a> = UploadArena<&'a Allocator>;
 pub type Ring<'a> = UploadRing<&'a Allocator>;
 
-pub fn arena<'a>(rig: &'a Rig, info: &UploadArenaCreateInfo<'_>) -> Arena<'a> {
+impl End for Arena<'_> {
+    fn end(self) {
+        self.validate();
+        // SAFETY: the test has waited for whatever it submitted.
+        unsafe { self.destroy() };
+    }
+}
+
+impl End for Ring<'_> {
+    fn end(self) {
+        self.validate();
+        // SAFETY: as for arenas.
+        unsafe { self.destroy() };
+    }
+}
+
+pub fn arena<'a>(rig: &'a Rig, info: &UploadArenaCreateInfo<'_>) -> Held<Arena<'a>> {
     // SAFETY: the usages are those of version 1.0; the tests' clocks say what the simulated device has done.
-    unsafe { UploadArena::new(&rig.allocator, info) }.unwrap()
+    hold(unsafe { UploadArena::new(&rig.allocator, info) }.unwrap())
 }
 
 /// An arena with pages of that size, which are made and given back by nobody but the tests.
@@ -22,9 +38,9 @@ pub fn small(page_size: u64) -> UploadArenaCreateInfo<'static> {
     UploadArenaCreateInfo { page_size, idle_collects: None, ..Default::default() }
 }
 
-pub fn ring<'a>(rig: &'a Rig, info: &UploadRingCreateInfo<'_>) -> Ring<'a> {
+pub fn ring<'a>(rig: &'a Rig, info: &UploadRingCreateInfo<'_>) -> Held<Ring<'a>> {
     // SAFETY: as for arenas.
-    unsafe { UploadRing::new(&rig.allocator, info) }.unwrap()
+    hold(unsafe { UploadRing::new(&rig.allocator, info) }.unwrap())
 }
 
 /// Runs a test with a pool in each memory type that the host can write, and once without a pool.
@@ -41,7 +57,6 @@ pub fn everywhere(profile: &'static sublet::sim::Profile, test: impl Fn(&Rig, Op
         if let Some(pool) = pool {
             rig.destroy_pool(Arc::into_inner(pool).unwrap());
         }
-        rig.finish();
     }
 }
 

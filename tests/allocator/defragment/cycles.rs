@@ -22,7 +22,7 @@ const SOURCE: vk::ImageLayout = vk::ImageLayout::TRANSFER_SRC_OPTIMAL;
 const TARGET: vk::ImageLayout = vk::ImageLayout::TRANSFER_DST_OPTIMAL;
 
 struct Stage {
-    rig: Rig,
+    rig: Held<Rig>,
     staging: (vk::Buffer, Allocation),
     readback: (vk::Buffer, Allocation),
     items: Vec<Item>,
@@ -263,6 +263,5 @@ fn nothing_loses_its_bytes() {
         rig.destroy_buffer(staging);
         rig.destroy_buffer(readback);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }

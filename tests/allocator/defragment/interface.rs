@@ -25,7 +25,6 @@ fn blocks_go_back_and_what_was_gained_is_told() {
             rig.validate();
             rig.free_all(held);
             rig.destroy_pool(pool);
-            rig.finish();
         }
     });
 }
@@ -84,7 +83,6 @@ fn an_allocation_keeps_what_is_its_own() {
             assert!(same < held.len() - 8, "who moved has another name: {same}");
             rig.free_all(held);
             rig.destroy_pool(pool);
-            rig.finish();
         },
     );
 }
@@ -111,14 +109,11 @@ fn names_of_allocations_never_repeat() {
             rig.destroy_pool(pool);
         }
     }
-    rig.finish();
-    other.finish();
 }
 
 #[test]
 fn the_wrong_allocation_changes_nothing() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let (pool, mut held) = sparse_pool(&rig, rig.types()[0], Flags::empty());
         let info = DefragmentationInfo { pools: &[&pool], ..Default::default() };
         let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
@@ -151,14 +146,12 @@ fn the_wrong_allocation_changes_nothing() {
         rig.validate();
         rig.free_all(held);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn an_allocation_may_be_freed_by_its_move_or_meanwhile() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let (pool, mut held) = sparse_pool(&rig, rig.types()[0], Flags::empty());
         let info = DefragmentationInfo { pools: &[&pool], ..Default::default() };
         let mut defragmentation = rig.allocator.begin_defragmentation(&info).unwrap();
@@ -177,15 +170,13 @@ fn an_allocation_may_be_freed_by_its_move_or_meanwhile() {
         assert_eq!(defragmentation.end().allocations_moved, 0);
         rig.free_all(held);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 /// A program that drops all moves is told that there are none; one that ignores them, when all blocks stay.
 #[test]
 fn who_moves_nothing_comes_to_an_end() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let (pool, held) = sparse_pool(&rig, rig.types()[0], Flags::empty());
         let before = rig.snapshot();
         let info = DefragmentationInfo { pools: &[&pool], ..Default::default() };
@@ -206,14 +197,12 @@ fn who_moves_nothing_comes_to_an_end() {
         assert_eq!(rig.snapshot(), before);
         rig.free_all(held);
         rig.destroy_pool(pool);
-        rig.finish();
     });
 }
 
 #[test]
 fn what_cannot_be_begun_is_refused() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let memory_type = rig.types()[0];
         for algorithm in [sublet::Algorithm::Linear, sublet::Algorithm::Buddy] {
             let other = rig.pool(&PoolCreateInfo { algorithm, ..PoolCreateInfo::new(memory_type) }).unwrap();
@@ -231,13 +220,13 @@ fn what_cannot_be_begun_is_refused() {
             rig.destroy_pool(other);
             rig.destroy_pool(fine);
         }
-        let another = Rig::new(profile);
+        let another = Rig::new(rig.profile());
         let foreign = another.pool(&PoolCreateInfo::new(memory_type)).unwrap();
         let info = DefragmentationInfo { pools: &[&foreign], ..Default::default() };
         let error = rig.allocator.begin_defragmentation(&info).unwrap_err();
         assert_eq!(error, BeginDefragmentationError::Foreign(sublet::ForeignHandle::Pool));
         another.destroy_pool(foreign);
-        another.finish();
+        drop(another);
 
         let all = rig.allocator.begin_defragmentation(&DefragmentationInfo::default()).unwrap();
         let one = DefragmentationInfo { memory_type_bits: 1 << memory_type, ..Default::default() };
@@ -248,8 +237,7 @@ fn what_cannot_be_begun_is_refused() {
         let gains = rig.allocator.begin_defragmentation(&info).unwrap().end().gains;
         assert_eq!(gains.len(), 1, "a pool is something else");
         rig.destroy_pool(pool);
-        assert_eq!(all.end().gains.len(), profile.types.len());
-        rig.finish();
+        assert_eq!(all.end().gains.len(), rig.profile().types.len());
     });
 }
 
@@ -283,7 +271,6 @@ fn others_are_left_alone() {
             rig.free_all(moved);
             rig.destroy_pool(pool);
             rig.destroy_pool(second);
-            rig.finish();
         },
     );
 }
@@ -331,7 +318,6 @@ fn limits_are_for_the_whole_pass() {
     rig.free_all(held);
     rig.destroy_pool(first);
     rig.destroy_pool(second);
-    rig.finish();
 }
 
 /// What was set aside comes back when the callback panics.
@@ -355,7 +341,6 @@ fn a_callback_that_panics_loses_nothing() {
     assert_eq!(rig.allocator.pool_statistics(&pool).unwrap(), before);
     rig.free_all(held);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// On one thread without locks, it is the same.
@@ -368,14 +353,12 @@ fn without_locks() {
     assert_eq!(run(rig.allocator.begin_defragmentation(&info).unwrap(), &mut held).blocks_freed, 2);
     rig.free_all(held);
     rig.destroy_pool(pool);
-    rig.finish();
 }
 
 /// The place of a move is bound and used like any other, and the driver finds nothing wrong with it.
 #[test]
 fn resources_are_made_on_the_new_place() {
-    on_every_profile(|profile| {
-        let rig = Rig::new(profile);
+    on_every_gpu(|rig| {
         let usage = vk::BufferUsageFlags::TRANSFER_DST | vk::BufferUsageFlags::TRANSFER_SRC;
         let buffer_info = vk::BufferCreateInfo::default().size(10_000).usage(usage);
         let auto = AllocationCreateInfo::new(MemoryUsage::Auto);
@@ -415,6 +398,5 @@ fn resources_are_made_on_the_new_place() {
         complete(moved, &mut held[at].1);
         drop(defragmentation);
         held.into_iter().for_each(|buffer| rig.destroy_buffer(buffer));
-        rig.finish();
     });
 }
