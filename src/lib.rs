@@ -87,6 +87,9 @@ pub use allocator::{
     DefragmentationPass, FreeMoveError, HeapBudget, LocalAllocator, Mapping, Move, RetiredResources,
     TimelineError, Tracking,
 };
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub use allocator::doc_example;
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
     AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MemoryUsage,

@@ -423,3 +423,15 @@ impl<T: Threading> fmt::Debug for Allocator<T> {
             .finish_non_exhaustive()
     }
 }
+
+/// What examples of the documentation start from.
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+#[must_use]
+pub fn doc_example() -> (&'static sublet_sim::Gpu, Allocator) {
+    let profile = sublet_sim::Profile::by_name("lavapipe").expect("a profile that is built in");
+    let gpu = &*Box::leak(Box::new(sublet_sim::Gpu::new(profile)));
+    // SAFETY: the simulated instance and device are live for ever, because `gpu` is never dropped.
+    let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(gpu)) };
+    (gpu, allocator.expect("the simulated driver refuses nothing"))
+}
