@@ -71,7 +71,6 @@ fn what_frames_retire_is_freed_when_their_slots_come_again_and_not_before() {
     rig.clock.idle();
     assert_eq!(rig.collect().unwrap(), 3);
     slots.destroy(&rig);
-    rig.finish();
 }
 
 #[test]
@@ -95,7 +94,6 @@ fn a_frame_slot_that_is_never_used_again_holds_nothing_back() {
     rig.clock.idle();
     assert_eq!(rig.collect().unwrap(), 1);
     slots.destroy(&rig);
-    rig.finish();
 }
 
 #[test]
@@ -124,7 +122,6 @@ fn a_slot_begun_twice_without_an_end_frees_nothing_of_the_first() {
     rig.clock.idle();
     rig.collect().unwrap();
     slots.destroy(&rig);
-    rig.finish();
 }
 
 #[test]
@@ -139,5 +136,4 @@ fn a_frame_that_is_discarded_frees_at_once_what_only_it_used() {
     assert_eq!(rig.collect().unwrap(), 0);
     rig.clock.discard(frame).unwrap();
     assert_eq!(rig.collect().unwrap(), 1);
-    rig.finish();
 }

@@ -43,7 +43,6 @@ fn when_the_device_is_lost_nothing_is_freed_until_the_clock_is_shut_down() {
     assert_eq!(rig.buffers(), 0);
     // SAFETY: nothing is in flight.
     unsafe { rig.gpu.device().destroy_semaphore(semaphore, None) };
-    rig.finish();
 }
 
 #[test]
@@ -71,7 +70,6 @@ fn what_was_read_before_the_loss_counts() {
         // SAFETY: nothing is in flight.
         unsafe { rig.gpu.device().destroy_semaphore(semaphore, None) };
     }
-    rig.finish();
 }
 
 #[test]
@@ -89,5 +87,4 @@ fn a_drain_frees_everything_when_the_device_is_idle() {
     rig.execute_all();
     // SAFETY: nothing is in flight, and nothing is submitted any more.
     assert_eq!(unsafe { rig.retired.drain(&rig.allocator) }.unwrap(), 4);
-    rig.finish();
 }

@@ -4,6 +4,9 @@
 
 mod errors;
 mod frames;
+#[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
+#[path = "../shared/held.rs"]
+mod held;
 mod loss;
 mod random;
 mod rig;

@@ -8,6 +8,8 @@ use sublet::{
     RetiredResources,
 };
 
+use crate::held::{End, Held, hold};
+
 pub(crate) struct Rig {
     pub(crate) gpu: Gpu,
     pub(crate) allocator: Allocator,
@@ -31,11 +33,11 @@ pub(crate) fn timeline(gpu: &Gpu) -> vk::Semaphore {
 }
 
 impl Rig {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new() -> Held<Self> {
         Self::with_queues(1)
     }
 
-    pub(crate) fn with_queues(count: u32) -> Self {
+    pub(crate) fn with_queues(count: u32) -> Held<Self> {
         let gpu = Gpu::builder(Profile::by_name("lavapipe").unwrap()).queues(count).build();
         // SAFETY: instance and device are live, and outlive the allocator.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
@@ -44,7 +46,7 @@ impl Rig {
         let pool = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
         let queues = (0..count).map(|_| Queue { gate: timeline(&gpu), submitted: 0 }).collect();
         let (clock, retired) = (Clock::new(), RetiredResources::new());
-        Self { gpu, allocator, clock, retired, pool, queues }
+        hold(Self { gpu, allocator, clock, retired, pool, queues })
     }
 
     pub(crate) fn buffer(&self) -> (vk::Buffer, Allocation) {
@@ -156,9 +158,10 @@ impl Rig {
     pub(crate) fn buffers(&self) -> u64 {
         self.gpu.live().buffers
     }
+}
 
-    /// Ends a test: nothing waits, nothing is left, and the driver had nothing to object to.
-    pub(crate) fn finish(self) {
+impl End for Rig {
+    fn end(self) {
         self.execute_all();
         assert_eq!(self.retired.len(), 0, "{:?}", self.retired);
         let device = self.gpu.device();

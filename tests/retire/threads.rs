@@ -32,7 +32,6 @@ fn threads_retire_and_collect_at_once_and_nothing_is_freed_twice_or_lost() {
     let rest = rig.collect().unwrap();
     let all = usize::try_from(ROUNDS).unwrap() * 2 * THREADS;
     assert_eq!(collected.into_inner() + rest, all);
-    rig.finish();
 }
 
 #[test]
@@ -68,5 +67,4 @@ fn nobody_waits_for_the_drivers_call_of_another_thread() {
         assert_eq!(other, Ok(1));
         assert_eq!(collector.join().unwrap(), 1);
     });
-    rig.finish();
 }

@@ -42,7 +42,6 @@ fn everything_that_a_recording_uses_is_freed_when_its_value_is_reached() {
     assert_eq!(poll(), 3);
     assert_eq!((rig.buffers(), rig.gpu.live().images), (0, 0));
     destroy(&rig, &[semaphore]);
-    rig.finish();
 }
 
 #[test]
@@ -73,7 +72,6 @@ fn submissions_out_of_order_are_freed_in_the_order_in_which_the_gpu_gets_done() 
     }
     assert_eq!(done, [[false, false, true], [true, false, true], [true, true, true]]);
     destroy(&rig, &[semaphore]);
-    rig.finish();
 }
 
 #[test]
@@ -107,7 +105,6 @@ fn two_queues_do_not_wait_for_each_other() {
     rig.execute_on(0, 3);
     assert_eq!(poll(), 2);
     destroy(&rig, &lanes.map(|(_, semaphore)| semaphore));
-    rig.finish();
 }
 
 #[test]
@@ -137,7 +134,6 @@ fn a_queue_with_fences_and_one_with_a_timeline_share_a_clock() {
     assert_eq!(rig.collect().unwrap(), 1);
     rig.clock.discard(next).unwrap();
     destroy(&rig, &[semaphore]);
-    rig.finish();
 }
 
 #[test]
@@ -155,7 +151,6 @@ fn only_timelines_with_something_in_flight_are_read() {
     poll();
     assert_eq!(rig.gpu.calls("vkGetSemaphoreCounterValue"), 1);
     destroy(&rig, &lanes.map(|(_, semaphore)| semaphore));
-    rig.finish();
 }
 
 #[test]
