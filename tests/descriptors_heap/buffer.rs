@@ -11,21 +11,12 @@ use sublet::descriptor::{
 use sublet::sim::{Gpu, Profile, profiles};
 use sublet::{Allocator, AllocatorCreateInfo, Tracking};
 
-use crate::common::Rig;
+use crate::common::{End, Rig};
 
 const NVIDIA: &str = "nvidia-h200";
 
 fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
     HeapCreateInfo { slots: 64, arrays, ..HeapCreateInfo::new(HeapKind::Resource) }
-}
-
-fn make<'a>(rig: &'a Rig, info: &HeapCreateInfo<'_>) -> DescriptorHeap<BufferStore<&'a Allocator>> {
-    DescriptorHeap::new(BufferStore::new(&rig.device, &rig.allocator, info).unwrap())
-}
-
-fn destroy(heap: DescriptorHeap<BufferStore<&Allocator>>) {
-    // SAFETY: nothing is running.
-    unsafe { heap.into_store().destroy() };
 }
 
 #[test]
@@ -34,7 +25,7 @@ fn slots_are_as_far_apart_as_the_device_says_by_type() {
         let rig = Rig::new(profile.name);
         let limits = profile.limits.descriptor_buffer.unwrap();
         let sizes = DescriptorSizes::of(&rig.device);
-        let per_type = make(&rig, &small(HeapArrays::PerType));
+        let per_type = rig.buffer_heap(&small(HeapArrays::PerType));
         for &kind in HeapKind::Resource.default_types() {
             let size = limits.size(kind.to_vk()).map(|size| u64::try_from(size).unwrap());
             assert_eq!((sizes.get(kind), per_type.store().stride(kind)), (size, size), "{}", profile.name);
@@ -47,22 +38,19 @@ fn slots_are_as_far_apart_as_the_device_says_by_type() {
         assert_eq!(per_type.store().binding_info().address % limits.offset_alignment, 0);
         // One array for all: as far apart as the largest of them.
         if rig.device.features().contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE) {
-            let one = make(&rig, &small(HeapArrays::One));
+            let one = rig.buffer_heap(&small(HeapArrays::One));
             let largest = sizes.largest(HeapKind::Resource.default_types());
             for &kind in HeapKind::Resource.default_types() {
                 assert_eq!(one.store().stride(kind), largest, "{}", profile.name);
             }
-            destroy(one);
         }
-        destroy(per_type);
-        rig.finish();
     }
 }
 
 #[test]
 fn what_has_no_address_is_refused_and_the_slot_is_as_it_was() {
     let rig = Rig::new(NVIDIA);
-    let heap = make(&rig, &small(HeapArrays::Auto));
+    let heap = rig.buffer_heap(&small(HeapArrays::Auto));
     let range = heap.allocate(1).unwrap();
     let write = |descriptor| {
         // SAFETY: it is refused.
@@ -82,14 +70,12 @@ fn what_has_no_address_is_refused_and_the_slot_is_as_it_was() {
     );
     assert_eq!(write(rig.sampler(0)), Err(HeapWriteError::Kind { kind: DescriptorKind::Sampler }));
     assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 0);
-    destroy(heap);
-    rig.finish();
 }
 
 #[test]
 fn many_are_written_or_none() {
     let rig = Rig::new(NVIDIA);
-    let heap = make(&rig, &small(HeapArrays::Auto));
+    let heap = rig.buffer_heap(&small(HeapArrays::Auto));
     let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
     let (range, staged) = (heap.allocate(3).unwrap(), staging.allocate(3).unwrap());
     let kind = DescriptorKind::StorageBuffer;
@@ -110,17 +96,14 @@ fn many_are_written_or_none() {
     // SAFETY: as above.
     assert_eq!(unsafe { heap.copy_from(range, 0, &staging, staged) }, Ok(2));
     assert_eq!(rig.gpu.calls("vkGetDescriptorEXT"), 2);
-    drop(staging);
-    destroy(heap);
-    rig.finish();
 }
 
 #[test]
 fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
     let rig = Rig::new(NVIDIA);
     assert_eq!(rig.device.model(), BindingModel::Buffer);
-    let heap = make(&rig, &small(HeapArrays::Auto));
-    let samplers = make(&rig, &HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Sampler) });
+    let heap = rig.buffer_heap(&small(HeapArrays::Auto));
+    let samplers = rig.buffer_heap(&HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(HeapKind::Sampler) });
     let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
     assert!(staging.stride().is_some());
     let (from, direct, copied) =
@@ -140,10 +123,6 @@ fn bytes_are_copied_from_host_memory_without_asking_the_driver() {
     // SAFETY: it is refused.
     let refused = unsafe { samplers.copy_from(to, 0, &staging, from) };
     assert_eq!(refused, Err(HeapWriteError::Kind { kind: DescriptorKind::StorageBuffer }));
-    destroy(heap);
-    destroy(samplers);
-    drop(staging);
-    rig.finish();
 }
 
 #[test]
@@ -154,15 +133,11 @@ fn descriptors_are_no_bytes_for_a_set_and_bytes_are_no_descriptors() {
     // SAFETY: the buffer is live.
     unsafe { staging.write(from, 0, &rig.storage(0)) }.unwrap();
     let info = small(HeapArrays::Auto);
-    let sets = DescriptorHeap::new(sublet::descriptor::SetStore::new(&rig.device, &info).unwrap());
+    let sets = rig.set_heap(&info);
     let to = sets.allocate(1).unwrap();
     // SAFETY: it is refused.
     let refused = unsafe { sets.copy_from(to, 0, &staging, from) };
     assert_eq!(refused, Err(HeapWriteError::Unlike { from: 16, to: 0 }));
-    // SAFETY: nothing was submitted.
-    unsafe { sets.into_store().destroy() };
-    drop(staging);
-    rig.finish();
 }
 
 #[test]
@@ -173,7 +148,6 @@ fn a_device_without_descriptor_buffers_says_so() {
         error,
         CreateHeapError::Unsupported { missing } if missing.contains(DescriptorFeatures::DESCRIPTOR_BUFFER)
     ));
-    rig.finish();
 }
 
 #[test]
@@ -188,15 +162,13 @@ fn arrays_that_the_device_splits_are_refused() {
         match BufferStore::new(&rig.device, &rig.allocator, &info) {
             Ok(store) => {
                 assert!(limits.single_array, "{}", profile.name);
-                // SAFETY: nothing was submitted.
-                unsafe { store.destroy() };
+                store.end();
             }
             Err(error) => {
                 assert!(!limits.single_array, "{}", profile.name);
                 assert_eq!(error, CreateHeapError::SplitArrays);
             }
         }
-        rig.finish();
     }
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
 }
@@ -230,22 +202,19 @@ fn whatever_call_of_the_driver_fails_nothing_is_left() {
         rig.gpu.faults().clear();
         rig.allocator.trim();
         assert_eq!(rig.gpu.live(), before, "{call}");
-        rig.finish();
     }
 }
 
 #[test]
 fn a_full_heap_is_full() {
     let rig = Rig::with(Gpu::new(Profile::by_name(NVIDIA).unwrap()), |features| features);
-    let heap = make(&rig, &small(HeapArrays::Auto));
+    let heap = rig.buffer_heap(&small(HeapArrays::Auto));
     let all = heap.allocate(64).unwrap();
     let full = HeapError::Full { asked: 1, free: 0, largest_free: 0, retiring: 0 };
     assert_eq!(heap.allocate(1), Err(full));
     // SAFETY: no later recording uses it.
     unsafe { heap.retire(rig.done(), all) }.unwrap();
     assert_eq!(heap.collect(&rig.clock), Ok(64));
-    destroy(heap);
-    rig.finish();
 }
 
 /// Else the driver would be asked for the address of another device's buffer.
@@ -256,8 +225,6 @@ fn an_allocator_of_another_device_is_refused() {
     let error = BufferStore::new(&one.device, &other.allocator, &small(HeapArrays::Auto)).unwrap_err();
     assert_eq!(error, CreateHeapError::ForeignAllocator);
     assert_eq!((one.gpu.live(), other.gpu.live()), before);
-    one.finish();
-    other.finish();
 }
 
 #[test]
@@ -274,7 +241,6 @@ fn the_buffer_is_of_who_made_the_store() {
     // SAFETY: nothing is running.
     unsafe { store.destroy() };
     drop(allocator);
-    rig.finish();
 }
 
 /// What is written goes to the mapping of the buffer, which is the allocator's.
@@ -292,10 +258,9 @@ fn a_store_keeps_the_allocator_whose_memory_it_writes() {
     assert!(Arc::into_inner(allocator).is_none());
     // SAFETY: the buffer is live, and no shader looks at the slot.
     unsafe { heap.write(range, 0, &rig.storage(0)) }.unwrap();
-    // SAFETY: nothing was submitted.
+    // SAFETY: nothing is running.
     unsafe { heap.into_store().destroy() };
     assert_eq!(rig.gpu.live(), before, "the store was the last that had the allocator");
-    rig.finish();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use sublet::descriptor::{
 };
 use sublet::sim::{self, profiles};
 
-use crate::common::Rig;
+use crate::common::{Held, Rig, hold};
 
 const TYPES: &[DescriptorKind] = &[DescriptorKind::StorageBuffer, DescriptorKind::UniformBuffer];
 
@@ -16,10 +16,10 @@ fn small() -> HeapCreateInfo<'static> {
 }
 
 /// Slots that nobody has show bytes 1,024 and on.
-fn heap(rig: &Rig, copies: u32) -> DescriptorHeap<ClassicStore> {
+fn heap(rig: &Rig, copies: u32) -> Held<DescriptorHeap<ClassicStore>> {
     let defaults = [rig.storage(4), rig.uniform(4)];
     // SAFETY: the rig's buffer outlives the heap.
-    DescriptorHeap::new(unsafe { ClassicStore::new(&rig.device, &small(), copies, &defaults) }.unwrap())
+    hold(DescriptorHeap::new(unsafe { ClassicStore::new(&rig.device, &small(), copies, &defaults) }.unwrap()))
 }
 
 /// Offsets of the storage buffers in a copy, in steps of 256 bytes.
@@ -67,9 +67,6 @@ fn every_copy_learns_what_was_written_when_its_frame_comes() {
         }
         assert_eq!((update(&heap, 0), update(&heap, 0)), (1, 0));
         assert_eq!(shown(&rig, &heap, 0), somes([4, 5, 4, 4, 4, 4, 4, 4]));
-        // SAFETY: nothing was submitted.
-        unsafe { heap.into_store().destroy() };
-        rig.finish();
     }
 }
 
@@ -92,9 +89,6 @@ fn a_copy_is_brought_up_to_date_with_one_call() {
     assert_eq!((update(&heap, 0), calls()), (0, 1));
     assert_eq!((update(&heap, 1), calls()), (16, 2));
     assert_eq!(shown(&rig, &heap, 1), shown(&rig, &heap, 0));
-    // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -114,9 +108,6 @@ fn what_was_retired_is_in_no_copy_that_is_bound_afterwards() {
     assert_eq!((update(&heap, 0), update(&heap, 1)), (2, 2));
     assert_eq!(shown(&rig, &heap, 0), somes([4; 8]));
     assert_eq!(shown(&rig, &heap, 1), somes([4; 8]));
-    // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }
 
 /// Else a copy whose turn comes later would be told of something that is gone by then.
@@ -140,9 +131,6 @@ fn what_a_frame_had_for_itself_is_in_no_copy_that_is_updated_after_it_was_collec
         update(&heap, copy);
         assert_eq!(shown(&rig, &heap, copy), somes([4; 8]), "copy {copy}");
     }
-    // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -192,9 +180,6 @@ fn copies_are_written_while_other_frames_are_running() {
     unsafe { device.destroy_command_pool(pool, None) };
     // SAFETY: as above.
     unsafe { device.destroy_pipeline_layout(layout, None) };
-    // SAFETY: as above.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -226,5 +211,4 @@ fn what_cannot_be_is_refused_and_leaves_nothing() {
         assert!(make(&small(), 3).is_err(), "{call}");
         assert_eq!(rig.gpu.live(), before, "{call}");
     }
-    rig.finish();
 }

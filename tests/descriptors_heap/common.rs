@@ -2,11 +2,14 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures,
+    BufferDescriptor, BufferStore, ClassicStore, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo,
+    DescriptorFeatures, DescriptorHeap, HeapCreateInfo, HeapStore, SetStore,
 };
 use sublet::retire::{Clock, LaneId, Ticket};
 use sublet::sim::{Gpu, Profile};
 use sublet::{Allocation, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage};
+
+pub use crate::held::{End, Held, hold};
 
 pub const BUFFER_BYTES: u64 = 4_096;
 
@@ -15,19 +18,19 @@ pub struct Rig {
     pub allocator: Allocator,
     pub buffer: vk::Buffer,
     pub samplers: Vec<vk::Sampler>,
-    memory: Option<Allocation>,
+    memory: Allocation,
     pub clock: Clock,
     pub lane: LaneId,
     pub gpu: Gpu,
 }
 
 impl Rig {
-    pub fn new(profile: &str) -> Self {
+    pub fn new(profile: &str) -> Held<Self> {
         Self::with(Gpu::new(Profile::by_name(profile).unwrap()), |features| features)
     }
 
     /// With some features that the program has enabled, or has not.
-    pub fn with(gpu: Gpu, features: impl Fn(DescriptorFeatures) -> DescriptorFeatures) -> Self {
+    pub fn with(gpu: Gpu, features: impl Fn(DescriptorFeatures) -> DescriptorFeatures) -> Held<Self> {
         let mut info = DescriptorDeviceCreateInfo::for_gpu(&gpu);
         info.features = features(info.features);
         // SAFETY: the rig keeps the GPU for longer than what is made from it.
@@ -49,7 +52,7 @@ impl Rig {
         let samplers = (0..4).map(sampler).collect();
         let clock = Clock::new();
         let lane = clock.add_lane().unwrap();
-        Self { device, allocator, buffer, samplers, memory: Some(memory), clock, lane, gpu }
+        hold(Self { device, allocator, buffer, samplers, memory, clock, lane, gpu })
     }
 
     /// 256 bytes of the buffer, from 256 times `at` on.
@@ -75,14 +78,14 @@ impl Rig {
 
     /// The first number at 256 times `at`.
     pub fn get(&self, at: u64) -> u32 {
-        let memory = self.memory.as_ref().unwrap();
+        let memory = &self.memory;
         // SAFETY: no other thread has the memory.
         let bytes = unsafe { self.gpu.read_memory(memory.memory(), memory.offset() + 256 * at, 4) }.unwrap();
         u32::from_le_bytes(bytes.try_into().unwrap())
     }
 
     pub fn put(&self, at: u64, value: u32) {
-        let memory = self.memory.as_ref().unwrap();
+        let memory = &self.memory;
         let offset = memory.offset() + 256 * at;
         // SAFETY: no other thread has the memory.
         let written = unsafe { self.gpu.write_memory(memory.memory(), offset, &value.to_le_bytes()) };
@@ -100,21 +103,59 @@ impl Rig {
         ticket
     }
 
-    /// Destroys what the rig made, after the test has destroyed what it made: nothing is left, and nothing was wrong.
-    pub fn finish(mut self) {
-        for sampler in self.samplers.drain(..) {
+    pub fn set_store(&self, info: &HeapCreateInfo<'_>) -> Held<SetStore> {
+        hold(SetStore::new(&self.device, info).unwrap())
+    }
+
+    pub fn set_heap(&self, info: &HeapCreateInfo<'_>) -> Held<DescriptorHeap<SetStore>> {
+        hold(DescriptorHeap::new(SetStore::new(&self.device, info).unwrap()))
+    }
+
+    pub fn buffer_heap(&self, info: &HeapCreateInfo<'_>) -> Held<DescriptorHeap<BufferStore<&Allocator>>> {
+        hold(DescriptorHeap::new(BufferStore::new(&self.device, &self.allocator, info).unwrap()))
+    }
+}
+
+impl End for Rig {
+    fn end(self) {
+        for sampler in self.samplers {
             // SAFETY: nothing uses it any more.
             unsafe { self.gpu.device().destroy_sampler(sampler, None) };
         }
-        if let Some(memory) = self.memory.take() {
-            // SAFETY: nothing uses it any more.
-            unsafe { self.allocator.destroy_buffer(self.buffer, memory) }.unwrap();
-        }
+        // SAFETY: nothing uses it any more.
+        unsafe { self.allocator.destroy_buffer(self.buffer, self.memory) }.unwrap();
         let leaks = self.allocator.destroy();
         assert!(leaks.is_empty(), "{leaks:?}");
         drop(self.device);
         assert!(self.gpu.live().is_empty(), "{:?}", self.gpu.live());
         self.gpu.assert_silent();
         assert!(self.gpu.finish().is_empty());
+    }
+}
+
+impl End for SetStore {
+    fn end(self) {
+        // SAFETY: nothing is running at the end of a test.
+        unsafe { self.destroy() };
+    }
+}
+
+impl End for BufferStore<&Allocator> {
+    fn end(self) {
+        // SAFETY: as above.
+        unsafe { self.destroy() };
+    }
+}
+
+impl End for ClassicStore {
+    fn end(self) {
+        // SAFETY: as above.
+        unsafe { self.destroy() };
+    }
+}
+
+impl<S: HeapStore + End> End for DescriptorHeap<S> {
+    fn end(self) {
+        self.into_store().end();
     }
 }

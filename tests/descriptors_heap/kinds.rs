@@ -1,8 +1,6 @@
 //! Heaps of every kind and on every store wait for the device in the same way.
 
-use sublet::descriptor::{
-    BufferStore, DescriptorHeap, HeapCreateInfo, HeapError, HeapKind, HeapStore, RangeError, SetStore,
-};
+use sublet::descriptor::{DescriptorHeap, HeapCreateInfo, HeapError, HeapKind, HeapStore, RangeError};
 use sublet::retire::OtherClock;
 
 use crate::common::Rig;
@@ -31,15 +29,11 @@ fn no_kind_of_heap_gives_away_what_a_submission_still_uses() {
     for kind in [HeapKind::Resource, HeapKind::Sampler] {
         let rig = Rig::new("nvidia-h200");
         let info = HeapCreateInfo { slots: 8, ..HeapCreateInfo::new(kind) };
-        let heap = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+        let heap = rig.set_heap(&info);
         slots_are_free_when_the_submission_is_done(&rig, &heap, 1);
-        // SAFETY: nothing was submitted.
-        unsafe { heap.into_store().destroy() };
-        let heap = DescriptorHeap::new(BufferStore::new(&rig.device, &rig.allocator, &info).unwrap());
+        drop(heap);
+        let heap = rig.buffer_heap(&info);
         slots_are_free_when_the_submission_is_done(&rig, &heap, 2);
-        // SAFETY: nothing was submitted.
-        unsafe { heap.into_store().destroy() };
-        rig.finish();
     }
 }
 
@@ -50,7 +44,7 @@ fn ranges_that_wait_for_another_clock_are_told_of() {
     let another = sublet::retire::Clock::new();
     let foreign = another.open(another.add_lane().unwrap());
     let info = HeapCreateInfo { slots: 64, ..HeapCreateInfo::new(HeapKind::Resource) };
-    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+    let heap = rig.set_heap(&info);
     let (own, lost) = (heap.allocate(8).unwrap(), heap.allocate(16).unwrap());
     // SAFETY: nothing was submitted, here and below.
     unsafe { heap.retire(rig.done(), own) }.unwrap();
@@ -63,7 +57,4 @@ fn ranges_that_wait_for_another_clock_are_told_of() {
     another.discard(foreign).unwrap();
     assert_eq!(heap.collect(&another), Ok(16));
     assert_eq!(heap.collect(&rig.clock), Ok(0));
-    // SAFETY: as above.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }

@@ -6,6 +6,9 @@ mod buffer;
 mod classic;
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod common;
+#[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
+#[path = "../shared/held.rs"]
+mod held;
 mod host;
 mod kinds;
 mod set;

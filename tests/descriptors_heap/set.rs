@@ -10,7 +10,7 @@ use sublet::descriptor::{
 };
 use sublet::sim::{self, Gpu, Profile, profiles};
 
-use crate::common::Rig;
+use crate::common::{Rig, hold};
 
 const NVIDIA: &str = "nvidia-h200";
 
@@ -37,14 +37,11 @@ fn what_is_written_is_at_the_index_that_shaders_have() {
     for &profile in profiles::ALL.iter().filter(|profile| has_indexing(profile)) {
         for arrays in [HeapArrays::Auto, HeapArrays::PerType] {
             let rig = Rig::new(profile.name);
-            let store = match SetStore::new(&rig.device, &small(arrays)) {
-                Ok(store) => store,
-                Err(error) => panic!("{}: {error}", profile.name),
-            };
+            let heap = rig.set_heap(&small(arrays));
             let mutable = rig.device.features().contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE);
             let expected = if mutable && arrays == HeapArrays::Auto { 0 } else { 3 };
-            assert_eq!(store.binding(DescriptorKind::StorageBuffer), Some(expected), "{}", profile.name);
-            let heap = DescriptorHeap::new(store);
+            let binding = heap.store().binding(DescriptorKind::StorageBuffer);
+            assert_eq!(binding, Some(expected), "{}", profile.name);
             let (_, range) = (heap.allocate(3).unwrap(), heap.allocate(5).unwrap());
             for slot in 0..5 {
                 // SAFETY: the buffer is live, and nothing was submitted.
@@ -53,10 +50,8 @@ fn what_is_written_is_at_the_index_that_shaders_have() {
                 assert_eq!(offset_in(&rig, heap.store(), index), Some(256 * u64::from(slot)));
             }
             assert_eq!(offset_in(&rig, heap.store(), range.indices().end), None);
-            // SAFETY: nothing was submitted.
-            unsafe { heap.into_store().destroy() };
+            drop(heap);
             assert_eq!(rig.device.update_after_bind_used(), 0);
-            rig.finish();
             tried += 1;
         }
     }
@@ -66,7 +61,7 @@ fn what_is_written_is_at_the_index_that_shaders_have() {
 #[test]
 fn slots_are_written_while_a_submission_that_does_not_look_at_them_is_running() {
     let rig = Rig::new(NVIDIA);
-    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap());
+    let heap = rig.set_heap(&small(HeapArrays::Auto));
     let device = rig.gpu.device();
     let layouts = [heap.store().layout()];
     let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
@@ -112,16 +107,13 @@ fn slots_are_written_while_a_submission_that_does_not_look_at_them_is_running() 
     unsafe { device.destroy_command_pool(pool, None) };
     // SAFETY: as above.
     unsafe { device.destroy_pipeline_layout(layout, None) };
-    // SAFETY: as above.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }
 
 #[test]
 fn a_dead_range_is_not_written_and_nobody_elses_slot_is_either() {
     let rig = Rig::new(NVIDIA);
-    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap());
-    let other = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap());
+    let heap = rig.set_heap(&small(HeapArrays::Auto));
+    let other = rig.set_heap(&small(HeapArrays::Auto));
     let range = heap.allocate(2).unwrap();
     let foreign = other.allocate(2).unwrap();
     let write = |range, slot| {
@@ -149,18 +141,13 @@ fn a_dead_range_is_not_written_and_nobody_elses_slot_is_either() {
     // SAFETY: nothing was submitted.
     let freed_again = unsafe { heap.free(again) };
     assert_eq!(freed_again, Err(RangeError::StaleHandle { range: again }));
-    for heap in [heap, other] {
-        // SAFETY: nothing was submitted.
-        unsafe { heap.into_store().destroy() };
-    }
-    rig.finish();
 }
 
 #[test]
 fn samplers_and_resources_are_in_heaps_of_their_own() {
     let rig = Rig::new(NVIDIA);
     let info = HeapCreateInfo { slots: 16, ..HeapCreateInfo::new(HeapKind::Sampler) };
-    let samplers = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+    let samplers = rig.set_heap(&info);
     let range = samplers.allocate(2).unwrap();
     // SAFETY: the sampler is live.
     unsafe { samplers.write(range, 1, &rig.sampler(3)) }.unwrap();
@@ -172,9 +159,6 @@ fn samplers_and_resources_are_in_heaps_of_their_own() {
     let wrong = HeapCreateInfo { types: &[DescriptorKind::Sampler], ..HeapCreateInfo::default() };
     let error = SetStore::new(&rig.device, &wrong).unwrap_err();
     assert_eq!(error, CreateHeapError::Kind { heap: HeapKind::Resource, kind: DescriptorKind::Sampler });
-    // SAFETY: nothing was submitted.
-    unsafe { samplers.into_store().destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -201,7 +185,6 @@ fn heaps_that_cannot_be_are_refused_before_the_driver_is_asked() {
     let info = HeapCreateInfo { types: &twice, ..HeapCreateInfo::default() };
     assert!(matches!(SetStore::new(&rig.device, &info), Err(CreateHeapError::Kind { .. })));
     assert_eq!(rig.gpu.calls("vkCreateDescriptorSetLayout"), 0);
-    rig.finish();
 }
 
 #[test]
@@ -215,14 +198,13 @@ fn a_device_without_descriptor_indexing_says_which_features_are_missing() {
     assert!(missing.contains(DescriptorFeatures::PARTIALLY_BOUND));
     assert!(missing.contains(DescriptorFeatures::STORAGE_BUFFER_UPDATE_AFTER_BIND));
     assert!(!missing.contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE));
-    rig.finish();
+    drop(rig);
     // One feature that the program did not enable is enough, and no other is named.
     let gpu = Gpu::new(Profile::by_name(NVIDIA).unwrap());
     let left_out = DescriptorFeatures::STORAGE_IMAGE_UPDATE_AFTER_BIND;
     let rig = Rig::with(gpu, |features| features - left_out);
     let error = SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap_err();
     assert_eq!(error, CreateHeapError::Unsupported { missing: left_out });
-    rig.finish();
 }
 
 #[test]
@@ -238,9 +220,8 @@ fn limits_are_named_with_what_was_asked_and_what_is_allowed() {
         assert_eq!(error, CreateHeapError::Limit { limit, asked: 101, allowed: 100 });
     }
     let info = HeapCreateInfo { slots: 100, ..small(HeapArrays::Auto) };
-    // SAFETY: nothing was submitted.
-    unsafe { SetStore::new(&rig.device, &info).unwrap().destroy() };
-    rig.finish();
+    drop(rig.set_store(&info));
+    drop(rig);
 
     // Four arrays count four times together, one array of everything once.
     let mut limits = profile.limits.descriptors;
@@ -251,9 +232,7 @@ fn limits_are_named_with_what_was_asked_and_what_is_allowed() {
     let limit = "maxPerStageUpdateAfterBindResources";
     assert_eq!(error, CreateHeapError::Limit { limit, asked: 400, allowed: 399 });
     let info = HeapCreateInfo { slots: 100, ..small(HeapArrays::One) };
-    // SAFETY: nothing was submitted.
-    unsafe { SetStore::new(&rig.device, &info).unwrap().destroy() };
-    rig.finish();
+    drop(rig.set_store(&info));
 }
 
 /// Samplers have limits of their own, and are none of a stage's resources.
@@ -265,8 +244,7 @@ fn samplers_do_not_count_as_resources() {
     limits.per_stage_update_after_bind.samplers = 16;
     let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
     let samplers = |slots| HeapCreateInfo { slots, ..HeapCreateInfo::new(HeapKind::Sampler) };
-    // SAFETY: nothing was submitted.
-    unsafe { SetStore::new(&rig.device, &samplers(16)).unwrap().destroy() };
+    drop(rig.set_store(&samplers(16)));
     let error = SetStore::new(&rig.device, &samplers(17)).unwrap_err();
     let limit = "maxPerStageDescriptorUpdateAfterBindSamplers";
     assert_eq!(error, CreateHeapError::Limit { limit, asked: 17, allowed: 16 });
@@ -276,12 +254,10 @@ fn samplers_do_not_count_as_resources() {
         types: &[DescriptorKind::StorageBuffer],
         ..HeapCreateInfo::new(HeapKind::Resource)
     };
-    // SAFETY: nothing was submitted.
-    unsafe { SetStore::new(&rig.device, &buffers(10)).unwrap().destroy() };
+    drop(rig.set_store(&buffers(10)));
     let error = SetStore::new(&rig.device, &buffers(11)).unwrap_err();
     let limit = "maxPerStageUpdateAfterBindResources";
     assert_eq!(error, CreateHeapError::Limit { limit, asked: 11, allowed: 10 });
-    rig.finish();
 }
 
 /// Mutable descriptors are as large as the largest type, and need a feature: one type alone needs neither, whatever was
@@ -295,23 +271,19 @@ fn a_heap_of_one_type_is_an_array_of_that_type() {
     {
         for arrays in [HeapArrays::Auto, HeapArrays::One, HeapArrays::PerType] {
             let info = HeapCreateInfo { slots: 8, types: &[held], arrays, ..HeapCreateInfo::new(kind) };
-            let store = SetStore::new(&rig.device, &info).unwrap();
+            let store = rig.set_store(&info);
             let counts = store.set_layout().counts();
             assert_eq!((counts.get(held), counts.get(DescriptorKind::Mutable)), (8, 0), "{arrays:?}");
-            // SAFETY: nothing was submitted.
-            unsafe { store.destroy() };
         }
     }
-    rig.finish();
+    drop(rig);
     // Nor is the feature asked for.
     let gpu = Gpu::new(Profile::by_name(NVIDIA).unwrap());
     let rig = Rig::with(gpu, |features| features - DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE);
     for arrays in [HeapArrays::Auto, HeapArrays::One] {
         let info = HeapCreateInfo { slots: 8, arrays, ..HeapCreateInfo::new(HeapKind::Sampler) };
-        // SAFETY: nothing was submitted.
-        unsafe { SetStore::new(&rig.device, &info).unwrap().destroy() };
+        drop(rig.set_store(&info));
     }
-    rig.finish();
 }
 
 /// Its counts change whenever they are asked for.
@@ -375,17 +347,14 @@ fn heaps_share_the_limit_of_all_pools() {
     let mut limits = profile.limits.descriptors;
     limits.max_update_after_bind_descriptors_in_all_pools = 100;
     let rig = Rig::with(Gpu::builder(profile).descriptor_limits(limits).build(), |features| features);
-    let first = SetStore::new(&rig.device, &small(HeapArrays::One)).unwrap();
+    let first = rig.set_store(&small(HeapArrays::One));
     assert_eq!(rig.device.update_after_bind_used(), 64);
     let error = SetStore::new(&rig.device, &small(HeapArrays::One)).unwrap_err();
     let expected = CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 64, left: 36 };
     assert_eq!(error, CreateHeapError::Pool(expected));
     assert!(error.to_string().contains("a pool of 64 descriptors"), "{error}");
-    // SAFETY: nothing was submitted.
-    unsafe { first.destroy() };
-    // SAFETY: nothing was submitted.
-    unsafe { SetStore::new(&rig.device, &small(HeapArrays::One)).unwrap().destroy() };
-    rig.finish();
+    drop(first);
+    drop(rig.set_store(&small(HeapArrays::One)));
 }
 
 #[test]
@@ -405,10 +374,7 @@ fn whatever_call_of_the_driver_fails_nothing_is_left() {
         assert_eq!(rig.gpu.live(), before, "{call}");
         assert_eq!(rig.device.update_after_bind_used(), 0);
         // The next one is made.
-        let store = SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap();
-        // SAFETY: nothing was submitted.
-        unsafe { store.destroy() };
-        rig.finish();
+        drop(rig.set_store(&small(HeapArrays::Auto)));
     }
 }
 
@@ -416,7 +382,7 @@ fn whatever_call_of_the_driver_fails_nothing_is_left() {
 fn frames_have_a_part_of_their_own() {
     let rig = Rig::new(NVIDIA);
     let info = HeapCreateInfo { transient: 16, ..small(HeapArrays::Auto) };
-    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+    let heap = rig.set_heap(&info);
     assert_eq!((heap.statistics().transient_capacity, heap.largest_free()), (16, 48));
     let mut last = None;
     for frame in 1..20 {
@@ -436,9 +402,6 @@ fn frames_have_a_part_of_their_own() {
     let range = last.unwrap();
     assert_eq!(heap.check(range), Err(RangeError::StaleHandle { range }));
     assert_eq!(heap.statistics().free, 64);
-    // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -450,7 +413,7 @@ fn descriptors_are_copied_from_host_memory() {
     // SAFETY: the rig keeps the GPU for longer.
     let device = unsafe { sublet::descriptor::DescriptorDevice::new(&info) }.unwrap();
     let mut staging = sublet::descriptor::HostHeap::new(&device, &Default::default()).unwrap();
-    let heap = DescriptorHeap::new(SetStore::new(&device, &small(HeapArrays::Auto)).unwrap());
+    let heap = hold(DescriptorHeap::new(SetStore::new(&device, &small(HeapArrays::Auto)).unwrap()));
     let (from, to) = (staging.allocate(3).unwrap(), heap.allocate(5).unwrap());
     for slot in 0..3 {
         // SAFETY: the buffer is live.
@@ -471,10 +434,6 @@ fn descriptors_are_copied_from_host_memory() {
     }
     // A range that is not the staging heap's.
     assert!(matches!(copy(0, to), Err(HeapWriteError::Range(RangeError::ForeignHeap { .. }))));
-    // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy() };
-    drop((staging, device));
-    rig.finish();
 }
 
 /// What is in a slot, for a heap with an array for each type.
@@ -488,7 +447,7 @@ fn shown(rig: &Rig, store: &SetStore, kind: DescriptorKind, index: u32) -> Optio
 #[test]
 fn many_descriptors_of_any_types_are_written_with_one_call() {
     let rig = Rig::new(NVIDIA);
-    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::PerType)).unwrap());
+    let heap = rig.set_heap(&small(HeapArrays::PerType));
     let (_, range) = (heap.allocate(3).unwrap(), heap.allocate(6).unwrap());
     let all = [rig.storage(1), rig.storage(2), rig.uniform(3), rig.storage(4), rig.storage(5)];
     let write = |range, slot, descriptors: &[_]| {
@@ -514,9 +473,6 @@ fn many_descriptors_of_any_types_are_written_with_one_call() {
     assert_eq!(write(range, 0, &all), Err(HeapWriteError::Range(RangeError::StaleHandle { range })));
     assert_eq!(show(DescriptorKind::StorageBuffer), storage);
     assert_eq!(rig.gpu.calls("vkUpdateDescriptorSets"), 1);
-    // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }
 
 #[test]
@@ -525,7 +481,7 @@ fn a_part_of_a_table_is_copied_and_what_it_does_not_have_is_left() {
         features - DescriptorFeatures::DESCRIPTOR_BUFFER
     });
     let mut staging = HostHeap::new(&rig.device, &HostHeapCreateInfo::default()).unwrap();
-    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(HeapArrays::PerType)).unwrap());
+    let heap = rig.set_heap(&small(HeapArrays::PerType));
     let (table, to) = (staging.allocate(8).unwrap(), heap.allocate(8).unwrap());
     // SAFETY: the buffer is live, here and below.
     unsafe { staging.write_many(table, 0, &[rig.storage(1), rig.uniform(2), rig.storage(3)]) }.unwrap();
@@ -556,18 +512,11 @@ fn a_part_of_a_table_is_copied_and_what_it_does_not_have_is_left() {
         [Some(1), Some(3), Some(3), Some(10), Some(6), Some(6), None, None]
     );
     assert_eq!(show(DescriptorKind::UniformBuffer)[1], Some(2));
-    // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy() };
-    drop(staging);
-    rig.finish();
 }
 
 #[test]
 fn the_names_of_heaps_are_shown_to_debuggers() {
     let rig = Rig::new(NVIDIA);
-    let store = SetStore::new(&rig.device, &small(HeapArrays::Auto)).unwrap();
+    let _store = rig.set_store(&small(HeapArrays::Auto));
     assert!(rig.gpu.calls("vkSetDebugUtilsObjectNameEXT") >= 1);
-    // SAFETY: nothing was submitted.
-    unsafe { store.destroy() };
-    rig.finish();
 }

@@ -3,11 +3,11 @@
 use ash::vk;
 use sublet::descriptor::{
     BufferStore, ClassicStore, DescriptorHeap, DescriptorKind, DescriptorRange, HeapArrays, HeapCreateInfo,
-    HeapKind, HeapStore, HostHeap, HostHeapCreateInfo, SetStore,
+    HeapKind, HeapStore, HostHeap, HostHeapCreateInfo,
 };
 use sublet::sim::{Kernel, Profile, profiles};
 
-use crate::common::Rig;
+use crate::common::{Rig, hold};
 
 const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
 const TYPES: &[DescriptorKind] = &[DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer];
@@ -84,8 +84,10 @@ impl<'a> Shader<'a> {
         // SAFETY: all of it is live until the queue is idle.
         unsafe { device.queue_submit(self.rig.gpu.queue(), &submits, vk::Fence::null()) }.unwrap();
     }
+}
 
-    fn destroy(self) {
+impl Drop for Shader<'_> {
+    fn drop(&mut self) {
         let device = self.rig.gpu.device();
         // SAFETY: the queue is the device's.
         unsafe { device.queue_wait_idle(self.rig.gpu.queue()) }.unwrap();
@@ -166,17 +168,13 @@ fn a_set_store_shows_shaders_what_was_written() {
     for name in profiles(|profile| profile.features.descriptor_indexing) {
         for arrays in [HeapArrays::Auto, HeapArrays::PerType] {
             let rig = Rig::new(name);
-            let heap = DescriptorHeap::new(SetStore::new(&rig.device, &small(arrays)).unwrap());
+            let heap = rig.set_heap(&small(arrays));
             let shader = Shader::new(&rig, heap.store().layout(), vk::PipelineCreateFlags::empty());
             let binding = |kind| heap.store().binding(kind).unwrap();
             play(&rig, &shader, &heap, binding, |commands, layout| {
                 // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
                 unsafe { heap.store().cmd_bind(commands, POINT, layout, 0) };
             });
-            shader.destroy();
-            // SAFETY: the device is idle.
-            unsafe { heap.into_store().destroy() };
-            rig.finish();
         }
     }
 }
@@ -189,7 +187,7 @@ fn a_classic_store_shows_shaders_what_was_written() {
         let info = small(HeapArrays::Auto);
         // SAFETY: the rig's buffer outlives the heap.
         let store = unsafe { ClassicStore::new(&rig.device, &info, 2, &defaults) }.unwrap();
-        let heap = DescriptorHeap::new(store);
+        let heap = hold(DescriptorHeap::new(store));
         let shader = Shader::new(&rig, heap.store().layout(), vk::PipelineCreateFlags::empty());
         let binding = |kind| heap.store().binding(kind).unwrap();
         let frame = std::cell::Cell::new(0);
@@ -200,10 +198,6 @@ fn a_classic_store_shows_shaders_what_was_written() {
             // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
             unsafe { heap.store().cmd_bind(now, commands, POINT, layout, 0) };
         });
-        shader.destroy();
-        // SAFETY: the device is idle.
-        unsafe { heap.into_store().destroy() };
-        rig.finish();
     }
 }
 
@@ -212,8 +206,7 @@ fn a_buffer_store_shows_shaders_what_was_written() {
     for name in profiles(|profile| profile.limits.descriptor_buffer.is_some()) {
         for arrays in [HeapArrays::Auto, HeapArrays::PerType] {
             let rig = Rig::new(name);
-            let store = BufferStore::new(&rig.device, &rig.allocator, &small(arrays)).unwrap();
-            let heap = DescriptorHeap::new(store);
+            let heap = rig.buffer_heap(&small(arrays));
             let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
             let shader = Shader::new(&rig, heap.store().layout(), flags);
             let binding = |kind| heap.store().binding(kind).unwrap();
@@ -223,10 +216,6 @@ fn a_buffer_store_shows_shaders_what_was_written() {
                 // SAFETY: the heap is bound as number 0, and set 0 of the layout is the heap.
                 unsafe { heap.store().cmd_set_offset(commands, POINT, layout, 0, 0) };
             });
-            shader.destroy();
-            // SAFETY: the device is idle.
-            unsafe { heap.into_store().destroy() };
-            rig.finish();
         }
     }
 }
@@ -244,8 +233,7 @@ fn shaders_see_what_was_copied_from_host_memory() {
     for arrays in [HeapArrays::One, HeapArrays::PerType] {
         rig.put(2, 40);
         rig.put(3, 0);
-        let heap =
-            DescriptorHeap::new(BufferStore::new(&rig.device, &rig.allocator, &small(arrays)).unwrap());
+        let heap = rig.buffer_heap(&small(arrays));
         let flags = vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT;
         let shader = Shader::new(&rig, heap.store().layout(), flags);
         let to = heap.allocate(5).unwrap();
@@ -261,10 +249,5 @@ fn shaders_see_what_was_copied_from_host_memory() {
             unsafe { heap.store().cmd_set_offset(commands, POINT, layout, 0, 0) };
         });
         assert_eq!((rig.get(2), rig.get(3)), (40, 41), "{arrays:?}");
-        shader.destroy();
-        // SAFETY: the device is idle.
-        unsafe { heap.into_store().destroy() };
     }
-    drop(staging);
-    rig.finish();
 }

@@ -1,6 +1,6 @@
 //! One heap, several threads.
 
-use sublet::descriptor::{DescriptorHeap, DescriptorRange, HeapCreateInfo, HeapError, SetStore, SlotState};
+use sublet::descriptor::{DescriptorRange, HeapCreateInfo, HeapError, SlotState};
 
 use crate::common::Rig;
 
@@ -9,7 +9,7 @@ fn threads_never_get_the_same_slot() {
     const THREADS: usize = 4;
     let rig = Rig::new("nvidia-h200");
     let info = HeapCreateInfo { slots: 512, ..HeapCreateInfo::default() };
-    let heap = DescriptorHeap::new(SetStore::new(&rig.device, &info).unwrap());
+    let heap = rig.set_heap(&info);
     let owners: Vec<_> = (0..512).map(|_| std::sync::atomic::AtomicU32::new(0)).collect();
     let claim = |range: DescriptorRange, from, to| {
         for index in range.indices() {
@@ -55,7 +55,4 @@ fn threads_never_get_the_same_slot() {
     heap.collect(&rig.clock).unwrap();
     assert_eq!((heap.statistics().free, heap.largest_free()), (512, 512));
     heap.walk(|run| assert_eq!(run.state, SlotState::Free));
-    // SAFETY: nothing was submitted.
-    unsafe { heap.into_store().destroy() };
-    rig.finish();
 }
