@@ -22,8 +22,6 @@ fn a_driver_that_never_refuses_is_never_asked_for_more_than_there_is() {
         }
         assert_eq!(rig.gpu.descriptor_pool_overruns(), 0, "{policy:?}");
         assert_eq!(sets.statistics().refusals, 0, "the counts are the driver's own: {policy:?}");
-        destroy(sets);
-        rig.end();
     }
 }
 
@@ -34,8 +32,6 @@ fn sets_end_before_descriptors_do() {
     let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 1000)]));
     many(&mut sets, &layout, 40);
     assert_eq!(sets.statistics().pools, 10);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -45,8 +41,6 @@ fn descriptors_end_before_sets_do() {
     let mut sets = rig.sets(&fixed(1000, &[size(UNIFORM, 12)]));
     many(&mut sets, &layout, 20);
     assert_eq!(sets.statistics().pools, 10);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -72,8 +66,6 @@ fn a_set_larger_than_any_pool_is_refused_before_any_vulkan_call() {
     assert_eq!(rig.gpu.call_counts(), calls);
     many(&mut sets, &layout, 3);
     assert_eq!(sets.statistics().sealed, 0, "the current pool is as it was");
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -94,8 +86,6 @@ fn a_set_larger_than_any_pool_gets_one_of_its_own_if_it_may() {
         sets.collect(&rig.clock).unwrap();
         allocate(&mut sets, &large).unwrap();
         assert_eq!(sets.statistics().pools, 3, "the large pool is used again: {policy:?}");
-        destroy(sets);
-        rig.end();
     }
 }
 
@@ -124,8 +114,6 @@ fn a_pool_that_refuses_although_it_has_room_is_sealed_and_the_next_one_is_taken(
         assert_eq!(sets.statistics().pools, 2, "the sealed pool gives nothing more, the next one eight");
         allocate(&mut sets, &layout).unwrap();
         assert_eq!(sets.statistics().pools, 3);
-        destroy(sets);
-        rig.end();
     }
 }
 
@@ -153,8 +141,6 @@ fn a_new_pool_that_refuses_is_an_error_and_no_endless_loop() {
         rig.gpu.faults().clear();
         allocate(&mut sets, &layout).unwrap();
         assert_eq!(sets.statistics().pools, 2, "and used, when the driver gives sets from it");
-        destroy(sets);
-        rig.end();
     }
 }
 
@@ -176,9 +162,8 @@ fn refusals_of_recycled_pools_do_not_make_pools_for_ever() {
         assert!(matches!(allocate(&mut sets, &layout), Err(TransientError::Refused { .. })));
     }
     assert_eq!(sets.statistics().pools, 4, "one to see whether a new one does better");
-    destroy(sets);
+    drop(sets);
     rig.gpu.faults().clear();
-    rig.end();
 }
 
 #[test]
@@ -205,7 +190,5 @@ fn other_errors_are_passed_on_and_change_nothing() {
         }
         allocate(&mut sets, &layout).unwrap();
         assert_eq!(sets.statistics().pools, 2);
-        destroy(sets);
-        rig.end();
     }
 }

@@ -44,7 +44,6 @@ fn pools_for_the_start_are_all_made_or_none() {
             assert_eq!(rig.gpu.calls("vkDestroyDescriptorPool") - before, nth);
         }
     }
-    rig.end();
 }
 
 /// Three frames of 20 sets out of pools of eight, each reset once; errors are passed on.
@@ -103,7 +102,7 @@ fn each_call_fails_in_turn_and_everything_goes_on() {
                 assert_eq!((statistics.live_sets, statistics.free_pools), (0, statistics.pools));
                 let live = rig.live_pools();
                 assert_eq!(live, u64::try_from(statistics.pools).unwrap(), "{call} {nth} {result:?}");
-                drop(sets);
+                drop(sets.release());
                 assert_eq!(rig.live_pools(), 0);
                 rig.gpu.assert_silent();
                 if rig.gpu.calls(call) <= nth {
@@ -131,8 +130,6 @@ fn a_pool_that_was_not_reset_is_not_used_and_is_tried_again() {
     many(&mut sets, &layout, 16);
     assert_eq!(sets.statistics().pools, 3);
     assert_eq!(sets.collect(&rig.clock), Ok(1));
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -149,8 +146,7 @@ fn a_driver_that_resets_nothing_any_more_loses_nothing() {
         assert_eq!(sets.collect(&rig.clock).unwrap_err().left, 3 * frame);
     }
     assert_eq!(sets.trim(), 10, "destroying does what resetting would");
-    drop(sets);
-    rig.end();
+    drop(sets.release());
 }
 
 #[test]
@@ -162,8 +158,9 @@ fn dropped_with_sets_that_the_device_may_use_pools_are_left_alone() {
     rig.gpu.hold_submissions(true);
     rig.submit(&layout, &[set]);
     sets.flush(rig.open()).unwrap();
-    drop(sets);
+    drop(sets.release());
     rig.gpu.assert_silent();
     assert_eq!(rig.live_pools(), 1, "the spare had no sets");
     rig.gpu.hold_submissions(false);
+    drop(rig.release());
 }

@@ -48,8 +48,6 @@ fn a_variable_count_takes_what_is_asked_and_not_the_maximum() {
         allocate(&mut sets, &layout).unwrap();
         assert_eq!(sets.statistics().pools, pools + 1, "without a count it is the maximum");
         allocate_variable(&mut sets, &layout, 0).unwrap();
-        destroy(sets);
-        rig.end();
     }
 }
 
@@ -79,14 +77,12 @@ fn inline_uniform_blocks_are_counted_in_bytes_and_in_bindings() {
         assert_eq!(sets.statistics().free_pools, 1);
         allocate(&mut sets, &small).unwrap();
         assert_eq!(sets.statistics().free_pools, 0);
-        destroy(sets);
+        drop(sets);
         // Learned from the layouts alone.
         let mut sets = rig.sets(&TransientSetsCreateInfo::default());
         for at in 0..300 {
             allocate(&mut sets, if at % 3 == 0 { &layout } else { &small }).unwrap();
         }
-        destroy(sets);
-        rig.end();
     }
 }
 
@@ -96,8 +92,6 @@ fn a_layout_without_descriptors_has_sets() {
     let layout = rig.layout(&[]);
     let mut sets = rig.sets(&TransientSetsCreateInfo::default());
     many(&mut sets, &layout, 200);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -118,7 +112,7 @@ fn sets_that_are_updated_after_they_are_bound_have_pools_of_their_own() {
     sets.flush(ticket).unwrap();
     rig.discard(ticket);
     assert_eq!(sets.collect(&rig.clock), Ok(2));
-    destroy(sets);
+    drop(sets);
     // All pools for update after bind: then one will do for both.
     let info = TransientSetsCreateInfo {
         flags: vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND,
@@ -128,8 +122,6 @@ fn sets_that_are_updated_after_they_are_bound_have_pools_of_their_own() {
     allocate(&mut sets, &plain).unwrap();
     allocate(&mut sets, &after_bind).unwrap();
     assert_eq!(sets.statistics().pools, 1);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -153,8 +145,6 @@ fn the_devices_limit_for_update_after_bind_is_kept() {
     assert_eq!(got, 100, "smaller pools use up what is left");
     let source = CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1, left: 0 };
     assert_eq!(error, TransientError::Pool { source });
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -174,7 +164,6 @@ fn layouts_that_have_no_sets_are_refused_before_any_vulkan_call() {
         assert_eq!(allocate(&mut sets, &layout), Err(TransientError::NoSetsOfLayout { flags }));
         assert_eq!(rig.gpu.call_counts(), calls);
     }
-    rig.end();
 }
 
 #[test]
@@ -196,7 +185,6 @@ fn types_of_features_that_are_not_enabled_are_refused() {
         let source = CreateDescriptorPoolError::Unsupported { missing: feature };
         assert_eq!(allocate(&mut sets, &layout), Err(TransientError::Pool { source }));
     }
-    rig.end();
 }
 
 /// A binding of mutable descriptors.
@@ -228,7 +216,5 @@ fn mutable_descriptors_come_from_pools_that_take_the_types_of_all_layouts() {
             Ok(_) => assert!(mutable_types.is_empty()),
             Err(error) => assert_eq!(error, TransientError::MutableType { descriptor_type }),
         }
-        destroy(sets);
-        rig.end();
     }
 }

@@ -6,6 +6,9 @@ mod creation;
 mod exhaustion;
 mod faults;
 mod growth;
+#[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
+#[path = "../shared/held.rs"]
+mod held;
 mod kinds;
 mod quirks;
 mod random;

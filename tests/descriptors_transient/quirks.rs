@@ -6,7 +6,7 @@ use sublet::sim::DescriptorQuirk;
 use crate::rig::*;
 
 /// Frames of 20 sets out of pools of eight, and what was used at the end.
-fn work(rig: &mut Rig, frames: u32) -> TransientSets {
+fn work(rig: &mut Rig, frames: u32) -> Held<TransientSets> {
     let layout = rig.layout(&[(UNIFORM, 1)]);
     let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
     for _ in 0..frames {
@@ -26,8 +26,6 @@ fn a_reset_that_keeps_the_count_of_sets_gives_all_of_the_pool_back() {
     let sets = work(&mut rig, 30);
     let statistics = sets.statistics();
     assert_eq!((statistics.pools_created, statistics.refusals), (3, 0));
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -45,8 +43,6 @@ fn a_driver_that_is_not_known_to_keep_the_count_gets_new_pools_instead_of_errors
     let statistics = sets.statistics();
     assert!(statistics.pools <= 6, "worn pools are destroyed: {statistics:?}");
     assert_eq!(rig.live_pools(), u64::try_from(statistics.pools).unwrap());
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -63,8 +59,6 @@ fn where_a_reset_leaks_pools_are_made_anew() {
         assert_eq!(rig.gpu.leaked_descriptor_sets(), 0);
     }
     assert_eq!(rig.gpu.calls("vkResetDescriptorPool"), 0);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -73,6 +67,4 @@ fn fragmentation_does_not_come_where_nothing_is_freed() {
     let sets = work(&mut rig, 100);
     let statistics = sets.statistics();
     assert_eq!((statistics.refusals, statistics.pools_created), (0, 3));
-    destroy(sets);
-    rig.end();
 }

@@ -101,7 +101,6 @@ fn sets_live_as_long_as_their_recordings() {
         sets.collect(&rig.clock).unwrap();
         let statistics = sets.statistics();
         assert!(share_pools || statistics.live_sets == 0, "seed {seed}: {statistics:?}");
-        drop(sets);
-        rig.end();
+        drop(sets.release());
     }
 }

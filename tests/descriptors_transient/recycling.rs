@@ -32,8 +32,6 @@ fn nothing_is_reset_while_the_device_uses_it() {
         }
         assert!(sets.statistics().resets > 20, "{:?}", sets.statistics());
         rig.gpu.hold_submissions(false);
-        destroy(sets);
-        rig.end();
     }
 }
 
@@ -53,8 +51,6 @@ fn the_simulator_would_see_it() {
     let messages = rig.gpu.take_messages();
     assert_eq!(messages[0].vuid, "VUID-vkResetDescriptorPool-descriptorPool-00313");
     rig.gpu.hold_submissions(false);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -72,8 +68,6 @@ fn a_pool_is_reset_by_one_call_however_many_sets_it_has() {
     assert_eq!(rig.gpu.calls("vkResetDescriptorPool"), 2);
     assert_eq!(rig.gpu.calls("vkFreeDescriptorSets"), 0);
     assert_eq!(sets.collect(&rig.clock), Ok(0), "and not again");
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -104,8 +98,6 @@ fn the_pool_that_came_back_last_is_used_first() {
         sets.collect(&rig.clock).unwrap();
     }
     assert_eq!(sets.trim(), 2);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -139,8 +131,6 @@ fn recordings_may_be_submitted_in_another_order_than_they_were_recorded() {
         sets.collect(&rig.clock).unwrap();
         assert_eq!(sets.statistics().live_sets, 0);
         rig.gpu.hold_submissions(false);
-        destroy(sets);
-        rig.end();
     }
 }
 
@@ -162,8 +152,6 @@ fn lanes_do_not_hold_one_another_up() {
         assert_eq!(sets.collect(&rig.clock), Ok(1));
     }
     assert_eq!(sets.statistics().pools, 2);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -179,8 +167,6 @@ fn a_recording_that_is_discarded_gives_its_pools_back() {
         assert_eq!(sets.collect(&rig.clock), Ok(1));
     }
     assert_eq!(sets.statistics().pools, 2);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -202,8 +188,6 @@ fn going_from_three_frames_in_flight_to_two_wedges_nothing() {
     let statistics = sets.statistics();
     assert_eq!(statistics.pools, pools);
     assert_eq!(statistics.waiting_pools, 2, "the pool of slot 2 came back as well: {statistics:?}");
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -226,8 +210,6 @@ fn a_slot_that_comes_twice_without_a_wait_frees_nothing_early() {
     rig.clock.idle();
     assert_eq!(sets.collect(&rig.clock), Ok(1));
     rig.gpu.hold_submissions(false);
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -246,8 +228,7 @@ fn after_the_last_frame_idle_and_collect_leave_everything_free() {
     let statistics = sets.statistics();
     assert_eq!((statistics.waiting_pools, statistics.free_pools), (0, statistics.pools));
     // So that even without `destroy` nothing is left.
-    drop(sets);
-    rig.end();
+    drop(sets.release());
 }
 
 #[test]
@@ -259,8 +240,6 @@ fn every_set_is_its_own_while_it_lives() {
     for _ in 0..500 {
         assert!(live.insert(allocate(&mut sets, &layout).unwrap()));
     }
-    destroy(sets);
-    rig.end();
 }
 
 #[test]
@@ -286,6 +265,4 @@ fn tickets_of_two_clocks_are_refused_or_told_of() {
     rig.discard(own);
     assert!(sets.collect(&rig.clock).unwrap() > 0);
     assert_eq!(sets.collect(&another), Ok(0));
-    destroy(sets);
-    rig.end();
 }

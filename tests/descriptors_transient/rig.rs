@@ -8,6 +8,8 @@ use sublet::descriptor::{
 use sublet::retire::{Clock, LaneId, Ticket};
 use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk, Gpu, GpuBuilder, profiles::Profile};
 
+pub(crate) use crate::held::{End, Held, hold};
+
 pub(crate) const POLICIES: [DescriptorPoolPolicy; 3] =
     [DescriptorPoolPolicy::Strict, DescriptorPoolPolicy::CountsSets, DescriptorPoolPolicy::NeverRefuses];
 
@@ -35,27 +37,27 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new() -> Held<Self> {
         Self::with(|builder| builder)
     }
 
-    pub(crate) fn with_policy(policy: DescriptorPoolPolicy) -> Self {
+    pub(crate) fn with_policy(policy: DescriptorPoolPolicy) -> Held<Self> {
         Self::with(|builder| builder.descriptor_pools(policy))
     }
 
     /// A driver with a fault, which the library is told of or not.
-    pub(crate) fn with_quirk(fault: DescriptorQuirk, known: DescriptorQuirks) -> Self {
+    pub(crate) fn with_quirk(fault: DescriptorQuirk, known: DescriptorQuirks) -> Held<Self> {
         let change = |builder: GpuBuilder| {
             builder.descriptor_quirks(fault).descriptor_pools(DescriptorPoolPolicy::Strict)
         };
         Self::build(change, Some(known))
     }
 
-    pub(crate) fn with(change: impl FnOnce(GpuBuilder) -> GpuBuilder) -> Self {
+    pub(crate) fn with(change: impl FnOnce(GpuBuilder) -> GpuBuilder) -> Held<Self> {
         Self::build(change, None)
     }
 
-    fn build(change: impl FnOnce(GpuBuilder) -> GpuBuilder, quirks: Option<DescriptorQuirks>) -> Self {
+    fn build(change: impl FnOnce(GpuBuilder) -> GpuBuilder, quirks: Option<DescriptorQuirks>) -> Held<Self> {
         let gpu = change(Gpu::builder(Profile::by_name("nvidia-h200").unwrap())).build();
         let info = DescriptorDeviceCreateInfo { quirks, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
         // SAFETY: instance and device outlive what is made from the value.
@@ -65,11 +67,11 @@ impl Rig {
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(gpu.queue_family_index());
         // SAFETY: the create-info is valid.
         let commands = unsafe { gpu.device().create_command_pool(&info, None) }.unwrap();
-        Self { gpu, device, clock, lane, layouts: Vec::new(), pipeline_layouts: Vec::new(), commands }
+        hold(Self { gpu, device, clock, lane, layouts: Vec::new(), pipeline_layouts: Vec::new(), commands })
     }
 
-    pub(crate) fn sets(&self, info: &TransientSetsCreateInfo) -> TransientSets {
-        TransientSets::new(&self.device, info).unwrap()
+    pub(crate) fn sets(&self, info: &TransientSetsCreateInfo) -> Held<TransientSets> {
+        hold(TransientSets::new(&self.device, info).unwrap())
     }
 
     /// A layout with so many descriptors of these types.
@@ -135,9 +137,10 @@ impl Rig {
     pub(crate) fn live_pools(&self) -> u64 {
         self.gpu.live().descriptor_pools
     }
+}
 
-    /// Everything of the program's is destroyed, and nothing was wrong.
-    pub(crate) fn end(self) {
+impl End for Rig {
+    fn end(self) {
         let device = self.gpu.device();
         // SAFETY: nothing is recorded meanwhile.
         unsafe { device.device_wait_idle() }.unwrap();
@@ -187,8 +190,9 @@ pub(crate) fn many(sets: &mut TransientSets, layout: &SetLayout, count: u32) {
     }
 }
 
-/// Destroys; in these tests the device is idle at the end.
-pub(crate) fn destroy(sets: TransientSets) {
-    // SAFETY: see above.
-    unsafe { sets.destroy() };
+impl End for TransientSets {
+    fn end(self) {
+        // SAFETY: in these tests the device is idle at the end.
+        unsafe { self.destroy() };
+    }
 }
