@@ -3,7 +3,7 @@
 use ash::vk;
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, LocalDescriptorAllocator};
 
-use crate::common::{Kit, allocate, done, free};
+use crate::common::{Kit, allocate, free};
 
 #[test]
 fn sets_share_pools_just_if_their_counts_are_the_same() {
@@ -16,7 +16,6 @@ fn sets_share_pools_just_if_their_counts_are_the_same() {
         assert_eq!(sets.statistics().buckets, 3, "the first two are of one");
         assert_eq!(sets.statistics().pools, 3);
         live.into_iter().for_each(|set| free(&sets, set));
-        done(kit, sets);
     }
 }
 
@@ -33,7 +32,6 @@ fn a_freed_set_serves_its_layout_without_a_call_of_the_driver() {
         free(&sets, set);
     }
     assert_eq!(kit.gpu.call_counts(), []);
-    done(kit, sets);
 }
 
 #[test]
@@ -60,7 +58,6 @@ fn a_layout_that_is_made_anew_at_the_same_handle_gets_no_set_of_the_old_one() {
     let set = allocate(&sets, &new);
     assert_ne!(set.handle(), handle);
     free(&sets, set);
-    done(kit, sets);
 }
 
 #[test]
@@ -79,7 +76,6 @@ fn layouts_whose_descriptors_are_not_in_sets_are_refused_before_anything_is_done
         assert_eq!(error, AllocateDescriptorSetError::NotForSets { flags });
     }
     assert_eq!(sets.statistics(), Default::default());
-    done(kit, sets);
 }
 
 #[test]
@@ -89,7 +85,6 @@ fn a_layout_without_descriptors_has_sets() {
         let sets = kit.sets();
         let live: Vec<_> = (0..40).map(|_| allocate(&sets, &layout)).collect();
         live.into_iter().for_each(|set| free(&sets, set));
-        done(kit, sets);
     }
 }
 
@@ -110,5 +105,4 @@ fn one_thread_alone_needs_no_locks() {
     live.into_iter().for_each(|set| unsafe { sets.free(set) }.unwrap());
     sets.trim();
     assert_eq!(unsafe { sets.destroy() }, []);
-    kit.finish();
 }

@@ -10,6 +10,8 @@ use sublet::descriptor::{
 };
 use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk, Gpu, GpuBuilder, profiles::Profile};
 
+pub use crate::held::{End, Held, hold};
+
 pub type Sets = DescriptorAllocator<Shared>;
 pub type Allocated = Result<DescriptorSet, AllocateDescriptorSetError>;
 
@@ -36,19 +38,19 @@ pub fn builder() -> GpuBuilder {
 }
 
 impl Kit {
-    pub fn new() -> Self {
+    pub fn new() -> Held<Self> {
         Self::of(builder().descriptor_pools(DescriptorPoolPolicy::NeverRefuses), None)
     }
 
-    pub fn of(builder: GpuBuilder, quirks: Option<DescriptorQuirks>) -> Self {
+    pub fn of(builder: GpuBuilder, quirks: Option<DescriptorQuirks>) -> Held<Self> {
         let gpu = builder.build();
         let info = DescriptorDeviceCreateInfo { quirks, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
         let device = unsafe { DescriptorDevice::new(&info) }.unwrap();
-        Self { gpu, device, layouts: RefCell::default() }
+        hold(Self { gpu, device, layouts: RefCell::default() })
     }
 
     /// Every way in which drivers treat their pools, each with every fault.
-    pub fn all() -> impl Iterator<Item = Self> {
+    pub fn all() -> impl Iterator<Item = Held<Self>> {
         POLICIES.into_iter().flat_map(|policy| {
             FAULTS.into_iter().map(move |(faults, quirks)| {
                 Self::of(builder().descriptor_pools(policy).descriptor_quirks(faults), Some(quirks))
@@ -60,16 +62,16 @@ impl Kit {
         DescriptorAllocatorCreateInfo::new(&self.device)
     }
 
-    pub fn sets(&self) -> Sets {
+    pub fn sets(&self) -> Held<Sets> {
         self.sets_of(&self.info())
     }
 
-    pub fn sets_of(&self, info: &DescriptorAllocatorCreateInfo) -> Sets {
-        DescriptorAllocator::new(info)
+    pub fn sets_of(&self, info: &DescriptorAllocatorCreateInfo) -> Held<Sets> {
+        hold(DescriptorAllocator::new(info))
     }
 
     /// Pools of so many sets, whatever lives.
-    pub fn sets_in_pools_of(&self, count: u32) -> Sets {
+    pub fn sets_in_pools_of(&self, count: u32) -> Held<Sets> {
         self.sets_of(&DescriptorAllocatorCreateInfo { first_sets: count, max_sets: count, ..self.info() })
     }
 
@@ -117,9 +119,11 @@ impl Kit {
     pub fn uniform(&self) -> SetLayout {
         self.layout(&[(DescriptorKind::UniformBuffer, 1)])
     }
+}
 
-    /// Says that the allocator left nothing, relied on no refusal, lost nothing, and was never reported.
-    pub fn finish(self) {
+impl End for Kit {
+    /// The allocator left nothing, relied on no refusal, lost nothing, and was never reported.
+    fn end(self) {
         let live = self.gpu.live();
         assert_eq!((live.descriptor_pools, live.descriptor_sets), (0, 0), "left behind");
         assert_eq!(self.gpu.descriptor_pool_overruns(), 0, "more was taken than pools were made for");
@@ -145,8 +149,8 @@ pub fn free(sets: &Sets, set: DescriptorSet) {
     sets.validate();
 }
 
-/// Destroys the allocator: nothing is left in it.
-pub fn done(kit: Kit, sets: Sets) {
-    assert_eq!(unsafe { sets.destroy() }, []);
-    kit.finish();
+impl End for Sets {
+    fn end(self) {
+        assert_eq!(unsafe { self.destroy() }, []);
+    }
 }

@@ -5,7 +5,7 @@ use sublet::descriptor::{
     AllocateDescriptorSetError, CreateDescriptorPoolError, DescriptorAllocatorCreateInfo, DescriptorSet,
 };
 
-use crate::common::{Allocated, Kit, Sets, allocate, done, free};
+use crate::common::{Allocated, Kit, Sets, allocate, free};
 
 const RESULTS: [vk::Result; 6] = [
     vk::Result::ERROR_OUT_OF_HOST_MEMORY,
@@ -73,7 +73,6 @@ fn whichever_call_fails_once_nothing_is_lost() {
                 assert!(failed <= 1, "one call failed, {failed} allocations did: {call} {nth} {result}");
                 live.into_iter().for_each(|set| free(&sets, set));
                 assert_eq!(sets.statistics().live_sets, 0);
-                done(kit, sets);
             }
         }
     }
@@ -94,7 +93,6 @@ fn whichever_call_fails_always_every_allocation_ends() {
             kit.gpu.faults().clear();
             let (failed, _) = script(&kit, &sets);
             assert_eq!(failed, 0, "it goes on once the driver does: {call} {result}");
-            done(kit, sets);
         }
     }
 }
@@ -113,7 +111,6 @@ fn a_fresh_pool_that_refuses_is_an_error_and_is_not_kept() {
         assert_eq!((counts, source.result), (layout.counts(), result));
         assert_eq!(kit.gpu.calls("vkAllocateDescriptorSets"), 1, "it is asked once");
         assert_eq!(kit.gpu.live().descriptor_pools, 0);
-        done(kit, sets);
     }
 }
 
@@ -127,7 +124,6 @@ fn where_a_large_pool_is_refused_a_small_one_does() {
     let set = allocate(&sets, &layout);
     assert_eq!(sets.statistics().capacity, 1);
     free(&sets, set);
-    done(kit, sets);
 }
 
 #[test]
@@ -161,7 +157,6 @@ fn where_no_pool_can_be_made_idle_ones_are_given_back_first() {
         ),
         "{error:?}"
     );
-    done(kit, sets);
 }
 
 #[test]
@@ -183,5 +178,4 @@ fn every_error_says_what_was_asked_and_has_the_drivers_answer_as_its_source() {
         the driver did not make a descriptor pool of 1 sets and 1 descriptors: vkCreateDescriptorPool failed";
     assert!(error.to_string().starts_with(line), "{error}");
     assert_eq!(error.source().unwrap().downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY));
-    done(kit, sets);
 }

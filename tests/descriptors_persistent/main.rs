@@ -10,6 +10,10 @@
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod common;
 
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "../shared/held.rs"]
+mod held;
+
 mod batches;
 mod buckets;
 mod failures;

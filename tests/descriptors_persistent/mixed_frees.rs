@@ -2,7 +2,7 @@
 
 use sublet::descriptor::DescriptorKind;
 
-use crate::common::{Kit, allocate, done, free};
+use crate::common::{Kit, allocate, free};
 
 /// gpu-descriptor charges a freed set to the batch before it, and fails the third allocation with nothing live.
 #[test]
@@ -21,8 +21,7 @@ fn with_nothing_live_there_is_room_for_everything_after_mixed_frees() {
         for (turn, layout) in layouts.iter().cycle().take(16).enumerate() {
             allocate_and_forget(&sets, layout, turn);
         }
-        assert_eq!(unsafe { sets.destroy() }.iter().map(|leak| leak.sets).sum::<u32>(), 16);
-        kit.finish();
+        assert_eq!(unsafe { sets.release().destroy() }.iter().map(|leak| leak.sets).sum::<u32>(), 16);
     }
 }
 
@@ -44,7 +43,6 @@ fn layouts_of_the_same_counts_take_turns_in_the_same_pool() {
             }
             assert_eq!(sets.statistics().pools, 1);
         }
-        done(kit, sets);
     }
 }
 
@@ -66,5 +64,4 @@ fn sets_that_are_kept_for_a_layout_make_way_before_a_pool_is_made() {
         free(&sets, set);
     }
     free(&sets, kept);
-    done(kit, sets);
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use sublet::descriptor::{DescriptorKind, DescriptorSet, DescriptorSetId};
 use sublet::retire::{Clock, Ticket};
 
-use crate::common::Kit;
+use crate::common::{Held, Kit};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -38,7 +38,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn play(kit: Kit, steps: &[Step]) {
+fn play(kit: Held<Kit>, steps: &[Step]) {
     let layouts = [
         kit.uniform(),
         kit.uniform(),
@@ -121,10 +121,9 @@ fn play(kit: Kit, steps: &[Step]) {
         assert_eq!(kit.gpu.descriptor_pool_overruns(), 0);
     }
     assert_eq!(
-        unsafe { sets.destroy() }.iter().map(|leak| u64::from(leak.sets)).sum::<u64>(),
+        unsafe { sets.release().destroy() }.iter().map(|leak| u64::from(leak.sets)).sum::<u64>(),
         u64::try_from(live.len()).unwrap()
     );
-    kit.finish();
 }
 
 proptest! {

@@ -2,7 +2,7 @@
 
 use sublet::descriptor::{DescriptorAllocatorCreateInfo, DescriptorKind};
 
-use crate::common::{Kit, allocate, done, free};
+use crate::common::{Kit, allocate, free};
 
 #[test]
 fn a_program_with_few_sets_has_one_small_pool() {
@@ -13,7 +13,6 @@ fn a_program_with_few_sets_has_one_small_pool() {
     let set = allocate(&sets, &layout);
     assert_eq!(sets.statistics().capacity, 16);
     free(&sets, set);
-    done(kit, sets);
 }
 
 #[test]
@@ -37,7 +36,6 @@ fn pools_grow_with_what_lives_up_to_a_limit() {
         sets.validate();
         live.into_iter().for_each(|set| unsafe { sets.free(set) }.unwrap());
         sets.validate();
-        done(kit, sets);
     }
 }
 
@@ -53,7 +51,6 @@ fn one_large_request_does_not_make_later_pools_large() {
     let set = allocate(&sets, &layout);
     assert_eq!(sets.statistics().capacity, 16);
     free(&sets, set);
-    done(kit, sets);
 }
 
 #[test]
@@ -70,7 +67,6 @@ fn inline_uniform_blocks_are_reserved_by_use_and_not_by_the_largest_there_can_be
     }
     assert!(sets.statistics().capacity <= 1280, "{:?}", sets.statistics());
     live.into_iter().for_each(|set| unsafe { sets.free(set) }.unwrap());
-    done(kit, sets);
 }
 
 #[test]
@@ -96,7 +92,6 @@ fn an_empty_pool_is_kept_until_the_others_have_a_quarter_of_it_free() {
         assert_eq!(sets.statistics().pools, 1);
         first.into_iter().for_each(|set| free(&sets, set));
         assert_eq!(sets.statistics().pools, 1, "the last pool of a kind stays");
-        done(kit, sets);
     }
 }
 
@@ -120,7 +115,6 @@ fn sets_come_from_the_oldest_pool_with_room_so_that_the_newest_becomes_empty() {
         }
         assert!(sets.statistics().pools <= 3, "{:?} for 14 sets", sets.statistics());
         live.into_iter().for_each(|set| free(&sets, set));
-        done(kit, sets);
     }
 }
 
@@ -139,7 +133,6 @@ fn trimming_destroys_idle_pools_and_no_others() {
         let again = allocate(&sets, &layouts[1]);
         free(&sets, again);
         free(&sets, kept);
-        done(kit, sets);
     }
 }
 
@@ -153,7 +146,6 @@ fn kinds_of_sets_that_are_used_once_leave_no_pools_behind() {
         free(&sets, set);
         assert!(sets.statistics().idle_pools <= 6, "{:?}", sets.statistics());
     }
-    done(kit, sets);
 }
 
 #[test]
@@ -168,9 +160,8 @@ fn what_was_never_freed_is_told_by_layout() {
     let clock = sublet::retire::Clock::new();
     let ticket = clock.open(clock.add_lane().unwrap());
     unsafe { sets.retire(ticket, lost.remove(0)) }.unwrap();
-    let leaks = unsafe { sets.destroy() };
+    let leaks = unsafe { sets.release().destroy() };
     let told: Vec<_> = leaks.iter().map(|leak| (leak.layout, leak.sets)).collect();
     assert_eq!(told, [(layouts[0].handle(), 4), (layouts[2].handle(), 1)], "a retired set is no leak");
     assert_eq!(leaks[1].counts.get(DescriptorKind::SampledImage), 3);
-    kit.finish();
 }

@@ -3,9 +3,9 @@
 use sublet::descriptor::{DescriptorQuirks, SetLayout};
 use sublet::sim::{DescriptorPoolPolicy, DescriptorQuirk};
 
-use crate::common::{Kit, POLICIES, Sets, allocate, builder, done, free};
+use crate::common::{Held, Kit, POLICIES, Sets, allocate, builder, free};
 
-fn kit(policy: DescriptorPoolPolicy, faults: DescriptorQuirk, known: DescriptorQuirks) -> Kit {
+fn kit(policy: DescriptorPoolPolicy, faults: DescriptorQuirk, known: DescriptorQuirks) -> Held<Kit> {
     Kit::of(builder().descriptor_pools(policy).descriptor_quirks(faults), Some(known))
 }
 
@@ -37,7 +37,6 @@ fn a_pool_that_answers_fragmented_is_left_until_it_is_empty_and_another_is_tried
         let layouts = [kit.uniform(), kit.uniform()];
         let sets = kit.sets_in_pools_of(8);
         churn(&sets, &layouts, 400);
-        done(kit, sets);
     }
 }
 
@@ -70,7 +69,6 @@ fn a_refusal_with_room_seals_the_pool_until_it_is_empty() {
             let again = [(); 8].map(|()| allocate(&sets, &layout));
             assert_eq!(sets.statistics().pools, 2);
             again.into_iter().chain(rest).chain([second, third]).for_each(|set| free(&sets, set));
-            done(kit, sets);
         }
     }
 }
@@ -83,7 +81,6 @@ fn where_pools_fragment_no_set_is_freed_by_itself() {
     churn(&sets, &layouts, 400);
     assert_eq!(kit.gpu.calls("vkFreeDescriptorSets"), 0);
     assert_eq!(sets.statistics().sealed_pools, 0);
-    done(kit, sets);
 }
 
 #[test]
@@ -102,7 +99,6 @@ fn where_resets_leak_no_pool_is_reset() {
         }
         assert_eq!(kit.gpu.calls("vkResetDescriptorPool"), 0);
         assert_eq!(kit.gpu.leaked_descriptor_sets(), 0);
-        done(kit, sets);
     }
 }
 
@@ -124,5 +120,4 @@ fn where_resets_forget_the_count_of_sets_a_pool_that_was_reset_gives_as_many_as_
         }
     }
     assert_eq!(kit.gpu.calls("vkResetDescriptorPool"), 19);
-    done(kit, sets);
 }

@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::descriptor::DescriptorSet;
 use sublet::retire::Clock;
 
-use crate::common::{Kit, allocate, done, free};
+use crate::common::{Kit, allocate, free};
 
 /// What uses a set: one command buffer, submitted again and again with another set.
 struct Work<'a> {
@@ -101,7 +101,6 @@ fn a_retired_set_is_given_to_nobody_before_its_submission_is_done() {
         sets.collect(&clock).unwrap();
         assert_eq!(sets.statistics().retired_sets, 0);
         work.finish();
-        done(kit, sets);
     }
 }
 
@@ -134,7 +133,7 @@ fn a_set_that_is_freed_too_early_would_be_reported() {
         }),
         "{ids:?}"
     );
-    assert_eq!(unsafe { sets.destroy() }, []);
+    drop(sets);
     kit.gpu.take_messages();
 }
 
@@ -157,7 +156,6 @@ fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
         frame(number % 2);
     }
     assert!(sets.statistics().retired_sets <= 2, "{:?}", sets.statistics());
-    done(kit, sets);
 }
 
 #[test]
@@ -188,7 +186,6 @@ fn tickets_may_be_discarded_and_done_in_any_order() {
     clock.completed(graphics, 2);
     assert_eq!(sets.collect(&clock), Ok(2));
     sets.validate();
-    done(kit, sets);
 }
 
 #[test]
@@ -199,7 +196,6 @@ fn an_allocator_that_is_destroyed_takes_its_retired_sets_with_it() {
     let clock = Clock::new();
     let ticket = clock.open(clock.add_lane().unwrap());
     unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
-    done(kit, sets);
 }
 
 #[test]
@@ -220,7 +216,6 @@ fn sets_that_wait_for_another_clock_are_told_of() {
     another.discard(foreign).unwrap();
     assert_eq!(sets.collect(&another), Ok(2));
     assert_eq!(sets.collect(&clock), Ok(0));
-    done(kit, sets);
 }
 
 /// Dropping is safe, and so it destroys nothing that the device may use.
@@ -238,7 +233,7 @@ fn an_allocator_that_is_dropped_leaves_pools_with_sets_that_may_be_in_use() {
     unsafe { sets.retire(ticket, allocate(&sets, &layouts[1])) }.unwrap();
     free(&sets, allocate(&sets, &third));
     assert_eq!(pools(), 3);
-    drop(sets);
+    drop(sets.release());
     assert_eq!(pools(), 2);
     // Nothing is used: all goes.
     let sets = kit.sets();
@@ -246,6 +241,7 @@ fn an_allocator_that_is_dropped_leaves_pools_with_sets_that_may_be_in_use() {
     unsafe { sets.retire(ticket, set) }.unwrap();
     clock.discard(ticket).unwrap();
     sets.collect(&clock).unwrap();
-    drop(sets);
+    drop(sets.release());
     assert_eq!(pools(), 2);
+    drop(kit.release());
 }

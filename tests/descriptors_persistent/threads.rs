@@ -9,7 +9,7 @@ use ash::vk::Handle;
 use sublet::descriptor::{DescriptorKind, DescriptorSet};
 use sublet::retire::Clock;
 
-use crate::common::{Kit, allocate, done, free};
+use crate::common::{Kit, allocate, free};
 
 #[test]
 fn no_set_is_had_twice_whatever_threads_do_at_once() {
@@ -75,7 +75,6 @@ fn no_set_is_had_twice_whatever_threads_do_at_once() {
         sets.validate();
         let statistics = sets.statistics();
         assert_eq!((statistics.live_sets, statistics.retired_sets), (0, 0));
-        done(kit, sets);
     }
 }
 
@@ -105,7 +104,6 @@ fn while_one_thread_makes_a_pool_others_allocate_and_free() {
         grows.join().unwrap()
     });
     live.into_iter().chain([third]).for_each(|set| free(&sets, set));
-    done(kit, sets);
 }
 
 #[test]
@@ -121,5 +119,4 @@ fn threads_that_find_the_pools_full_at_once_make_as_many_as_are_needed() {
     });
     assert_eq!(kit.gpu.calls("vkCreateDescriptorPool"), 1);
     live.into_iter().for_each(|set| free(&sets, set));
-    done(kit, sets);
 }

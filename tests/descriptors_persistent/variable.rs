@@ -3,7 +3,7 @@
 use ash::vk;
 use sublet::descriptor::{AllocateDescriptorSetError, DescriptorKind, SetLayout};
 
-use crate::common::{Kit, allocate, done, free};
+use crate::common::{Kit, allocate, free};
 
 fn table(kit: &Kit, most: u32) -> SetLayout {
     kit.layout_with(
@@ -29,7 +29,6 @@ fn a_variable_set_takes_what_is_asked_for_and_not_the_most_there_can_be() {
             "16,384 descriptors are enough for four of 4,001"
         );
         live.into_iter().for_each(|set| free(&sets, set));
-        done(kit, sets);
     }
 }
 
@@ -48,7 +47,6 @@ fn sets_of_one_layout_and_different_counts_are_never_exchanged() {
     for set in [small, large] {
         free(&sets, set);
     }
-    done(kit, sets);
 }
 
 #[test]
@@ -62,7 +60,6 @@ fn without_a_count_there_is_all_that_the_layout_allows() {
     let many = unsafe { sets.allocate_many(&layout, 3) }.unwrap();
     assert_eq!(sets.statistics().buckets, 1);
     many.into_iter().chain([all, same]).for_each(|set| free(&sets, set));
-    done(kit, sets);
 }
 
 #[test]
@@ -74,5 +71,4 @@ fn counts_that_the_layout_does_not_have_are_refused() {
     let error = unsafe { sets.allocate_variable(&kit.uniform(), 7) }.unwrap_err();
     assert_eq!(error, AllocateDescriptorSetError::NoVariableBinding { asked: 7 });
     assert_eq!(sets.statistics(), Default::default());
-    done(kit, sets);
 }
