@@ -21,16 +21,13 @@ const GET: &str = "vkGetDescriptorEXT";
 fn descriptors_are_bytes_in_one_bound_buffer() {
     for name in GPUS {
         let kit = Kit::with_buffers(name);
-        let mut binder = kit.binder();
         let set = kit.set_layout(&[
             (0, K::UniformBuffer, 1),
             (1, K::StorageBuffer, 3),
             (4, K::InlineUniformBlock, 16),
         ]);
-        let layout = kit.pipeline(&[set.clone(), set]);
+        let (mut binder, layout, commands) = kit.start(&[set.clone(), set]);
         let [a, b] = kit.buffers();
-        let commands = kit.commands();
-        binder.set_layout(POINT, &layout).unwrap();
         for set in [0, 1] {
             let offset = u64::from(set) * 256;
             binder.stage(POINT, set, 0, 0, &[kit.uniform(a, offset)]).unwrap();
@@ -79,7 +76,6 @@ fn descriptors_are_bytes_in_one_bound_buffer() {
         assert_eq!(kit.calls([BIND, OFFSETS, GET]), [2, 3, 18]);
         kit.dispatch(commands, &layout, read(b));
         kit.finish(&mut binder, commands);
-        kit.close(binder, vec![layout]);
     }
 }
 
@@ -122,7 +118,6 @@ fn another_page_takes_all_that_is_staged_and_nothing_that_never_was() {
         }
         assert!(switches > 3, "{name}: {switches} pages");
         kit.finish(&mut binder, commands);
-        kit.close(binder, vec![layout]);
     }
 }
 
@@ -130,11 +125,8 @@ fn another_page_takes_all_that_is_staged_and_nothing_that_never_was() {
 fn set_1_that_was_never_staged_has_no_offset() {
     let kit = Kit::with_buffers("nvidia-h200");
     let set = kit.set_layout(&[(0, K::StorageBuffer, 1)]);
-    let layout = kit.pipeline(&[set.clone(), set.clone(), set]);
-    let mut binder = kit.binder();
+    let (mut binder, layout, commands) = kit.start(&[set.clone(), set.clone(), set]);
     let buffer = kit.buffer();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     for set in [0, 2] {
         binder.stage(POINT, set, 0, 0, &[kit.storage(buffer, 0)]).unwrap();
     }
@@ -143,7 +135,6 @@ fn set_1_that_was_never_staged_has_no_offset() {
     assert_eq!(kit.calls([BIND, OFFSETS, GET]), [1, 2, 2]);
     kit.dispatch(commands, &layout, [((0, 0, 0), 0), ((2, 0, 0), 0)]);
     kit.finish(&mut binder, commands);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
@@ -166,7 +157,6 @@ fn one_page_is_bound_for_a_command_buffer_and_for_both_bind_points() {
         assert_eq!(kit.calls([BIND, OFFSETS]), [1, 100]);
         kit.finish(&mut binder, commands);
     }
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
@@ -188,7 +178,6 @@ fn a_page_that_is_bound_for_draws_unbinds_what_dispatches_had() {
     }
     assert!(kit.gpu.calls(BIND) > 1);
     kit.finish(&mut binder, commands);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
@@ -226,7 +215,6 @@ fn what_is_pushed_is_seen_beside_descriptor_buffers() {
         }
         assert!(kit.gpu.calls(BIND) > 1, "{name}");
         kit.finish(&mut binder, commands);
-        kit.close(binder, vec![layout, only]);
     }
 }
 
@@ -239,16 +227,13 @@ fn a_layout_whose_sets_are_larger_than_a_page_is_refused() {
     assert!(matches!(error, UseLayoutError::LargerThanPage { bytes: 3264, page_size: 1024 }), "{error:?}");
     let error = binder.stage(POINT, 0, 0, 0, &[]).unwrap_err();
     assert_eq!(error, StageError::NoLayout { point: POINT, set: 0 });
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn what_descriptor_buffers_want_is_asked_for_when_it_is_staged() {
     let kit = Kit::with_buffers("nvidia-h200");
-    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
-    let mut binder = kit.binder();
+    let (mut binder, _layout) = kit.with_layout(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
     let buffer = kit.buffer();
-    binder.set_layout(POINT, &layout).unwrap();
     let without = Descriptor::StorageBuffer(BufferDescriptor::new(buffer, 0, 64));
     let error = binder.stage(POINT, 0, 0, 0, &[kit.storage(buffer, 0), without]).unwrap_err();
     let source = DescriptorDataError::NoAddress { kind: K::StorageBuffer };
@@ -256,7 +241,6 @@ fn what_descriptor_buffers_want_is_asked_for_when_it_is_staged() {
     assert_eq!(binder.first_unstaged(POINT).map(|missing| missing.element), Some(0), "neither is staged");
     let set = vk::DescriptorSet::null();
     assert_eq!(binder.stage_set(POINT, 0, set), Err(StageError::NoSets { set: 0 }));
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
@@ -269,20 +253,14 @@ fn dynamic_buffers_and_layouts_for_sets_do_not_fit_descriptor_buffers() {
         sublet::descriptor::PipelineLayoutInfo::new(&kit.device, vk::PipelineLayout::null(), &[set], &[])
     };
     assert_eq!(error.unwrap_err(), PipelineLayoutError::WrongModel { set: 0, model: BindingModel::Buffer });
-    let (binder, unused) = (kit.binder(), other.binder());
-    other.close(unused, vec![]);
-    kit.close(binder, vec![]);
 }
 
 #[test]
 fn a_commit_without_room_has_recorded_nothing_and_can_be_made_again() {
     for call in ["vkAllocateMemory", "vkCreateBuffer", "vkBindBufferMemory"] {
         let kit = Kit::with_buffers("nvidia-h200");
-        let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
-        let mut binder = kit.binder();
+        let (mut binder, layout, commands) = kit.start(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
         let [a, b] = kit.buffers();
-        let commands = kit.commands();
-        binder.set_layout(POINT, &layout).unwrap();
         binder.stage(POINT, 0, 0, 0, &[kit.storage(a, 0), kit.storage(b, 256)]).unwrap();
         kit.gpu.faults().fail_always(call, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         for _ in 0..2 {
@@ -297,7 +275,6 @@ fn a_commit_without_room_has_recorded_nothing_and_can_be_made_again() {
         commit(&kit, &mut binder, commands, POINT);
         kit.dispatch(commands, &layout, [((0, 0, 0), kit.content(b, 512)), ((0, 0, 1), kit.content(b, 256))]);
         kit.finish(&mut binder, commands);
-        kit.close(binder, vec![layout]);
     }
 }
 
@@ -325,7 +302,6 @@ fn a_limit_of_memory_is_kept_and_lifted_when_recordings_are_done() {
         assert!(committed >= 16, "{committed}");
         kit.finish(&mut binder, commands);
     }
-    kit.close(binder, vec![layout]);
 }
 
 /// Combined image samplers of which all images come first, where the driver wants it so.
@@ -334,12 +310,10 @@ fn images_and_samplers_are_where_the_driver_wants_them() {
     for name in GPUS {
         let kit = Kit::with_buffers(name);
         let device = kit.gpu.device();
-        let layout =
-            kit.pipeline(&[kit.set_layout(&[(0, K::CombinedImageSampler, 3), (1, K::StorageBuffer, 1)])]);
-        let mut binder = kit.binder();
+        let (mut binder, layout, commands) =
+            kit.start(&[kit.set_layout(&[(0, K::CombinedImageSampler, 3), (1, K::StorageBuffer, 1)])]);
         let buffer = kit.buffer();
-        let samplers = [(); 3]
-            .map(|()| unsafe { device.create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap());
+        let samplers = [(); 3].map(|()| kit.sampler());
         let image_info = vk::ImageCreateInfo::default()
             .image_type(vk::ImageType::TYPE_2D)
             .format(vk::Format::R8G8B8A8_UNORM)
@@ -367,8 +341,6 @@ fn images_and_samplers_are_where_the_driver_wants_them() {
             sampler: samplers[at],
             image: ImageDescriptor::new(views[at], vk::ImageLayout::GENERAL),
         });
-        let commands = kit.commands();
-        binder.set_layout(POINT, &layout).unwrap();
         binder.stage(POINT, 0, 0, 0, &combined).unwrap();
         binder.stage(POINT, 0, 1, 0, &[kit.storage(buffer, 256)]).unwrap();
         commit(&kit, &mut binder, commands, POINT);
@@ -381,16 +353,11 @@ fn images_and_samplers_are_where_the_driver_wants_them() {
         });
         kit.dispatch_any(commands, &layout);
         kit.finish(&mut binder, commands);
-        let allocator = std::sync::Arc::clone(&kit.allocator);
-        kit.close_with(binder, vec![layout], |device| {
-            for at in 0..3 {
-                unsafe { device.destroy_image_view(views[at], None) };
-                unsafe { device.destroy_sampler(samplers[at], None) };
-            }
-            // SAFETY: nothing uses it.
-            unsafe { allocator.destroy_image(image, memory) }.unwrap();
-            drop(allocator);
-        });
+        for view in views {
+            unsafe { device.destroy_image_view(view, None) };
+        }
+        // SAFETY: nothing uses it.
+        unsafe { kit.allocator.destroy_image(image, memory) }.unwrap();
     }
 }
 
@@ -399,13 +366,10 @@ fn descriptor_buffers_of_the_program_are_bound_beside_the_page() {
     for name in GPUS {
         let kit = Kit::with_buffers(name);
         let set = kit.set_layout(&[(0, K::StorageBuffer, 2)]);
-        let layout = kit.pipeline(&[set.clone(), set.clone()]);
-        let mut binder = kit.binder();
+        let (mut binder, layout, commands) = kit.start(&[set.clone(), set.clone()]);
         let [a, b] = kit.buffers();
         let own = OwnBuffer::new(&kit, &set, [(a, 256), (b, 256)]);
 
-        let commands = kit.commands();
-        binder.set_layout(POINT, &layout).unwrap();
         kit.gpu.reset_calls();
         for draw in 0..8 {
             binder.stage(POINT, 0, 0, 0, &[kit.storage(b, draw * 256), kit.storage(a, 0)]).unwrap();
@@ -444,7 +408,6 @@ fn descriptor_buffers_of_the_program_are_bound_beside_the_page() {
         let null = vk::DescriptorBufferBindingInfoEXT::default();
         assert_eq!(binder.stage_buffer(POINT, 0, &null, 0), Err(StageError::NullSet { set: 0 }));
         own.destroy(&kit);
-        kit.close(binder, vec![layout]);
     }
 }
 
@@ -452,12 +415,9 @@ fn descriptor_buffers_of_the_program_are_bound_beside_the_page() {
 fn more_descriptor_buffers_than_can_be_bound_are_refused_whole() {
     let kit = Kit::with_buffers("nvidia-h200");
     let set = kit.set_layout(&[(0, K::StorageBuffer, 2)]);
-    let layout = kit.pipeline(&vec![set.clone(); 6]);
-    let mut binder = kit.binder();
+    let (mut binder, layout, commands) = kit.start(&vec![set.clone(); 6]);
     let buffer = kit.buffer();
     let own: Vec<_> = (0..5).map(|_| OwnBuffer::new(&kit, &set, [(buffer, 256), (buffer, 512)])).collect();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     for (set, own) in (0..).zip(&own) {
         binder.stage_buffer(POINT, set, &own.info, OWN_OFFSET).unwrap();
     }
@@ -471,7 +431,6 @@ fn more_descriptor_buffers_than_can_be_bound_are_refused_whole() {
     kit.dispatch(commands, &layout, (0..5).map(|set| ((set, 0, 1), kit.content(buffer, 512))));
     kit.finish(&mut binder, commands);
     own.into_iter().for_each(|own| own.destroy(&kit));
-    kit.close(binder, vec![layout]);
 }
 
 /// Where the set is in an [`OwnBuffer`].

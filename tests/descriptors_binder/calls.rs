@@ -37,18 +37,14 @@ fn nothing_stale_is_nothing_done() {
         commit(&kit, &mut binder, commands, POINT);
     }
     assert_eq!(kit.all_calls(), after);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn only_modified_sets_are_made_anew() {
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
     let set = kit.set_layout(&[(0, K::StorageBuffer, 1), (3, K::UniformBuffer, 2)]);
-    let layout = kit.pipeline(&[set.clone(), set.clone(), set]);
+    let (mut binder, layout, commands) = kit.start(&[set.clone(), set.clone(), set]);
     let [a, b] = kit.buffers();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     for set in 0..3 {
         binder.stage(POINT, set, 0, 0, &[storage(a, 0)]).unwrap();
         binder.stage(POINT, set, 3, 0, &[uniform(a, 256), uniform(a, 512)]).unwrap();
@@ -72,17 +68,13 @@ fn only_modified_sets_are_made_anew() {
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.calls([ALLOCATE, BIND]), [6, 4]);
     assert_eq!(kit.seen(commands, POINT, &layout, (2, 0, 0)), Some((b, 0)));
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn the_same_content_again_makes_no_set() {
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
-    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
+    let (mut binder, _layout, commands) = kit.start(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
     let [a, b] = kit.buffers();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     binder.stage(POINT, 0, 0, 0, &[storage(a, 0), storage(b, 0)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     let calls = kit.all_calls();
@@ -91,19 +83,16 @@ fn the_same_content_again_makes_no_set() {
     binder.stage(POINT, 0, 0, 1, &[storage(b, 0)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.all_calls(), calls);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn a_new_command_buffer_has_nothing_bound_and_everything_staged() {
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
-    let layout = kit.pipeline(&[
+    let (mut binder, layout) = kit.with_layout(&[
         kit.set_layout(&[(0, K::StorageBuffer, 1)]),
         kit.push_layout(&[(0, K::UniformBuffer, 1)]),
     ]);
     let buffer = kit.buffer();
-    binder.set_layout(POINT, &layout).unwrap();
     binder.stage(POINT, 0, 0, 0, &[storage(buffer, 0)]).unwrap();
     binder.stage(POINT, 1, 0, 0, &[uniform(buffer, 256)]).unwrap();
     for _ in 0..3 {
@@ -114,17 +103,13 @@ fn a_new_command_buffer_has_nothing_bound_and_everything_staged() {
         assert_eq!(kit.seen(commands, POINT, &layout, (1, 0, 0)), Some((buffer, 256)));
     }
     assert_eq!(kit.calls([BIND, PUSH_TEMPLATE]), [3, 3]);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn forgetting_unstages_all_and_the_layout_must_be_set_again() {
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
-    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
+    let (mut binder, layout, commands) = kit.start(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
     let [a, b] = kit.buffers();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     binder.stage(POINT, 0, 0, 0, &[storage(a, 0), storage(a, 0)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     binder.forget();
@@ -138,7 +123,6 @@ fn forgetting_unstages_all_and_the_layout_must_be_set_again() {
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 1)), Some((b, 0)));
     assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 0)), None, "it was forgotten");
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
@@ -164,7 +148,6 @@ fn draws_and_dispatches_have_sets_of_their_own() {
     let calls = kit.all_calls();
     commit(&kit, &mut binder, commands, BindPoint::Graphics);
     assert_eq!(kit.all_calls(), calls);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
@@ -185,20 +168,16 @@ fn push_descriptors_and_push_constants_take_no_room() {
         assert_eq!(kit.seen(commands, POINT, &layout, (0, 1, 0)), Some((a, 256)));
     }
     assert_eq!(kit.calls([PUSH, PUSH_TEMPLATE, "vkCreateDescriptorPool", ALLOCATE, BIND]), [0, 10, 0, 0, 0]);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn without_templates_everything_is_written() {
     let kit = Kit::new(without_templates().build(), BindingModel::Sets);
-    let mut binder = kit.binder();
-    let layout = kit.pipeline(&[
+    let (mut binder, layout, commands) = kit.start(&[
         kit.set_layout(&[(0, K::StorageBuffer, 2), (4, K::UniformBuffer, 3)]),
         kit.push_layout(&[(0, K::StorageBuffer, 1)]),
     ]);
     let [a, b] = kit.buffers();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     binder.stage(POINT, 0, 0, 0, &[storage(a, 0), storage(b, 0)]).unwrap();
     binder.stage(POINT, 0, 4, 0, &[uniform(a, 256), uniform(b, 256), uniform(b, 512)]).unwrap();
     binder.stage(POINT, 1, 0, 0, &[storage(b, 768)]).unwrap();
@@ -209,21 +188,17 @@ fn without_templates_everything_is_written() {
         assert_eq!(kit.seen(commands, POINT, &layout, at), Some(seen));
     }
     assert_eq!(kit.calls([TEMPLATE, WRITE, PUSH_TEMPLATE, PUSH]), [0, 1, 0, 1]);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn what_is_staged_in_part_is_written_in_part_and_the_rest_is_left_alone() {
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
-    let layout = kit.pipeline(&[
+    let (mut binder, layout, commands) = kit.start(&[
         kit.set_layout(&[(0, K::StorageBuffer, 5), (1, K::InlineUniformBlock, 16), (2, K::UniformBuffer, 1)]),
         kit.set_layout(&[(0, K::StorageBuffer, 1)]),
         kit.push_layout(&[(0, K::StorageBuffer, 2)]),
     ]);
     let buffer = kit.buffer();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     binder.stage(POINT, 0, 0, 1, &[storage(buffer, 0), storage(buffer, 256)]).unwrap();
     binder.stage(POINT, 0, 0, 4, &[storage(buffer, 512)]).unwrap();
     binder.stage(POINT, 2, 0, 1, &[storage(buffer, 768)]).unwrap();
@@ -249,37 +224,29 @@ fn what_is_staged_in_part_is_written_in_part_and_the_rest_is_left_alone() {
     let inline = kit.gpu.bound_inline_data(commands, POINT.to_vk(), layout.handle(), (0, 1)).unwrap();
     assert_eq!(inline, [0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0]);
     assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 3)), Some((buffer, 1280)));
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn descriptors_are_values_and_nothing_that_held_them_has_to_stay() {
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
-    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
+    let (mut binder, layout, commands) = kit.start(&[kit.set_layout(&[(0, K::StorageBuffer, 2)])]);
     let [a, b] = kit.buffers();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     let mut staged: Vec<Descriptor> = vec![storage(a, 0), storage(a, 256)];
     binder.stage(POINT, 0, 0, 0, &staged).unwrap();
     staged.fill(storage(b, 0));
     drop(staged);
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 1)), Some((a, 256)));
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn many_draws_with_small_changes_are_a_set_and_a_bind_each() {
     const DRAWS: u64 = 100;
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
     let frame = kit.set_layout(&[(0, K::UniformBuffer, 1), (1, K::StorageBuffer, 6)]);
     let object = kit.set_layout(&[(0, K::UniformBuffer, 1), (1, K::StorageBuffer, 2)]);
-    let layout = kit.pipeline(&[frame, object]);
+    let (mut binder, _layout, commands) = kit.start(&[frame, object]);
     let [a, b] = kit.buffers();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     binder.stage(POINT, 0, 0, 0, &[uniform(a, 0)]).unwrap();
     binder.stage(POINT, 0, 1, 0, &[storage(b, 0); 6]).unwrap();
     binder.stage(POINT, 1, 1, 0, &[storage(b, 0); 2]).unwrap();
@@ -289,7 +256,6 @@ fn many_draws_with_small_changes_are_a_set_and_a_bind_each() {
         commit(&kit, &mut binder, commands, POINT);
     }
     assert_eq!(kit.calls([ALLOCATE, TEMPLATE, WRITE, BIND]), [DRAWS + 1, DRAWS + 1, 0, DRAWS]);
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
@@ -330,19 +296,15 @@ fn sets_of_the_program_are_bound_as_they_are_and_give_way_to_what_is_staged_late
     assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 1)), Some((b, 512)));
     assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 0)), None);
     assert_eq!(kit.bound(commands, &layout, 1), Some(given));
-    unsafe { other.destroy() };
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn sets_come_back_when_their_recording_is_done() {
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
-    let layout = kit.pipeline(&[kit.set_layout(&[(0, K::StorageBuffer, 1)])]);
+    let (mut binder, _layout) = kit.with_layout(&[kit.set_layout(&[(0, K::StorageBuffer, 1)])]);
     let [a, b] = kit.buffers();
     let (clock, device) = (Clock::new(), kit.gpu.device());
     let lane = clock.add_lane().unwrap();
-    binder.set_layout(POINT, &layout).unwrap();
     for frame in 1..=20_u64 {
         let commands = kit.commands();
         let ticket = clock.open(lane);
@@ -363,7 +325,6 @@ fn sets_come_back_when_their_recording_is_done() {
     }
     let pools = kit.gpu.calls("vkCreateDescriptorPool");
     assert!(pools <= 4, "{pools} pools were made");
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
@@ -380,5 +341,4 @@ fn bind_points_are_vulkans() {
         assert_eq!(kit.seen(commands, point, &layout, (0, 0, 0)), Some((buffer, 0)));
     }
     assert_eq!(kit.calls([PUSH, PUSH_TEMPLATE]), [0, 2]);
-    kit.close(binder, vec![layout]);
 }

@@ -19,8 +19,6 @@ fn at_most_32_sets_and_as_many_as_the_device_binds() {
     assert_eq!(error.unwrap_err(), PipelineLayoutError::TooManySets { asked: u64::from(most) + 1, most });
     let all = kit.try_pipeline(&layouts[1..], &[]).unwrap();
     assert_eq!(all.set_count(), most);
-    let binder = kit.binder();
-    kit.close(binder, vec![all]);
 }
 
 fn refused(kit: &Kit, sets: &[SetLayout]) -> PipelineLayoutError {
@@ -49,13 +47,9 @@ fn one_set_of_push_descriptors_and_no_more_than_the_device_pushes() {
         matches!(error, PipelineLayoutError::TooManyPushDescriptors { set: 0, asked: 1000, .. }),
         "{error}"
     );
-    let binder = kit.binder();
-    kit.close(binder, vec![]);
 
     let without = Kit::new(sets().without_extension("VK_KHR_push_descriptor").build(), BindingModel::Sets);
     assert_eq!(refused(&without, &[push]), PipelineLayoutError::PushNotEnabled { set: 0 });
-    let binder = without.binder();
-    without.close(binder, vec![]);
 }
 
 #[test]
@@ -68,8 +62,6 @@ fn layouts_for_descriptor_buffers_do_not_fit_a_device_that_binds_sets() {
     let buffer = unsafe { SetLayout::new(vk::DescriptorSetLayout::null(), &info) }.unwrap();
     let error = refused(&kit, &[set, buffer]);
     assert_eq!(error, PipelineLayoutError::WrongModel { set: 1, model: BindingModel::Sets });
-    let binder = kit.binder();
-    kit.close(binder, vec![]);
 }
 
 #[test]
@@ -81,9 +73,7 @@ fn the_descriptors_of_all_sets_together_are_within_the_limits() {
     let error = refused(&kit, &[one.clone(), other]);
     let (kind, asked) = (K::UniformBufferDynamic, u64::from(most) + 1);
     assert_eq!(error, PipelineLayoutError::TooManyDescriptors { kind, asked, most });
-    let fits = kit.pipeline(&[one]);
-    let binder = kit.binder();
-    kit.close(binder, vec![fits]);
+    kit.pipeline(&[one]);
 }
 
 /// All faults of staging, each before a commit that shows that nothing was changed.
@@ -171,15 +161,13 @@ fn what_cannot_be_staged_is_said_and_nothing_of_it_is_staged() {
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.all_calls(), calls, "nothing was changed");
     assert_eq!(kit.seen(commands, POINT, &layout, (0, 0, 0)), Some((a, 0)));
-    kit.close(binder, vec![layout]);
 }
 
 #[test]
 fn samplers_of_a_layout_are_not_staged() {
     let kit = Kit::with_sets();
     let mut binder = kit.binder();
-    let device = kit.gpu.device();
-    let sampler = unsafe { device.create_sampler(&vk::SamplerCreateInfo::default(), None) }.unwrap();
+    let sampler = kit.sampler();
     let samplers = [sampler];
     let only = [vk::DescriptorSetLayoutBinding::default()
         .descriptor_type(vk::DescriptorType::SAMPLER)
@@ -214,7 +202,6 @@ fn samplers_of_a_layout_are_not_staged() {
         assert_eq!(seen.kind(), vk::DescriptorType::SAMPLER);
     }
     assert_eq!(kit.gpu.calls("vkCmdBindDescriptorSets"), 1);
-    kit.close_with(binder, vec![layout], |device| unsafe { device.destroy_sampler(sampler, None) });
 }
 
 #[test]
@@ -223,9 +210,6 @@ fn a_layout_of_another_device_is_refused() {
     let (mut binder, layout) = (kit.binder(), other.pipeline(&[]));
     let error = binder.set_layout(POINT, &layout).unwrap_err();
     assert_eq!(error, UseLayoutError::Foreign { layout: layout.handle() });
-    let unused = other.binder();
-    other.close(unused, vec![layout]);
-    kit.close(binder, vec![]);
 }
 
 #[test]
@@ -242,20 +226,15 @@ fn errors_say_what_was_asked_and_keep_their_source() {
     assert!(error.to_string().contains("vkCreateDescriptorUpdateTemplate failed"), "{error}");
     assert_eq!(error.source().unwrap().downcast_ref(), Some(&vk::Result::ERROR_OUT_OF_HOST_MEMORY));
     kit.gpu.faults().clear();
-    let binder = kit.binder();
-    kit.close(binder, vec![]);
 }
 
 #[test]
 fn dynamic_buffers_are_bound_with_their_offsets() {
     let kit = Kit::with_sets();
-    let mut binder = kit.binder();
     let set = kit.set_layout(&[(0, K::UniformBufferDynamic, 2), (1, K::StorageBuffer, 1)]);
-    let layout = kit.pipeline(&[set.clone(), set]);
+    let (mut binder, layout, commands) = kit.start(&[set.clone(), set]);
     let other = kit.pipeline(&[kit.set_layout(&[(0, K::UniformBufferDynamic, 1)])]);
     let [a, b] = kit.buffers();
-    let commands = kit.commands();
-    binder.set_layout(POINT, &layout).unwrap();
     for set in [0, 1] {
         binder.stage(POINT, set, 0, 0, &[dynamic(a, 0), dynamic(b, 256)]).unwrap();
         binder.stage(POINT, set, 1, 0, &[storage(b, 512)]).unwrap();
@@ -282,7 +261,6 @@ fn dynamic_buffers_are_bound_with_their_offsets() {
     binder.stage(POINT, 0, 0, 0, &[dynamic(b, 512)]).unwrap();
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.seen(commands, POINT, &other, (0, 0, 0)), Some((b, 512)));
-    kit.close(binder, vec![layout, other]);
 }
 
 /// A set of billions of descriptors is not staged: their places would take hundreds of gigabytes; one of a million is.
@@ -313,5 +291,4 @@ fn a_set_that_is_too_large_to_stage_is_refused() {
     }
     binder.set_layout(POINT, &layout_of(1 << 20)).unwrap();
     binder.stage(POINT, 0, 0, 0, &one).unwrap();
-    kit.close(binder, vec![]);
 }

@@ -10,12 +10,9 @@ fn a_commit_that_fails_has_recorded_nothing_and_can_be_made_again() {
     for call in ["vkCreateDescriptorPool", "vkAllocateDescriptorSets"] {
         for nth in 0..3 {
             let kit = Kit::with_sets();
-            let mut binder = kit.binder();
             let set = kit.set_layout(&[(0, K::StorageBuffer, 1)]);
-            let layout = kit.pipeline(&[set.clone(), set.clone(), set]);
+            let (mut binder, layout, commands) = kit.start(&[set.clone(), set.clone(), set]);
             let [a, b] = kit.buffers();
-            let commands = kit.commands();
-            binder.set_layout(POINT, &layout).unwrap();
             for set in 0..3 {
                 binder.stage(POINT, set, 0, 0, &[storage(a, 0)]).unwrap();
             }
@@ -40,7 +37,6 @@ fn a_commit_that_fails_has_recorded_nothing_and_can_be_made_again() {
                 assert_eq!(kit.seen(commands, POINT, &layout, (2, 0, 0)), Some((a, 0)));
             }
             kit.gpu.faults().clear();
-            kit.close(binder, vec![layout]);
         }
     }
 }
@@ -69,7 +65,5 @@ fn templates_that_were_made_before_one_fails_are_destroyed() {
         assert_eq!(kit.gpu.live().descriptor_update_templates, 4);
         drop(clone);
         assert_eq!(kit.gpu.live().descriptor_update_templates, 0);
-        let binder = kit.binder();
-        kit.close(binder, vec![]);
     }
 }

@@ -15,6 +15,8 @@ use sublet::{
     Allocation, AllocationCreateFlags, AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage,
 };
 
+use super::held::{End, Held, hold};
+
 pub(crate) type TestBinder = Binder<Arc<Allocator>>;
 
 pub(crate) const POINT: BindPoint = BindPoint::Compute;
@@ -50,6 +52,7 @@ pub(crate) struct Kit {
     pub(crate) set_layouts: RefCell<Vec<vk::DescriptorSetLayout>>,
     pipeline_layouts: RefCell<Vec<vk::PipelineLayout>>,
     buffers: RefCell<Vec<(vk::Buffer, Allocation)>>,
+    samplers: RefCell<Vec<vk::Sampler>>,
 }
 
 /// A GPU with push descriptors and update templates.
@@ -66,7 +69,7 @@ pub(crate) fn without_templates() -> GpuBuilder {
 }
 
 impl Kit {
-    pub(crate) fn new(gpu: Gpu, model: BindingModel) -> Self {
+    pub(crate) fn new(gpu: Gpu, model: BindingModel) -> Held<Self> {
         // SAFETY: the handles are live and outlive the allocator.
         let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }.unwrap();
         let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
@@ -87,7 +90,7 @@ impl Kit {
             }
             found.lock().unwrap().done += 1;
         });
-        Self {
+        hold(Self {
             looks,
             module: Cell::default(),
             pipelines: RefCell::default(),
@@ -98,25 +101,42 @@ impl Kit {
             set_layouts: RefCell::default(),
             pipeline_layouts: RefCell::default(),
             buffers: RefCell::default(),
-        }
+            samplers: RefCell::default(),
+        })
     }
 
-    pub(crate) fn with_sets() -> Self {
+    pub(crate) fn with_sets() -> Held<Self> {
         Self::new(sets().build(), BindingModel::Sets)
     }
 
     /// Descriptor buffers, on the GPU of this name.
-    pub(crate) fn with_buffers(name: &str) -> Self {
+    pub(crate) fn with_buffers(name: &str) -> Held<Self> {
         Self::new(Gpu::new(sim::Profile::by_name(name).unwrap()), BindingModel::Buffer)
     }
 
-    pub(crate) fn binder(&self) -> TestBinder {
+    pub(crate) fn binder(&self) -> Held<TestBinder> {
         self.binder_with(&BinderCreateInfo::default())
     }
 
-    pub(crate) fn binder_with(&self, info: &BinderCreateInfo<'_>) -> TestBinder {
+    pub(crate) fn binder_with(&self, info: &BinderCreateInfo<'_>) -> Held<TestBinder> {
         // SAFETY: the allocator is of the device.
-        unsafe { Binder::new(&self.device, Arc::clone(&self.allocator), info) }.unwrap()
+        hold(unsafe { Binder::new(&self.device, Arc::clone(&self.allocator), info) }.unwrap())
+    }
+
+    /// A binder with a pipeline layout of these sets.
+    pub(crate) fn with_layout(&self, sets: &[SetLayout]) -> (Held<TestBinder>, PipelineLayoutInfo) {
+        let (mut binder, layout) = (self.binder(), self.pipeline(sets));
+        binder.set_layout(POINT, &layout).unwrap();
+        (binder, layout)
+    }
+
+    /// The same with a command buffer that is being recorded.
+    pub(crate) fn start(
+        &self,
+        sets: &[SetLayout],
+    ) -> (Held<TestBinder>, PipelineLayoutInfo, vk::CommandBuffer) {
+        let (binder, layout) = self.with_layout(sets);
+        (binder, layout, self.commands())
     }
 
     /// A set layout, with the flag that the device's model wants.
@@ -205,6 +225,13 @@ impl Kit {
         }
         self.buffers.borrow_mut().push((buffer, memory));
         buffer
+    }
+
+    pub(crate) fn sampler(&self) -> vk::Sampler {
+        let info = vk::SamplerCreateInfo::default();
+        let sampler = unsafe { self.gpu.device().create_sampler(&info, None) }.unwrap();
+        self.samplers.borrow_mut().push(sampler);
+        sampler
     }
 
     /// Where a buffer is, for descriptor buffers.
@@ -350,25 +377,20 @@ impl Kit {
     pub(crate) fn all_calls(&self) -> u64 {
         self.gpu.call_counts().iter().map(|(_, count)| count).sum()
     }
+}
 
-    /// Ends everything; nobody may have complained, and nothing may be left.
-    pub(crate) fn close(self, binder: TestBinder, pipelines: Vec<PipelineLayoutInfo>) {
-        self.close_with(binder, pipelines, |_| ());
+impl End for TestBinder {
+    fn end(self) {
+        // SAFETY: nothing is in use: what was submitted has been waited for.
+        unsafe { self.destroy() };
     }
+}
 
-    /// The same with something to do before the device goes.
-    pub(crate) fn close_with(
-        self,
-        binder: TestBinder,
-        pipelines: Vec<PipelineLayoutInfo>,
-        last: impl FnOnce(&ash::Device),
-    ) {
+impl End for Kit {
+    fn end(self) {
         self.gpu.assert_silent();
         let device = self.gpu.device();
         unsafe { device.destroy_command_pool(self.pool, None) };
-        // SAFETY: nothing is in use: the command buffers are gone.
-        unsafe { binder.destroy() };
-        drop(pipelines);
         for (buffer, memory) in self.buffers.take() {
             // SAFETY: nothing uses it.
             unsafe { self.allocator.destroy_buffer(buffer, memory) }.unwrap();
@@ -379,7 +401,9 @@ impl Kit {
         for layout in self.set_layouts.take() {
             unsafe { device.destroy_descriptor_set_layout(layout, None) };
         }
-        last(device);
+        for sampler in self.samplers.take() {
+            unsafe { device.destroy_sampler(sampler, None) };
+        }
         for pipeline in self.pipelines.take().into_values() {
             unsafe { device.destroy_pipeline(pipeline, None) };
         }

@@ -41,7 +41,6 @@ fn sets_before_the_first_incompatible_one_stay_bound() {
     assert_eq!(kit.seen(commands, POINT, &two, (2, 0, 0)), Some((buffer, 512)));
     assert_eq!(kit.seen(commands, POINT, &two, (1, 0, 1)), Some((buffer, 1024)));
     assert_eq!((one.compatible_sets(&two), one.compatible_sets(&one.clone())), (1, 3));
-    kit.close(binder, vec![one, two]);
 }
 
 /// A well-known Direct3D 12 sample clears its mask of what is stale when the root signature changes, though it says
@@ -69,7 +68,6 @@ fn what_was_staged_and_not_committed_survives_a_change_of_the_layout() {
     assert_eq!(kit.seen(commands, POINT, &two, (0, 0, 0)), Some((b, 512)));
     assert_eq!(kit.seen(commands, POINT, &two, (1, 0, 0)), Some((a, 256)));
     assert_eq!(kit.gpu.calls(ALLOCATE), 3, "the second set is the one that there was");
-    kit.close(binder, vec![one, two]);
 }
 
 /// In a well-known Direct3D 12 sample the counts of the former root signature stay for tables that the new one does not
@@ -108,7 +106,6 @@ fn nothing_of_a_former_layout_stays_where_the_new_one_has_another_set_or_none() 
     assert_eq!((kit.gpu.calls(ALLOCATE), kit.bound(commands, &other, 1)), (1, None));
     let unstaged = binder.first_unstaged(POINT).unwrap();
     assert_eq!((unstaged.set, unstaged.element), (1, 0));
-    kit.close(binder, vec![both, short, other]);
 }
 
 #[test]
@@ -128,7 +125,6 @@ fn layouts_that_are_defined_alike_are_compatible() {
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.all_calls(), calls, "all of it is bound");
     assert_eq!(kit.seen(commands, POINT, &two, (0, 1, 2)), Some((buffer, 0)));
-    kit.close(binder, vec![one, two]);
 }
 
 #[test]
@@ -154,5 +150,4 @@ fn push_descriptors_survive_a_change_of_the_layout_as_sets_do() {
     commit(&kit, &mut binder, commands, POINT);
     assert_eq!(kit.gpu.calls("vkCmdPushDescriptorSetWithTemplateKHR"), 2);
     assert_eq!(kit.seen(commands, POINT, &other, (0, 0, 1)), Some((buffer, 256)));
-    kit.close(binder, vec![one, compatible, other]);
 }

@@ -10,6 +10,7 @@ use sublet::descriptor::{
 };
 use sublet::retire::{Clock, Ticket};
 
+use super::held::Held;
 use super::kit::{BUFFER_SIZE, Kit, Shape, TestBinder, commit, dynamic, sets, without_templates};
 
 const POINTS: [BindPoint; 2] = [BindPoint::Graphics, BindPoint::Compute];
@@ -44,13 +45,14 @@ struct Point {
 }
 
 struct World {
-    kit: Kit,
-    binder: TestBinder,
+    binder: Held<TestBinder>,
     rng: Rng,
     pipelines: Vec<Pipeline>,
     buffers: Vec<vk::Buffer>,
     points: [Point; 2],
     commands: vk::CommandBuffer,
+    // Last, because it goes last.
+    kit: Held<Kit>,
 }
 
 fn make_sets(kit: &Kit, rng: &mut Rng) -> Vec<Set> {
@@ -92,7 +94,7 @@ fn make_pipelines(kit: &Kit, rng: &mut Rng, sets: &[Set]) -> Vec<Pipeline> {
 }
 
 impl World {
-    fn new(kit: Kit, info: &BinderCreateInfo<'_>, seed: u64) -> Self {
+    fn new(kit: Held<Kit>, info: &BinderCreateInfo<'_>, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let sets = make_sets(&kit, &mut rng);
         let pipelines = make_pipelines(&kit, &mut rng, &sets);
@@ -192,18 +194,13 @@ impl World {
         self.binder.forget();
         self.points = Default::default();
     }
-
-    fn end(self) {
-        let pipelines = self.pipelines.into_iter().map(|pipeline| pipeline.info).collect();
-        self.kit.close(self.binder, pipelines);
-    }
 }
 
-fn play(kit: Kit, seed: u64, steps: u32) {
+fn play(kit: Held<Kit>, seed: u64, steps: u32) {
     play_with(kit, &BinderCreateInfo::default(), seed, steps);
 }
 
-fn play_with(kit: Kit, info: &BinderCreateInfo<'_>, seed: u64, steps: u32) {
+fn play_with(kit: Held<Kit>, info: &BinderCreateInfo<'_>, seed: u64, steps: u32) {
     let mut world = World::new(kit, info, seed);
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
@@ -238,7 +235,6 @@ fn play_with(kit: Kit, info: &BinderCreateInfo<'_>, seed: u64, steps: u32) {
         world.binder.validate();
     }
     world.kit.run(world.commands);
-    world.end();
 }
 
 #[test]
@@ -278,9 +274,7 @@ fn the_same_program_makes_the_same_calls() {
                 _ => commit(&world.kit, &mut world.binder, world.commands, POINTS[at]),
             }
         }
-        let counts = world.kit.gpu.call_counts();
-        world.end();
-        counts
+        world.kit.gpu.call_counts()
     };
     assert_eq!(calls(7), calls(7));
 }
