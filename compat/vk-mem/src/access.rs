@@ -38,7 +38,7 @@ impl Allocator {
             return;
         };
         let Ok(inner) = allocation.live() else { return };
-        // SAFETY: `map_memory` counted the mapping, and the pointer is not used any more: the caller's own promise.
+        // SAFETY: `map_memory` counted the mapping; the caller's promise: its pointer is not used any more.
         if let Err(error) = unsafe { self.as_sublet().unmap_memory(inner) } {
             let _ = not_mapped(&error);
             return;
@@ -142,10 +142,11 @@ impl Allocator {
     /// What the driver says.
     ///
     /// # Safety
-    /// The buffer is of this device, nothing is bound to it, and the allocation is what it requires.
+    /// 1. The buffer is of this device, and nothing is bound to it.
+    /// 2. The allocation is what it requires.
     pub unsafe fn bind_buffer_memory(&self, allocation: &Allocation, buffer: vk::Buffer) -> VkResult<()> {
         let inner = allocation.live()?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the buffer is of this device and unbound; 2: the allocation is what it requires.
         unsafe { self.as_sublet().bind_buffer_memory(inner, 0, buffer) }.map_err(|error| not_bound(&error))
     }
 
@@ -155,7 +156,8 @@ impl Allocator {
     /// What the driver says; `ERROR_EXTENSION_NOT_PRESENT` for a chain without Vulkan 1.1 or VK_KHR_bind_memory2.
     ///
     /// # Safety
-    /// As for [`bind_buffer_memory`](Self::bind_buffer_memory); `next` is null or a valid chain.
+    /// 1 and 2 of [`bind_buffer_memory`](Self::bind_buffer_memory), and
+    /// 3. `next` is null or a valid chain.
     pub unsafe fn bind_buffer_memory2(
         &self,
         allocation: &Allocation,
@@ -164,7 +166,8 @@ impl Allocator {
         next: *const c_void,
     ) -> VkResult<()> {
         let inner = allocation.live()?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the buffer is of this device and unbound; 2: the allocation is what it requires; 3: the chain is
+        // valid.
         unsafe { self.as_sublet().bind_buffer_memory2(inner, allocation_local_offset, buffer, next) }
             .map_err(|error| not_bound(&error))
     }
@@ -175,10 +178,11 @@ impl Allocator {
     /// What the driver says.
     ///
     /// # Safety
-    /// The image is of this device, nothing is bound to it, and the allocation is what it requires.
+    /// 1. The image is of this device, and nothing is bound to it.
+    /// 2. The allocation is what it requires.
     pub unsafe fn bind_image_memory(&self, allocation: &Allocation, image: vk::Image) -> VkResult<()> {
         let inner = allocation.live()?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the image is of this device and unbound; 2: the allocation is what it requires.
         unsafe { self.as_sublet().bind_image_memory(inner, 0, image) }.map_err(|error| not_bound(&error))
     }
 
@@ -188,7 +192,8 @@ impl Allocator {
     /// As for [`bind_buffer_memory2`](Self::bind_buffer_memory2).
     ///
     /// # Safety
-    /// As for [`bind_image_memory`](Self::bind_image_memory); `next` is null or a valid chain.
+    /// 1 and 2 of [`bind_image_memory`](Self::bind_image_memory), and
+    /// 3. `next` is null or a valid chain.
     pub unsafe fn bind_image_memory2(
         &self,
         allocation: &Allocation,
@@ -197,7 +202,8 @@ impl Allocator {
         next: *const c_void,
     ) -> VkResult<()> {
         let inner = allocation.live()?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the image is of this device and unbound; 2: the allocation is what it requires; 3: the chain is
+        // valid.
         unsafe { self.as_sublet().bind_image_memory2(inner, allocation_local_offset, image, next) }
             .map_err(|error| not_bound(&error))
     }

@@ -16,8 +16,9 @@ impl Allocator {
     /// left behind.
     ///
     /// # Safety
-    /// The create-info is valid. The buffer is destroyed before the memory is freed, and uses of what shares the memory
-    /// are kept apart.
+    /// 1. The create-info is valid.
+    /// 2. The buffer is destroyed before the memory is freed.
+    /// 3. Uses of what shares the memory are kept apart.
     pub unsafe fn create_aliasing_buffer(
         &self,
         allocation: &Allocation,
@@ -25,7 +26,7 @@ impl Allocator {
         buffer_info: &vk::BufferCreateInfo<'_>,
     ) -> VkResult<vk::Buffer> {
         let inner = allocation.live()?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is valid; 2: it is destroyed before the memory is freed; 3: uses are kept apart.
         unsafe { self.as_sublet().create_aliasing_buffer(inner, offset, buffer_info) }
             .map_err(|error| not_created(&error))
     }
@@ -44,7 +45,7 @@ impl Allocator {
         image_info: &vk::ImageCreateInfo<'_>,
     ) -> VkResult<vk::Image> {
         let inner = allocation.live()?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is valid; 2: it is destroyed before the memory is freed; 3: uses are kept apart.
         unsafe { self.as_sublet().create_aliasing_image(inner, offset, image_info) }
             .map_err(|error| not_created(&error))
     }

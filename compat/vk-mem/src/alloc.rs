@@ -53,7 +53,7 @@ pub trait Alloc {
         allocation_info: &AllocationCreateInfo,
     ) -> VkResult<u32> {
         let info = sublet_info(self, allocation_info);
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the create-info is valid.
         unsafe { self.allocator().as_sublet().find_memory_type_index_for_buffer_info(buffer_info, &info) }
             .map_err(|error| not_found(&error))
     }
@@ -71,7 +71,7 @@ pub trait Alloc {
         allocation_info: &AllocationCreateInfo,
     ) -> VkResult<u32> {
         let info = sublet_info(self, allocation_info);
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the create-info is valid.
         unsafe { self.allocator().as_sublet().find_memory_type_index_for_image_info(&image_info, &info) }
             .map_err(|error| not_found(&error))
     }
@@ -94,7 +94,7 @@ pub trait Alloc {
         let needed = vk::MemoryRequirements { memory_type_bits: bits, ..*memory_requirements };
         let made = self.allocator().as_sublet().allocate_memory(&needed, &info);
         let made = made.map_err(|error| not_allocated(&error))?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the user data is what the flags say: see `Alloc`.
         Ok(unsafe { named(self, made, create_info) })
     }
 
@@ -113,7 +113,7 @@ pub trait Alloc {
     ) -> VkResult<Vec<Allocation>> {
         let mut pages = Vec::new();
         while pages.len() < allocation_count {
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller's promise: the user data is what the flags say: see `Alloc`.
             match unsafe { self.allocate_memory(memory_requirements, create_info) } {
                 Ok(page) => pages.push(page),
                 Err(result) => {
@@ -132,7 +132,8 @@ pub trait Alloc {
     /// As for [`allocate_memory`](Self::allocate_memory).
     ///
     /// # Safety
-    /// The buffer is of this device, and nothing is bound to it. See [`Alloc`], too.
+    /// 1. The buffer is of this device, and nothing is bound to it.
+    /// 2. See [`Alloc`].
     unsafe fn allocate_memory_for_buffer(
         &self,
         buffer: vk::Buffer,
@@ -142,10 +143,10 @@ pub trait Alloc {
             return Err(misused("the buffer is null"));
         }
         let info = sublet_info(self, create_info);
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the buffer is of this device, and nothing is bound to it.
         let made = unsafe { self.allocator().as_sublet().allocate_memory_for_buffer(buffer, &info) };
         let made = made.map_err(|error| not_allocated(&error))?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 2: the user data is what the flags say: see `Alloc`.
         Ok(unsafe { named(self, made, create_info) })
     }
 
@@ -155,7 +156,8 @@ pub trait Alloc {
     /// As for [`allocate_memory`](Self::allocate_memory).
     ///
     /// # Safety
-    /// The image is of this device, and nothing is bound to it. See [`Alloc`], too.
+    /// 1. The image is of this device, and nothing is bound to it.
+    /// 2. See [`Alloc`].
     unsafe fn allocate_memory_for_image(
         &self,
         image: vk::Image,
@@ -165,10 +167,10 @@ pub trait Alloc {
             return Err(misused("the image is null"));
         }
         let info = sublet_info(self, create_info);
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the image is of this device, and nothing is bound to it.
         let made = unsafe { self.allocator().as_sublet().allocate_memory_for_image(image, &info) };
         let made = made.map_err(|error| not_allocated(&error))?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 2: the user data is what the flags say: see `Alloc`.
         Ok(unsafe { named(self, made, create_info) })
     }
 
@@ -178,13 +180,14 @@ pub trait Alloc {
     /// What the step that failed says; nothing is left behind.
     ///
     /// # Safety
-    /// The create-info is valid. See [`Alloc`], too.
+    /// 1. The create-info is valid.
+    /// 2. See [`Alloc`].
     unsafe fn create_buffer(
         &self,
         buffer_info: &vk::BufferCreateInfo<'_>,
         create_info: &AllocationCreateInfo,
     ) -> VkResult<(vk::Buffer, Allocation)> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is valid; 2: the user data is what the flags say: see `Alloc`.
         unsafe { self.create_buffer_with_alignment(buffer_info, create_info, 0) }
     }
 
@@ -202,10 +205,10 @@ pub trait Alloc {
         min_alignment: vk::DeviceSize,
     ) -> VkResult<(vk::Buffer, Allocation)> {
         let info = sublet::AllocationCreateInfo { min_alignment, ..sublet_info(self, create_info) };
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is valid.
         let made = unsafe { self.allocator().as_sublet().create_buffer(buffer_info, &info) };
         let (buffer, made) = made.map_err(|error| not_created(&error))?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 2: the user data is what the flags say: see `Alloc`.
         Ok((buffer, unsafe { named(self, made, create_info) }))
     }
 
@@ -215,17 +218,18 @@ pub trait Alloc {
     /// What the step that failed says; nothing is left behind. A disjoint image is refused.
     ///
     /// # Safety
-    /// The create-info is valid. See [`Alloc`], too.
+    /// 1. The create-info is valid.
+    /// 2. See [`Alloc`].
     unsafe fn create_image(
         &self,
         image_info: &vk::ImageCreateInfo<'_>,
         create_info: &AllocationCreateInfo,
     ) -> VkResult<(vk::Image, Allocation)> {
         let info = sublet_info(self, create_info);
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is valid.
         let made = unsafe { self.allocator().as_sublet().create_image(image_info, &info) };
         let (image, made) = made.map_err(|error| not_created(&error))?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: 2: the user data is what the flags say: see `Alloc`.
         Ok((image, unsafe { named(self, made, create_info) }))
     }
 }
@@ -257,7 +261,7 @@ unsafe fn named<A: Alloc + ?Sized>(
     info: &AllocationCreateInfo,
 ) -> Allocation {
     let allocation = Allocation::new(made);
-    // SAFETY: the caller's own promise.
+    // SAFETY: the caller's promise: the user data is what the flags say.
     if let Some(name) = unsafe { info.name() } {
         alloc.allocator().set_allocation_name(&allocation, Some(&name));
     }

@@ -54,8 +54,8 @@ impl Allocator {
     /// for any other contradiction.
     ///
     /// # Safety
-    /// Instance, physical device and device belong together and outlive the allocator; every flag's extension is
-    /// enabled.
+    /// 1. Instance, physical device and device belong together and outlive the allocator.
+    /// 2. Every flag's extension is enabled.
     pub unsafe fn new(create_info: AllocatorCreateInfo<'_>) -> VkResult<Self> {
         let has = |flag| create_info.flags.contains(flag);
         let api_version = match create_info.vulkan_api_version {
@@ -85,7 +85,7 @@ impl Allocator {
                 .get_physical_device_memory_properties2
                 .get_or_insert(v1_1.get_physical_device_memory_properties2);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the three belong together and outlive the allocator; 2: the extensions are enabled.
         let inner = unsafe { sublet::Allocator::new(&info) }.map_err(|error| not_made(&error))?;
         // What goes wrong there is told as an event, and is no reason not to have an allocator.
         #[cfg(feature = "trace")]
@@ -165,10 +165,11 @@ impl Allocator {
     /// allocator's.
     ///
     /// # Safety
-    /// The device no longer uses the memory, and nothing that is bound to it.
+    /// 1. The device no longer uses the memory.
+    /// 2. The device no longer uses anything that is bound to it.
     pub unsafe fn free_memory(&self, allocation: &mut Allocation) {
         if let Ok(inner) = self.take(allocation) {
-            // SAFETY: the caller's own promise.
+            // SAFETY: 1: the device no longer uses the memory; 2: nor what is bound to it.
             not_freed(allocation, unsafe { self.inner.free_memory(inner) });
         }
     }
@@ -197,7 +198,7 @@ impl Allocator {
     /// As for [`free_memory`](Self::free_memory).
     pub unsafe fn free_memory_pages(&self, allocations: &mut [Allocation]) {
         for allocation in allocations.iter_mut().rev() {
-            // SAFETY: the caller's own promise.
+            // SAFETY: 1 and 2 of `free_memory`, for each.
             unsafe { self.free_memory(allocation) };
         }
     }
@@ -205,10 +206,11 @@ impl Allocator {
     /// Destroys a buffer and frees its memory. For an empty allocation nothing is done: the buffer went with it.
     ///
     /// # Safety
-    /// The device no longer uses the buffer, nor anything else that is bound to the memory.
+    /// 1. The device no longer uses the buffer.
+    /// 2. The device no longer uses anything else that is bound to the memory.
     pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer, allocation: &mut Allocation) {
         if let Ok(inner) = self.take(allocation) {
-            // SAFETY: the caller's own promise.
+            // SAFETY: 1: the device no longer uses the buffer; 2: nor anything else in the memory.
             not_freed(allocation, unsafe { self.inner.destroy_buffer(buffer, inner) });
         }
     }
@@ -216,10 +218,11 @@ impl Allocator {
     /// Destroys an image and frees its memory. For an empty allocation nothing is done: the image went with it.
     ///
     /// # Safety
-    /// The device no longer uses the image, nor anything else that is bound to the memory.
+    /// 1. The device no longer uses the image.
+    /// 2. The device no longer uses anything else that is bound to the memory.
     pub unsafe fn destroy_image(&self, image: vk::Image, allocation: &mut Allocation) {
         if let Ok(inner) = self.take(allocation) {
-            // SAFETY: the caller's own promise.
+            // SAFETY: 1: the device no longer uses the image; 2: nor anything else in the memory.
             not_freed(allocation, unsafe { self.inner.destroy_image(image, inner) });
         }
     }

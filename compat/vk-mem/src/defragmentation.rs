@@ -129,10 +129,11 @@ impl DefragmentationMove<'_> {
     /// What the driver says; nothing is left behind. `ERROR_UNKNOWN` if it is committed.
     ///
     /// # Safety
-    /// The create-info is the one that the buffer at the old place was made with. Unless the move is committed with
-    /// [`Copy`](DefragmentationMoveOperation::Copy), the buffer is destroyed before the pass ends.
+    /// 1. The create-info is the one that the buffer at the old place was made with.
+    /// 2. Unless the move is committed with [`Copy`](DefragmentationMoveOperation::Copy), the buffer is destroyed
+    ///    before the pass ends.
     pub unsafe fn create_buffer(&self, buffer_info: &vk::BufferCreateInfo<'_>) -> VkResult<vk::Buffer> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is that of the old place; 2: without a copy the buffer goes before the pass ends.
         unsafe { self.planned()?.create_buffer(buffer_info) }.map_err(|error| not_created(&error))
     }
 
@@ -144,7 +145,7 @@ impl DefragmentationMove<'_> {
     /// # Safety
     /// As for [`create_buffer`](Self::create_buffer).
     pub unsafe fn create_image(&self, image_info: &vk::ImageCreateInfo<'_>) -> VkResult<vk::Image> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is that of the old place; 2: without a copy the image goes before the pass ends.
         unsafe { self.planned()?.create_image(image_info) }.map_err(|error| not_created(&error))
     }
 
@@ -154,9 +155,11 @@ impl DefragmentationMove<'_> {
     /// What the driver says. `ERROR_UNKNOWN` if it is committed.
     ///
     /// # Safety
-    /// As for [`create_buffer`](Self::create_buffer), and nothing is bound to the buffer.
+    /// 1 and 2 of [`create_buffer`](Self::create_buffer), and
+    /// 3. nothing is bound to the buffer.
     pub unsafe fn bind_buffer_memory(&self, buffer: vk::Buffer) -> VkResult<()> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is that of the old place; 2: without a copy the buffer goes before the pass ends;
+        // 3: nothing is bound to it.
         unsafe { self.planned()?.bind_buffer_memory(buffer) }.map_err(|error| not_bound(&error))
     }
 
@@ -168,7 +171,8 @@ impl DefragmentationMove<'_> {
     /// # Safety
     /// As for [`bind_buffer_memory`](Self::bind_buffer_memory).
     pub unsafe fn bind_image_memory(&self, image: vk::Image) -> VkResult<()> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the create-info is that of the old place; 2: without a copy the image goes before the pass ends;
+        // 3: nothing is bound to it.
         unsafe { self.planned()?.bind_image_memory(image) }.map_err(|error| not_bound(&error))
     }
 
@@ -181,8 +185,9 @@ impl DefragmentationMove<'_> {
     /// only the program's own mapping could not be made again, it has moved, and is not mapped.
     ///
     /// # Safety
-    /// The device is done with the copy and with what is bound to the old place, which is destroyed, or never used
-    /// again. No pointer of a mapping is used again.
+    /// 1. The device is done with the copy and with what is bound to the old place, which is destroyed, or never used
+    ///    again.
+    /// 2. No pointer of a mapping is used again.
     pub unsafe fn commit(&mut self, allocation: &mut Allocation) -> VkResult<()> {
         let planned = self.inner.take_if(|planned| Some(planned.source()) == allocation.id());
         let planned = planned.ok_or_else(|| misused("the move is of another allocation, or is committed"))?;
@@ -193,14 +198,14 @@ impl DefragmentationMove<'_> {
         let mappings = self.unmap(allocation);
         if self.operation == DefragmentationMoveOperation::Destroy {
             let inner = allocation.take()?;
-            // SAFETY: the caller's own promise; the program's mappings have ended.
+            // SAFETY: 1: the device is done with the old place. The program's mappings have ended.
             return unsafe { planned.free(inner) }.map_err(|error| {
                 let why = error.error();
                 allocation.put_back(error.allocation);
                 misused(&why.to_string())
             });
         }
-        // SAFETY: the caller's own promise; the program's mappings have ended.
+        // SAFETY: 1: the device is done with the copy and with the old place. The program's mappings have ended.
         let moved =
             unsafe { planned.complete(allocation.live_mut()?) }.map_err(|error| match error.error() {
                 sublet::MoveError::Map(error) => not_mapped(&error),
@@ -213,7 +218,7 @@ impl DefragmentationMove<'_> {
     fn unmap(&self, allocation: &mut Allocation) -> u32 {
         let mappings = allocation.map_count;
         for _ in 0..mappings {
-            // SAFETY: `map_memory` counted the mapping, and its pointer is not used again: the caller's own promise.
+            // SAFETY: `map_memory` counted the mapping; 2 of `commit`: its pointer is not used again.
             unsafe { self.allocator.unmap_memory(allocation) };
         }
         mappings

@@ -113,7 +113,7 @@ impl PoolCreateInfo<'_> {
             max_block_count: u32::try_from(self.max_block_count).unwrap_or(u32::MAX),
             priority: if has_priorities { self.priority } else { 0.5 },
             min_allocation_alignment: self.min_allocation_alignment,
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller's promise: the chain is valid for as long as the pool lives.
             memory_allocate_next: unsafe { sublet::MemoryAllocateNext::new(self.memory_allocate_next) },
             ..sublet::PoolCreateInfo::new(self.memory_type_index)
         }
@@ -187,7 +187,7 @@ impl AllocationCreateInfo {
             return None;
         }
         let name = std::ptr::with_exposed_provenance(self.user_data);
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: it is the address of a string; null was ruled out above.
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     }
 }

@@ -104,7 +104,7 @@ pub(super) unsafe fn create_info<'a>(
     info: &VmaAllocationCreateInfo,
     has_priorities: bool,
 ) -> AllocationCreateInfo<'a> {
-    // SAFETY: the caller's own promise.
+    // SAFETY: the caller's promise: `info.pool` is null or a live pool.
     let pool = unsafe { info.pool.cast_const().as_ref() };
     let flags = AllocationCreateFlags::from_bits_truncate(info.flags & KNOWN_FLAGS);
     let strategies = (flags & AllocationCreateFlags::STRATEGY_MASK).bits();
@@ -173,8 +173,9 @@ impl<T: Threading> Front<T> {
     /// Gives a new allocation its object: names it, if the flags say so, writes handle and description.
     ///
     /// # Safety
-    /// The allocation is not used again. `handle` and `description` are null or valid for writes; `info.user_data` is a
-    /// string if the flags say that it is.
+    /// 1. The allocation is not used again.
+    /// 2. `handle` and `description` are null or valid for writes.
+    /// 3. `info.user_data` is null or a string if the flags say that it is one.
     #[inline(always)]
     pub(super) unsafe fn publish(
         &self,
@@ -183,39 +184,40 @@ impl<T: Threading> Front<T> {
         handle: *mut VmaAllocation,
         description: *mut VmaAllocationInfo,
     ) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the allocation is not used again.
         let object = unsafe { self.slab.insert(allocation) };
         if info.flags & USER_DATA_COPY_STRING != 0 && !info.user_data.is_null() {
-            // SAFETY: the caller's own promise.
+            // SAFETY: 3: the user data is a string; the object was made just now, so that no other call uses it.
             unsafe { self.name(object, info.user_data.cast_const().cast()) };
         }
         if !description.is_null() {
             // SAFETY: the object was made just now.
             if let Some(slot) = unsafe { Slot::of(object) } {
-                // SAFETY: the caller's own promise.
+                // SAFETY: 2: it is valid for writes.
                 unsafe { description.write(describe(slot)) };
             }
         }
-        // SAFETY: the caller's own promise; functions of the interface check it for null.
+        // SAFETY: 2: it is valid for writes; functions of the interface check it for null.
         unsafe { handle.write(object) };
     }
 
     /// Names an allocation, or takes its name away.
     ///
     /// # Safety
-    /// `handle` is live and not used by another call; `name` is null or a string.
+    /// 1. `handle` is live and not used by another call.
+    /// 2. `name` is null or a string.
     #[cold]
     pub(super) unsafe fn name(&self, handle: VmaAllocation, name: *const std::ffi::c_char) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: the handle is live.
         let Some(slot) = (unsafe { self.own("vmaSetAllocationName", handle) }) else { return };
-        // SAFETY: the caller's own promise.
+        // SAFETY: 2: it is a string.
         let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_owned());
         // Reports and leaks show it, too.
         let text = name.as_deref().map(CStr::to_string_lossy);
         if let Err(error) = self.allocator.set_allocation_name(slot.allocation(), text.as_deref()) {
             foreign("vmaSetAllocationName", &error);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1: no other call uses the handle.
         unsafe { slot.set_name(name) };
     }
 
@@ -224,7 +226,7 @@ impl<T: Threading> Front<T> {
     /// # Safety
     /// C1 and C2.
     pub(super) unsafe fn set_user_data(&self, function: &'static str, handle: VmaAllocation, user_data: u64) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: C1, C2.
         let Some(slot) = (unsafe { self.own(function, handle) }) else { return };
         // SAFETY: C2: the copy takes the place of the allocation.
         let mut changed = unsafe { slot.copy() };
@@ -240,7 +242,7 @@ impl<T: Threading> Front<T> {
     /// C1 and C2.
     #[inline(always)]
     pub(super) unsafe fn own<'a>(&self, function: &'static str, handle: VmaAllocation) -> Option<&'a Slot> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: C1, C2.
         let slot = unsafe { self.slab.own(handle) };
         if slot.is_none() {
             misused(function, "the allocation is null, another allocator's, or was freed already");
@@ -251,23 +253,24 @@ impl<T: Threading> Front<T> {
     /// Frees an allocation. Null and what is no longer allocated are nothing.
     ///
     /// # Safety
-    /// As for [`Allocator::free_memory`]; `handle` is null or came from a live allocator, and no other call uses it.
+    /// 1. As for [`Allocator::free_memory`].
+    /// 2. `handle` is null or came from a live allocator, and no other call uses it.
     #[inline(always)]
     pub(super) unsafe fn free(&self, function: &'static str, handle: VmaAllocation) {
         if handle.is_null() {
             return;
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: 2: it came from a live allocator, and no other call uses it.
         let Some(slot) = (unsafe { self.own(function, handle) }) else { return };
         let allocation = slot.allocation();
         if slot.map_count() != 0 {
             self.unmap_all(function, allocation, slot.map_count());
         }
-        // SAFETY: the caller's own promise; the slot is given up just below, so that it is freed once.
+        // SAFETY: 1: the device no longer uses the memory. The slot is given up just below, so that it is freed once.
         if let Err(error) = unsafe { self.allocator.free_in_place(allocation) } {
             foreign(function, &error);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: 2: no other call uses the handle.
         unsafe { self.slab.remove(slot) };
     }
 

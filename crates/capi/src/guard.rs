@@ -103,7 +103,7 @@ pub(super) use exported;
 /// `pointer` is null, or valid for reads for as long as the answer is used.
 #[inline(always)]
 pub(super) unsafe fn given<'a, V>(function: &'static str, pointer: *const V) -> Option<&'a V> {
-    // SAFETY: the caller's own promise.
+    // SAFETY: the caller's promise: the pointer is null or valid for reads.
     let value = unsafe { pointer.as_ref() };
     if value.is_none() {
         misused(function, "a pointer that must not be null is");
@@ -118,7 +118,7 @@ pub(super) unsafe fn given<'a, V>(function: &'static str, pointer: *const V) -> 
 #[inline(always)]
 pub(super) unsafe fn answer<V>(pointer: *mut V, value: V) {
     if !pointer.is_null() {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the pointer is valid for writes.
         unsafe { pointer.write(value) };
     }
 }

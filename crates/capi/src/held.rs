@@ -39,7 +39,7 @@ impl<V> Held<V> {
     /// While the answer is used, no other call destroys or changes what is behind the handle (C2).
     pub(super) unsafe fn of<'a>(&self, function: &'static str, handle: *mut V) -> Option<&'a V> {
         let known = self.known(function, handle)?;
-        // SAFETY: `give` made the object, which was not taken back; the caller's own promise.
+        // SAFETY: `give` made the object, which was not taken back; C2: no other call changes or destroys it.
         Some(unsafe { &*known })
     }
 
@@ -49,7 +49,7 @@ impl<V> Held<V> {
     /// While the answer is used, no other call uses the handle (C2).
     pub(super) unsafe fn of_mut<'a>(&self, function: &'static str, handle: *mut V) -> Option<&'a mut V> {
         let known = self.known(function, handle)?;
-        // SAFETY: `give` made the object, which was not taken back; the caller's own promise.
+        // SAFETY: `give` made the object, which was not taken back; C2: no other call uses it.
         Some(unsafe { &mut *known })
     }
 

@@ -32,7 +32,7 @@ impl PoolObject {
     /// # Safety
     /// No other call names the pool.
     pub(super) unsafe fn name(&self) -> *const c_char {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: no other call names the pool.
         unsafe { &*self.name.get() }.as_deref().map_or(std::ptr::null(), CStr::as_ptr)
     }
 
@@ -41,7 +41,7 @@ impl PoolObject {
     /// # Safety
     /// No other call uses the pool's name.
     pub(super) unsafe fn set_name(&self, name: Option<CString>) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: no other call uses the name.
         drop(unsafe { std::ptr::replace(self.name.get(), name) });
     }
 }

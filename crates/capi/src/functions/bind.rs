@@ -21,9 +21,9 @@ pub(super) unsafe fn both<'a>(
     allocator: VmaAllocator,
     allocation: VmaAllocation,
 ) -> Option<(&'a AllocatorObject, &'a Slot, &'a Allocation)> {
-    // SAFETY: the caller's own promise.
+    // SAFETY: C1.
     let object = unsafe { given(function, allocator.cast_const()) }?;
-    // SAFETY: the caller's own promise.
+    // SAFETY: C1, C2.
     let slot = each!(object, front => unsafe { front.own(function, allocation) })?;
     Some((object, slot, slot.allocation()))
 }
@@ -36,8 +36,10 @@ exported! {
         let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
-        // SAFETY: C3.
-        success_or_logged(NAME, each!(object, front => unsafe { front.allocator.bind_buffer_memory(allocation, 0, buffer) }))
+        success_or_logged(NAME, each!(object, front => {
+            // SAFETY: C3.
+            unsafe { front.allocator.bind_buffer_memory(allocation, 0, buffer) }
+        }))
     }
 
     /// Binds a buffer to a part of an allocation.
@@ -66,8 +68,10 @@ exported! {
         let Some((object, _, allocation)) = (unsafe { both(NAME, allocator, allocation) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };
-        // SAFETY: C3.
-        success_or_logged(NAME, each!(object, front => unsafe { front.allocator.bind_image_memory(allocation, 0, image) }))
+        success_or_logged(NAME, each!(object, front => {
+            // SAFETY: C3.
+            unsafe { front.allocator.bind_image_memory(allocation, 0, image) }
+        }))
     }
 
     /// Binds an image to a part of an allocation.

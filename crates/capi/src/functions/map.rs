@@ -55,7 +55,8 @@ impl<T: Threading> Front<T> {
     /// Copies from the host, and flushes while the memory is mapped.
     ///
     /// # Safety
-    /// `source` is valid for `size` bytes; nobody else uses those of the allocation.
+    /// 1. `source` is valid for reads of `size` bytes.
+    /// 2. Nobody else uses those bytes of the allocation.
     unsafe fn copy_in(
         &self,
         source: *const u8,
@@ -64,8 +65,8 @@ impl<T: Threading> Front<T> {
         size: u64,
     ) -> Result<(), MapError> {
         let (mapped, target, length) = self.mapped(allocation, offset, size)?;
-        // SAFETY: the caller's own promise for the source; `mapped` checked that the target is inside the mapped
-        // allocation. A program that copies from the allocation into itself may overlap.
+        // SAFETY: 1: the source is valid; 2: nobody else uses the target. `mapped` checked that the target is inside
+        // the mapped allocation. A program that copies from the allocation into itself may overlap.
         unsafe { std::ptr::copy(source, target, length) };
         self.allocator.make_visible_quietly(Visibility::Flush, &[(allocation, offset, size)])?;
         drop(mapped);
@@ -76,7 +77,8 @@ impl<T: Threading> Front<T> {
     /// Invalidates, and copies to the host.
     ///
     /// # Safety
-    /// `target` is valid for writes of `size` bytes; nobody writes those of the allocation.
+    /// 1. `target` is valid for writes of `size` bytes.
+    /// 2. Nobody writes those bytes of the allocation.
     unsafe fn copy_out(
         &self,
         allocation: &Allocation,
@@ -86,8 +88,8 @@ impl<T: Threading> Front<T> {
     ) -> Result<(), MapError> {
         let (mapped, source, length) = self.mapped(allocation, offset, size)?;
         self.allocator.make_visible_quietly(Visibility::Invalidate, &[(allocation, offset, size)])?;
-        // SAFETY: the caller's own promise for the target; `mapped` checked that the source is inside the mapped
-        // allocation.
+        // SAFETY: 1: the target is valid; 2: nobody writes the source. `mapped` checked that the source is inside the
+        // mapped allocation.
         unsafe { std::ptr::copy(source.cast_const(), target, length) };
         drop(mapped);
         self.allocator.record(RecordedCall::CopyFrom(allocation, offset, size));
@@ -146,7 +148,7 @@ unsafe fn make_visible(
     offset: u64,
     size: u64,
 ) -> vk::Result {
-    // SAFETY: the caller's own promise.
+    // SAFETY: C1, C2.
     let Some((object, _, allocation)) = (unsafe { both(function, allocator, allocation) }) else {
         return vk::Result::ERROR_UNKNOWN;
     };
@@ -172,10 +174,10 @@ unsafe fn make_all_visible(
     count: u32,
     (allocations, offsets, sizes): (*const VmaAllocation, *const u64, *const u64),
 ) -> vk::Result {
-    // SAFETY: the caller's own promise.
+    // SAFETY: C1.
     let Some(object) = (unsafe { given(function, allocator) }) else { return vk::Result::ERROR_UNKNOWN };
     each!(object, front => {
-        // SAFETY: the caller's own promise.
+        // SAFETY: C1 to C3.
         let Some(ranges) = (unsafe { ranges(front, function, count, allocations, offsets, sizes) }) else {
             return vk::Result::ERROR_UNKNOWN;
         };

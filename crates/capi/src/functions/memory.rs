@@ -32,7 +32,7 @@ unsafe fn answer_found(
         Ok(index) => (index, vk::Result::SUCCESS),
         Err(error) => (u32::MAX, failed(function, &error)),
     };
-    // SAFETY: the caller's own promise.
+    // SAFETY: the caller's promise: `found` is null or valid for writes.
     unsafe { answer(found, index) };
     result
 }

@@ -31,7 +31,7 @@ impl Also {
     /// # Safety
     /// C3 for the chain.
     unsafe fn next(self) -> Option<MemoryAllocateNext> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: C3.
         self.dedicated.map(|next| unsafe { MemoryAllocateNext::new(next) })
     }
 }

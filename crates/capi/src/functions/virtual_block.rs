@@ -22,7 +22,7 @@ use sublet::{VirtualAllocationCreateInfo, VirtualAllocationError, VirtualBlock, 
 /// C1 and C2.
 #[inline(always)]
 unsafe fn changed<'a>(function: &'static str, block: VmaVirtualBlock) -> Option<&'a mut VirtualBlock> {
-    // SAFETY: the caller's own promise: one thread at a time uses a block.
+    // SAFETY: C1; C2: one thread at a time uses a block.
     let object = unsafe { block.as_mut() };
     if object.is_none() {
         misused(function, "the block must not be null");

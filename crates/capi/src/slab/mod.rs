@@ -87,12 +87,12 @@ impl Slot {
     /// The slot that a handle is of, if the handle is the one that the slot has now: then it holds an allocation.
     ///
     /// # Safety
-    /// `handle` is null, or came from a slab that lives; while the answer is used, the allocation is not freed, renamed
-    /// or moved.
+    /// 1. `handle` is null, or came from a slab that lives.
+    /// 2. While the answer is used, the allocation is not freed, renamed or moved.
     #[inline]
     pub(super) unsafe fn of<'a>(handle: VmaAllocation) -> Option<&'a Self> {
         let address = handle.map_addr(|address| address & !GENERATION_MASK).cast_const();
-        // SAFETY: the caller's own promise: slots live as long as their slab, whether used or not.
+        // SAFETY: 1: the slab lives, and slots live as long as their slab, whether used or not.
         let slot = unsafe { address.as_ref() }?;
         let generation = slot.generation.load(Ordering::Relaxed);
         (generation & 1 == 1 && handle.addr() & GENERATION_MASK == tag(generation)).then_some(slot)
@@ -113,7 +113,7 @@ impl Slot {
     /// # Safety
     /// Only one of the two is used from now on.
     pub(super) unsafe fn copy(&self) -> Allocation {
-        // SAFETY: a value that needs no drop is read; the caller's own promise makes up for the type not being `Copy`.
+        // SAFETY: the value that is read needs no drop. It is no `Copy`, but the caller uses only one of the two.
         unsafe { std::ptr::read(self.allocation()) }
     }
 
@@ -129,7 +129,7 @@ impl Slot {
     /// # Safety
     /// No other call uses the allocation.
     pub(super) unsafe fn set_name(&self, name: Option<CString>) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: no other call uses the allocation.
         let old = unsafe { std::ptr::replace(self.name.get(), name) };
         drop(old);
     }
@@ -177,7 +177,7 @@ impl Slot {
     unsafe fn clean(&self) {
         self.map_count.store(0, Ordering::Relaxed);
         self.mapped.store(std::ptr::null_mut(), Ordering::Relaxed);
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: no other call uses the slot.
         unsafe { self.set_name(None) };
     }
 }
@@ -251,8 +251,8 @@ impl<T: Threading> Slab<T> {
         // SAFETY: `next` of a free slot is of whoever holds the stripe's lock.
         free.head = unsafe { *used.next.get() };
         let to = used.allocation.get().cast::<Allocation>();
-        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out. The caller's own
-        // promise makes up for the type not being `Copy`.
+        // SAFETY: nobody has a handle of a free slot, and the lock keeps others from giving it out. The
+        // allocation is no `Copy`, but the caller does not use the original again.
         unsafe { std::ptr::copy_nonoverlapping(allocation, to, 1) };
         let generation = used.generation.load(Ordering::Relaxed).wrapping_add(1);
         used.generation.store(generation, Ordering::Relaxed);
@@ -265,7 +265,7 @@ impl<T: Threading> Slab<T> {
     /// As for [`Slot::of`].
     #[inline(always)]
     pub(super) unsafe fn own<'a>(&self, handle: VmaAllocation) -> Option<&'a Slot> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 1 and 2 of `Slot::of`.
         unsafe { Slot::of(handle) }.filter(|slot| slot.slab == self.id)
     }
 
@@ -275,10 +275,11 @@ impl<T: Threading> Slab<T> {
     /// # Safety
     /// `handle` is null, or came from a slab that lives.
     pub(super) unsafe fn peek(&self, handle: VmaAllocation) -> Option<Allocation> {
-        // SAFETY: the caller's own promise; nothing but the slot's numbers is looked at without the lock.
+        // SAFETY: the caller's promise is 1 of `Slot::of`; without the lock only the slot's numbers are read, for which
+        // 2 is not needed.
         let slot = unsafe { self.own(handle) }?;
         let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
-        // SAFETY: the caller's own promise. Under the lock the slot is neither removed nor replaced.
+        // SAFETY: 1 of `Slot::of` as above; 2: under the lock the slot is neither removed nor replaced.
         let slot = unsafe { self.own(handle) }?;
         // SAFETY: the slot is used; the caller frees nothing by the copy.
         Some(unsafe { slot.copy() })
@@ -287,23 +288,25 @@ impl<T: Threading> Slab<T> {
     /// Puts an allocation in the place of the one that it was made from.
     ///
     /// # Safety
-    /// The slot is from [`Self::own`] and was not removed since; no other call uses it.
+    /// 1. The slot is from [`Self::own`] and was not removed since.
+    /// 2. No other call uses it.
     pub(super) unsafe fn replace(&self, slot: &Slot, allocation: Allocation) {
         // Who walks over the slab looks at it under the lock.
         let _free = self.stripes[index(slot.stripe & self.mask)].free.lock();
-        // SAFETY: the caller's own promise; what is overwritten needs no drop.
+        // SAFETY: 2: no other call uses the slot. What is overwritten needs no drop.
         unsafe { slot.allocation.get().write(MaybeUninit::new(allocation)) };
     }
 
     /// Ends the use of a slot, whose allocation was freed.
     ///
     /// # Safety
-    /// The slot is from [`Self::own`] and was not removed since; no other call uses it.
+    /// 1. The slot is from [`Self::own`] and was not removed since.
+    /// 2. No other call uses it.
     #[inline(always)]
     pub(super) unsafe fn remove(&self, slot: &Slot) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: 2: no other call uses the slot.
         if unsafe { &*slot.name.get() }.is_some() || slot.map_count.load(Ordering::Relaxed) != 0 {
-            // SAFETY: the caller's own promise.
+            // SAFETY: 2: no other call uses the slot.
             unsafe { slot.clean() };
         }
         let mut free = self.stripes[index(slot.stripe & self.mask)].free.lock();
