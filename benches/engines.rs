@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
-use sublet::metadata::{Key, Metadata, Request, Strategy, Tlsf};
+use sublet::metadata::{Alignment, Key, Metadata, Request, Strategy, Tlsf};
 
 const MIB: u64 = 1 << 20;
 
@@ -64,6 +64,10 @@ enum Alignments {
     Odd,
 }
 
+fn aligned(alignment: u64) -> Alignment {
+    Alignment::new(alignment).expect("a power of two")
+}
+
 /// `live` allocations; in each pair a random one is freed and a new one is made.
 #[derive(Clone, Copy)]
 struct Churn {
@@ -103,7 +107,7 @@ impl Churn {
         let alignment = random.alignment(self.alignments);
         let size = random.size();
         let size = if self.alignments == Alignments::Odd { size } else { size.next_multiple_of(alignment) };
-        Request { strategy: self.strategy, ..Request::new(size, alignment) }
+        Request { strategy: self.strategy, ..Request::new(size, aligned(alignment)) }
     }
 
     /// Warmed up with ten times as many pairs as there are allocations.
@@ -210,8 +214,9 @@ fn all(bencher: Bencher<'_, '_>, region: u64, requests: &[Request], order: Order
 #[divan::bench(sample_count = 100, sample_size = 10)]
 fn frame(bencher: Bencher<'_, '_>) {
     let mut random = Random::new(7);
-    let requests: Vec<_> =
-        (0..1000).map(|_| Request::new((256 + random.below(4097)).next_multiple_of(256), 256)).collect();
+    let requests: Vec<_> = (0..1000)
+        .map(|_| Request::new((256 + random.below(4097)).next_multiple_of(256), aligned(256)))
+        .collect();
     all(bencher, 64 * MIB, &requests, Order::Fifo);
 }
 
@@ -231,7 +236,8 @@ fn regions(bencher: Bencher<'_, '_>, region_kib: u64) {
     let mut random = Random::new(13);
     let region = region_kib << 10;
     let mut tlsf = Tlsf::new(region);
-    let request = |random: &mut Random| Request::new((64 + random.below(641)).next_multiple_of(16), 16);
+    let request =
+        |random: &mut Random| Request::new((64 + random.below(641)).next_multiple_of(16), aligned(16));
     let mut keys: Vec<_> = (0..LIVE).map(|_| allocate(&mut tlsf, region, &request(&mut random))).collect();
     for _ in 0..5 * LIVE {
         let place = random.index(LIVE);

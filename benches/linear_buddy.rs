@@ -11,7 +11,9 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use sublet::metadata::{Buddy, Key, Linear, Metadata, RangeMetadata, RegionId, Regions, Request, Tlsf};
+use sublet::metadata::{
+    Alignment, Buddy, Key, Linear, Metadata, RangeMetadata, RegionId, Regions, Request, Tlsf,
+};
 
 fn main() {
     divan::main();
@@ -36,10 +38,14 @@ impl Random {
     }
 }
 
+fn aligned(alignment: u64) -> Alignment {
+    Alignment::new(alignment).expect("a power of two")
+}
+
 /// Only what a caller looks at is handed to `black_box`: copies of whole results would be most of the time.
 #[inline]
 fn allocate(engine: &mut impl RangeMetadata, size: u64, alignment: u64) -> Key {
-    let (key, span) = engine.allocate(&Request::new(size, alignment)).unwrap();
+    let (key, span) = engine.allocate(&Request::new(size, aligned(alignment))).unwrap();
     black_box(span.offset);
     key
 }
@@ -97,7 +103,7 @@ mod linear {
     #[divan::bench(args = REGIONS)]
     fn frame_reset(bencher: Bencher<'_, '_>, regions: u64) {
         let mut engine = engine(regions, 64 << 20);
-        let RegionId(current) = engine.allocate(&Request::new(1, 1)).unwrap().1.region;
+        let RegionId(current) = engine.allocate(&Request::new(1, Alignment::ONE)).unwrap().1.region;
         engine.reset(RegionId(current));
         bencher.counter(ItemsCount::new(N)).bench_local(|| {
             (0..N).for_each(|n| _ = black_box(allocate(&mut engine, size(n), 256)));
@@ -246,7 +252,7 @@ impl<M: RangeMetadata> Churn<M> {
     #[inline]
     fn allocate(&mut self) -> (Key, u64) {
         let (size, alignment) = self.sizes.draw(&mut self.random);
-        let request = Request::new(size, alignment);
+        let request = Request::new(size, aligned(alignment));
         loop {
             if let Ok((key, span)) = self.engine.allocate(&request) {
                 black_box(span.offset);

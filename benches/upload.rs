@@ -7,7 +7,7 @@
 
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
-use sublet::metadata::{Linear, Metadata, RegionId, Regions, Request};
+use sublet::metadata::{Alignment, Linear, Metadata, RegionId, Regions, Request};
 use sublet::retire::Clock;
 use sublet::sim::{Gpu, Profile};
 use sublet::upload::{UploadArena, UploadArenaCreateInfo, UploadRing, UploadRingCreateInfo};
@@ -140,11 +140,12 @@ fn ring_allocate(bencher: Bencher<'_, '_>) {
 /// What pages would be divided with if they were not divided by an offset.
 #[divan::bench]
 fn linear_engine(bencher: Bencher<'_, '_>) {
+    let alignment = Alignment::new(256).expect("a power of two");
     let mut engine = Linear::new(1 << 40, Regions::Single);
     let region: RegionId = engine.add_region(&BYTES).unwrap();
     bencher.counter(ItemsCount::new(COUNT)).bench_local(|| {
         for _ in 0..COUNT {
-            black_box(engine.allocate(&Request::new(black_box(256), 256)).unwrap().1.offset);
+            black_box(engine.allocate(&Request::new(black_box(256), alignment)).unwrap().1.offset);
         }
         engine.reset(region);
     });

@@ -6,7 +6,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use sublet::metadata::{Buddy, Key, Linear, RangeMetadata, RegionId, Regions, Request, Strategy, Tlsf};
+use sublet::metadata::{
+    Alignment, Buddy, Key, Linear, RangeMetadata, RegionId, Regions, Request, Strategy, Tlsf,
+};
 
 thread_local! {
     /// Host allocations of this thread.
@@ -68,7 +70,10 @@ fn work(engine: &mut impl RangeMetadata, regions: u32, upper: bool, keys: &mut V
             let request = Request {
                 strategy: strategies[random.u64(..4).min(3) as usize],
                 upper: upper && n % 5 == 0,
-                ..Request::new(1 + random.u64(..900), 1 << random.u64(..9))
+                ..Request::new(
+                    1 + random.u64(..900),
+                    Alignment::new(1 << random.u64(..9)).expect("a power of two"),
+                )
             };
             if let Ok((key, _)) = engine.allocate(&request) {
                 keys.push(key);

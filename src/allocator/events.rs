@@ -3,11 +3,12 @@
 #![forbid(unsafe_code)]
 
 use std::error::Error;
+use std::panic::Location;
 
-use super::request::AllocationRequest;
+use super::request::{AllocationRequest, Resource};
 use super::route::Spot;
 use crate::base::sync::Threading;
-use crate::create_info::AllocationCreateFlags as Flags;
+use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::error::AllocationError;
 
 /// Why there is no other way than dedicated memory.
@@ -70,13 +71,19 @@ pub(super) fn fallback(asked: &AllocationRequest<'_>, (from, error): (u32, &Allo
 
 /// There is no memory for it, or it was asked for in a wrong way.
 #[cold]
-pub(super) fn failed(asked: &AllocationRequest<'_>, error: &AllocationError) {
-    let requirements = &asked.resource.requirements;
+pub(super) fn failed(
+    resource: &Resource,
+    info: &AllocationCreateInfo<'_>,
+    caller: Option<&Location<'_>>,
+    error: &AllocationError,
+) {
+    let requirements = &resource.requirements;
+    let alignment = requirements.alignment.max(info.min_alignment).max(1);
     tracing::debug!(
         name: "allocation_failed", target: "sublet::allocation",
-        size = requirements.size, alignment = asked.alignment, memory_type_bits = requirements.memory_type_bits,
-        resource = %asked.resource.kind, allocation = asked.info.name,
-        caller = asked.caller.map(tracing::field::display),
+        size = requirements.size, alignment, memory_type_bits = requirements.memory_type_bits,
+        resource = %resource.kind, allocation = info.name,
+        caller = caller.map(tracing::field::display),
         %error,
         cause = error.source().map(tracing::field::display),
         "no memory was allocated"

@@ -61,9 +61,7 @@ impl<T: Threading> Way<T> for Look {
 
 impl<T: Threading> Allocator<T> {
     fn look(&self, resource: &Resource, info: &AllocationCreateInfo<'_>) -> Result<Fit, AllocationError> {
-        let asked = AllocationRequest::new(resource, info);
-        asked.check()?;
-        self.find_place(&Look, &asked)
+        self.find_place(&Look, &AllocationRequest::checked(resource, info)?)
     }
 
     /// Where an allocation would go: in which memory type and heap, whether a block has room for it, what the driver

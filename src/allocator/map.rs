@@ -11,7 +11,6 @@ use ash::vk;
 use super::Allocator;
 use super::recorded_call::RecordedCall;
 use crate::allocation::{Allocation, allocation_flags};
-use crate::base::align::{align_down, align_up};
 use crate::base::cast::host_size;
 use crate::base::sync::{Shared, Threading};
 use crate::error::MapError;
@@ -367,11 +366,11 @@ impl<T: Threading> Allocator<T> {
         let atom = self.inner.context.device.atom;
         let memory_size = vector.pin_mapping(allocation.live())?;
         let pin = Pin { allocator: self, allocation };
-        let begin = align_down(allocation.offset + offset, atom);
+        let begin = atom.align_down(allocation.offset + offset);
         // The end of an allocation is at most the end of its memory, so that the sum does not overflow; only rounding
         // may.
         let end = allocation.offset + offset + size;
-        let end = align_up(end, atom).map_or(memory_size, |end| end.min(memory_size));
+        let end = atom.align_up(end).map_or(memory_size, |end| end.min(memory_size));
         let range =
             vk::MappedMemoryRange::default().memory(allocation.memory).offset(begin).size(end - begin);
         Ok(Some((range, pin)))

@@ -4,6 +4,7 @@ use super::recorded_call::RecordedCall;
 use super::relief::Need;
 use super::{Allocator, Inner};
 use crate::allocation::{Leak, ResourceKind};
+use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, NO_LIMIT, VectorConfig, VectorFacts, Visited};
@@ -160,10 +161,8 @@ impl<T: Threading> Inner<T> {
         if memory_type >= u32::BITS || allowed & (1 << memory_type) == 0 {
             return Err(CreatePoolError::MemoryType { memory_type, allowed });
         }
-        let alignment = info.min_allocation_alignment.max(1);
-        if !alignment.is_power_of_two() {
-            return Err(CreatePoolError::Alignment { alignment });
-        }
+        let alignment = info.min_allocation_alignment;
+        let least = Alignment::of_both(alignment, 0).ok_or(CreatePoolError::Alignment { alignment })?;
         if !(0.0..=1.0).contains(&info.priority) {
             return Err(CreatePoolError::Priority { priority: info.priority });
         }
@@ -189,8 +188,8 @@ impl<T: Threading> Inner<T> {
             max_blocks: if info.max_block_count == 0 { NO_LIMIT } else { info.max_block_count },
             empty_blocks_kept: info.empty_blocks_kept,
             keeps_only_last: false,
-            granularity: if ignore_granularity { 1 } else { self.context.device.granularity },
-            min_alignment: alignment.max(self.least_alignment(memory_type)),
+            granularity: if ignore_granularity { Alignment::ONE } else { self.context.device.granularity },
+            min_alignment: least.max(self.least_alignment(memory_type)),
             priority: info.priority,
             next: info.memory_allocate_next,
             scope: None,

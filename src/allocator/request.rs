@@ -6,6 +6,7 @@ use std::panic::Location;
 use ash::vk;
 
 use crate::allocation::{ResourceKind, allocation_flags};
+use crate::base::align::Alignment;
 use crate::blocks::{VectorFacts, VectorRequest, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
@@ -138,11 +139,6 @@ pub(super) fn check_flags(info: &AllocationCreateInfo<'_>) -> Result<(), Contrad
 }
 
 #[inline]
-pub(super) fn is_zero_or_power_of_two(alignment: u64) -> bool {
-    alignment & alignment.wrapping_sub(1) == 0
-}
-
-#[inline]
 fn strategy(flags: Flags) -> Strategy {
     match flags.intersection(Flags::STRATEGY_MASK) {
         Flags::STRATEGY_MIN_MEMORY => Strategy::MinMemory,
@@ -165,7 +161,7 @@ pub(super) const ORDINARY: Flags = Flags::MAPPED
 pub(super) struct AllocationRequest<'a> {
     pub(super) resource: &'a Resource,
     pub(super) info: &'a AllocationCreateInfo<'a>,
-    pub(super) alignment: u64,
+    pub(super) alignment: Alignment,
     /// Who asked, if that may be kept.
     pub(super) caller: Option<&'static Location<'static>>,
     /// A chain for dedicated memory, if the caller has one.
@@ -173,25 +169,29 @@ pub(super) struct AllocationRequest<'a> {
 }
 
 impl<'a> AllocationRequest<'a> {
+    /// What was checked already.
     #[inline(always)]
-    pub(super) fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
-        // Zero stands for one.
-        let alignment = resource.requirements.alignment.max(info.min_alignment).max(1);
+    pub(super) fn new(
+        resource: &'a Resource,
+        info: &'a AllocationCreateInfo<'a>,
+        alignment: Alignment,
+    ) -> Self {
         Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::default() }
     }
 
     /// Finds what is wrong with it, whatever memory there is.
-    pub(super) fn check(&self) -> Result<(), AllocationError> {
-        let Self { resource, info, .. } = *self;
+    pub(super) fn checked(
+        resource: &'a Resource,
+        info: &'a AllocationCreateInfo<'a>,
+    ) -> Result<Self, AllocationError> {
         if resource.requirements.size == 0 {
             return Err(AllocationError::ZeroSize);
         }
-        // Zero stands for one.
-        for alignment in [resource.requirements.alignment, info.min_alignment] {
-            if !is_zero_or_power_of_two(alignment) {
-                return Err(AllocationError::Alignment { alignment });
-            }
-        }
+        let (first, other) = (resource.requirements.alignment, info.min_alignment);
+        let alignment = Alignment::of_both(first, other).ok_or_else(|| {
+            let is_first = Alignment::of_both(first, 0).is_none();
+            AllocationError::Alignment { alignment: if is_first { first } else { other } }
+        })?;
         if !(0.0..=1.0).contains(&info.priority) {
             return Err(AllocationError::Priority { priority: info.priority });
         }
@@ -199,7 +199,7 @@ impl<'a> AllocationRequest<'a> {
         if info.pool.is_some() && info.scope.is_some() {
             return Err(Contradiction::PoolAndScope.into());
         }
-        Ok(())
+        Ok(Self::new(resource, info, alignment))
     }
 
     /// What is asked of a vector.

@@ -5,11 +5,10 @@ use std::panic::Location;
 
 use super::events;
 use super::relief::Need;
-use super::request::{
-    AllocationRequest, ORDINARY, Resource, check_flags, is_zero_or_power_of_two, needs_host_access_flag,
-};
+use super::request::{AllocationRequest, ORDINARY, Resource, check_flags, needs_host_access_flag};
 use super::{Allocator, DefaultVector};
 use crate::allocation::{Allocation, allocation_flags};
+use crate::base::align::Alignment;
 use crate::base::cast::{byte, index};
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, Grant, VectorFacts, VectorRequest};
@@ -18,6 +17,9 @@ use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
 use crate::memory_type::{Candidates, Wish};
 use crate::metadata::Algorithm;
+
+/// The vector that most requests are granted from, and the alignment that was checked.
+type Usual<'a, T> = (&'a VectorFacts, &'a BlockVector<T>, Alignment);
 
 /// A place where an allocation may be.
 pub(super) struct Spot<'a, T: Threading> {
@@ -117,8 +119,8 @@ impl<T: Threading> Allocator<T> {
         let Some(usual) = self.usual_vector(&described, info, keeps_books) else {
             return otherwise(&resource());
         };
-        let (facts, vector) = usual;
-        let asked = AllocationRequest::new(&described, info);
+        let (facts, vector, alignment) = usual;
+        let asked = AllocationRequest::new(&described, info, alignment);
         if info.flags.intersects(Flags::STRATEGY_MASK) {
             return self.allocate_slow(&resource(), info, Some(usual), None);
         }
@@ -142,12 +144,12 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: impl Fn() -> Resource,
         info: &AllocationCreateInfo<'_>,
-        usual: (&VectorFacts, &BlockVector<T>),
+        usual: Usual<'_, T>,
         home: u8,
     ) -> Result<Allocation, AllocationError> {
-        let (facts, vector) = usual;
+        let (facts, vector, alignment) = usual;
         let described = resource();
-        let asked = AllocationRequest::new(&described, info);
+        let asked = AllocationRequest::new(&described, info, alignment);
         let request = asked.of_vector(facts);
         match vector.grant(home, &request) {
             Some(grant) if !request.mapped || grant.mapped.is_mapped() => {
@@ -165,10 +167,10 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
-        (facts, vector): (&VectorFacts, &BlockVector<T>),
+        (facts, vector, alignment): Usual<'_, T>,
         grant: Grant,
     ) -> Result<Allocation, AllocationError> {
-        let asked = AllocationRequest::new(resource, info);
+        let asked = AllocationRequest::new(resource, info, alignment);
         let grant = vector.finish(&self.inner.context, grant, &asked.of_vector(facts))?;
         Ok(self.allocation(&asked, facts, grant, true, 0))
     }
@@ -180,19 +182,22 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
-        usual: Option<(&VectorFacts, &BlockVector<T>)>,
+        usual: Option<Usual<'_, T>>,
         caller: Option<&'static Location<'static>>,
     ) -> Result<Allocation, AllocationError> {
-        let asked = &AllocationRequest { caller, ..AllocationRequest::new(resource, info) };
-        if let Some((facts, vector)) = usual {
-            let request = asked.of_vector(facts);
-            if let Some(grant) = vector.place_at_once(&self.inner.context, &request) {
-                return Ok(self.allocation(asked, facts, grant, request.mapped, 0));
+        let checked = match usual {
+            None => AllocationRequest::checked(resource, info),
+            Some((facts, vector, alignment)) => {
+                let asked = AllocationRequest::new(resource, info, alignment);
+                let request = asked.of_vector(facts);
+                if let Some(grant) = vector.place_at_once(&self.inner.context, &request) {
+                    return Ok(self.allocation(&asked, facts, grant, request.mapped, 0));
+                }
+                Ok(asked)
             }
-        }
-        let checked = if usual.is_some() { Ok(()) } else { asked.check() };
-        let answer = checked.and_then(|()| self.find_place(&Take, asked));
-        answer.inspect_err(|error| events::failed(asked, error))
+        };
+        let answer = checked.and_then(|asked| self.find_place(&Take, &AllocationRequest { caller, ..asked }));
+        answer.inspect_err(|error| events::failed(resource, info, caller, error))
     }
 
     /// Dedicated memory, with a chain for the `VkMemoryAllocateInfo`.
@@ -206,10 +211,10 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         let info = &AllocationCreateInfo { flags: info.flags | Flags::DEDICATED_MEMORY, ..*info };
         let has_chain = !next.get().is_null();
-        let asked =
-            &AllocationRequest { caller: Some(caller), next, ..AllocationRequest::new(resource, info) };
-        let answer = asked.check().and_then(|()| self.find_place(&Take, asked));
-        let answer = answer.inspect_err(|error| events::failed(asked, error));
+        let answer = AllocationRequest::checked(resource, info).and_then(|asked| {
+            self.find_place(&Take, &AllocationRequest { caller: Some(caller), next, ..asked })
+        });
+        let answer = answer.inspect_err(|error| events::failed(resource, info, Some(caller), error));
         self.record_allocation(resource, info, has_chain, &answer);
         answer
     }
@@ -221,21 +226,20 @@ impl<T: Threading> Allocator<T> {
         resource: &Resource,
         info: &'a AllocationCreateInfo<'_>,
         keeps_books: bool,
-    ) -> Option<(&'a VectorFacts, &'a BlockVector<T>)> {
+    ) -> Option<Usual<'a, T>> {
         let Requirements { size, alignment, memory_type_bits, prefers_dedicated, requires_dedicated } =
             resource.requirements;
         let is_ordinary = !prefers_dedicated
             && !requires_dedicated
             // One branch, not three.
             && !(info.name.is_some() | info.scope.is_some() | keeps_books)
-            && is_zero_or_power_of_two(alignment)
-            && is_zero_or_power_of_two(info.min_alignment)
             // So compared, what is negative or not a number is too large.
             && info.priority.to_bits() <= 1.0_f32.to_bits()
             && (info.flags.is_empty() || ORDINARY.contains(info.flags) && check_flags(info).is_ok());
         if !is_ordinary {
             return None;
         }
+        let alignment = Alignment::of_both(alignment, info.min_alignment)?;
         let (facts, vector) = match info.pool {
             Some(pool) => {
                 let facts = self.pool_facts(pool).ok()?;
@@ -252,7 +256,7 @@ impl<T: Threading> Allocator<T> {
             }
         };
         // Sizes from half a block on, zero and sizes that would overflow are not ordinary either.
-        (size.wrapping_sub(1) < facts.largest_shared).then_some((facts, vector))
+        (size.wrapping_sub(1) < facts.largest_shared).then_some((facts, vector, alignment))
     }
 
     /// Goes through all places that there may be, in the order in which they are tried.

@@ -4,6 +4,7 @@
 use super::pools::MAX_BLOCK_SIZE;
 use super::{AllocatorCreateInfo, Inner};
 use crate::allocation::allocation_flags;
+use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::blocks::{BlockVector, NO_LIMIT, VectorConfig, VectorFacts};
@@ -102,9 +103,9 @@ impl<T: Threading> Inner<T> {
     }
 
     /// Allocations in memory that has to be flushed begin at an atom, so that no two share one.
-    pub(super) fn least_alignment(&self, memory_type: u32) -> u64 {
+    pub(super) fn least_alignment(&self, memory_type: u32) -> Alignment {
         let flushed = self.host_flags(memory_type) & allocation_flags::NON_COHERENT != 0;
-        if flushed { self.context.device.atom } else { 1 }
+        if flushed { self.context.device.atom } else { Alignment::ONE }
     }
 }
 

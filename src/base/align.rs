@@ -1,23 +1,96 @@
-//! Alignment arithmetic on `u64`, with overflow as `None`.
+//! Alignments, and the arithmetic with them on `u64`: overflow is `None`.
 #![forbid(unsafe_code)]
 
-/// The least multiple of `alignment` that is not below `value`; `None` if it is above `u64::MAX`.
-///
-/// `alignment` is a power of two.
-#[inline]
-pub(crate) const fn align_up(value: u64, alignment: u64) -> Option<u64> {
-    debug_assert!(alignment.is_power_of_two());
-    match value.checked_add(alignment - 1) {
-        Some(sum) => Some(sum & !(alignment - 1)),
-        None => None,
-    }
-}
+use std::num::NonZeroU64;
 
-/// The greatest multiple of `alignment` that is not above `value`. `alignment` is a power of two.
-#[inline]
-pub(crate) const fn align_down(value: u64, alignment: u64) -> u64 {
-    debug_assert!(alignment.is_power_of_two());
-    value & !(alignment - 1)
+/// What an offset is a multiple of: a power of two, whatever it was made from.
+///
+/// Source: the specification of Vulkan promises a power of two for `VkMemoryRequirements::alignment`.
+///
+/// ```
+/// use sublet::metadata::Alignment;
+/// let alignment = Alignment::new(256).unwrap();
+/// assert_eq!(alignment.align_up(1000), Some(1024));
+/// assert_eq!(alignment.max(Alignment::ONE).get(), 256);
+/// assert_eq!((Alignment::new(0), Alignment::new(48)), (None, None));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct Alignment(NonZeroU64);
+
+impl Alignment {
+    /// That of every offset.
+    pub const ONE: Self = Self(NonZeroU64::MIN);
+
+    /// `None` if `alignment` is not a power of two.
+    #[inline]
+    #[must_use]
+    pub const fn new(alignment: u64) -> Option<Self> {
+        if alignment == 0 { None } else { Self::of_both(alignment, 0) }
+    }
+
+    /// The larger of two that a program gave, where zero stands for one. `None` if one of them is not a power of two.
+    #[inline(always)]
+    pub(crate) const fn of_both(one: u64, other: u64) -> Option<Self> {
+        if one & one.wrapping_sub(1) != 0 || other & other.wrapping_sub(1) != 0 {
+            return None;
+        }
+        match NonZeroU64::new(if one > other { one } else { other }) {
+            Some(alignment) => Some(Self(alignment)),
+            None => Some(Self::ONE),
+        }
+    }
+
+    /// The least alignment that is not below `limit`, which a driver gave: a multiple of it also where it is no power
+    /// of two. The largest there is where that would be 2^64.
+    pub(crate) fn at_least(limit: u64) -> Self {
+        Self::from_log2(limit.max(1).checked_next_power_of_two().map_or(63, u64::trailing_zeros))
+    }
+
+    /// 2 to the power of `log2`, which is below 64.
+    #[inline]
+    pub(crate) const fn from_log2(log2: u32) -> Self {
+        match NonZeroU64::new(1 << log2) {
+            Some(power) => Self(power),
+            None => Self::ONE,
+        }
+    }
+
+    /// The power of two.
+    #[inline]
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0.get()
+    }
+
+    /// The bits that are zero in every multiple, and the most that aligning costs.
+    #[inline]
+    pub(crate) const fn mask(self) -> u64 {
+        self.0.get() - 1
+    }
+
+    /// Which power of two it is.
+    #[inline]
+    pub(crate) const fn log2(self) -> u32 {
+        self.0.trailing_zeros()
+    }
+
+    /// The least multiple that is not below `value`; `None` if it is above `u64::MAX`.
+    #[inline]
+    #[must_use]
+    pub const fn align_up(self, value: u64) -> Option<u64> {
+        match value.checked_add(self.mask()) {
+            Some(sum) => Some(sum & !self.mask()),
+            None => None,
+        }
+    }
+
+    /// The greatest multiple that is not above `value`.
+    #[inline]
+    #[must_use]
+    pub const fn align_down(self, value: u64) -> u64 {
+        value & !self.mask()
+    }
 }
 
 #[cfg(test)]
@@ -25,16 +98,50 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_powers_of_two() {
+        for log2 in 0..64 {
+            let alignment = Alignment::new(1 << log2).unwrap();
+            assert_eq!(
+                (alignment.get(), alignment.log2(), alignment.mask()),
+                (1 << log2, log2, (1 << log2) - 1)
+            );
+            assert_eq!(alignment, Alignment::from_log2(log2));
+        }
+        for wrong in [0, 3, 48, (1 << 63) + 1, u64::MAX] {
+            assert_eq!(Alignment::new(wrong), None);
+        }
+    }
+
+    #[test]
+    fn zero_of_a_program_stands_for_one() {
+        let both = |one, other| Alignment::of_both(one, other).map(Alignment::get);
+        assert_eq!(
+            (both(0, 0), both(0, 64), both(256, 0), both(4, 8)),
+            (Some(1), Some(64), Some(256), Some(8))
+        );
+        assert_eq!((both(3, 8), both(8, 3), both(u64::MAX, 0)), (None, None, None));
+    }
+
+    #[test]
+    fn a_limit_is_rounded_up() {
+        let least = |limit| Alignment::at_least(limit).get();
+        assert_eq!((least(0), least(1), least(48), least(64)), (1, 1, 64, 64));
+        assert_eq!(least(u64::MAX), 1 << 63);
+    }
+
+    #[test]
     fn rounds_both_ways() {
-        assert_eq!(align_up(0, 256), Some(0));
-        assert_eq!(align_up(1, 256), Some(256));
-        assert_eq!(align_up(256, 256), Some(256));
-        assert_eq!(align_down(511, 256), 256);
+        let alignment = Alignment::new(256).unwrap();
+        assert_eq!(
+            (alignment.align_up(0), alignment.align_up(1), alignment.align_up(256)),
+            (Some(0), Some(256), Some(256))
+        );
+        assert_eq!(alignment.align_down(511), 256);
     }
 
     #[test]
     fn overflow_is_none() {
-        assert_eq!(align_up(u64::MAX, 2), None);
-        assert_eq!(align_up(u64::MAX, 1), Some(u64::MAX));
+        assert_eq!(Alignment::new(2).unwrap().align_up(u64::MAX), None);
+        assert_eq!(Alignment::ONE.align_up(u64::MAX), Some(u64::MAX));
     }
 }

@@ -8,6 +8,7 @@
 //! No kind is all ones, so that no allocation has the tag of a loan.
 #![forbid(unsafe_code)]
 
+use crate::base::align::Alignment;
 use crate::metadata::Tag;
 
 /// Bits for the usage of the buffer or image.
@@ -41,22 +42,22 @@ pub(crate) const fn usage_of(tag: Tag) -> u32 {
     tag.0 & ((1 << USAGE_BITS) - 1)
 }
 
-/// A tag that also says at which alignment the memory was asked for, a power of two: nobody else keeps it.
+/// A tag that also says at which alignment the memory was asked for: nobody else keeps it.
 #[inline]
-pub(crate) const fn with_alignment(tag: Tag, alignment: u64) -> Tag {
-    let step = alignment.trailing_zeros().saturating_sub(LEAST_LOG2);
+pub(crate) const fn with_alignment(tag: Tag, alignment: Alignment) -> Tag {
+    let step = alignment.log2().saturating_sub(LEAST_LOG2);
     Tag(tag.0 | ((if step < LAST_STEP { step } else { LAST_STEP }) << USAGE_BITS))
 }
 
 /// An alignment that is not below the one that the memory at `offset` was asked for with: 16 where it was less, and
 /// where it may be above 512 KiB, the one that `offset` has.
-pub(crate) const fn alignment_of(tag: Tag, offset: u64) -> u64 {
+pub(crate) const fn alignment_of(tag: Tag, offset: u64) -> Alignment {
     let step = tag.0 >> USAGE_BITS & LAST_STEP;
     if step < LAST_STEP {
-        return 1 << (step + LEAST_LOG2);
+        return Alignment::from_log2(step + LEAST_LOG2);
     }
     let offered = offset.trailing_zeros();
-    1 << (if offered < 63 { offered } else { 63 })
+    Alignment::from_log2(if offered < 63 { offered } else { 63 })
 }
 
 /// Whether it is one of those that share no granularity page with linear resources.
@@ -73,13 +74,12 @@ mod tests {
     fn what_is_put_in_comes_out() {
         for kind in 0..=6 {
             for log2 in 0..64 {
-                let tag = with_alignment(tag_of(kind, 0x7f_ffff), 1 << log2);
+                let tag = with_alignment(tag_of(kind, 0x7f_ffff), Alignment::from_log2(log2));
                 assert_eq!((kind_of(tag), usage_of(tag)), (kind, 0x7f_ffff));
                 assert!(tag.0 < Tag::MASK, "the tag of a loan");
                 // At an offset that the alignment has given.
-                let told = alignment_of(tag, 3 << log2);
-                assert!(told >= 1 << log2);
-                assert_eq!(told.trailing_zeros(), log2.max(4));
+                let told = alignment_of(tag, 3 << log2).log2();
+                assert_eq!(told, log2.max(4));
             }
         }
     }
@@ -91,9 +91,10 @@ mod tests {
 
     #[test]
     fn the_start_of_a_block_is_as_aligned_as_can_be() {
-        assert_eq!(alignment_of(with_alignment(tag_of(0, 0), 1 << 20), 0), 1 << 63);
-        assert_eq!(alignment_of(with_alignment(tag_of(0, 0), 1 << 19), 1 << 19), 1 << 19);
-        assert_eq!(alignment_of(with_alignment(tag_of(0, 0), 1 << 18), 1 << 30), 1 << 18);
+        let told = |log2, offset| {
+            alignment_of(with_alignment(tag_of(0, 0), Alignment::from_log2(log2)), offset).log2()
+        };
+        assert_eq!((told(20, 0), told(19, 1 << 19), told(18, 1 << 30)), (63, 19, 18));
     }
 
     #[test]

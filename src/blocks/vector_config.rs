@@ -1,6 +1,7 @@
 //! What a vector is made with, and what is known of it without its lock.
 #![forbid(unsafe_code)]
 
+use crate::base::align::Alignment;
 use crate::device::MemoryAllocateNext;
 use crate::metadata::Algorithm;
 
@@ -26,9 +27,9 @@ pub(crate) struct VectorConfig {
     /// An empty block stays only if there is no other block.
     pub(crate) keeps_only_last: bool,
     /// `bufferImageGranularity`, or 1 where it is ignored.
-    pub(crate) granularity: u64,
+    pub(crate) granularity: Alignment,
     /// Every allocation is aligned to this at least.
-    pub(crate) min_alignment: u64,
+    pub(crate) min_alignment: Alignment,
     pub(crate) priority: f32,
     pub(crate) next: MemoryAllocateNext,
     /// The number of the scope that it is a vector of.

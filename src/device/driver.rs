@@ -8,6 +8,7 @@ use ash::vk::{self, Handle};
 use super::callbacks::{DeviceMemoryCallbacks, DeviceMemoryEvent};
 use super::error::DriverError;
 use super::functions::{Functions, MissingFunction, VulkanFunctions};
+use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 
 /// What a device can do for the allocator, from the version in use and the extensions that the program enabled.
@@ -42,9 +43,9 @@ pub struct Device {
     pub(crate) properties: vk::PhysicalDeviceProperties,
     pub(crate) memory: vk::PhysicalDeviceMemoryProperties,
     /// `bufferImageGranularity`, at least 1.
-    pub(crate) granularity: u64,
+    pub(crate) granularity: Alignment,
     /// `nonCoherentAtomSize`, at least 1.
-    pub(crate) atom: u64,
+    pub(crate) atom: Alignment,
     /// `maxBufferSize` in bytes, `u64::MAX` where the device does not say.
     pub(crate) max_buffer_size: u64,
     /// `maxMemoryAllocationSize` in bytes, `u64::MAX` where the device does not say.
@@ -91,11 +92,6 @@ pub(crate) struct DriverAllocation {
     pub(crate) dedicated_to: Option<BufferOrImage>,
     /// A chain that the program vouched for, or null.
     pub(crate) next: *const c_void,
-}
-
-/// The least power of two that is not below a limit, which Vulkan says is one.
-fn power_of_two(limit: u64) -> u64 {
-    limit.max(1).checked_next_power_of_two().unwrap_or(1 << 63)
 }
 
 /// Whether a chain says itself what the memory is exported as.
@@ -158,8 +154,8 @@ impl Device {
             settings,
             properties,
             memory,
-            granularity: power_of_two(properties.limits.buffer_image_granularity),
-            atom: power_of_two(properties.limits.non_coherent_atom_size),
+            granularity: Alignment::at_least(properties.limits.buffer_image_granularity),
+            atom: Alignment::at_least(properties.limits.non_coherent_atom_size),
             max_buffer_size: u64::MAX,
             max_memory_size: u64::MAX,
         })
@@ -222,7 +218,7 @@ impl Device {
 
     /// Takes at least `granularity` for `bufferImageGranularity`.
     pub(crate) fn raise_granularity(&mut self, granularity: u64) {
-        self.granularity = self.granularity.max(power_of_two(granularity));
+        self.granularity = self.granularity.max(Alignment::at_least(granularity));
     }
 
     /// What every call is given for the driver's own host memory.

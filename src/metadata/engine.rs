@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use super::{
-    AllocateError, BadKey, Buddy, Chunk, Freed, Key, Linear, Metadata, NotEmpty, RegionError, RegionId,
-    Regions, Request, Span, Tag, Tlsf, Usage,
+    Alignment, AllocateError, BadKey, Buddy, Chunk, Freed, Key, Linear, Metadata, NotEmpty, RegionError,
+    RegionId, Regions, Request, Span, Tag, Tlsf, Usage,
 };
 
 /// How blocks are divided: which engine a pool or a virtual block has.
@@ -120,7 +120,12 @@ impl Engine {
     /// The usual case of [`Metadata::allocate`], balanced and from below, for who counts instructions: the key, the
     /// region, and the offset in it. `None` changes nothing, and leaves the request to that.
     #[inline(always)]
-    pub(crate) fn grant(&mut self, size: u64, alignment: u64, tag: Tag) -> Option<(Key, RegionId, u64)> {
+    pub(crate) fn grant(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, RegionId, u64)> {
         match self {
             Self::Tlsf(tlsf) => {
                 let (key, addr) = tlsf.grant(size, alignment, tag)?;
@@ -250,7 +255,7 @@ impl Metadata for Engine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metadata::Strategy;
+    use crate::metadata::{Strategy, asked};
 
     const ALGORITHMS: [Algorithm; 3] = [Algorithm::Tlsf, Algorithm::Linear, Algorithm::Buddy];
 
@@ -261,7 +266,7 @@ mod tests {
             let mut engine = Engine::with_smallest(algorithm, 64, Regions::Many, 1);
             let region = engine.add_region(&64).unwrap();
             let other = engine.add_region(&32).unwrap();
-            let request = Request { tag: Tag(5), ..Request::new(16, 4) };
+            let request = Request { tag: Tag(5), ..asked(16, 4) };
             let (key, span) = engine.allocate(&request).unwrap();
             assert_eq!(engine.algorithm(), algorithm);
             assert_eq!((engine.span(key), engine.tag(key)), (Ok(span), Ok(Tag(5))));
@@ -308,7 +313,7 @@ mod tests {
                     let request = Request {
                         strategy: strategies[random.usize(0..known)],
                         upper: random.u32(0..8) == 0,
-                        ..Request::new(random.u64(0..900), 1 << random.u32(0..13))
+                        ..asked(random.u64(0..900), 1 << random.u32(0..13))
                     };
                     let said = engine.fits(&request);
                     engine.validate();
@@ -348,7 +353,7 @@ mod tests {
     fn bytes_are_not_divided_into_single_ones() {
         let granted = |mut engine: Engine| {
             engine.add_region(&256).unwrap();
-            engine.allocate(&Request::new(1, 1)).unwrap().1.size
+            engine.allocate(&asked(1, 1)).unwrap().1.size
         };
         assert_eq!(granted(Engine::new(Algorithm::Buddy, 256, true)), BUDDY_BYTES);
         assert_eq!(granted(Engine::single(Algorithm::Buddy, 256)), 1);
@@ -358,9 +363,9 @@ mod tests {
     fn single_units_are_not_left_out() {
         let behind = |mut engine: Engine| {
             engine.add_region(&(1 << 20)).unwrap();
-            engine.allocate(&Request::new(1 << 10, 1)).unwrap();
-            engine.allocate(&Request::new(1001, 1)).unwrap();
-            engine.allocate(&Request::new(1, 1)).unwrap().1.offset
+            engine.allocate(&asked(1 << 10, 1)).unwrap();
+            engine.allocate(&asked(1001, 1)).unwrap();
+            engine.allocate(&asked(1, 1)).unwrap().1.offset
         };
         assert_eq!(behind(Engine::single(Algorithm::Tlsf, 1 << 20)), 1024 + 1001);
         assert_eq!(behind(Engine::new(Algorithm::Tlsf, 1 << 20, true)), 1024 + 1008);

@@ -33,6 +33,7 @@ mod tlsf;
 use std::fmt;
 use std::num::NonZeroU64;
 
+pub use crate::base::align::Alignment;
 pub use buddy::Buddy;
 pub use counted::{BadGrant, Counted, CountedCapacity, CountedUsage, Counts};
 pub use engine::Algorithm;
@@ -68,7 +69,7 @@ impl Tag {
 /// use sublet::metadata::*;
 /// let mut engine = Tlsf::new(1024);
 /// let region = engine.add_region(&1024).unwrap();
-/// let low = Request { strategy: Strategy::MinOffset, ..Request::new(10, 1) };
+/// let low = Request { strategy: Strategy::MinOffset, ..Request::new(10, Alignment::ONE) };
 /// assert_eq!(engine.allocate(&low).unwrap().1.offset, 0);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -90,15 +91,15 @@ pub enum Strategy {
 /// use sublet::metadata::*;
 /// let mut engine = Tlsf::new(1024);
 /// let region = engine.add_region(&1024).unwrap();
-/// let request = Request { alignment: 256, ..Request::new(10, 1) };
+/// let request = Request::new(10, Alignment::new(256).unwrap());
 /// assert_eq!(engine.allocate(&request).unwrap().1.offset % 256, 0);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// Units wanted; not zero.
     pub size: u64,
-    /// The offset is a multiple of this power of two.
-    pub alignment: u64,
+    /// The offset is a multiple of this.
+    pub alignment: Alignment,
     /// See [`Strategy`].
     pub strategy: Strategy,
     /// From the upper end downwards: the second stack of a [`Linear`] double stack. Others refuse it.
@@ -110,9 +111,15 @@ pub struct Request {
 impl Request {
     /// `size` units at a multiple of `alignment`, balanced, untagged.
     #[must_use]
-    pub const fn new(size: u64, alignment: u64) -> Self {
+    pub const fn new(size: u64, alignment: Alignment) -> Self {
         Self { size, alignment, strategy: Strategy::Balanced, upper: false, tag: Tag(0) }
     }
+}
+
+/// [`Request::new`] with a number.
+#[cfg(test)]
+fn asked(size: u64, alignment: u64) -> Request {
+    Request::new(size, Alignment::new(alignment).unwrap())
 }
 
 /// What was granted.
@@ -204,7 +211,7 @@ pub struct Usage {
 /// use sublet::metadata::*;
 /// let mut engine = Tlsf::new(1024);
 /// let region = engine.add_region(&1024).unwrap();
-/// let (key, span) = engine.allocate(&Request::new(100, 64)).unwrap();
+/// let (key, span) = engine.allocate(&Request::new(100, Alignment::ONE)).unwrap();
 /// assert_eq!(engine.span(key), Ok(span));
 /// assert!(engine.largest_free() < 1024);
 /// engine.free(key).unwrap();

@@ -12,7 +12,7 @@ use super::create_info::UploadMemory;
 use super::error::{CreateUploadError, FlushError, is_shortage, may_pass};
 use super::piece::Alignments;
 use crate::allocator::Resource;
-use crate::base::align::{align_down, align_up};
+use crate::base::align::Alignment;
 use crate::base::cast::{host_size, index};
 use crate::create_info::{
     AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage, PoolCreateFlags, PoolCreateInfo,
@@ -94,7 +94,7 @@ impl<A: AllocatorRef> Buffers<A> {
         let owner = allocator.allocator();
         let device = owner.device();
         let bad_size = CreateUploadError::Size { size: asked.size };
-        let size = align_up(asked.size, device.atom).filter(|&size| size > 0).ok_or(bad_size)?;
+        let size = device.atom.align_up(asked.size).filter(|&size| size > 0).ok_or(bad_size)?;
         if host_size(size).and_then(|size| isize::try_from(size).ok()).is_none() {
             return Err(bad_size);
         }
@@ -163,9 +163,9 @@ impl<A: AllocatorRef> Buffers<A> {
         let needed = unsafe { requirements(owner.device(), size, self.usage) }?;
         // What a driver asks for is at least the size; one that says less is not believed. What overflows is too large,
         // and the pool says so.
-        let alignment = needed.alignment.max(self.base_alignment).checked_next_power_of_two();
+        let alignment = needed.alignment.max(self.base_alignment);
         let page = needed.size.max(size).checked_add(owner.margin());
-        let page = page.zip(alignment).and_then(|(page, alignment)| align_up(page, alignment));
+        let page = page.and_then(|page| Alignment::at_least(alignment).align_up(page));
         let block_size = page.and_then(|page| page.checked_mul(u64::from(count.max(1)))).unwrap_or(u64::MAX);
         // A heap whose blocks cannot be as large is passed over, and so is never asked for a page.
         let mut first_error = None;
@@ -222,7 +222,7 @@ impl<A: AllocatorRef> Buffers<A> {
             return offset;
         }
         let size = backing.size();
-        align_up(offset, self.allocator.allocator().device().atom).map_or(size, |offset| offset.min(size))
+        self.allocator.allocator().device().atom.align_up(offset).map_or(size, |offset| offset.min(size))
     }
 
     /// Heaps that buffers can be in.
@@ -372,10 +372,10 @@ impl<A: AllocatorRef> Buffers<A> {
             return;
         };
         let atom = self.allocator.allocator().device().atom;
-        let begin = align_down(allocation.offset() + begin, atom);
+        let begin = atom.align_down(allocation.offset() + begin);
         // The end of an allocation is at most the end of its memory, so that the sum does not overflow; only rounding
         // may.
-        let end = align_up(allocation.offset() + end, atom).unwrap_or(u64::MAX).min(backing.memory_size);
+        let end = atom.align_up(allocation.offset() + end).unwrap_or(u64::MAX).min(backing.memory_size);
         let range =
             vk::MappedMemoryRange::default().memory(allocation.memory()).offset(begin).size(end - begin);
         ranges.0.push(range);

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 
 use ash::vk;
 
+use crate::base::align::Alignment;
 use crate::device::Device;
 
 /// Bytes of a mapped buffer that are the caller's until the recording that uses them is done.
@@ -82,19 +83,15 @@ pub struct Alignments {
     pub any: u64,
 }
 
-/// A power of two that is a multiple of what the driver wants, also where that is none.
-fn power_of_two(limit: u64) -> u64 {
-    limit.max(1).checked_next_power_of_two().unwrap_or(1 << 63)
-}
-
 impl Alignments {
     pub(super) fn of(device: &Device) -> Self {
         let limits = &device.properties.limits;
+        let power_of_two = |limit| Alignment::at_least(limit).get();
         let uniform = power_of_two(limits.min_uniform_buffer_offset_alignment);
         let storage = power_of_two(limits.min_storage_buffer_offset_alignment);
         let texel = power_of_two(limits.min_texel_buffer_offset_alignment);
         let copy = power_of_two(limits.optimal_buffer_copy_offset_alignment).max(4);
-        let any = uniform.max(storage).max(texel).max(copy).max(device.atom);
+        let any = uniform.max(storage).max(texel).max(copy).max(device.atom.get());
         Self { uniform, storage, texel, copy, any }
     }
 }

@@ -9,6 +9,7 @@ mod tests;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use self::error::{VirtualAllocationError, VirtualBlockError, VirtualFreeError, VirtualHandleError};
+use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::metadata::{
     Algorithm, AllocateError, Engine, Key, Metadata, RegionError, RegionId, Request, Strategy, Tag,
@@ -216,10 +217,9 @@ impl VirtualBlock {
         if size == 0 {
             return Err(VirtualAllocationError::ZeroSize);
         }
-        if alignment & alignment.wrapping_sub(1) != 0 {
+        let Some(alignment) = Alignment::of_both(alignment, 0) else {
             return Err(VirtualAllocationError::Alignment { alignment });
-        }
-        let alignment = alignment.max(1);
+        };
         let Some(tag) = self.user_data.next() else {
             return Err(self.refused(AllocateError::NoSpace, size, alignment));
         };
@@ -231,7 +231,7 @@ impl VirtualBlock {
     }
 
     #[cold]
-    fn refused(&self, error: AllocateError, size: u64, alignment: u64) -> VirtualAllocationError {
+    fn refused(&self, error: AllocateError, size: u64, alignment: Alignment) -> VirtualAllocationError {
         match error {
             AllocateError::UpperUnsupported => {
                 VirtualAllocationError::UpperUnsupported { algorithm: self.algorithm() }
@@ -241,7 +241,7 @@ impl VirtualBlock {
                 let usage = self.engine.usage();
                 VirtualAllocationError::NoSpace {
                     size,
-                    alignment,
+                    alignment: alignment.get(),
                     free: usage.capacity - usage.used,
                     largest_free: self.engine.largest_free(),
                 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
 use sublet::metadata::{
-    AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RangeMetadata, RegionError, RegionId,
-    Request, Span, Tag,
+    Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RangeMetadata, RegionError,
+    RegionId, Request, Span, Tag,
 };
 
 use crate::model::{Live, Model};
-use crate::program::{Alignment, BadKind, Operation, Pick, Program, Setup, Size};
+use crate::program::{BadKind, Operation, Pick, Program, Setup, Size, WantedAlignment};
 use crate::subjects::{At, Expect, Rules, Subject};
 
 /// What happened, in which situation, and how often: shows that the programs reach what they are to test.
@@ -103,15 +103,16 @@ impl<S: Subject> Player<S> {
         size.max(1)
     }
 
-    fn alignment(&self, alignment: Alignment) -> u64 {
-        match alignment {
-            Alignment::One => 1,
-            Alignment::Usual(log2) => {
+    fn alignment(&self, alignment: WantedAlignment) -> Alignment {
+        let alignment = match alignment {
+            WantedAlignment::One => 1,
+            WantedAlignment::Usual(log2) => {
                 let capacity = self.model.present().map(|(_, region)| region.capacity).max().unwrap_or(1);
                 1 << (u32::from(log2) % (capacity.ilog2() + 2)).min(63)
             }
-            Alignment::Any(log2) => 1 << log2,
-        }
+            WantedAlignment::Any(log2) => 1 << log2,
+        };
+        Alignment::new(alignment).expect("a power of two")
     }
 
     fn add_region(&mut self, capacity: u64) {
@@ -198,7 +199,7 @@ impl<S: Subject> Player<S> {
             }
             (result, expected) => panic!("{request:?}: {result:?}, expected {expected:?}"),
         };
-        assert_eq!(span.offset % request.alignment, 0, "{request:?}: {span:?} is not aligned");
+        assert_eq!(span.offset % request.alignment.get(), 0, "{request:?}: {span:?} is not aligned");
         assert_eq!(span.size, S::granted(&self.setup, &self.model, request), "{request:?}: {span:?}");
         self.rules.check(&self.model, request, span);
         self.model.insert(Live {
@@ -389,12 +390,13 @@ impl<S: Subject> Player<S> {
         let largest = self.engine.largest_free();
         let mut copy = self.engine.clone();
         assert_eq!(
-            copy.allocate(&Request::new(largest + 1, 1)).err(),
+            copy.allocate(&Request::new(largest + 1, Alignment::ONE)).err(),
             Some(AllocateError::NoSpace),
             "largest_free"
         );
         if largest != 0 {
-            let (_, span) = copy.allocate(&Request::new(largest, 1)).expect("largest_free promises it");
+            let (_, span) =
+                copy.allocate(&Request::new(largest, Alignment::ONE)).expect("largest_free promises it");
             assert_eq!(span.size, largest, "largest_free");
         }
     }

@@ -27,7 +27,7 @@ pub(crate) enum Operation {
     Reset(u8),
     Allocate {
         size: Size,
-        alignment: Alignment,
+        alignment: WantedAlignment,
         strategy: Placement,
         upper: bool,
         tag: Tag,
@@ -64,7 +64,7 @@ pub(crate) enum Size {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Alignment {
+pub(crate) enum WantedAlignment {
     One,
     /// 2^that, modulo a little more than the largest capacity.
     Usual(u8),
@@ -152,12 +152,12 @@ fn size() -> impl Strategy<Value = Size> {
     ]
 }
 
-fn alignment() -> impl Strategy<Value = Alignment> {
+fn alignment() -> impl Strategy<Value = WantedAlignment> {
     prop_oneof![
-        6 => Just(Alignment::One),
-        2 => (0..=3_u8).prop_map(Alignment::Any),
-        3 => (0..64_u8).prop_map(Alignment::Usual),
-        1 => (0..64_u8).prop_map(Alignment::Any),
+        6 => Just(WantedAlignment::One),
+        2 => (0..=3_u8).prop_map(WantedAlignment::Any),
+        3 => (0..64_u8).prop_map(WantedAlignment::Usual),
+        1 => (0..64_u8).prop_map(WantedAlignment::Any),
     ]
 }
 

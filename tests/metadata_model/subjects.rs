@@ -184,7 +184,7 @@ impl History {
     /// The place on the lower side for a request, if there is one.
     fn lower_place(&self, request: &Request, may_wrap: bool) -> Option<u64> {
         let fits = |from: u64, to: u64| {
-            let from = u128::from(from).next_multiple_of(u128::from(request.alignment));
+            let from = u128::from(from).next_multiple_of(u128::from(request.alignment.get()));
             (from + u128::from(request.size) <= u128::from(to)).then_some(from as u64)
         };
         let limit = self.upper().unwrap_or(self.capacity);
@@ -203,7 +203,7 @@ impl History {
         let top = self.upper().unwrap_or(self.capacity);
         let bottom = self.ends(false).map_or(0, |(_, newest)| newest.offset + newest.size);
         let start = top.checked_sub(request.size)?;
-        let offset = start - start % request.alignment;
+        let offset = start - start % request.alignment.get();
         (offset >= bottom).then_some(offset)
     }
 }
@@ -374,14 +374,14 @@ impl BuddyRules {
     /// What is to be granted: as much as the alignment, or else less at the start of a region.
     fn size(&self, model: &Model, request: &Request) -> u128 {
         let least = u128::from(request.size.max(self.smallest)).next_power_of_two();
-        let aligned = least.max(u128::from(request.alignment));
+        let aligned = least.max(u128::from(request.alignment.get()));
         if Self::free(model).any(|(_, _, free)| free >= aligned) { aligned } else { least }
     }
 
     /// Places and sizes of the free chunks that will do.
     fn fits(&self, model: &Model, request: &Request) -> Vec<(RegionId, u64, u128)> {
         let size = self.size(model, request);
-        let is_aligned = |offset: u64| size >= u128::from(request.alignment) || offset == 0;
+        let is_aligned = |offset: u64| size >= u128::from(request.alignment.get()) || offset == 0;
         Self::free(model).filter(|&(_, offset, free)| free >= size && is_aligned(offset)).collect()
     }
 
@@ -423,7 +423,7 @@ impl Rules for BuddyRules {
         let tightest = fits.iter().map(|fit| fit.2).min();
         match fits.iter().find(|fit| Some(fit.2) == tightest) {
             None => Expect::Refuse(AllocateError::NoSpace),
-            Some(&(region, ..)) if self.size(model, request) < u128::from(request.alignment) => {
+            Some(&(region, ..)) if self.size(model, request) < u128::from(request.alignment.get()) => {
                 Expect::At(region, 0)
             }
             Some(_) => Expect::Somewhere,
@@ -532,7 +532,7 @@ impl<const EXACT: bool> TlsfRules<EXACT> {
         for (id, region) in model.present() {
             for (start, size) in region.gaps() {
                 let end = u128::from(start) + u128::from(size);
-                let at = |start: u64| u128::from(start).next_multiple_of(u128::from(request.alignment));
+                let at = |start: u64| u128::from(start).next_multiple_of(u128::from(request.alignment.get()));
                 let is_in = |offset: u128| offset + u128::from(request.size) <= end;
                 if !is_in(at(start)) {
                     continue;
@@ -559,14 +559,14 @@ impl<const EXACT: bool> TlsfRules<EXACT> {
 
     /// Whether the lowest place is to be taken: if that is asked for, or if only the starts of regions will do.
     fn is_lowest(&self, model: &Model, request: &Request) -> bool {
-        request.alignment > self.addresses
+        request.alignment.get() > self.addresses
             || (request.strategy == Strategy::MinOffset && Self::gaps(model) <= ALL_LOOKS)
     }
 
     /// What is sure to be found, however many chunks there are: the size and what alignment can cost, rounded up to the
     /// next of 64 sizes to a power of two.
     fn is_large(request: &Request, fit: &Fit) -> bool {
-        let most = u128::from(request.size) + u128::from(request.alignment) - 1;
+        let most = u128::from(request.size) + u128::from(request.alignment.get()) - 1;
         let step = (1_u128 << most.ilog2()) / 64;
         fit.is_sure
             && (u128::from(fit.size - fit.left_out) >= most.next_multiple_of(step.max(1)) || fit.is_region)
@@ -616,7 +616,7 @@ impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
         };
         let taken = fits.iter().find(in_gap).expect("a gap that fits");
         let highest =
-            u128::from(taken.start + taken.left_out).next_multiple_of(u128::from(request.alignment));
+            u128::from(taken.start + taken.left_out).next_multiple_of(u128::from(request.alignment.get()));
         assert!(
             taken.offset <= span.offset && u128::from(span.offset) <= highest,
             "{request:?}: {span:?} is not as low as it can be in {}",
@@ -630,7 +630,9 @@ impl<const EXACT: bool> Rules for TlsfRules<EXACT> {
             !taken.is_region || in_use.next().is_none(),
             "{request:?}: {span:?} breaks into an empty region"
         );
-        if request.strategy == Strategy::MinMemory && request.alignment == 1 && Self::gaps(model) <= COMPARED
+        if request.strategy == Strategy::MinMemory
+            && request.alignment.get() == 1
+            && Self::gaps(model) <= COMPARED
         {
             let kind = fits.iter().filter(|fit| fit.is_region == taken.is_region && fit.is_sure);
             let smallest = kind.map(|fit| fit.size).min().unwrap_or(u64::MAX);

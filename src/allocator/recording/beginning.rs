@@ -102,7 +102,7 @@ impl<T: Threading> Inner<T> {
                         false,
                         key,
                         size,
-                        alignment_of(tag, offset),
+                        alignment_of(tag, offset).get(),
                         tag,
                         annotation.cloned(),
                     ));
@@ -113,7 +113,7 @@ impl<T: Threading> Inner<T> {
                         true,
                         key,
                         size,
-                        alignment_of(tag, 0),
+                        alignment_of(tag, 0).get(),
                         tag,
                         Some(annotation.clone()),
                     ));
@@ -127,7 +127,7 @@ impl<T: Threading> Inner<T> {
                 continue;
             }
             if scope.is_none() && index(number) >= self.defaults.len() {
-                let ignores = config.granularity == 1 && self.context.device.granularity > 1;
+                let ignores = config.granularity < self.context.device.granularity;
                 let name = fitting(name.as_deref());
                 let raw = RawPool {
                     memory_type_index: memory_type,
@@ -142,7 +142,7 @@ impl<T: Threading> Inner<T> {
                     max_block_count: config.max_block_count(),
                     empty_blocks_kept: config.empty_blocks_kept,
                     priority: config.priority,
-                    min_allocation_alignment: config.min_alignment,
+                    min_allocation_alignment: config.min_alignment.get(),
                     name,
                     memory_allocate_next: config.next.is_some(),
                 };

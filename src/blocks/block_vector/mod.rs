@@ -62,7 +62,7 @@ use super::events::PendingEvents;
 use super::growth::Growth;
 use super::mapped_pointer::MappedPointer;
 use super::vector_config::VectorConfig;
-use crate::base::align::align_up;
+use crate::base::align::Alignment;
 use crate::base::sync::{CoreMutex, Mutex, Threading};
 use crate::error::{ForeignHandle, MemoryError};
 use crate::metadata::{Chunk, Key, Request, Strategy, Tag};
@@ -71,7 +71,7 @@ use crate::metadata::{Chunk, Key, Request, Strategy, Tag};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VectorRequest {
     pub(crate) size: u64,
-    pub(crate) alignment: u64,
+    pub(crate) alignment: Alignment,
     pub(crate) tag: Tag,
     /// The resource may be optimal: it gets whole granularity pages, so that no linear one shares a page with it.
     pub(crate) whole_pages: bool,
@@ -86,10 +86,10 @@ pub(crate) struct VectorRequest {
 impl VectorRequest {
     /// Size and alignment that an engine is asked for. Sizes that would overflow stay as they are: they fit nowhere.
     #[inline(always)]
-    fn placed(&self, granularity: u64, min_alignment: u64) -> (u64, u64) {
+    fn placed(&self, granularity: Alignment, min_alignment: Alignment) -> (u64, Alignment) {
         let (mut size, mut alignment) = (self.size, self.alignment.max(min_alignment));
-        if granularity > 1 && self.whole_pages {
-            size = align_up(size, granularity).unwrap_or(size);
+        if granularity > Alignment::ONE && self.whole_pages {
+            size = granularity.align_up(size).unwrap_or(size);
             alignment = alignment.max(granularity);
         }
         (size, alignment)
@@ -97,7 +97,7 @@ impl VectorRequest {
 
     /// What an engine is asked for.
     #[inline]
-    fn of_engine(&self, granularity: u64, min_alignment: u64) -> Request {
+    fn of_engine(&self, granularity: Alignment, min_alignment: Alignment) -> Request {
         let Self { strategy, upper, tag, .. } = *self;
         let (size, alignment) = self.placed(granularity, min_alignment);
         Request { size, alignment, strategy, upper, tag }

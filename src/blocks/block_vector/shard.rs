@@ -12,6 +12,7 @@ use super::super::vector_config::VectorConfig;
 use super::annotations::{Annotation, Annotations, annotate};
 use super::returns::{FEW, Left, Returns};
 use super::{FOREIGN, Grant, Live, VectorRequest};
+use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 use crate::error::ForeignHandle;
@@ -30,14 +31,14 @@ const LARGEST_PART: u64 = 8;
 /// The least part of a new loan that the request it is for may be.
 const NEEDED_PART: u64 = 4;
 /// Loans start at a multiple of this, and so every smaller alignment within a loan is one within its block.
-const LOAN_ALIGNMENT: u64 = 64 << 10;
+const LOAN_ALIGNMENT: Alignment = Alignment::from_log2(16);
 
 /// What is lent to the shards of one vector, if anything.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lending {
     largest_loan: u64,
-    granularity: u64,
-    min_alignment: u64,
+    granularity: Alignment,
+    min_alignment: Alignment,
 }
 
 impl Lending {
@@ -62,11 +63,11 @@ impl Lending {
 
     /// As [`Self::serves`], of a request without a strategy.
     #[inline]
-    const fn serves_size(&self, size: u64, alignment: u64) -> bool {
+    fn serves_size(&self, size: u64, alignment: Alignment) -> bool {
         size <= self.largest_loan / LARGEST_PART && alignment <= LOAN_ALIGNMENT
     }
 
-    pub(super) const fn alignment() -> u64 {
+    pub(super) const fn alignment() -> Alignment {
         LOAN_ALIGNMENT
     }
 }

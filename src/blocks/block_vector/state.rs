@@ -337,7 +337,7 @@ impl Active {
         let usage = self.engine.usage();
         AllocationError::Full {
             size: wanted.size,
-            alignment: wanted.alignment,
+            alignment: wanted.alignment.get(),
             free: usage.capacity - usage.used,
             largest_free: self.engine.largest_free(),
             block_count: self.block_count.saturating_add(dedicated),

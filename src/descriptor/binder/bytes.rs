@@ -23,7 +23,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// # Safety
     /// As [`Self::commit`].
     pub(super) unsafe fn commit_bytes(&mut self, target: Target) -> Result<(), CommitError> {
-        let alignment = offset_alignment(&self.device);
+        let alignment = offset_alignment(&self.device).get();
         let most = Bound::most(&self.device);
         let Self { device, points, source, sizes, bound, usage, .. } = self;
         let (driver, at) = (device.driver(), target.point.at());

@@ -10,7 +10,7 @@
 use ash::vk;
 
 use super::error::PipelineLayoutError;
-use crate::base::align::align_up;
+use crate::base::align::Alignment;
 use crate::base::cast::{host_size, index};
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::device::{BindingModel, DescriptorDevice};
@@ -214,7 +214,7 @@ impl SetPlan {
         let handle = self.layout.handle();
         // SAFETY: the caller's own promise.
         let size = unsafe { device.driver().set_layout_size(handle) };
-        let aligned = align_up(size, offset_alignment(device)).and_then(host_size);
+        let aligned = offset_alignment(device).align_up(size).and_then(host_size);
         // One that no address space has room for is no answer.
         let too_large = |size: &usize| isize::try_from(*size).is_err();
         let Some(bytes) = aligned.filter(|size| !too_large(size)) else {
@@ -306,7 +306,6 @@ impl SetPlan {
 }
 
 /// What offsets in descriptor buffers are multiples of: a power of two, whatever the driver says.
-pub(super) fn offset_alignment(device: &DescriptorDevice) -> u64 {
-    let alignment = device.driver().facts.buffer.descriptor_buffer_offset_alignment;
-    alignment.max(1).checked_next_power_of_two().unwrap_or(1 << 63)
+pub(super) fn offset_alignment(device: &DescriptorDevice) -> Alignment {
+    Alignment::at_least(device.driver().facts.buffer.descriptor_buffer_offset_alignment)
 }

@@ -229,7 +229,7 @@ impl<A: AllocatorRef> Binder<A> {
         buffer: &vk::DescriptorBufferBindingInfoEXT<'_>,
         offset: u64,
     ) -> Result<(), StageError> {
-        let alignment = offset_alignment(&self.device);
+        let alignment = offset_alignment(&self.device).get();
         let (at, point) = (point, &mut self.points[point.at()]);
         let (plan, area) = set_of(at, point, set)?;
         if plan.way != Way::Buffer {

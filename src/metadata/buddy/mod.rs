@@ -11,7 +11,6 @@ use super::{
     AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span, Tag,
     Usage,
 };
-use crate::base::align::align_up;
 use crate::base::cast::index;
 
 /// 2^0 to 2^63.
@@ -63,14 +62,14 @@ const REGION_SLOTS: u32 = 65;
 ///
 /// # Examples
 /// ```
-/// use sublet::metadata::{Buddy, Metadata, Request};
+/// use sublet::metadata::{Alignment, Buddy, Metadata, Request};
 ///
 /// let mut buddy = Buddy::new(1 << 20, 256);
 /// buddy.add_region(&(1 << 20))?;
-/// let (a, granted) = buddy.allocate(&Request::new(5000, 1)).expect("there is room");
+/// let (a, granted) = buddy.allocate(&Request::new(5000, Alignment::ONE)).expect("there is room");
 /// assert_eq!((granted.offset, granted.size), (0, 8192));
 /// assert_eq!((buddy.usage().used, buddy.usage().rounding), (8192, 3192));
-/// let (b, granted) = buddy.allocate(&Request::new(1, 1)).expect("there is room");
+/// let (b, granted) = buddy.allocate(&Request::new(1, Alignment::ONE)).expect("there is room");
 /// assert_eq!((granted.offset, granted.size), (8192, 256));
 ///
 /// buddy.free(a).expect("a live key");
@@ -213,7 +212,7 @@ impl Buddy {
             return Err(AllocateError::UpperUnsupported);
         }
         let Some(size) = self.granted(request).filter(|_| request.size != 0) else { return Ok(false) };
-        if self.map >> size.max(request.alignment).trailing_zeros() != 0 {
+        if self.map >> size.max(request.alignment.get()).trailing_zeros() != 0 {
             return Ok(true);
         }
         let mut starts = self.chunks.regions().map(|region| self.chunks.first(region));
@@ -261,11 +260,10 @@ impl Metadata for Buddy {
 
     #[inline]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
-        debug_assert!(request.alignment.is_power_of_two(), "an alignment of {}", request.alignment);
         if request.upper {
             return Err(AllocateError::UpperUnsupported);
         }
-        let size = self.granted(request).ok_or(AllocateError::NoSpace)?.max(request.alignment);
+        let size = self.granted(request).ok_or(AllocateError::NoSpace)?.max(request.alignment.get());
         let order = size.trailing_zeros();
         let large_enough = self.map >> order;
         if large_enough == 0 || request.size == 0 {
@@ -354,7 +352,7 @@ impl Metadata for Buddy {
                     continue;
                 }
                 assert!(size.is_power_of_two() && size >= self.smallest, "B1: a chunk of {size}");
-                assert_eq!(align_up(offset, size), Some(offset), "B1: a chunk of {size} at {offset}");
+                assert_eq!(offset % size, 0, "B1: a chunk of {size} at {offset}");
                 // The highest bit in which an offset and the end differ is the order of the piece that it is in.
                 let piece = 1 << (offset ^ usable).ilog2();
                 assert!(size <= piece, "B1: a chunk of {size} in a piece of {piece}");

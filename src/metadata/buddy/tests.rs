@@ -1,4 +1,5 @@
 use super::*;
+use crate::metadata::asked;
 
 fn engine(capacity: u64, smallest: u64) -> Buddy {
     let mut engine = Buddy::new(capacity, smallest);
@@ -8,7 +9,7 @@ fn engine(capacity: u64, smallest: u64) -> Buddy {
 }
 
 fn at(engine: &mut Buddy, size: u64, alignment: u64) -> (Key, u64, u64) {
-    let (key, span) = engine.allocate(&Request::new(size, alignment)).unwrap();
+    let (key, span) = engine.allocate(&asked(size, alignment)).unwrap();
     engine.validate();
     (key, span.offset, span.size)
 }
@@ -40,14 +41,14 @@ fn the_drawing_is_right() {
 fn pieces_are_not_joined() {
     let mut engine = engine(12, 1);
     let keys: Vec<Key> = (0..12).map(|_| at(&mut engine, 1, 1).0).collect();
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     for key in keys {
         engine.free(key).unwrap();
         engine.validate();
     }
     assert_eq!(sizes(&engine), [8, 4]);
     assert_eq!(engine.largest_free(), 8);
-    assert_eq!(engine.allocate(&Request::new(9, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(9, 1)), Err(AllocateError::NoSpace));
 }
 
 #[test]
@@ -87,7 +88,7 @@ fn the_start_of_a_region_has_every_alignment() {
         engine.add_region(&capacity).unwrap();
     }
     let at = |engine: &mut Buddy, size, alignment| {
-        let granted = engine.allocate(&Request::new(size, alignment));
+        let granted = engine.allocate(&asked(size, alignment));
         engine.validate();
         granted.map(|(key, span)| (key, span.region.0, span.offset, span.size))
     };
@@ -113,7 +114,7 @@ fn the_start_of_a_region_has_every_alignment() {
     engine.free(a).unwrap();
     assert_eq!(at(&mut engine, 33, 128), Err(AllocateError::NoSpace), "64 from the start of region 2");
     assert_eq!(at(&mut engine, 32, 128).map(|at| (at.1, at.2, at.3)), Ok((2, 0, 32)));
-    assert_eq!(engine.granted(&Request::new(5, 1 << 40)), Some(8));
+    assert_eq!(engine.granted(&asked(5, 1 << 40)), Some(8));
 }
 
 #[test]
@@ -121,7 +122,7 @@ fn the_rest_of_a_region_is_not_used() {
     let mut engine = engine(7, 8);
     assert_eq!(sizes(&engine), [7]);
     assert_eq!(engine.largest_free(), 0);
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     engine.reset(RegionId(0));
     engine.validate();
     assert_eq!(engine.remove_region(RegionId(0)), Ok(()));
@@ -133,8 +134,8 @@ fn sizes_at_the_upper_end() {
     let mut engine = engine(1 << 63, 1);
     assert_eq!(engine.add_region(&((1 << 63) - 1)), Ok(RegionId(1)));
     assert_eq!(engine.add_region(&1), Err(RegionError::TooMany));
-    assert_eq!(engine.allocate(&Request::new((1 << 63) + 1, 1)), Err(AllocateError::NoSpace));
-    assert_eq!(engine.allocate(&Request::new(u64::MAX, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked((1 << 63) + 1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(u64::MAX, 1)), Err(AllocateError::NoSpace));
     let (key, offset, size) = at(&mut engine, (1 << 62) + 1, 1 << 63);
     assert_eq!((offset, size), (0, 1 << 63));
     assert!(engine.free(key).unwrap().region_empty);
@@ -144,7 +145,7 @@ fn sizes_at_the_upper_end() {
 #[test]
 fn the_upper_side_is_refused() {
     let mut engine = engine(64, 1);
-    let request = Request { upper: true, ..Request::new(1, 1) };
+    let request = Request { upper: true, ..asked(1, 1) };
     assert_eq!(engine.allocate(&request), Err(AllocateError::UpperUnsupported));
 }
 
@@ -154,11 +155,11 @@ fn full_regions_stay_full() {
     for _ in 0..4 {
         engine.add_region(&64).unwrap();
     }
-    let keys: Vec<(Key, Span)> = (0..8).map(|_| engine.allocate(&Request::new(16, 1)).unwrap()).collect();
+    let keys: Vec<(Key, Span)> = (0..8).map(|_| engine.allocate(&asked(16, 1)).unwrap()).collect();
     let regions: Vec<u32> = keys.iter().map(|(_, span)| span.region.0).collect();
     assert_eq!(regions, [3, 3, 3, 3, 2, 2, 2, 2], "a region is begun when the one before is full");
     engine.free(keys[1].0).unwrap();
-    let (_, span) = engine.allocate(&Request::new(16, 1)).unwrap();
+    let (_, span) = engine.allocate(&asked(16, 1)).unwrap();
     assert_eq!(span, keys[1].1, "the hole is smaller than an empty region");
 }
 
@@ -169,11 +170,11 @@ fn out_of_slots_is_no_space() {
     // 20 halvings take 20 slots; there are 3.
     engine.chunks.set_max_slots(20);
     let before = format!("{engine:?}");
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     assert_eq!(engine.add_region(&1), Err(RegionError::TooMany));
     assert_eq!(engine.add_region(&0), Err(RegionError::Capacity { capacity: 0, max: 1 << 20 }));
     assert_eq!(format!("{engine:?}"), before);
-    let (key, _) = engine.allocate(&Request::new(1 << 10, 1)).unwrap();
+    let (key, _) = engine.allocate(&asked(1 << 10, 1)).unwrap();
     engine.validate();
     engine.free(key).unwrap();
     engine.validate();

@@ -17,17 +17,17 @@ use self::region::Region;
 use self::rooms::Rooms;
 
 use super::{
-    AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span, Tag,
-    Usage,
+    Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
+    Span, Tag, Usage,
 };
 use crate::base::cast::{index, narrow};
 
 /// How many regions a [`Linear`] engine may have, and with that what it can be used as.
 ///
 /// ```
-/// use sublet::metadata::{AllocateError, Linear, Metadata, Regions, Request};
+/// use sublet::metadata::{Alignment, AllocateError, Linear, Metadata, Regions, Request};
 ///
-/// let upper = Request { upper: true, ..Request::new(10, 1) };
+/// let upper = Request { upper: true, ..Request::new(10, Alignment::ONE) };
 /// let answer = |regions| {
 ///     let mut engine = Linear::new(100, regions);
 ///     engine.add_region(&100).unwrap();
@@ -148,7 +148,7 @@ pub enum Regions {
 /// A ring buffer for three frames:
 ///
 /// ```
-/// use sublet::metadata::{Linear, Metadata, Regions, Request};
+/// use sublet::metadata::{Alignment, Linear, Metadata, Regions, Request};
 ///
 /// let mut ring = Linear::new(1000, Regions::Single);
 /// let region = ring.add_region(&1000)?;
@@ -160,8 +160,8 @@ pub enum Regions {
 ///             ring.free(key).expect("freed once");
 ///         }
 ///     }
-///     let (a, _) = ring.allocate(&Request::new(100, 16)).expect("three frames fit");
-///     let (b, _) = ring.allocate(&Request::new(50 + frame % 50, 16)).expect("three frames fit");
+///     let (a, _) = ring.allocate(&Request::new(100, Alignment::ONE)).expect("three frames fit");
+///     let (b, _) = ring.allocate(&Request::new(50 + frame % 50, Alignment::ONE)).expect("three frames fit");
 ///     in_flight.push_back([Some(a), Some(b)]);
 /// }
 /// assert_eq!(ring.region_usage(region).used_chunks, 6);
@@ -171,12 +171,12 @@ pub enum Regions {
 /// A double stack:
 ///
 /// ```
-/// use sublet::metadata::{AllocateError, Linear, Metadata, Regions, Request};
+/// use sublet::metadata::{Alignment, AllocateError, Linear, Metadata, Regions, Request};
 ///
 /// let mut stack = Linear::new(1000, Regions::Single);
 /// stack.add_region(&1000)?;
-/// let upper = |size| Request { upper: true, ..Request::new(size, 1) };
-/// let (_, low) = stack.allocate(&Request::new(300, 1)).expect("there is room");
+/// let upper = |size| Request { upper: true, ..Request::new(size, Alignment::ONE) };
+/// let (_, low) = stack.allocate(&Request::new(300, Alignment::ONE)).expect("there is room");
 /// let (_, high) = stack.allocate(&upper(300)).expect("there is room");
 /// assert_eq!((low.offset, high.offset), (0, 700));
 /// assert_eq!(stack.allocate(&upper(500)), Err(AllocateError::NoSpace));
@@ -251,7 +251,12 @@ impl Linear {
     /// What nearly all requests are, from below in the current region, answered in registers: the key and the offset.
     /// `None`, and nothing is changed: [`Metadata::allocate`] knows better.
     #[inline(never)]
-    pub(in crate::metadata) fn grant(&mut self, size: u64, alignment: u64, tag: Tag) -> Option<(Key, u64)> {
+    pub(in crate::metadata) fn grant(
+        &mut self,
+        size: u64,
+        alignment: Alignment,
+        tag: Tag,
+    ) -> Option<(Key, u64)> {
         let request = Request { tag, ..Request::new(size, alignment) };
         let region = self.regions.get_mut(index(self.current))?;
         let offset = region.place(&request)?;
@@ -460,7 +465,6 @@ impl Metadata for Linear {
     // functions of its own.
     #[inline(always)]
     fn allocate(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
-        debug_assert!(request.alignment.is_power_of_two(), "an alignment of {}", request.alignment);
         if request.upper {
             return self.allocate_upper(request);
         }

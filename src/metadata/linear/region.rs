@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 use super::pages::{Pages, Side};
-use crate::base::align::{align_down, align_up};
 use crate::base::cast::narrow;
 use crate::metadata::{AllocateError, Chunk, Key, Request, Usage};
 
@@ -87,7 +86,7 @@ impl Region {
             return Err(AllocateError::UpperInRing);
         }
         let start = self.limit.checked_sub(request.size).ok_or(AllocateError::NoSpace)?;
-        let offset = align_down(start, request.alignment);
+        let offset = request.alignment.align_down(start);
         if offset < self.end || request.size == 0 { Err(AllocateError::NoSpace) } else { Ok(offset) }
     }
 
@@ -261,7 +260,7 @@ impl Region {
 /// The lowest place for `request` between two offsets.
 #[inline]
 fn fit(from: u64, to: u64, request: &Request) -> Option<u64> {
-    let offset = align_up(from, request.alignment)?;
+    let offset = request.alignment.align_up(from)?;
     // Without a sum that could overflow; a size of 0 has no place.
     (offset <= to && request.size.wrapping_sub(1) < to - offset).then_some(offset)
 }

@@ -1,5 +1,6 @@
 use super::pages::PAGE;
 use super::*;
+use crate::metadata::asked;
 
 fn single(capacity: u64) -> Linear {
     let mut engine = Linear::new(capacity, Regions::Single);
@@ -17,14 +18,14 @@ fn many(capacities: &[u64]) -> Linear {
 
 /// Allocates and says where.
 fn at(engine: &mut Linear, size: u64) -> (Key, u64) {
-    let (key, span) = engine.allocate(&Request::new(size, 1)).unwrap();
+    let (key, span) = engine.allocate(&asked(size, 1)).unwrap();
     engine.validate();
     assert_eq!(span.size, size);
     (key, span.offset)
 }
 
 fn upper(engine: &mut Linear, size: u64, alignment: u64) -> Result<(Key, u64), AllocateError> {
-    let granted = engine.allocate(&Request { upper: true, ..Request::new(size, alignment) });
+    let granted = engine.allocate(&Request { upper: true, ..asked(size, alignment) });
     engine.validate();
     granted.map(|(key, span)| (key, span.offset))
 }
@@ -50,7 +51,7 @@ fn free_at_once_starts_again_when_the_last_is_freed() {
     assert_eq!((a.1, b.1, c.1), (0, 20, 50));
     assert!(!free(&mut engine, b.0));
     assert_eq!(walk(&engine, 0), [(0, 20, true), (20, 30, false), (50, 40, true), (90, 10, false)]);
-    assert_eq!(engine.allocate(&Request::new(11, 1)), Err(AllocateError::NoSpace), "the hole is not used");
+    assert_eq!(engine.allocate(&asked(11, 1)), Err(AllocateError::NoSpace), "the hole is not used");
     assert_eq!(engine.largest_free(), 10);
     assert!(!free(&mut engine, a.0));
     assert!(free(&mut engine, c.0));
@@ -77,7 +78,7 @@ fn a_stack_pops_over_holes() {
 fn alignment_pads_on_both_sides() {
     let mut engine = single(1000);
     at(&mut engine, 1);
-    let (_, span) = engine.allocate(&Request::new(10, 64)).unwrap();
+    let (_, span) = engine.allocate(&asked(10, 64)).unwrap();
     assert_eq!(span, Span { region: RegionId(0), offset: 64, size: 10 });
     assert_eq!(upper(&mut engine, 10, 64).map(|granted| granted.1), Ok(960));
     assert_eq!(upper(&mut engine, 10, 64).map(|granted| granted.1), Ok(896));
@@ -92,7 +93,7 @@ fn the_two_sides_meet() {
     let (low, _) = at(&mut engine, 40);
     let (high, offset) = upper(&mut engine, 50, 1).unwrap();
     assert_eq!(offset, 50);
-    assert_eq!(engine.allocate(&Request::new(11, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(11, 1)), Err(AllocateError::NoSpace));
     assert_eq!(upper(&mut engine, 11, 1), Err(AllocateError::NoSpace));
     assert_eq!(upper(&mut engine, 10, 64), Err(AllocateError::NoSpace), "aligned down into the lower side");
     assert_eq!(at(&mut engine, 10).1, 40);
@@ -100,11 +101,7 @@ fn the_two_sides_meet() {
     free(&mut engine, high);
     assert_eq!(upper(&mut engine, 50, 1).map(|granted| granted.1), Ok(50), "the upper side pops too");
     free(&mut engine, low);
-    assert_eq!(
-        engine.allocate(&Request::new(1, 1)),
-        Err(AllocateError::NoSpace),
-        "no wrap under an upper side"
-    );
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace), "no wrap under an upper side");
 }
 
 #[test]
@@ -112,7 +109,7 @@ fn an_upper_side_alone_leaves_the_start() {
     let mut engine = single(100);
     let (high, offset) = upper(&mut engine, 100, 1).unwrap();
     assert_eq!(offset, 0);
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     assert!(free(&mut engine, high));
     assert_eq!(at(&mut engine, 100).1, 0);
 }
@@ -121,7 +118,7 @@ fn an_upper_side_alone_leaves_the_start() {
 fn a_ring_goes_round() {
     let mut engine = single(100);
     let mut keys: std::collections::VecDeque<(Key, u64)> = (0..3).map(|_| at(&mut engine, 30)).collect();
-    assert_eq!(engine.allocate(&Request::new(30, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(30, 1)), Err(AllocateError::NoSpace));
     for lap in 1..=10 {
         for n in 0..3 {
             let (oldest, offset) = keys.pop_front().unwrap();
@@ -140,7 +137,7 @@ fn a_ring_has_no_upper_side_and_ends_at_its_oldest() {
     at(&mut engine, 60);
     free(&mut engine, a.0);
     assert_eq!(upper(&mut engine, 10, 1).map(|granted| granted.1), Ok(90), "not yet a ring");
-    assert_eq!(engine.allocate(&Request::new(5, 1)), Err(AllocateError::NoSpace), "and now not any more");
+    assert_eq!(engine.allocate(&asked(5, 1)), Err(AllocateError::NoSpace), "and now not any more");
     engine.reset(RegionId(0));
     let (a, b, c) = (at(&mut engine, 30), at(&mut engine, 30), at(&mut engine, 30));
     free(&mut engine, a.0);
@@ -148,7 +145,7 @@ fn a_ring_has_no_upper_side_and_ends_at_its_oldest() {
     assert_eq!(d.1, 0);
     assert_eq!(upper(&mut engine, 1, 1), Err(AllocateError::UpperInRing));
     assert_eq!(engine.largest_free(), 10);
-    assert_eq!(engine.allocate(&Request::new(11, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(11, 1)), Err(AllocateError::NoSpace));
     assert_eq!(walk(&engine, 0)[..2], [(0, 20, true), (20, 10, false)]);
     // The stack at the end of the ring: back to one lap.
     free(&mut engine, d.0);
@@ -162,7 +159,7 @@ fn a_hole_in_front_of_the_ring_is_taken_with_the_oldest() {
     let mut engine = single(90);
     let (a, b, c) = (at(&mut engine, 30), at(&mut engine, 30), at(&mut engine, 30));
     free(&mut engine, b.0);
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     free(&mut engine, a.0);
     assert_eq!(at(&mut engine, 60).1, 0);
     free(&mut engine, c.0);
@@ -174,7 +171,7 @@ fn a_hole_in_front_of_the_ring_is_taken_with_the_oldest() {
 fn many_regions_are_filled_one_after_the_other() {
     let mut engine = many(&[100, 50, 200, 50]);
     let region = |engine: &mut Linear, size| {
-        let (key, span) = engine.allocate(&Request::new(size, 1)).unwrap();
+        let (key, span) = engine.allocate(&asked(size, 1)).unwrap();
         engine.validate();
         (key, span.region.0, span.offset)
     };
@@ -187,7 +184,7 @@ fn many_regions_are_filled_one_after_the_other() {
     assert_eq!(engine.largest_free(), 200);
     let d = region(&mut engine, 60);
     assert_eq!((d.1, d.2), (2, 0));
-    assert_eq!(engine.allocate(&Request::new(141, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(141, 1)), Err(AllocateError::NoSpace));
     assert_eq!(engine.largest_free(), 140);
     // Out of the stack from the middle, the middle and the bottom.
     assert!(free(&mut engine, c.0));
@@ -198,7 +195,7 @@ fn many_regions_are_filled_one_after_the_other() {
     let f = region(&mut engine, 10);
     assert_eq!((f.1, f.2), (3, 0), "then the smallest, the last that was emptied");
     assert_eq!(
-        engine.allocate(&Request { upper: true, ..Request::new(1, 1) }),
+        engine.allocate(&Request { upper: true, ..asked(1, 1) }),
         Err(AllocateError::UpperUnsupported)
     );
     // An empty region that is current and too small is left, and can be chosen again.
@@ -221,7 +218,7 @@ fn a_stack_over_several_regions() {
     }
     assert_eq!(engine.largest_free(), 16);
     stack.extend(push(&mut engine, 31));
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     assert_eq!(engine.usage().used, 32);
 }
 
@@ -229,7 +226,7 @@ fn a_stack_over_several_regions() {
 fn what_lies_below_the_current_region_is_current_again() {
     let mut engine = many(&[100, 100, 100]);
     let region = |engine: &mut Linear, size| {
-        let (key, span) = engine.allocate(&Request::new(size, 1)).unwrap();
+        let (key, span) = engine.allocate(&asked(size, 1)).unwrap();
         engine.validate();
         (key, span.region.0, span.offset)
     };
@@ -349,13 +346,13 @@ fn out_of_slots_is_no_space() {
     engine.pages.set_max(2);
     let keys: Vec<Key> = (0..2 * PAGE).map(|_| at(&mut engine, 1).0).collect();
     let before = format!("{engine:?}");
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     assert_eq!(upper(&mut engine, 1, 1), Err(AllocateError::NoSpace));
     assert_eq!(format!("{engine:?}"), before);
     assert_eq!(engine.largest_free(), 1000 - 64, "units there are");
     // A slot in the middle does not help, one at the end does.
     free(&mut engine, keys[5]);
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     free(&mut engine, keys[63]);
     assert_eq!(at(&mut engine, 1).1, 63);
 
@@ -363,7 +360,7 @@ fn out_of_slots_is_no_space() {
     engine.pages.set_max(2);
     (0..2).for_each(|_| _ = at(&mut engine, 1));
     let before = format!("{engine:?}");
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace), "for region 0");
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace), "for region 0");
     assert_eq!(format!("{engine:?}"), before);
 }
 
@@ -390,7 +387,7 @@ fn pages_in_the_middle_are_used_again() {
 }
 
 fn at_unchecked(engine: &mut Linear) -> Key {
-    engine.allocate(&Request::new(1, 1)).unwrap().0
+    engine.allocate(&asked(1, 1)).unwrap().0
 }
 
 /// What the property suite does, with sides of many pages: random frees, which are checked against the order in which
@@ -411,7 +408,7 @@ fn sides_of_many_pages() {
             let tag = Tag(step);
             // Grows, and shrinks again, and grows.
             if below(100) < if step / 500 % 2 == 0 { 70 } else { 35 } {
-                let granted = engine.allocate(&Request { upper, tag, ..Request::new(1, 1) });
+                let granted = engine.allocate(&Request { upper, tag, ..asked(1, 1) });
                 let (lower_end, oldest) =
                     (live[0].last().map_or(0, |at| at.1 + 1), live[0].first().map_or(0, |at| at.1));
                 let upper_end = live[1].last().map_or(1000, |at| at.1);
@@ -507,9 +504,9 @@ fn capacities_are_checked() {
     let mut engine = Linear::new(u64::MAX, Regions::Many);
     assert_eq!(engine.add_region(&u64::MAX), Ok(RegionId(0)));
     assert_eq!(engine.add_region(&1), Err(RegionError::TooMany));
-    let (_, span) = engine.allocate(&Request::new(u64::MAX, 1 << 63)).unwrap();
+    let (_, span) = engine.allocate(&asked(u64::MAX, 1 << 63)).unwrap();
     assert_eq!((span.offset, span.size), (0, u64::MAX));
-    assert_eq!(engine.allocate(&Request::new(1, 1 << 63)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1 << 63)), Err(AllocateError::NoSpace));
     engine.validate();
 }
 
@@ -521,7 +518,7 @@ fn more_regions_than_16_bits_can_tell_apart() {
         assert_eq!(engine.add_region(&1), Ok(RegionId(id)));
     }
     let keys: Vec<Key> = (0..count).map(|_| at_unchecked(&mut engine)).collect();
-    assert_eq!(engine.allocate(&Request::new(1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(engine.allocate(&asked(1, 1)), Err(AllocateError::NoSpace));
     engine.validate();
     for (n, &key) in (1..).zip(&keys) {
         assert_eq!(engine.free(key).map(|freed| freed.span.region), Ok(RegionId(count - n)));

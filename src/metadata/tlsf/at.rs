@@ -18,11 +18,11 @@ impl Tlsf {
     ///
     /// # Examples
     /// ```
-    /// use sublet::metadata::{Metadata, Request, Tag, Tlsf};
+    /// use sublet::metadata::{Alignment, Metadata, Request, Tag, Tlsf};
     ///
     /// let mut tlsf = Tlsf::new(1 << 20);
     /// let region = tlsf.add_region(&(1 << 20))?;
-    /// let (key, _) = tlsf.allocate(&Request::new(4096, 256)).expect("there is room");
+    /// let (key, _) = tlsf.allocate(&Request::new(4096, Alignment::ONE)).expect("there is room");
     /// let at = tlsf.allocate_at(Some(key), region, 65_536, 100, Tag(7)).expect("it is free");
     /// assert_eq!(tlsf.span(at).expect("a live key").offset, 65_536);
     /// assert_eq!(tlsf.allocate_at(Some(key), region, 65_500, 100, Tag(7)), None, "some of it is used");

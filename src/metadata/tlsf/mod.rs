@@ -21,8 +21,8 @@ use self::offset_index::OffsetIndex;
 use self::search::Find;
 use super::chunks::Chunks;
 use super::{
-    AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request, Span,
-    Strategy, Tag, Usage,
+    Alignment, AllocateError, BadKey, Chunk, Freed, Key, Metadata, NotEmpty, RegionError, RegionId, Request,
+    Span, Strategy, Tag, Usage,
 };
 
 /// Grants any size in constant time, and packs well: the engine for everything that has no better one.
@@ -123,16 +123,17 @@ use super::{
 ///
 /// # Examples
 /// ```
-/// use sublet::metadata::{Freed, Metadata, Request, Strategy, Tlsf};
+/// use sublet::metadata::{Alignment, Freed, Metadata, Request, Strategy, Tlsf};
 ///
 /// // Two blocks of a megabyte.
 /// let mut tlsf = Tlsf::new(1 << 20);
 /// let first = tlsf.add_region(&(1 << 20))?;
 /// let second = tlsf.add_region(&(1 << 20))?;
 ///
-/// let (a, granted) = tlsf.allocate(&Request::new(1000, 256)).expect("there is room");
+/// let alignment = Alignment::new(256).expect("a power of two");
+/// let (a, granted) = tlsf.allocate(&Request::new(1000, alignment)).expect("there is room");
 /// assert_eq!((granted.offset % 256, granted.size), (0, 1000));
-/// let low = Request { strategy: Strategy::MinOffset, ..Request::new(10, 256) };
+/// let low = Request { strategy: Strategy::MinOffset, ..Request::new(10, alignment) };
 /// let (b, granted) = tlsf.allocate(&low).expect("there is room");
 /// // The region that became empty last is cut first. By offset, the first one is lower.
 /// assert_eq!((granted.region, granted.offset), (first, 0));
@@ -183,12 +184,12 @@ impl Tlsf {
     ///
     /// # Examples
     /// ```
-    /// use sublet::metadata::{Metadata, Request, Tlsf};
+    /// use sublet::metadata::{Alignment, Metadata, Request, Tlsf};
     ///
     /// let mut tlsf = Tlsf::exact(1 << 20);
     /// tlsf.add_region(&(1 << 20))?;
-    /// assert!(tlsf.allocate(&Request::new((1 << 20) - 3, 1)).is_ok());
-    /// assert!(tlsf.allocate(&Request::new(3, 1)).is_ok());
+    /// assert!(tlsf.allocate(&Request::new((1 << 20) - 3, Alignment::ONE)).is_ok());
+    /// assert!(tlsf.allocate(&Request::new(3, Alignment::ONE)).is_ok());
     /// # Ok::<(), sublet::metadata::RegionError>(())
     /// ```
     #[must_use]
@@ -233,8 +234,8 @@ impl Tlsf {
     }
 
     /// Every look that there is, one after the other.
-    fn find(&self, size: u64, alignment: u64, strategy: Strategy) -> Option<Find> {
-        let mask = alignment.wrapping_sub(1);
+    fn find(&self, size: u64, alignment: Alignment, strategy: Strategy) -> Option<Find> {
+        let mask = alignment.mask();
         if self.is_over_aligned(mask) {
             return self.find_start(size);
         }
@@ -267,7 +268,7 @@ impl Tlsf {
     #[inline(never)]
     fn allocate_min_time(&mut self, request: &Request) -> Result<(Key, Span), AllocateError> {
         let &Request { size, alignment, tag, .. } = request;
-        let mask = alignment.wrapping_sub(1);
+        let mask = alignment.mask();
         let find = self.find_sure(size, mask);
         match find.and_then(|find| self.take_warm(find, mask, class_and_step(size).1, size, tag)) {
             Some((key, addr)) => Ok((key, self.chunks.span_at(addr, size))),
@@ -281,9 +282,8 @@ impl Tlsf {
     /// A function of its own on purpose: where it is part of a larger one, whatever that one is, it runs out of
     /// registers.
     #[inline(never)]
-    pub(crate) fn grant(&mut self, size: u64, alignment: u64, tag: Tag) -> Option<(Key, u64)> {
-        debug_assert!(alignment.is_power_of_two(), "an alignment is a power of two, not {alignment}");
-        let mask = alignment.wrapping_sub(1);
+    pub(crate) fn grant(&mut self, size: u64, alignment: Alignment, tag: Tag) -> Option<(Key, u64)> {
+        let mask = alignment.mask();
         if size.wrapping_sub(1) >= self.warm_sizes || self.is_over_aligned(mask) {
             return None;
         }
@@ -376,7 +376,7 @@ impl Metadata for Tlsf {
         } else if strategy == Strategy::MinTime
             && !upper
             && size.wrapping_sub(1) < self.warm_sizes
-            && !self.is_over_aligned(alignment.wrapping_sub(1))
+            && !self.is_over_aligned(alignment.mask())
         {
             return self.allocate_min_time(request);
         }

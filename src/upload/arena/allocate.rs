@@ -5,7 +5,6 @@ use std::mem::MaybeUninit;
 
 use super::pages::{Page, PageId};
 use super::{NO_PAGE, UploadArena};
-use crate::base::align::align_up;
 use crate::base::cast::{host_size, widen};
 use crate::retire::{Clock, OtherClock, Ticket};
 use crate::upload::allocator_ref::AllocatorRef;
@@ -153,7 +152,7 @@ impl<A: AllocatorRef> UploadArena<A> {
         if self.pages.has_own(size) {
             return Ok(());
         }
-        let own = align_up(size, self.buffers.alignments.any).ok_or(oversize)?;
+        let own = size.checked_next_multiple_of(self.buffers.alignments.any).ok_or(oversize)?;
         if host_size(own).and_then(|own| isize::try_from(own).ok()).is_none() {
             return Err(oversize);
         }

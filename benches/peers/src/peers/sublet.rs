@@ -210,7 +210,7 @@ impl<M: Metadata<Capacity = u64, Request = metadata::Request, Span = Span>> Peer
 
     #[inline]
     fn allocate(&mut self, request: &Request) -> Option<Key> {
-        let request = metadata::Request::new(request.size, request.alignment);
+        let request = metadata::Request::new(request.size, metadata::Alignment::new(request.alignment)?);
         self.engine.allocate(&request).ok().map(|(key, _)| key)
     }
 

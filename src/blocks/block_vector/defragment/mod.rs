@@ -21,6 +21,7 @@ use ash::vk;
 use super::super::device_block::DeviceContext;
 use super::super::mapped_pointer::MappedPointer;
 use super::{Annotation, BlockVector, Live};
+use crate::base::align::Alignment;
 use crate::base::sync::Threading;
 use crate::metadata::{Algorithm, Key, Metadata, Tag};
 
@@ -203,7 +204,7 @@ impl<T: Threading> BlockVector<T> {
             }
             active.blocks.iter_mut().flatten().for_each(|block| block.stays = false);
             let effort = match effort {
-                Effort::Extensive if active.config.granularity <= 1 => Effort::Full,
+                Effort::Extensive if active.config.granularity == Alignment::ONE => Effort::Full,
                 effort => effort,
             };
             Compaction { generation, effort, is_done: false, moves_left: 0 }

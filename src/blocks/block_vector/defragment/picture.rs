@@ -8,6 +8,7 @@ use super::super::shard::ShardState;
 use super::super::state::is_loan;
 use super::super::{BlockVector, Live};
 use super::ranges::FreeRange;
+use crate::base::align::Alignment;
 use crate::base::cast::index;
 use crate::base::sync::Threading;
 use crate::metadata::{RegionId, Tag};
@@ -50,8 +51,8 @@ pub(super) struct Picture {
     pub(super) blocks: Vec<BlockPicture>,
     pub(super) candidates: Vec<Candidate>,
     pub(super) ranges: Vec<FreeRange>,
-    pub(super) granularity: u64,
-    pub(super) min_alignment: u64,
+    pub(super) granularity: Alignment,
+    pub(super) min_alignment: Alignment,
 }
 
 /// What is being drawn.

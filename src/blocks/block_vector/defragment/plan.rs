@@ -16,6 +16,7 @@ use super::super::BlockVector;
 use super::picture::{BlockPicture, Candidate, Picture};
 use super::ranges::{FreeRange, Ranges, Taken, below};
 use super::{Compaction, Effort, PassBudget, Planned};
+use crate::base::align::Alignment;
 use crate::base::sync::Threading;
 use crate::blocks::device_block::DeviceContext;
 use crate::blocks::tag::{alignment_of, kind_of, needs_whole_pages};
@@ -33,8 +34,8 @@ struct Planner<'a, 'b, T: Threading> {
     ranges: Ranges,
     /// Of each range: the chunk that was placed in it last.
     placed: Vec<Option<Key>>,
-    granularity: u64,
-    min_alignment: u64,
+    granularity: Alignment,
+    min_alignment: Alignment,
 }
 
 impl<T: Threading> BlockVector<T> {
@@ -185,7 +186,7 @@ impl<T: Threading> Planner<'_, '_, T> {
             return None;
         }
         let mut alignment = alignment_of(tag, offset).max(self.min_alignment);
-        if self.granularity > 1 && needs_whole_pages(tag) {
+        if self.granularity > Alignment::ONE && needs_whole_pages(tag) {
             alignment = alignment.max(self.granularity);
         }
         self.ranges.take(within, size, alignment)

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::base::align::align_up;
+use crate::base::align::Alignment;
 use crate::base::cast::index;
 use crate::metadata::Key;
 
@@ -122,7 +122,7 @@ impl Ranges {
     }
 
     /// Takes the first place for `size` bytes at a multiple of `alignment`. O(log n).
-    pub(super) fn take(&mut self, within: Range<usize>, size: u64, alignment: u64) -> Option<Taken> {
+    pub(super) fn take(&mut self, within: Range<usize>, size: u64, alignment: Alignment) -> Option<Taken> {
         let mut rest = within;
         for _ in 0..LOOKS {
             let range = self.first(&rest, size)?;
@@ -131,13 +131,13 @@ impl Ranges {
             }
             rest.start = range + 1;
         }
-        let range = self.first(&rest, size.checked_add(alignment - 1)?)?;
+        let range = self.first(&rest, size.checked_add(alignment.mask())?)?;
         self.take_of(range, size, alignment)
     }
 
-    fn take_of(&mut self, range: usize, size: u64, alignment: u64) -> Option<Taken> {
+    fn take_of(&mut self, range: usize, size: u64, alignment: Alignment) -> Option<Taken> {
         let FreeRange { start, end, .. } = self.ranges[range];
-        let offset = align_up(start, alignment)?;
+        let offset = alignment.align_up(start)?;
         let behind = offset.checked_add(size).filter(|&behind| behind <= end)?;
         self.ranges[range].start = behind;
         self.set(range, end - behind);

@@ -30,8 +30,8 @@ fn config() -> VectorConfig {
         max_blocks: 1,
         empty_blocks_kept: 1,
         keeps_only_last: false,
-        granularity: 1,
-        min_alignment: 1,
+        granularity: Alignment::ONE,
+        min_alignment: Alignment::ONE,
         priority: 0.5,
         next: crate::device::MemoryAllocateNext::NONE,
         scope: None,
@@ -41,7 +41,7 @@ fn config() -> VectorConfig {
 fn request(size: u64) -> VectorRequest {
     VectorRequest {
         size,
-        alignment: 1,
+        alignment: Alignment::ONE,
         strategy: Strategy::Balanced,
         upper: false,
         tag: Tag(7),

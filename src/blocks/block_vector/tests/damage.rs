@@ -88,7 +88,7 @@ fn damage_to_the_core_is_found() {
         let (key, _) = shard.loans().next().unwrap();
         change(rig, |active| {
             active.engine.free(key).unwrap();
-            active.engine.allocate(&Request { tag: Tag(1), ..Request::new(MIB, 64 * KIB) }).unwrap();
+            active.engine.allocate(&Request { tag: Tag(1), ..Request::new(MIB, aligned(64 * KIB)) }).unwrap();
         });
     });
     finds("V10", |rig, _| change(rig, |active| active.loan_count -= 1));

@@ -36,18 +36,22 @@ fn config() -> VectorConfig {
         max_blocks: u32::MAX,
         empty_blocks_kept: 1,
         keeps_only_last: false,
-        granularity: 1,
-        min_alignment: 1,
+        granularity: Alignment::ONE,
+        min_alignment: Alignment::ONE,
         priority: 0.5,
         next: crate::device::MemoryAllocateNext::NONE,
         scope: None,
     }
 }
 
+fn aligned(alignment: u64) -> Alignment {
+    Alignment::new(alignment).unwrap()
+}
+
 fn request(size: u64, alignment: u64) -> VectorRequest {
     VectorRequest {
         size,
-        alignment,
+        alignment: aligned(alignment),
         strategy: Strategy::Balanced,
         upper: false,
         tag: Tag(7),

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use ash::vk::Handle;
 
 use super::*;
-use crate::base::align::align_up;
 
 const STRATEGIES: [Strategy; 6] = [
     Strategy::Balanced,
@@ -107,7 +106,7 @@ impl Shadow {
         else {
             panic!("{request:?} was refused: {error:?}");
         };
-        assert_eq!((size, alignment), (wanted.size, wanted.alignment));
+        assert_eq!((size, alignment), (wanted.size, wanted.alignment.get()));
         assert_eq!(u64::from(block_count), after.block_count);
         assert_eq!(free, after.block_bytes - after.allocation_bytes, "free bytes, in shards and out of them");
         let limit = if request.never_allocate { 0 } else { config.max_blocks };
@@ -279,7 +278,7 @@ impl Shadow {
                 let end = one.grant.offset + one.request.size;
                 assert!(end <= other.grant.offset, "{one:?} and {other:?} overlap");
                 if one.request.whole_pages || other.request.whole_pages {
-                    let pages = align_up(end, config.granularity).unwrap();
+                    let pages = config.granularity.align_up(end).unwrap();
                     assert!(pages <= other.grant.offset, "{one:?} and {other:?} share a page");
                 }
             }
@@ -303,7 +302,7 @@ impl Shadow {
         for it in live {
             let Grant { memory, offset, mapped, shard, .. } = it.held.grant;
             let live = it.held.live();
-            let alignment = it.held.request.alignment.max(config.min_alignment);
+            let alignment = it.held.request.alignment.max(config.min_alignment).get();
             assert_eq!(offset % alignment, 0, "{it:?} is misaligned", it = it.held);
             assert_eq!(mapped.is_mapped(), it.held.request.mapped);
             assert_eq!(rig.vector.name(live).unwrap().as_deref(), it.name.as_deref());
@@ -385,11 +384,22 @@ fn configs() -> Vec<VectorConfig> {
     let large = VectorConfig { block_size: 64 * MIB, ..config() };
     vec![
         large,
-        VectorConfig { granularity: 1024, min_alignment: 64, ..config() },
-        VectorConfig { granularity: 64 * KIB, fixed_block_size: false, ..large },
+        VectorConfig { granularity: aligned(1024), min_alignment: aligned(64), ..config() },
+        VectorConfig { granularity: aligned(64 * KIB), fixed_block_size: false, ..large },
         VectorConfig { max_blocks: 2, empty_blocks_kept: 0, block_size: 16 * MIB + 4711, ..config() },
-        VectorConfig { min_blocks: 1, max_blocks: 3, granularity: 256, block_size: 24 * MIB + 1, ..config() },
-        VectorConfig { empty_blocks_kept: 0, granularity: 4096, fixed_block_size: false, ..config() },
+        VectorConfig {
+            min_blocks: 1,
+            max_blocks: 3,
+            granularity: aligned(256),
+            block_size: 24 * MIB + 1,
+            ..config()
+        },
+        VectorConfig {
+            empty_blocks_kept: 0,
+            granularity: aligned(4096),
+            fixed_block_size: false,
+            ..config()
+        },
     ]
 }
 

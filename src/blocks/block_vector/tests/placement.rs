@@ -94,7 +94,7 @@ fn placed_by_an_engine(steps: &[Step]) -> Vec<(usize, u64)> {
     for &step in steps {
         match step {
             Step::Allocate(size, alignment) => {
-                let wanted = Request { tag: Tag(7), ..Request::new(size, alignment) };
+                let wanted = Request { tag: Tag(7), ..Request::new(size, aligned(alignment)) };
                 let (key, span) = engine.allocate(&wanted).unwrap_or_else(|_| {
                     engine.add_region(&config().block_size).unwrap();
                     engine.allocate(&wanted).unwrap()
@@ -226,14 +226,14 @@ fn some_vectors_have_no_shards() {
         VectorConfig { algorithm: Algorithm::Linear, ..config() },
         VectorConfig { algorithm: Algorithm::Buddy, ..config() },
         VectorConfig { block_size: 16 * MIB - 1, ..config() },
-        VectorConfig { granularity: 128 * KIB, ..config() },
-        VectorConfig { min_alignment: 128 * KIB, ..config() },
+        VectorConfig { granularity: aligned(128 * KIB), ..config() },
+        VectorConfig { min_alignment: aligned(128 * KIB), ..config() },
     ];
     let some = [
         config(),
         VectorConfig { block_size: 16 * MIB, ..config() },
-        VectorConfig { granularity: 64 * KIB, ..config() },
-        VectorConfig { min_alignment: 64 * KIB, ..config() },
+        VectorConfig { granularity: aligned(64 * KIB), ..config() },
+        VectorConfig { min_alignment: aligned(64 * KIB), ..config() },
     ];
     for (configs, has) in [(&none[..], false), (&some[..], true)] {
         for &config in configs {

@@ -6,7 +6,7 @@ use super::*;
 /// Leaks are told with the offset in their block and their name, wherever they are.
 #[test]
 fn leaks_in_shards_are_told() {
-    let rig = Rig::new(VectorConfig { granularity: 1024, ..config() });
+    let rig = Rig::new(VectorConfig { granularity: aligned(1024), ..config() });
     let mut expected = Vec::new();
     let mut leave = |it: Held, name: Option<&str>| {
         rig.vector.set_name(it.live(), name).unwrap();
@@ -123,18 +123,22 @@ fn the_next_use_is_another_kind() {
     for other in [
         VectorConfig { algorithm: Algorithm::Linear, ..config() },
         VectorConfig { algorithm: Algorithm::Buddy, block_size: 16 * MIB, ..config() },
-        VectorConfig { granularity: 128 * KIB, ..config() },
-        VectorConfig { block_size: 64 * MIB, granularity: 1024, ..config() },
+        VectorConfig { granularity: aligned(128 * KIB), ..config() },
+        VectorConfig { block_size: 64 * MIB, granularity: aligned(1024), ..config() },
     ] {
         rig.vector.activate(&rig.context, other, None).unwrap();
         rig.thread(1);
         let first = rig.get(64, 1);
         assert_eq!((first.grant.shard, rig.lent()), (0, (0, 0)), "nobody has settled in {other:?}");
         rig.settle(1);
-        let lends = other.algorithm == Algorithm::Tlsf && other.granularity == 1024;
+        let lends = other.algorithm == Algorithm::Tlsf && other.granularity == aligned(1024);
         let it = rig.allocate(&VectorRequest { whole_pages: true, ..request(64, 1) }).unwrap();
         assert_eq!(it.grant.shard != 0, lends);
-        assert_eq!(it.grant.offset % other.granularity, 0, "this use's granularity, not the last one's");
+        assert_eq!(
+            it.grant.offset % other.granularity.get(),
+            0,
+            "this use's granularity, not the last one's"
+        );
         // The loan is of this use's size.
         assert_eq!(rig.lent(), if lends { (1, MIB) } else { (0, 0) });
         rig.check();

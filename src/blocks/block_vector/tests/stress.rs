@@ -160,7 +160,7 @@ fn work(config: VectorConfig, settled: bool, rounds: u64) {
 #[test]
 fn threads_that_have_settled() {
     work(config(), true, cases(30) * 50);
-    work(VectorConfig { empty_blocks_kept: 0, granularity: 1024, ..config() }, true, cases(30) * 20);
+    work(VectorConfig { empty_blocks_kept: 0, granularity: aligned(1024), ..config() }, true, cases(30) * 20);
 }
 
 #[test]

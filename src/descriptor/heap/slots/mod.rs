@@ -24,7 +24,7 @@ use super::range::DescriptorRange;
 use super::statistics::{HeapStatistics, SlotRun, SlotState};
 use crate::base::cast::index;
 use crate::metadata::{
-    Algorithm, Buddy, Engine, Key, Linear, Metadata, RegionError, RegionId, Regions, Request, Tag,
+    Algorithm, Alignment, Buddy, Engine, Key, Linear, Metadata, RegionError, RegionId, Regions, Request, Tag,
 };
 use crate::retire::{Clock, OtherClock, ReserveError, Retire, Ticket};
 
@@ -179,7 +179,7 @@ impl Slots {
     /// O(1); an error costs a look at the free lists.
     #[inline]
     pub(super) fn allocate(&mut self, count: u32) -> Result<DescriptorRange, HeapError> {
-        let (key, first) = match self.engine.grant(count.into(), 1, Tag(0)) {
+        let (key, first) = match self.engine.grant(count.into(), Alignment::ONE, Tag(0)) {
             Some((key, RegionId(0), offset)) => (key, offset),
             Some((key, region, offset)) => (key, self.at(region, offset)),
             None => self.allocate_hard(count)?,
@@ -209,7 +209,7 @@ impl Slots {
         if count == 0 {
             return Err(HeapError::ZeroCount);
         }
-        let found = self.engine.allocate(&Request::new(count.into(), 1));
+        let found = self.engine.allocate(&Request::new(count.into(), Alignment::ONE));
         let (key, span) = found.map_err(|_| self.full(count))?;
         Ok((key, self.at(span.region, span.offset)))
     }
@@ -236,7 +236,7 @@ impl Slots {
         let retiring = self.retiring;
         let nothing = HeapError::Full { asked: count, free: 0, largest_free: 0, retiring };
         let ring = self.ring.as_mut().ok_or(nothing)?;
-        let (key, span) = ring.allocate(&Request::new(count.into(), 1)).map_err(|_| {
+        let (key, span) = ring.allocate(&Request::new(count.into(), Alignment::ONE)).map_err(|_| {
             let usage = ring.usage();
             HeapError::Full {
                 asked: count,

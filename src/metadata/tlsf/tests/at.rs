@@ -20,7 +20,7 @@ fn an_empty_region_may_be_broken_into() {
         tlsf.validate();
         assert_eq!(tlsf.span(key), Ok(Span { region: regions[1], offset, size: 10 }));
         assert_eq!(tlsf.tag(key), Ok(Tag(3)));
-        assert_eq!(tlsf.allocate(&Request::new(1, 1)).unwrap().1.region, regions[1]);
+        assert_eq!(tlsf.allocate(&asked(1, 1)).unwrap().1.region, regions[1]);
         assert!(tlsf.free(key).is_ok());
         tlsf.validate();
     }
@@ -45,7 +45,7 @@ fn a_key_of_another_region_is_refused() {
 #[test]
 fn the_chunk_behind_has_to_be_free() {
     let (mut tlsf, regions) = engine(1);
-    let keys: Vec<_> = (0..4).map(|_| tlsf.allocate(&Request::new(MAX / 4, 1)).unwrap().0).collect();
+    let keys: Vec<_> = (0..4).map(|_| tlsf.allocate(&asked(MAX / 4, 1)).unwrap().0).collect();
     for &key in &keys {
         let end = tlsf.span(key).unwrap().offset + MAX / 4;
         assert_eq!(tlsf.allocate_at(Some(key), regions[0], end, 1, Tag(0)), None);

@@ -13,6 +13,7 @@ use proptest::prelude::ProptestConfig;
 
 use super::*;
 use crate::base::cast::widen;
+use crate::metadata::asked;
 
 /// How many random programs each property is tried with.
 fn cases() -> ProptestConfig {
@@ -59,7 +60,7 @@ impl Random {
 }
 
 fn request(size: u64, alignment: u64, strategy: Strategy) -> Request {
-    Request { strategy, ..Request::new(size, alignment) }
+    Request { strategy, ..asked(size, alignment) }
 }
 
 const STRATEGIES: [Strategy; 4] =

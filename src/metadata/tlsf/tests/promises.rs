@@ -33,7 +33,7 @@ fn the_smallest_empty_region_that_fits_is_cut() {
         tlsf.validate();
     }
     let regions: Vec<_> = [650, 850, 1000, 1500, 600, 700]
-        .map(|size| tlsf.allocate(&Request::new(size, 1)).unwrap().1.region.0)
+        .map(|size| tlsf.allocate(&asked(size, 1)).unwrap().1.region.0)
         .into();
     assert_eq!(regions, [4, 1, 0, 6, 2, 3]);
 }
@@ -44,7 +44,7 @@ fn a_small_empty_region_is_found_behind_equal_ones() {
     for capacity in [800, 900, 900, 900] {
         tlsf.add_region(&capacity).unwrap();
     }
-    assert_eq!(tlsf.allocate(&Request::new(750, 1)).unwrap().1.region.0, 0);
+    assert_eq!(tlsf.allocate(&asked(750, 1)).unwrap().1.region.0, 0);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn an_empty_region_of_exactly_the_size_is_found() {
             // Many chunks that are nearly as large, all in used regions, and all in the same class or the next.
             for _ in 0..3 * HARD_LOOKS {
                 tlsf.add_region(&(1 << 16)).unwrap();
-                tlsf.allocate(&Request::new((1 << 16) - 1006, 1)).unwrap();
+                tlsf.allocate(&asked((1 << 16) - 1006, 1)).unwrap();
             }
             assert_eq!(tlsf.largest_free(), 1006);
             tlsf.add_region(&1007).unwrap();
@@ -95,11 +95,11 @@ fn an_alignment_above_the_region_is_good_at_its_start_only() {
 fn the_start_of_a_used_region_is_found_for_a_high_alignment() {
     let mut tlsf = Tlsf::new(1000);
     let first = tlsf.add_region(&1000).unwrap();
-    let (low, _) = tlsf.allocate(&Request::new(500, 1)).unwrap();
-    tlsf.allocate(&Request::new(100, 1)).unwrap();
+    let (low, _) = tlsf.allocate(&asked(500, 1)).unwrap();
+    tlsf.allocate(&asked(100, 1)).unwrap();
     tlsf.free(low).unwrap();
-    assert_eq!(tlsf.allocate(&Request::new(501, 1 << 20)), Err(AllocateError::NoSpace));
-    let (_, span) = tlsf.allocate(&Request::new(500, 1 << 20)).unwrap();
+    assert_eq!(tlsf.allocate(&asked(501, 1 << 20)), Err(AllocateError::NoSpace));
+    let (_, span) = tlsf.allocate(&asked(500, 1 << 20)).unwrap();
     assert_eq!((span.region, span.offset), (first, 0));
     tlsf.validate();
 }
@@ -109,9 +109,9 @@ fn sizes_up_to_two_to_the_63() {
     let mut tlsf = Tlsf::new(1 << 63);
     let low = tlsf.add_region(&((1 << 63) - 1)).unwrap();
     let high = tlsf.add_region(&(1 << 63)).unwrap();
-    let (all, span) = tlsf.allocate(&Request::new(1 << 63, 1 << 63)).unwrap();
+    let (all, span) = tlsf.allocate(&asked(1 << 63, 1 << 63)).unwrap();
     assert_eq!(span, Span { region: high, offset: 0, size: 1 << 63 });
-    assert_eq!(tlsf.allocate(&Request::new(1 << 63, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(tlsf.allocate(&asked(1 << 63, 1)), Err(AllocateError::NoSpace));
     tlsf.free(all).unwrap();
     for strategy in STRATEGIES {
         let mut keys = Vec::new();
@@ -131,8 +131,8 @@ fn sizes_up_to_two_to_the_63() {
     }
     assert_eq!(tlsf.largest_free(), 1 << 63);
     assert_eq!(tlsf.region_usage(low).used, 0);
-    assert_eq!(tlsf.allocate(&Request::new((1 << 63) + 1, 1)), Err(AllocateError::NoSpace));
-    assert_eq!(tlsf.allocate(&Request::new(u64::MAX, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(tlsf.allocate(&asked((1 << 63) + 1, 1)), Err(AllocateError::NoSpace));
+    assert_eq!(tlsf.allocate(&asked(u64::MAX, 1)), Err(AllocateError::NoSpace));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn no_size_is_no_space_and_the_upper_side_is_refused() {
 fn what_was_freed_last_is_used_first() {
     let mut tlsf = Tlsf::new(1 << 20);
     tlsf.add_region(&(1 << 20)).unwrap();
-    let keys: Vec<_> = (0..20).map(|_| tlsf.allocate(&Request::new(1000, 1)).unwrap()).collect();
+    let keys: Vec<_> = (0..20).map(|_| tlsf.allocate(&asked(1000, 1)).unwrap()).collect();
     for place in [2, 8, 4] {
         tlsf.free(keys[place].0).unwrap();
     }
@@ -177,8 +177,8 @@ fn balanced_takes_the_hole_of_the_size_and_min_time_does_not_look_for_it() {
         tlsf.add_region(&(1 << 16)).unwrap();
         // 1001 is in the middle of a class: the classes above are sure, its own is not.
         let holes = [1001, 5000, 1100].map(|size| {
-            let hole = tlsf.allocate(&Request::new(size, 1)).unwrap();
-            tlsf.allocate(&Request::new(1, 1)).unwrap();
+            let hole = tlsf.allocate(&asked(size, 1)).unwrap();
+            tlsf.allocate(&asked(1, 1)).unwrap();
             hole
         });
         for (key, _) in holes {
@@ -203,12 +203,12 @@ fn min_offset_takes_what_is_just_sure() {
     // Chunks that are large enough, at odd offsets.
     let mut holes = Vec::new();
     for _ in 0..LOW_LOOKS {
-        tlsf.allocate(&Request::new(1, 1)).unwrap();
-        holes.push(tlsf.allocate(&Request::new(64, 1)).unwrap());
+        tlsf.allocate(&asked(1, 1)).unwrap();
+        holes.push(tlsf.allocate(&asked(64, 1)).unwrap());
     }
-    tlsf.allocate(&Request::new(1, 1)).unwrap();
-    let (sure, span) = tlsf.allocate(&Request::new(64 + 63, 1)).unwrap();
-    tlsf.allocate(&Request::new(1, 1)).unwrap();
+    tlsf.allocate(&asked(1, 1)).unwrap();
+    let (sure, span) = tlsf.allocate(&asked(64 + 63, 1)).unwrap();
+    tlsf.allocate(&asked(1, 1)).unwrap();
     for (key, span) in holes {
         assert_ne!(span.offset % 64, 0);
         tlsf.free(key).unwrap();
@@ -226,8 +226,8 @@ fn min_memory_takes_the_smallest_of_a_class() {
     let sizes = [1030, 1028, 1035, 1026, 1039, 1027];
     assert!(sizes.iter().all(|&size| class_of(size) == class_of(1025)));
     let holes = sizes.map(|size| {
-        let hole = tlsf.allocate(&Request::new(size, 1)).unwrap();
-        tlsf.allocate(&Request::new(1, 1)).unwrap();
+        let hole = tlsf.allocate(&asked(size, 1)).unwrap();
+        tlsf.allocate(&asked(1, 1)).unwrap();
         hole
     });
     for (key, _) in holes {
@@ -248,13 +248,13 @@ fn no_space_is_answered_after_a_bounded_search_only() {
             tlsf.add_region(&(1 << 20)).unwrap();
             let mut holes = Vec::new();
             // A chunk of 4096 at a multiple of 4096, then chunks of the same size at odd offsets.
-            holes.push(tlsf.allocate(&Request::new(4096, 4096)).unwrap().0);
+            holes.push(tlsf.allocate(&asked(4096, 4096)).unwrap().0);
             for _ in 0..decoys {
-                tlsf.allocate(&Request::new(1, 1)).unwrap();
-                holes.push(tlsf.allocate(&Request::new(4096, 1)).unwrap().0);
+                tlsf.allocate(&asked(1, 1)).unwrap();
+                holes.push(tlsf.allocate(&asked(4096, 1)).unwrap().0);
             }
             let rest = tlsf.largest_free();
-            tlsf.allocate(&Request::new(rest, 1)).unwrap();
+            tlsf.allocate(&asked(rest, 1)).unwrap();
             for key in holes {
                 tlsf.free(key).unwrap();
             }
@@ -274,7 +274,7 @@ fn no_space_is_hardly_ever_wrong() {
     let (mut refused, mut wrong) = (0, 0);
     for _ in 0..20_000 {
         let (size, alignment) = (random.size(8, 20), random.usual_alignment());
-        match tlsf.allocate(&Request::new(size, alignment)) {
+        match tlsf.allocate(&asked(size, alignment)) {
             Ok((key, _)) => live.push(key),
             Err(_) => {
                 refused += 1;
@@ -361,7 +361,7 @@ fn slots_run_out_without_harm() {
     tlsf.chunks.set_max_slots(8);
     tlsf.add_region(&64).unwrap();
     let mut keys = Vec::new();
-    while let Ok((key, _)) = tlsf.allocate(&Request::new(1, 4)) {
+    while let Ok((key, _)) = tlsf.allocate(&asked(1, 4)) {
         keys.push(key);
         tlsf.validate();
     }
@@ -371,7 +371,7 @@ fn slots_run_out_without_harm() {
         tlsf.free(key).unwrap();
         tlsf.validate();
     }
-    assert!(tlsf.allocate(&Request::new(1, 4)).is_ok());
+    assert!(tlsf.allocate(&asked(1, 4)).is_ok());
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn an_index_that_is_built_late_is_one_that_was_kept() {
             let (in_late, in_early) = live.swap_remove(place);
             assert_eq!(late.free(in_late), early.free(in_early));
         } else {
-            let request = Request::new(random.size(0, 9), 1 << random.below(8));
+            let request = asked(random.size(0, 9), 1 << random.below(8));
             match (late.allocate(&request), early.allocate(&request)) {
                 (Ok((in_late, span)), Ok((in_early, same))) => {
                     assert_eq!(span, same);
@@ -441,13 +441,13 @@ fn the_largest_chunk_is_found_in_a_fixed_number_of_looks() {
     let size = |chunk| if chunk == 0 { 129 } else { 128 };
     let keys: Vec<_> = (0..chunks)
         .map(|chunk| {
-            let key = tlsf.allocate(&Request::new(size(chunk), 1)).unwrap().0;
-            tlsf.allocate(&Request::new(1, 1)).unwrap();
+            let key = tlsf.allocate(&asked(size(chunk), 1)).unwrap().0;
+            tlsf.allocate(&asked(1, 1)).unwrap();
             key
         })
         .collect();
     let rest = tlsf.largest_free();
-    tlsf.allocate(&Request::new(rest, 1)).unwrap();
+    tlsf.allocate(&asked(rest, 1)).unwrap();
     for (freed, key) in (1..).zip(keys) {
         tlsf.free(key).unwrap();
         let exact = freed <= u64::from(LARGEST_LOOKS);
@@ -462,7 +462,7 @@ fn a_free_looks_at_a_few_chunks_however_many_are_free() {
     let looks_of = |chunks: u64| {
         let mut tlsf = Tlsf::exact(chunks);
         tlsf.add_region(&chunks).unwrap();
-        let keys: Vec<Key> = (0..chunks).map(|_| tlsf.allocate(&Request::new(1, 1)).unwrap().0).collect();
+        let keys: Vec<Key> = (0..chunks).map(|_| tlsf.allocate(&asked(1, 1)).unwrap().0).collect();
         let is_even = |key: &Key| tlsf.span(*key).unwrap().offset % 2 == 0;
         let (even, odd): (Vec<_>, Vec<_>) = keys.into_iter().partition(is_even);
         for key in even {

@@ -65,14 +65,14 @@ fn what_one_leaves_fits_the_next_of_its_class() {
         let mut tlsf = engine();
         // The first chunk of a region is cut elsewhere.
         for start in [0, rounded] {
-            let (first, span) = tlsf.allocate(&Request::new(size, 1)).unwrap();
-            let (behind_key, behind) = tlsf.allocate(&Request::new(5, 1)).unwrap();
+            let (first, span) = tlsf.allocate(&asked(size, 1)).unwrap();
+            let (behind_key, behind) = tlsf.allocate(&asked(5, 1)).unwrap();
             assert_eq!((span.offset, behind.offset), (start, start + rounded));
             let shown: Vec<_> = walked(&tlsf, RegionId(0)).iter().rev().map(|chunk| chunk.size).collect();
             assert_eq!(shown[1], 5);
             assert_eq!(shown[2], if rounded == size { size } else { rounded - size });
             tlsf.free(first).unwrap();
-            let (_, again) = tlsf.allocate(&Request::new(rounded, 1)).unwrap();
+            let (_, again) = tlsf.allocate(&asked(rounded, 1)).unwrap();
             assert_eq!(again.offset, start, "the hole of {size} units");
             tlsf.validate();
             // The next round starts where this one's last chunk was.
@@ -89,7 +89,7 @@ fn a_rest_is_left_out_up_to_a_thirty_second() {
         let (hole, _) = tlsf.allocate(&request(8192 + rest, 1, Strategy::MinMemory)).unwrap();
         tlsf.allocate(&request(1, 1, Strategy::MinMemory)).unwrap();
         tlsf.free(hole).unwrap();
-        let (_, span) = tlsf.allocate(&Request::new(8192, 1)).unwrap();
+        let (_, span) = tlsf.allocate(&asked(8192, 1)).unwrap();
         assert_eq!(span, Span { region: RegionId(0), offset: 0, size: 8192 });
         let (_, next) = tlsf.allocate(&request(100, 1, Strategy::MinMemory)).unwrap();
         assert_eq!(next.offset != 8192, is_left_out, "{rest}");
@@ -101,9 +101,9 @@ fn a_rest_is_left_out_up_to_a_thirty_second() {
 fn a_sliver_before_a_small_chunk_is_left_out() {
     for (before, size, is_left_out) in [(1, 2048, true), (1, 1024, false), (0, 2048, false)] {
         let mut tlsf = engine();
-        tlsf.allocate(&Request::new(768 + before, 1)).unwrap();
+        tlsf.allocate(&asked(768 + before, 1)).unwrap();
         let used = tlsf.usage().used;
-        let (_, span) = tlsf.allocate(&Request::new(size, 256)).unwrap();
+        let (_, span) = tlsf.allocate(&asked(size, 256)).unwrap();
         assert_eq!((span.offset, tlsf.usage().used), (if before == 0 { 768 } else { 1024 }, used + size));
         let (_, next) = tlsf.allocate(&request(64, 1, Strategy::MinMemory)).unwrap();
         assert_eq!(next.offset > span.offset, is_left_out || before == 0, "{before} {size}");
@@ -152,8 +152,8 @@ fn large_sizes_find_their_own_hole() {
     let mut tlsf = engine();
     let holes: Vec<_> = (0..4)
         .map(|_| {
-            let hole = tlsf.allocate(&Request::new(3_000_123, 1)).unwrap();
-            tlsf.allocate(&Request::new(1 << 16, 1)).unwrap();
+            let hole = tlsf.allocate(&asked(3_000_123, 1)).unwrap();
+            tlsf.allocate(&asked(1 << 16, 1)).unwrap();
             hole
         })
         .collect();
@@ -161,14 +161,14 @@ fn large_sizes_find_their_own_hole() {
         tlsf.free(*key).unwrap();
     }
     for (_, span) in holes.iter().rev() {
-        assert_eq!(tlsf.allocate(&Request::new(3_000_123, 1)).unwrap().1, *span);
+        assert_eq!(tlsf.allocate(&asked(3_000_123, 1)).unwrap().1, *span);
     }
 }
 
 fn damaged(damage: impl FnOnce(&mut Tlsf, u32)) {
     let mut tlsf = engine();
-    tlsf.allocate(&Request::new(8192, 1)).unwrap();
-    tlsf.allocate(&Request::new(8192, 1)).unwrap();
+    tlsf.allocate(&asked(8192, 1)).unwrap();
+    tlsf.allocate(&asked(8192, 1)).unwrap();
     let second = tlsf.chunks.next(tlsf.chunks.first(RegionId(0)));
     damage(&mut tlsf, second);
     tlsf.validate();

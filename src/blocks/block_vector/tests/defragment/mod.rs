@@ -25,7 +25,7 @@ fn small_blocks() -> VectorConfig {
 
 /// As the allocator asks.
 fn asked(kind: u32, size: u64, alignment: u64) -> VectorRequest {
-    let tag = with_alignment(tag_of(kind, 0), alignment);
+    let tag = with_alignment(tag_of(kind, 0), aligned(alignment));
     VectorRequest { tag, whole_pages: needs_whole_pages(tag), ..request(size, alignment) }
 }
 

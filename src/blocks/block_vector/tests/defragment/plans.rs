@@ -210,8 +210,8 @@ fn the_largest_empty_block_goes() {
 #[test]
 fn alignments_and_pages_are_kept() {
     for effort in EFFORTS {
-        let granularity = 4 * KIB;
-        let rig = Rig::new(VectorConfig { granularity, min_alignment: 64, ..small_blocks() });
+        let granularity = aligned(4 * KIB);
+        let rig = Rig::new(VectorConfig { granularity, min_alignment: aligned(64), ..small_blocks() });
         let mut random = Random::new(5);
         let mut held = Vec::new();
         while rig.blocks() < 6 {
@@ -223,10 +223,10 @@ fn alignments_and_pages_are_kept() {
         let (emptied, _, _) = rig.compact(effort, &mut held);
         assert!(emptied.blocks >= 3, "{effort:?}: {emptied:?}");
         for it in &held {
-            let alignment = it.request.alignment.max(64);
+            let alignment = it.request.alignment.get().max(64);
             assert_eq!(it.grant.offset % alignment, 0, "{it:?}");
             if it.request.whole_pages {
-                assert_eq!(it.grant.offset % granularity, 0, "{it:?}");
+                assert_eq!(it.grant.offset % granularity.get(), 0, "{it:?}");
             }
         }
         rig.free_all(held);
@@ -238,7 +238,7 @@ fn alignments_and_pages_are_kept() {
 #[test]
 fn extensive_moves_kind_by_kind() {
     for (granularity, by_kind) in [(KIB, true), (1, false)] {
-        let rig = Rig::new(VectorConfig { granularity, ..small_blocks() });
+        let rig = Rig::new(VectorConfig { granularity: aligned(granularity), ..small_blocks() });
         let kinds = [BUFFER, IMAGE, 0];
         let all: Vec<_> =
             (0..64).map(|at| rig.allocate(&asked(kinds[at % 3], 16 * KIB, 16)).unwrap()).collect();

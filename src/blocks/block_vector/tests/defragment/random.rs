@@ -18,8 +18,8 @@ impl Program {
             fixed_block_size: random.one_in(2),
             min_blocks: u32::try_from(random.below(3)).unwrap(),
             empty_blocks_kept: u32::try_from(random.below(3)).unwrap(),
-            granularity: 1 << (random.below(2) * random.below(14)),
-            min_alignment: 1 << random.below(8),
+            granularity: aligned(1 << (random.below(2) * random.below(14))),
+            min_alignment: aligned(1 << random.below(8)),
             ..config()
         };
         Self { rig: Rig::new(config), held: Vec::new(), random }
@@ -142,10 +142,10 @@ impl Program {
         let VectorConfig { granularity, min_alignment, .. } = self.rig.config;
         let mut spans = Vec::new();
         for held in &self.held {
-            let alignment = held.request.alignment.max(min_alignment);
+            let alignment = held.request.alignment.max(min_alignment).get();
             assert_eq!(held.grant.offset % alignment, 0, "{held:?}");
             if held.request.whole_pages {
-                assert_eq!(held.grant.offset % granularity, 0, "{held:?}");
+                assert_eq!(held.grant.offset % granularity.get(), 0, "{held:?}");
             }
             if held.request.mapped {
                 let base = self.rig.vector.map(&self.rig.context, held.live()).unwrap();
