@@ -7,11 +7,12 @@ use crate::allocation::{Leak, ResourceKind};
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, NO_LIMIT, VectorConfig, VectorFacts, Visited};
+use crate::blocks::{BlockVector, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
 use crate::error::{CreatePoolError, ForeignHandle};
 use crate::metadata::Chunk;
 use crate::pool::{DestroyPoolError, Pool};
+use crate::pool::{NO_LIMIT, VectorConfig, VectorFacts};
 
 /// Engines count units of a block up to this.
 pub(super) const MAX_BLOCK_SIZE: u64 = 1 << 63;

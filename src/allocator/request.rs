@@ -7,12 +7,13 @@ use ash::vk;
 
 use crate::allocation::{ResourceKind, allocation_flags};
 use crate::base::align::Alignment;
-use crate::blocks::{VectorFacts, VectorRequest, with_alignment};
+use crate::blocks::{VectorRequest, with_alignment};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo};
 use crate::device::{BufferOrImage, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction};
 use crate::memory_type;
 use crate::metadata::{Strategy, Tag};
+use crate::pool::VectorFacts;
 
 /// What memory is wanted for.
 #[derive(Clone, Copy, Debug)]

@@ -11,12 +11,13 @@ use crate::allocation::{Allocation, allocation_flags};
 use crate::base::align::Alignment;
 use crate::base::cast::{byte, index};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, Grant, VectorFacts, VectorRequest};
+use crate::blocks::{BlockVector, Grant, VectorRequest};
 use crate::create_info::{AllocationCreateFlags as Flags, AllocationCreateInfo, MemoryUsage};
 use crate::device::{DriverAllocation, MemoryAllocateNext, Requirements};
 use crate::error::{AllocationError, Contradiction, FindMemoryTypeError};
 use crate::memory_type::{Candidates, Wish};
 use crate::metadata::Algorithm;
+use crate::pool::VectorFacts;
 
 /// The vector that most requests are granted from, and the alignment that was checked.
 type Usual<'a, T> = (&'a VectorFacts, &'a BlockVector<T>, Alignment);

@@ -7,10 +7,11 @@ use crate::allocation::allocation_flags;
 use crate::base::align::Alignment;
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
-use crate::blocks::{BlockVector, NO_LIMIT, VectorConfig, VectorFacts};
+use crate::blocks::BlockVector;
 use crate::create_info::{AllocatorCreateFlags, BlockSizes};
 use crate::device::MemoryAllocateNext;
 use crate::metadata::Algorithm;
+use crate::pool::{NO_LIMIT, VectorConfig, VectorFacts};
 
 /// Heaps up to this size have blocks of an eighth of it.
 const SMALL_HEAP_MAX_SIZE: u64 = 1 << 30;

@@ -3,9 +3,9 @@
 
 use super::device_block::{DeviceBlock, DeviceContext};
 use super::events::PendingEvents;
-use super::vector_config::VectorConfig;
 use crate::device::DriverAllocation;
 use crate::error::MemoryError;
+use crate::pool::VectorConfig;
 
 /// How often a managed block size may be halved below the preferred one.
 const MAX_HALVINGS: u32 = 3;

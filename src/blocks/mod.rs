@@ -8,7 +8,6 @@ mod events;
 mod growth;
 mod mapped_pointer;
 mod tag;
-mod vector_config;
 
 pub(crate) use block_vector::{
     Annotation, BeginError, BlockVector, Compaction, Effort, Emptied, Extent, Grant, Live, PassBudget,
@@ -23,4 +22,3 @@ pub(crate) use tag::alignment_of;
 #[allow(unused_imports, reason = "for reports")]
 pub(crate) use tag::usage_of;
 pub(crate) use tag::{kind_of, needs_whole_pages, tag_of, with_alignment};
-pub(crate) use vector_config::{NO_LIMIT, VectorConfig, VectorFacts};

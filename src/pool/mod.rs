@@ -1,14 +1,15 @@
 //! Custom pools: blocks of one memory type with limits and an algorithm of their own.
 #![forbid(unsafe_code)]
 
+mod facts;
 mod scope;
 
 use std::error::Error;
 use std::fmt;
 
-use crate::blocks::VectorFacts;
 use crate::error::ForeignHandle;
 
+pub(crate) use facts::{NO_LIMIT, VectorConfig, VectorFacts};
 pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
 
 /// Names a custom pool of one allocator. Made by [`create_pool`](crate::Allocator::create_pool), ended by

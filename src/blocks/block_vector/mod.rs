@@ -61,11 +61,11 @@ use super::device_block::DeviceContext;
 use super::events::PendingEvents;
 use super::growth::Growth;
 use super::mapped_pointer::MappedPointer;
-use super::vector_config::VectorConfig;
 use crate::base::align::Alignment;
 use crate::base::sync::{CoreMutex, Mutex, Threading};
 use crate::error::{ForeignHandle, MemoryError};
 use crate::metadata::{Chunk, Key, Request, Strategy, Tag};
+use crate::pool::VectorConfig;
 
 /// What is asked of a vector: first what an engine is asked for, then how far the vector goes for it.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,6 @@
 use ash::vk;
 
 use super::super::mapped_pointer::MappedPointer;
-use super::super::vector_config::VectorConfig;
 use super::annotations::{Annotation, Annotations, annotate};
 use super::returns::{FEW, Left, Returns};
 use super::{FOREIGN, Grant, Live, VectorRequest};
@@ -17,6 +16,7 @@ use crate::base::cast::{index, narrow};
 use crate::base::sync::{CoreGuard, CoreMutex, Threading};
 use crate::error::ForeignHandle;
 use crate::metadata::{Algorithm, Chunk, Key, Metadata, RegionId, Request, Strategy, Tlsf, Usage};
+use crate::pool::VectorConfig;
 
 /// Bytes of a shard's first loan.
 const FIRST_LOAN: u64 = 1 << 20;

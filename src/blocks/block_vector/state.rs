@@ -6,13 +6,13 @@ use ash::vk;
 use super::super::device_block::{DeviceBlock, DeviceContext};
 use super::super::growth::Growth;
 use super::super::mapped_pointer::MappedPointer;
-use super::super::vector_config::VectorConfig;
 use super::annotations::Annotations;
 use super::shard::{Lending, Loan};
 use super::{Emptied, FOREIGN, Grant, VectorRequest};
 use crate::base::cast::{index, narrow};
 use crate::error::{AllocationError, ForeignHandle, MemoryError};
 use crate::metadata::{Algorithm, AllocateError, Engine, Key, Metadata, RegionId, Request, Tag, Usage};
+use crate::pool::VectorConfig;
 
 /// What the core's chunk of a loan is marked with: no resource has such a tag.
 const LOAN: Tag = Tag(Tag::MASK);
