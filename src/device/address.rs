@@ -1,4 +1,4 @@
-//! Where the device finds a buffer.
+//! Device addresses of buffers.
 
 use ash::vk;
 

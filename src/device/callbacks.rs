@@ -1,4 +1,4 @@
-//! What the program wants to be told, or wants to do itself, when memory changes hands.
+//! Callbacks for device memory that an allocator gets or gives back.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -6,34 +6,7 @@ use std::sync::Arc;
 
 use ash::vk;
 
-/// A `VkDeviceMemory` was given by the driver, or is about to be given back.
-///
-/// ```
-/// use std::sync::{Arc, Mutex};
-/// use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// let seen = Arc::new(Mutex::new(Vec::new()));
-/// let list = Arc::clone(&seen);
-/// let info = AllocatorCreateInfo {
-///     device_memory_callbacks: Some(device::DeviceMemoryCallbacks::new(move |event| {
-///         list.lock().unwrap().push(event);
-///     })),
-///     ..AllocatorCreateInfo::for_gpu(&gpu)
-/// };
-/// // SAFETY: the handles are live and outlive the allocator.
-/// let allocator = unsafe { Allocator::new(&info) }?;
-/// # let requirements = ash::vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-/// let dedicated = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..Default::default() };
-/// let allocation = allocator.allocate_memory(&requirements, &dedicated)?;
-/// # let memory = allocation.memory();
-/// # unsafe { allocator.free_memory(allocation) }?;
-/// use device::DeviceMemoryEvent::{Allocated, Freeing};
-/// assert_eq!(
-///     *seen.lock().unwrap(),
-///     [Allocated { memory_type: 0, memory, size: 4096 }, Freeing { memory_type: 0, memory, size: 4096 }]
-/// );
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// An allocator got a `VkDeviceMemory` from the driver, or is about to give one back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum DeviceMemoryEvent {
@@ -41,24 +14,24 @@ pub enum DeviceMemoryEvent {
     Allocated {
         /// Index of the memory type.
         memory_type: u32,
-        /// What the driver gave.
+        /// The new memory.
         memory: vk::DeviceMemory,
-        /// Bytes of it.
+        /// Its bytes.
         size: u64,
     },
     /// `vkFreeMemory` comes next.
     Freeing {
         /// Index of the memory type.
         memory_type: u32,
-        /// What the driver gets back.
+        /// The memory to free.
         memory: vk::DeviceMemory,
-        /// Bytes of it.
+        /// Its bytes.
         size: u64,
     },
 }
 
-/// The C form of a callback. The arguments: who was named in [`RawDeviceMemoryCallbacks::allocator`], the memory type,
-/// the memory, its bytes, and [`RawDeviceMemoryCallbacks::user_data`].
+/// The C form of a callback. Its arguments: [`RawDeviceMemoryCallbacks::allocator`], the memory type, the memory, its
+/// bytes, and [`RawDeviceMemoryCallbacks::user_data`].
 pub type DeviceMemoryFunction = unsafe extern "system" fn(
     allocator: *mut c_void,
     memory_type: u32,
@@ -112,27 +85,49 @@ impl RawDeviceMemoryCallbacks {
     }
 }
 
-/// Who is told of every `VkDeviceMemory` that an allocator gets and gives back: blocks and dedicated memory alike.
+/// A callback for every `VkDeviceMemory` that an allocator gets and gives back: blocks and dedicated memory alike.
 ///
-/// It is called on the thread that allocates or frees, between the driver's call and the allocator's own books. It may
-/// ask the allocator for figures; it must not allocate or free, which may wait for the very call that it is told of. It
-/// had better not panic: the memory it was told of would be lost.
+/// The allocator calls it on the thread that allocates or frees, between the driver's call and its own bookkeeping. The
+/// callback may ask the allocator for statistics. It must not allocate or free: that may wait for the very call that it
+/// reports. If it panics, the memory that it reports is leaked.
 ///
 /// ```
-/// let silent = sublet::device::DeviceMemoryCallbacks::new(|_event| {});
-/// # let _ = silent;
+/// use std::sync::{Arc, Mutex};
+/// use sublet::*;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
+/// let seen = Arc::new(Mutex::new(Vec::new()));
+/// let list = Arc::clone(&seen);
+/// let info = AllocatorCreateInfo {
+///     device_memory_callbacks: Some(device::DeviceMemoryCallbacks::new(move |event| {
+///         list.lock().unwrap().push(event);
+///     })),
+///     ..AllocatorCreateInfo::for_gpu(&gpu)
+/// };
+/// // SAFETY: the handles are live and outlive the allocator.
+/// let allocator = unsafe { Allocator::new(&info) }?;
+/// # let requirements = ash::vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
+/// let dedicated = AllocationCreateInfo { flags: AllocationCreateFlags::DEDICATED_MEMORY, ..Default::default() };
+/// let allocation = allocator.allocate_memory(&requirements, &dedicated)?;
+/// # let memory = allocation.memory();
+/// # unsafe { allocator.free_memory(allocation) }?;
+/// use device::DeviceMemoryEvent::{Allocated, Freeing};
+/// assert_eq!(
+///     *seen.lock().unwrap(),
+///     [Allocated { memory_type: 0, memory, size: 4096 }, Freeing { memory_type: 0, memory, size: 4096 }]
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 pub struct DeviceMemoryCallbacks(Arc<dyn Fn(DeviceMemoryEvent) + Send + Sync>);
 
 impl DeviceMemoryCallbacks {
-    /// A closure that is told.
+    /// Calls a closure.
     #[must_use]
     pub fn new(told: impl Fn(DeviceMemoryEvent) + Send + Sync + 'static) -> Self {
         Self(Arc::new(told))
     }
 
-    /// C functions that are told.
+    /// Calls C functions.
     ///
     /// # Safety
     /// The functions may be called from any thread, with the pointers that stand beside them, for as long as an

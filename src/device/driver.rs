@@ -1,4 +1,4 @@
-//! One device: its functions, its facts, and a checked call for each thing that the library asks of it.
+//! One device: its functions, its properties, and one checked method for each Vulkan call.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -25,17 +25,17 @@ pub(crate) struct DeviceSettings {
     pub(crate) external_memory_win32: bool,
 }
 
-/// A live device and what is known of it.
+/// A live device and its properties.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Device {
     pub(super) functions: Functions,
     pub(super) device: vk::Device,
     physical_device: vk::PhysicalDevice,
-    /// What every `vk*` call is given for the driver's own host memory, if the program gave something.
+    /// Passed to every `vk*` call, if the program gave callbacks for the driver's own host memory.
     host_callbacks: Option<vk::AllocationCallbacks<'static>>,
     memory_callbacks: Option<DeviceMemoryCallbacks>,
-    /// By memory type; what is missing at the end exports nothing.
+    /// By memory type; types beyond its end export nothing.
     export_types: Box<[vk::ExternalMemoryHandleTypeFlags]>,
     #[cfg(windows)]
     pub(super) win32_handles: super::win32::Win32Handles,
@@ -94,7 +94,7 @@ pub(crate) struct DriverAllocation {
     pub(crate) next: *const c_void,
 }
 
-/// Whether a chain says itself what the memory is exported as.
+/// Whether a chain has a `VkExportMemoryAllocateInfo` of its own.
 ///
 /// # Safety
 /// The chain is valid, or null.
@@ -112,7 +112,7 @@ unsafe fn exports(next: *const c_void) -> bool {
 }
 
 impl Device {
-    /// Reads the facts of a device.
+    /// Reads the properties of a device.
     ///
     /// # Safety
     /// The handles are live and belong together, the given functions are theirs, and `settings` says what is enabled.
@@ -161,7 +161,7 @@ impl Device {
         })
     }
 
-    /// Reads the limits on sizes that came after Vulkan 1.0, as far as the settings say that they are there.
+    /// Reads the size limits of later Vulkan versions and extensions that the settings enable.
     pub(crate) fn read_size_limits(&mut self) {
         let Some(query) = self.functions.get_physical_device_properties2 else { return };
         let DeviceSettings { maintenance3, maintenance4, .. } = self.settings;
@@ -180,13 +180,13 @@ impl Device {
         // SAFETY: the physical device is live, and each structure in the chain belongs to a version or extension that
         // the settings say is there (VUID-VkPhysicalDeviceProperties2-pNext-pNext).
         unsafe { query(self.physical_device, &mut properties) };
-        // What was not asked for, or not answered, is zero.
+        // A limit that was not queried, or not answered, is zero.
         let limit = |size| if size == 0 { u64::MAX } else { size };
         self.max_memory_size = limit(memory.max_memory_allocation_size);
         self.max_buffer_size = limit(buffers.max_buffer_size);
     }
 
-    /// Gives the driver `host_callbacks` from now on.
+    /// Passes `host_callbacks` to the driver from now on.
     ///
     /// # Safety
     /// They may be called from any thread until this value is gone (VUID-VkAllocationCallbacks-pfnAllocation-00632 and
@@ -203,12 +203,12 @@ impl Device {
         });
     }
 
-    /// Tells `callbacks` of all memory from now on.
+    /// Calls `callbacks` for all memory from now on.
     pub(crate) fn set_memory_callbacks(&mut self, callbacks: Option<DeviceMemoryCallbacks>) {
         self.memory_callbacks = callbacks;
     }
 
-    /// Asks for memory that can be exported as these types, by memory type.
+    /// Makes memory exportable as these handle types, by memory type.
     ///
     /// # Safety
     /// The extensions that define the handle types are enabled.
@@ -221,12 +221,12 @@ impl Device {
         self.granularity = self.granularity.max(Alignment::at_least(granularity));
     }
 
-    /// What every call is given for the driver's own host memory.
+    /// The allocation callbacks for every call of the driver.
     fn host(&self) -> *const vk::AllocationCallbacks<'_> {
         self.host_callbacks.as_ref().map_or(std::ptr::null(), std::ptr::from_ref)
     }
 
-    /// A function that the settings need and that is not there.
+    /// A function that the settings need and the driver does not have.
     pub(crate) fn missing_for_settings(&self) -> Option<&'static str> {
         let functions = &self.functions;
         let needed = [
@@ -509,7 +509,7 @@ impl Device {
         Self::with_dedicated(requirements.memory_requirements, &dedicated)
     }
 
-    /// The `..Requirements2` function, where version or extension allow its use.
+    /// The `..Requirements2` function, if the version or an extension allows its use.
     fn asks_dedicated<F>(&self, function: Option<F>) -> Option<F> {
         function.filter(|_| self.settings.dedicated_allocation)
     }
@@ -525,7 +525,7 @@ impl Device {
         }
     }
 
-    /// What a buffer made from `info` would need: asked directly where the driver can answer, else of a dummy.
+    /// What a buffer made from `info` would need: by a direct query if the driver has one, else by a dummy object.
     ///
     /// # Safety
     /// `info` is valid for this device.
@@ -552,7 +552,7 @@ impl Device {
         Ok(requirements)
     }
 
-    /// What an image made from `info` would need: asked directly where the driver can answer, else of a dummy.
+    /// What an image made from `info` would need: by a direct query if the driver has one, else by a dummy object.
     ///
     /// # Safety
     /// `info` is valid for this device and not disjoint.

@@ -1,4 +1,4 @@
-//! What a driver answered when it did not do what it was asked.
+//! The error of a Vulkan call.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -6,13 +6,13 @@ use std::fmt;
 
 use ash::vk;
 
-/// A Vulkan call failed: which one, and with what. The result is also the [`source`](Error::source): it ends the chain
-/// of every error that the driver caused.
+/// A Vulkan call failed. The result is also the [`source`](Error::source): it ends the chain of every error that the
+/// driver caused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DriverError {
     /// The function that was called.
     pub call: &'static str,
-    /// What it answered.
+    /// What it returned.
     pub result: vk::Result,
 }
 
@@ -22,7 +22,7 @@ impl DriverError {
         if result.as_raw() >= 0 { Ok(()) } else { Err(Self { call, result }) }
     }
 
-    /// Whether the driver said that it has no memory, so that another place may still do.
+    /// Whether the driver is out of memory, so that another memory type may still have room.
     pub(crate) fn is_out_of_memory(self) -> bool {
         matches!(
             self.result,

@@ -1,4 +1,4 @@
-//! Handles of memory for others, as the driver gives them, and priorities that change.
+//! Exported handles of memory, and changes of its priority.
 
 use ash::vk;
 

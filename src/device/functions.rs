@@ -9,13 +9,8 @@ macro_rules! functions {
     ($( $(#[$doc:meta])* $field:ident : $pfn:ident = $level:ident $name:literal $kind:ident $( | $khr:literal )? ;)*) => {
         /// Raw Vulkan function pointers, for programs that have no `ash` objects or that hook calls.
         ///
-        /// Every member may stay `None`: what is missing is looked up through the two get-proc members. Members that
-        /// are given are used as they are.
-        ///
-        /// ```
-        /// let functions = sublet::device::VulkanFunctions::default();
-        /// assert!(functions.allocate_memory.is_none());
-        /// ```
+        /// Every member may be `None`: the library looks it up through the two get-proc members. A given member is used
+        /// as it is.
         #[derive(Clone, Default)]
         pub struct VulkanFunctions {
             /// `vkGetInstanceProcAddr`.
@@ -25,7 +20,7 @@ macro_rules! functions {
             $( #[doc = concat!("`", $name, "`.")] $(#[$doc])* pub $field: Option<vk::$pfn>, )*
         }
 
-        /// The table that the library calls through: what must be there is there.
+        /// The table that the library calls through. Every required function is there.
         #[derive(Clone)]
         #[cfg_attr(not(unix), allow(dead_code, reason = "file descriptors are exported on Unix only"))]
         pub(crate) struct Functions {
@@ -33,7 +28,7 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Fills what `given` leaves open, by `lookup`.
+            /// Takes functions from `given`, and looks up the rest.
             fn resolve(given: &VulkanFunctions, lookup: &Lookup) -> Result<Self, MissingFunction> {
                 Ok(Self {
                     $( $field: functions!(@get $kind given.$field, lookup, $level, $name, [$($khr)?], vk::$pfn), )*
@@ -41,7 +36,7 @@ macro_rules! functions {
             }
         }
     };
-    // A further table, for a part of the library that not every program uses. Nobody hands these in one by one.
+    // A table for a part of the library that not every program uses. Programs cannot override its members.
     (table $(#[$table_doc:meta])* $table:ident; $( $(#[$doc:meta])* $field:ident : $pfn:ident = $level:ident $name:literal $kind:ident $( | $khr:literal )? ;)*) => {
         $(#[$table_doc])*
         #[derive(Clone)]
@@ -101,9 +96,9 @@ functions! {
     destroy_buffer: PFN_vkDestroyBuffer = device "vkDestroyBuffer" must;
     create_image: PFN_vkCreateImage = device "vkCreateImage" must;
     destroy_image: PFN_vkDestroyImage = device "vkDestroyImage" must;
-    /// Optional: whether the driver prefers a dedicated allocation is asked through it.
+    /// Optional: reports whether the driver prefers a dedicated allocation.
     get_buffer_memory_requirements2: PFN_vkGetBufferMemoryRequirements2 = device "vkGetBufferMemoryRequirements2" may | "vkGetBufferMemoryRequirements2KHR";
-    /// Optional: whether the driver prefers a dedicated allocation is asked through it.
+    /// Optional: reports whether the driver prefers a dedicated allocation.
     get_image_memory_requirements2: PFN_vkGetImageMemoryRequirements2 = device "vkGetImageMemoryRequirements2" may | "vkGetImageMemoryRequirements2KHR";
     /// Optional: binding with a `pNext` chain needs it.
     bind_buffer_memory2: PFN_vkBindBufferMemory2 = device "vkBindBufferMemory2" may | "vkBindBufferMemory2KHR";
@@ -113,20 +108,20 @@ functions! {
     get_device_buffer_memory_requirements: PFN_vkGetDeviceBufferMemoryRequirements = device "vkGetDeviceBufferMemoryRequirements" may | "vkGetDeviceBufferMemoryRequirementsKHR";
     /// Optional: requirements without a dummy object need it.
     get_device_image_memory_requirements: PFN_vkGetDeviceImageMemoryRequirements = device "vkGetDeviceImageMemoryRequirements" may | "vkGetDeviceImageMemoryRequirementsKHR";
-    /// Optional: device addresses are asked for through it.
+    /// Optional: device addresses need it.
     get_buffer_device_address: PFN_vkGetBufferDeviceAddress = device "vkGetBufferDeviceAddress" may | "vkGetBufferDeviceAddressKHR";
-    /// Optional: priorities are changed through it.
+    /// Optional: changing a priority needs it.
     set_device_memory_priority: PFN_vkSetDeviceMemoryPriorityEXT = device "vkSetDeviceMemoryPriorityEXT" may;
-    /// Optional: timeline semaphores are read through it.
+    /// Optional: reading a timeline semaphore needs it.
     get_semaphore_counter_value: PFN_vkGetSemaphoreCounterValue = device "vkGetSemaphoreCounterValue" may | "vkGetSemaphoreCounterValueKHR";
-    /// Optional: file descriptors of memory are got through it.
+    /// Optional: exporting memory as a file descriptor needs it.
     get_memory_fd: PFN_vkGetMemoryFdKHR = device "vkGetMemoryFdKHR" may;
-    /// Optional: Windows handles of memory are got through it.
+    /// Optional: exporting memory as a Windows handle needs it.
     get_memory_win32_handle: PFN_vkGetMemoryWin32HandleKHR = device "vkGetMemoryWin32HandleKHR" may;
 }
 
 functions! { table
-    /// What descriptors are made, written and bound with.
+    /// The functions that create, write and bind descriptors.
     DescriptorFunctions;
     create_descriptor_set_layout: PFN_vkCreateDescriptorSetLayout = device "vkCreateDescriptorSetLayout" must;
     destroy_descriptor_set_layout: PFN_vkDestroyDescriptorSetLayout = device "vkDestroyDescriptorSetLayout" must;
@@ -152,7 +147,7 @@ functions! { table
     set_debug_utils_object_name: PFN_vkSetDebugUtilsObjectNameEXT = device "vkSetDebugUtilsObjectNameEXT" may;
 }
 
-/// A Vulkan function that the library cannot do without was neither given nor found.
+/// A required Vulkan function was neither given nor found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MissingFunction {
     /// The function's name.
@@ -180,11 +175,11 @@ impl fmt::Debug for Functions {
 }
 
 impl VulkanFunctions {
-    /// What an `ash` instance and device know: the instance's own functions and the device's get-proc function.
+    /// The functions of an `ash` instance, and its `vkGetDeviceProcAddr`.
     ///
-    /// `ash` looks the instance functions of Vulkan 1.1 up when it loads an instance; `api_version` says whether they
-    /// may be there. An instance of version 1.0 that has VK_KHR_get_physical_device_properties2 enabled has them under
-    /// another name, which only [`Self::get_instance_proc_addr`] finds: see [`Self::with_entry`].
+    /// `api_version` says whether the instance functions of Vulkan 1.1 may be used. An instance of version 1.0 with
+    /// VK_KHR_get_physical_device_properties2 has them under another name, which only [`Self::get_instance_proc_addr`]
+    /// finds: see [`Self::with_entry`].
     #[must_use]
     pub fn from_ash(instance: &ash::Instance, api_version: u32) -> Self {
         let core = instance.fp_v1_0();
@@ -237,7 +232,7 @@ impl VulkanFunctions {
         DescriptorFunctions::resolve(&lookup)
     }
 
-    /// The two get-proc functions, the device's found through the instance's where it was not given.
+    /// The two get-proc functions. The instance's finds the device's if that was not given.
     ///
     /// # Safety
     /// As [`Self::resolve`].
@@ -255,7 +250,7 @@ impl VulkanFunctions {
     }
 }
 
-/// The two get-proc functions with the objects they are asked for.
+/// The two get-proc functions with their objects.
 struct Lookup {
     instance: vk::Instance,
     instance_lookup: Option<vk::PFN_vkGetInstanceProcAddr>,
@@ -263,10 +258,10 @@ struct Lookup {
     device_lookup: Option<vk::PFN_vkGetDeviceProcAddr>,
 }
 
-/// Names in this file are short; one that were not would be answered with "not there".
+/// Names in this file are shorter. A longer one would not be found.
 const NAME_CAPACITY: usize = 96;
 
-/// `name` with a zero behind it, as C wants it.
+/// Calls with `name` as a C string.
 fn with_c_name<R>(name: &str, call: impl FnOnce(*const c_char) -> Option<R>) -> Option<R> {
     let mut bytes = [0_u8; NAME_CAPACITY];
     bytes.get_mut(..name.len())?.copy_from_slice(name.as_bytes());

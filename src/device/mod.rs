@@ -1,7 +1,7 @@
-//! The ground-floor room that talks to Vulkan. Nothing else in the crate calls `vk*`.
+//! The only room that calls `vk*` functions.
 //!
-//! It holds a table of the functions that the library uses, loaded through `ash` or given as raw pointers, and the
-//! facts about a device that never change.
+//! It holds the table of functions, loaded through `ash` or given as raw pointers, and the constant properties of a
+//! device.
 
 mod address;
 mod callbacks;

@@ -1,11 +1,12 @@
-//! Extensions of Vulkan's structures that only the program knows.
+//! Extension structures that only the program knows.
 
 use std::ffi::c_void;
 
-/// A `pNext` chain for `VkMemoryAllocateInfo`: exports, imports, whatever the allocator does not know. Null by default.
+/// A `pNext` chain for `VkMemoryAllocateInfo`: exports, imports, or anything else that the allocator does not know.
+/// Null by default.
 ///
-/// In the structure that the driver gets it comes last. Before it stand, in this order and where there is a reason for
-/// them: `VkExportMemoryAllocateInfo`, `VkMemoryPriorityAllocateInfoEXT`, `VkMemoryAllocateFlagsInfo` and
+/// The chain comes last. The allocator puts its own structures before it where they are needed, in this order:
+/// `VkExportMemoryAllocateInfo`, `VkMemoryPriorityAllocateInfoEXT`, `VkMemoryAllocateFlagsInfo` and
 /// `VkMemoryDedicatedAllocateInfo`.
 ///
 /// ```
@@ -29,7 +30,7 @@ unsafe impl Sync for MemoryAllocateNext {}
 impl MemoryAllocateNext {
     pub(crate) const NONE: Self = Self(std::ptr::null());
 
-    /// A chain that the caller vouches for.
+    /// Takes a chain.
     ///
     /// # Safety
     /// The chain is valid for `VkMemoryAllocateInfo` on the device (VUID-VkMemoryAllocateInfo-pNext-pNext), holds none

@@ -1,4 +1,4 @@
-//! Timeline semaphores: how far they got.
+//! Counters of timeline semaphores.
 
 use ash::vk;
 

@@ -1,4 +1,4 @@
-//! Windows handles of memory: asked for once, duplicated for everybody who wants one, closed when the memory goes.
+//! Windows handles of memory: exported once, duplicated for each caller, closed when the memory is freed.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -31,7 +31,7 @@ const SAME_ACCESS: u32 = 2;
 pub(super) struct Win32Handles(Mutex<BTreeMap<(u64, u32), vk::HANDLE>>);
 
 impl Win32Handles {
-    /// A handle of its own for the caller; `ask` gets the driver's, if it was not asked for before.
+    /// A new handle for the caller. `ask` exports the memory the first time.
     ///
     /// # Safety
     /// `target_process` is null, for this process, or the handle of one.
@@ -43,7 +43,7 @@ impl Win32Handles {
         ask: impl FnOnce() -> Result<vk::HANDLE, DriverError>,
     ) -> Result<vk::HANDLE, DriverError> {
         let key = (memory.as_raw(), handle_type.as_raw());
-        // Held while the driver is asked: it may be asked once only.
+        // Held during the driver's call: memory may be exported once only.
         let mut handles = self.0.lock();
         let source = match handles.get(&key) {
             Some(&handle) => handle,
@@ -64,7 +64,7 @@ impl Win32Handles {
         Ok(target)
     }
 
-    /// Closes what there is for a memory, which is about to be freed.
+    /// Closes the handles of memory that is about to be freed.
     pub(super) fn close(&self, memory: vk::DeviceMemory) {
         let first = (memory.as_raw(), 0);
         let last = (memory.as_raw(), u32::MAX);

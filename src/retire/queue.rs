@@ -132,20 +132,6 @@ impl<T> Arena<T> {
 /// ```
 ///
 /// What two lanes use waits for one after the other, unless the GPU makes one of them wait for the other anyway:
-///
-/// ```
-/// # use sublet::retire::{Clock, Retire};
-/// # let clock = Clock::new();
-/// # let (graphics, compute) = (clock.open(clock.add_lane()?), clock.open(clock.add_lane()?));
-/// let (mut first, mut second) = (Retire::new(), Retire::new());
-/// first.push(graphics, (compute, "image"));
-/// # clock.discard(graphics)?;
-/// first.collect(&clock, |(ticket, item)| second.push(ticket, item))?;
-/// assert_eq!(second.collect(&clock, |_| unreachable!("compute still uses it"))?, 0);
-/// # clock.discard(compute)?;
-/// assert_eq!(second.collect(&clock, drop)?, 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Debug)]
 pub struct Retire<T> {
     arena: Arena<T>,

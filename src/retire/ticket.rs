@@ -24,13 +24,6 @@ pub(super) const SERIALS: u64 = 1 << SERIAL_BITS;
 /// A queue, or anything else that counts its submissions up on its own.
 ///
 /// Made by [`Clock::add_lane`](super::Clock::add_lane). Says which clock it is of: another clock refuses it.
-///
-/// ```
-/// let clock = sublet::retire::Clock::new();
-/// let (graphics, transfer) = (clock.add_lane()?, clock.add_lane()?);
-/// assert_eq!((graphics.index(), transfer.index()), (0, 1));
-/// # Ok::<(), sublet::retire::TooManyLanes>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaneId(u16);
 

@@ -18,8 +18,7 @@ mod sealed {
 ///
 /// ```
 /// # use sublet::{*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// use std::sync::Arc;
 ///
 /// struct Renderer {

@@ -8,17 +8,6 @@ use ash::vk;
 use crate::pool::Pool;
 
 /// What becomes of a request that is larger than a page.
-///
-/// ```
-/// # use sublet::{*, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// let info = UploadArenaCreateInfo { page_size: 65_536, oversize: Oversize::Error, ..Default::default() };
-/// # let mut arena = unsafe { UploadArena::new(&allocator, &info) }?;
-/// assert!(matches!(arena.allocate(65_537, 4), Err(UploadError::Oversize { .. })));
-/// assert_eq!(arena.statistics().pages, 0);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[non_exhaustive]
 pub enum Oversize {
@@ -56,12 +45,6 @@ pub(super) const READ_USAGES: vk::BufferUsageFlags = vk::BufferUsageFlags::from_
 );
 
 /// How an [`UploadArena`](super::UploadArena) is to be made.
-///
-/// ```
-/// use sublet::upload::UploadArenaCreateInfo;
-/// let info = UploadArenaCreateInfo { page_size: 256 << 10, ..Default::default() };
-/// assert_eq!(UploadArenaCreateInfo::default().page_size, 2 << 20);
-/// ```
 #[derive(Clone, Debug)]
 pub struct UploadArenaCreateInfo<'a> {
     /// Bytes of a page, rounded up to `nonCoherentAtomSize`. A page should hold what one command buffer uploads.
@@ -117,11 +100,6 @@ impl Default for UploadArenaCreateInfo<'_> {
 }
 
 /// How an [`UploadRing`](super::UploadRing) is to be made.
-///
-/// ```
-/// use sublet::upload::UploadRingCreateInfo;
-/// assert_eq!(UploadRingCreateInfo::new(8 << 20).size, 8 << 20);
-/// ```
 #[derive(Clone, Debug)]
 pub struct UploadRingCreateInfo<'a> {
     /// Bytes of the ring, rounded up to `nonCoherentAtomSize`.

@@ -267,21 +267,6 @@ impl Error for FlushError {
 }
 
 /// Why waiting for room came to nothing. What the wait found done was collected; else nothing was changed.
-///
-/// ```
-/// # use sublet::{*, retire::Clock, upload::*};
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-/// # let mut ring = unsafe { UploadRing::new(&allocator, &UploadRingCreateInfo::new(1024)) }?;
-/// let clock = Clock::new();
-/// let ticket = clock.open(clock.add_lane()?);
-/// ring.allocate(1024, 1)?;
-/// ring.flush(ticket)?;
-/// // A wait that does not wait is found out, and not repeated for ever.
-/// let error = ring.allocate_or_wait(1, 1, &clock, |_| Ok::<(), UploadError>(())).unwrap_err();
-/// assert_eq!(error, WaitError::NoProgress { ticket });
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum WaitError<W> {

@@ -135,8 +135,7 @@ macro_rules! upload_methods {
             ///
             /// ```
             /// # use sublet::{*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+            /// # let (gpu, allocator) = sublet::doc_example();
             #[doc = $make]
             /// let upload = uploads.write_with(1000, 4, |bytes| {
             ///     for (at, byte) in (0_u8..).zip(&mut bytes[..100]) {
@@ -171,8 +170,7 @@ macro_rules! upload_methods {
             ///
             /// ```
             /// # use sublet::{*, retire::*, upload::*};
-            /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-            /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+            /// # let (gpu, allocator) = sublet::doc_example();
             #[doc = $make]
             /// # let clock = Clock::new();
             /// # let lane = clock.add_lane()?;

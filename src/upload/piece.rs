@@ -48,16 +48,6 @@ impl Upload {
     }
 
     /// For `vkCmdCopyBuffer`: all of it, to `dst_offset` of another buffer.
-    ///
-    /// ```
-    /// # use sublet::{*, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// let copy = arena.write(&[1; 100], 4)?.copy_to(4096);
-    /// assert_eq!((copy.src_offset, copy.dst_offset, copy.size), (0, 4096, 100));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn copy_to(&self, dst_offset: u64) -> vk::BufferCopy {
         vk::BufferCopy { src_offset: self.offset, dst_offset, size: self.size }
     }

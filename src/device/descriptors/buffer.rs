@@ -1,4 +1,4 @@
-//! VK_EXT_descriptor_buffer: where descriptors are in memory, and their bytes.
+//! VK_EXT_descriptor_buffer: the layout and the bytes of descriptors in memory.
 
 use ash::vk;
 

@@ -1,4 +1,4 @@
-//! What is recorded: sets, descriptors and offsets that are bound.
+//! Commands that bind sets, descriptors and offsets.
 
 use std::ffi::c_void;
 

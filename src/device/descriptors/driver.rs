@@ -10,7 +10,7 @@ use super::facts::{DescriptorExtensions, DescriptorFacts};
 #[derive(Debug)]
 pub(crate) struct DescriptorDriver {
     pub(super) functions: DescriptorFunctions,
-    /// The functions that have nothing to do with descriptors.
+    /// The functions that do not concern descriptors.
     pub(super) common: Functions,
     pub(super) device: vk::Device,
     pub(crate) facts: DescriptorFacts,
@@ -23,7 +23,7 @@ pub(crate) struct NewDescriptorPool<'a> {
     /// Counts that are not zero; bytes for inline uniform blocks.
     pub(crate) sizes: &'a [vk::DescriptorPoolSize],
     pub(crate) flags: vk::DescriptorPoolCreateFlags,
-    /// Bindings of inline uniform blocks: none needs no structure.
+    /// Bindings of inline uniform blocks; 0 needs no structure.
     pub(crate) inline_uniform_bindings: u32,
     /// For each entry of `sizes` the types that its mutable descriptors take; empty without mutable descriptors.
     pub(crate) mutable_types: &'a [vk::MutableDescriptorTypeListEXT<'a>],
@@ -184,7 +184,7 @@ impl DescriptorDriver {
         DriverError::check("vkAllocateDescriptorSets", result).inspect_err(|_| sets.clear())
     }
 
-    /// The same for a layout whose last binding takes as many descriptors as are asked for.
+    /// The same for a layout whose last binding has a variable descriptor count.
     ///
     /// # Safety
     /// As [`Self::allocate_set`], and `count` is not above what the layout says
@@ -240,8 +240,7 @@ impl DescriptorDriver {
         DriverError::check("vkFreeDescriptorSets", result)
     }
 
-    /// Names an object for debuggers, where the program has VK_EXT_debug_utils. A refusal changes nothing, and is
-    /// ignored.
+    /// Names an object for debuggers if VK_EXT_debug_utils is enabled. Errors are ignored.
     ///
     /// # Safety
     /// The object is live, nobody else uses it, and VK_EXT_debug_utils is enabled.

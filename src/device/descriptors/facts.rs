@@ -1,4 +1,4 @@
-//! What a device says of its descriptors. Asked once.
+//! What a device reports about descriptors, queried once.
 
 use ash::vk;
 
@@ -17,8 +17,8 @@ pub(crate) struct DescriptorFacts {
     pub(crate) buffer: vk::PhysicalDeviceDescriptorBufferPropertiesEXT<'static>,
 }
 
-/// Extensions that the program has enabled, of which more is to be known. Drivers complain of being asked for what they
-/// do not know.
+/// Enabled extensions whose properties are queried. Validation layers reject a query for an extension that is not
+/// enabled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DescriptorExtensions {
     pub(crate) push_descriptor: bool,

@@ -1,4 +1,4 @@
-//! What descriptors need of a device: its functions, its limits, and a call for each thing that is asked of it.
+//! What descriptors need of a device: its functions, its limits, and one checked method for each call.
 
 mod buffer;
 mod commands;

@@ -1,4 +1,4 @@
-//! What is written into sets, by structures or by templates.
+//! Writes into sets, by structures or by templates.
 
 use std::ffi::c_void;
 

@@ -173,15 +173,6 @@ impl Clock {
     /// # Errors
     ///
     /// [`DiscardError`] if the ticket was submitted or discarded before, or is of another clock.
-    ///
-    /// ```
-    /// # let clock = sublet::retire::Clock::new();
-    /// # let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
-    /// clock.discard(ticket)?;
-    /// assert!(clock.is_done(ticket));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn discard(&self, ticket: Ticket) -> Result<(), DiscardError> {
         let mut state = self.lock_for(ticket).ok_or(DiscardError::OtherClock { ticket })?;
         if state.shut_down {

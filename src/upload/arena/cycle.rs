@@ -18,23 +18,6 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// # Errors
     /// [`FlushError`]: what the driver answered, or that the ticket is of another clock than those that are waited for. Nothing was
     /// changed: the call may be made again.
-    ///
-    /// ```
-    /// # use sublet::{*, retire::Clock, upload::*};
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let mut arena = unsafe { UploadArena::new(&allocator, &UploadArenaCreateInfo::default()) }?;
-    /// let clock = Clock::new();
-    /// let lane = clock.add_lane()?;
-    /// let ticket = clock.open(lane);
-    /// arena.write(b"sublet", 1)?;
-    /// arena.flush(ticket)?;
-    /// // vkQueueSubmit goes here, and signals 1.
-    /// clock.submit(ticket, 1)?;
-    /// assert_eq!(arena.statistics().pages_in_flight, 1);
-    /// # clock.idle(); arena.collect(&clock)?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     pub fn flush(&mut self, ticket: Ticket) -> Result<(), FlushError> {
         self.retire.check(ticket).map_err(FlushError::MixedClocks)?;
         let used: u64 = self.pages.iter().map(|page| page.used).sum();

@@ -67,11 +67,6 @@ use crate::retire::{Clock, OtherClock, Ticket};
 /// ```
 ///
 /// It cannot be shared by threads:
-///
-/// ```compile_fail
-/// fn shared<A: Sync>() {}
-/// shared::<sublet::upload::UploadRing<&sublet::Allocator>>();
-/// ```
 pub struct UploadRing<A: AllocatorRef> {
     order: Order,
     backing: Backing,
