@@ -82,14 +82,14 @@ pub mod upload;
 mod virtual_block;
 
 pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, ResourceKind};
+#[cfg(feature = "sim")]
+#[doc(hidden)]
+pub use allocator::doc_example;
 pub use allocator::{
     Allocator, AllocatorCreateInfo, CollectError, CompleteMoveError, DebugSettings, Defragmentation,
     DefragmentationPass, FreeMoveError, HeapBudget, LocalAllocator, Mapping, Move, RetiredResources,
     TimelineError, Tracking,
 };
-#[cfg(feature = "sim")]
-#[doc(hidden)]
-pub use allocator::doc_example;
 pub use base::sync::{Local, Shared, Threading};
 pub use create_info::{
     AllocationCreateFlags, AllocationCreateInfo, AllocatorCreateFlags, BlockSizes, MemoryUsage,

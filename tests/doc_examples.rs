@@ -1,6 +1,6 @@
 //! Documentation has examples where they teach: a public type with methods that are not obvious, and a public trait, has
-//! one that is compiled. Errors and plain records need a sentence, and so does every other public item. No example is an escaped
-//! string.
+//! one that is compiled. Errors and plain records need a sentence, and so does every other public item. No example is an
+//! escaped string.
 
 use std::collections::BTreeSet;
 use std::fs;
