@@ -144,17 +144,6 @@ impl Allocation {
 
     /// Whether what the host writes has to be flushed, and what the device writes to be invalidated, before the other
     /// sees it: the host sees the memory, which is not coherent.
-    ///
-    /// ```
-    /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
-    /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default())?;
-    /// assert!(!allocation.needs_flush(), "all memory is the host's there");
-    /// # unsafe { allocator.free_memory(allocation) }?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
     #[must_use]
     #[inline]
     pub fn needs_flush(&self) -> bool {

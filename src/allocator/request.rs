@@ -171,12 +171,13 @@ pub(super) struct AllocationRequest<'a> {
 
 impl<'a> AllocationRequest<'a> {
     /// What was checked already.
+    ///
+    /// # Panics
+    /// If it was not, and an alignment is no power of two. Where the check is in the same function this is no code.
     #[inline(always)]
-    pub(super) fn new(
-        resource: &'a Resource,
-        info: &'a AllocationCreateInfo<'a>,
-        alignment: Alignment,
-    ) -> Self {
+    pub(super) fn new(resource: &'a Resource, info: &'a AllocationCreateInfo<'a>) -> Self {
+        let alignment = Alignment::of_both(resource.requirements.alignment, info.min_alignment)
+            .expect("P4: the alignments of a checked request are powers of two");
         Self { resource, info, alignment, caller: None, next: MemoryAllocateNext::default() }
     }
 
@@ -188,11 +189,12 @@ impl<'a> AllocationRequest<'a> {
         if resource.requirements.size == 0 {
             return Err(AllocationError::ZeroSize);
         }
-        let (first, other) = (resource.requirements.alignment, info.min_alignment);
-        let alignment = Alignment::of_both(first, other).ok_or_else(|| {
-            let is_first = Alignment::of_both(first, 0).is_none();
-            AllocationError::Alignment { alignment: if is_first { first } else { other } }
-        })?;
+        // Zero stands for one.
+        for alignment in [resource.requirements.alignment, info.min_alignment] {
+            if Alignment::of_both(alignment, 0).is_none() {
+                return Err(AllocationError::Alignment { alignment });
+            }
+        }
         if !(0.0..=1.0).contains(&info.priority) {
             return Err(AllocationError::Priority { priority: info.priority });
         }
@@ -200,7 +202,7 @@ impl<'a> AllocationRequest<'a> {
         if info.pool.is_some() && info.scope.is_some() {
             return Err(Contradiction::PoolAndScope.into());
         }
-        Ok(Self::new(resource, info, alignment))
+        Ok(Self::new(resource, info))
     }
 
     /// What is asked of a vector.

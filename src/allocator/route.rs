@@ -19,8 +19,8 @@ use crate::memory_type::{Candidates, Wish};
 use crate::metadata::Algorithm;
 use crate::pool::VectorFacts;
 
-/// The vector that most requests are granted from, and the alignment that was checked.
-type Usual<'a, T> = (&'a VectorFacts, &'a BlockVector<T>, Alignment);
+/// The vector that most requests are granted from.
+type Usual<'a, T> = (&'a VectorFacts, &'a BlockVector<T>);
 
 /// A place where an allocation may be.
 pub(super) struct Spot<'a, T: Threading> {
@@ -120,8 +120,8 @@ impl<T: Threading> Allocator<T> {
         let Some(usual) = self.usual_vector(&described, info, keeps_books) else {
             return otherwise(&resource());
         };
-        let (facts, vector, alignment) = usual;
-        let asked = AllocationRequest::new(&described, info, alignment);
+        let (facts, vector) = usual;
+        let asked = AllocationRequest::new(&described, info);
         if info.flags.intersects(Flags::STRATEGY_MASK) {
             return self.allocate_slow(&resource(), info, Some(usual), None);
         }
@@ -148,9 +148,9 @@ impl<T: Threading> Allocator<T> {
         usual: Usual<'_, T>,
         home: u8,
     ) -> Result<Allocation, AllocationError> {
-        let (facts, vector, alignment) = usual;
+        let (facts, vector) = usual;
         let described = resource();
-        let asked = AllocationRequest::new(&described, info, alignment);
+        let asked = AllocationRequest::new(&described, info);
         let request = asked.of_vector(facts);
         match vector.grant(home, &request) {
             Some(grant) if !request.mapped || grant.mapped.is_mapped() => {
@@ -168,10 +168,10 @@ impl<T: Threading> Allocator<T> {
         &self,
         resource: &Resource,
         info: &AllocationCreateInfo<'_>,
-        (facts, vector, alignment): Usual<'_, T>,
+        (facts, vector): Usual<'_, T>,
         grant: Grant,
     ) -> Result<Allocation, AllocationError> {
-        let asked = AllocationRequest::new(resource, info, alignment);
+        let asked = AllocationRequest::new(resource, info);
         let grant = vector.finish(&self.inner.context, grant, &asked.of_vector(facts))?;
         Ok(self.allocation(&asked, facts, grant, true, 0))
     }
@@ -188,8 +188,8 @@ impl<T: Threading> Allocator<T> {
     ) -> Result<Allocation, AllocationError> {
         let checked = match usual {
             None => AllocationRequest::checked(resource, info),
-            Some((facts, vector, alignment)) => {
-                let asked = AllocationRequest::new(resource, info, alignment);
+            Some((facts, vector)) => {
+                let asked = AllocationRequest::new(resource, info);
                 let request = asked.of_vector(facts);
                 if let Some(grant) = vector.place_at_once(&self.inner.context, &request) {
                     return Ok(self.allocation(&asked, facts, grant, request.mapped, 0));
@@ -234,13 +234,13 @@ impl<T: Threading> Allocator<T> {
             && !requires_dedicated
             // One branch, not three.
             && !(info.name.is_some() | info.scope.is_some() | keeps_books)
+            && Alignment::of_both(alignment, info.min_alignment).is_some()
             // So compared, what is negative or not a number is too large.
             && info.priority.to_bits() <= 1.0_f32.to_bits()
             && (info.flags.is_empty() || ORDINARY.contains(info.flags) && check_flags(info).is_ok());
         if !is_ordinary {
             return None;
         }
-        let alignment = Alignment::of_both(alignment, info.min_alignment)?;
         let (facts, vector) = match info.pool {
             Some(pool) => {
                 let facts = self.pool_facts(pool).ok()?;
@@ -257,7 +257,7 @@ impl<T: Threading> Allocator<T> {
             }
         };
         // Sizes from half a block on, zero and sizes that would overflow are not ordinary either.
-        (size.wrapping_sub(1) < facts.largest_shared).then_some((facts, vector, alignment))
+        (size.wrapping_sub(1) < facts.largest_shared).then_some((facts, vector))
     }
 
     /// Goes through all places that there may be, in the order in which they are tried.

@@ -50,28 +50,12 @@ impl<T: Threading> Allocator<T> {
     }
 
     /// The allocator's number, which no other allocator of this process has or had.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let make = || unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) };
-    /// assert_ne!(make()?.number(), make()?.number());
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn number(&self) -> u32 {
         self.inner.id
     }
 
     /// Whether allocations may be in a memory type at all: it is there, and the allocator uses types with its flags.
-    ///
-    /// ```
-    /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
-    /// assert!(allocator.is_type_allowed(0) && !allocator.is_type_allowed(1), "there is one memory type");
-    /// # Ok::<(), CreateAllocatorError>(())
-    /// ```
     #[must_use]
     pub fn is_type_allowed(&self, memory_type: u32) -> bool {
         1_u32.checked_shl(memory_type).is_some_and(|bit| self.inner.allowed_types & bit != 0)

@@ -35,9 +35,10 @@ impl Alignment {
         if one & one.wrapping_sub(1) != 0 || other & other.wrapping_sub(1) != 0 {
             return None;
         }
-        match NonZeroU64::new(if one > other { one } else { other }) {
+        let larger = if one > other { one } else { other };
+        match NonZeroU64::new(if larger > 1 { larger } else { 1 }) {
             Some(alignment) => Some(Self(alignment)),
-            None => Some(Self::ONE),
+            None => None,
         }
     }
 
@@ -61,6 +62,13 @@ impl Alignment {
     #[must_use]
     pub const fn get(self) -> u64 {
         self.0.get()
+    }
+
+    /// The larger of two.
+    #[inline]
+    #[must_use]
+    pub const fn max(self, other: Self) -> Self {
+        if self.get() > other.get() { self } else { other }
     }
 
     /// The bits that are zero in every multiple, and the most that aligning costs.

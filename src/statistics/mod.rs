@@ -126,25 +126,12 @@ impl DetailedStatistics {
     }
 
     /// Counts a dedicated allocation, which is a block as well.
-    ///
-    /// # Examples
-    /// ```
-    /// let mut all = sublet::DetailedStatistics::default();
-    /// all.add_dedicated(7);
-    /// assert_eq!((all.statistics.block_bytes, all.statistics.allocation_bytes), (7, 7));
-    /// ```
     pub fn add_dedicated(&mut self, bytes: u64) {
         self.add_block(bytes);
         self.add_allocation(bytes);
     }
 
     /// Of one block. Each chunk is its bytes, and whether an allocation has it.
-    ///
-    /// # Examples
-    /// ```
-    /// let block = sublet::DetailedStatistics::of_block(100, [(70, true), (30, false)]);
-    /// assert_eq!((block.statistics.allocation_bytes, block.unused_range_size_max), (70, 30));
-    /// ```
     pub fn of_block(bytes: u64, chunks: impl IntoIterator<Item = (u64, bool)>) -> Self {
         let mut all = Self::default();
         all.add_block(bytes);
@@ -159,13 +146,6 @@ impl DetailedStatistics {
     }
 
     /// Of the blocks of a memory type or a pool, and of the bytes of its dedicated allocations.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::DetailedStatistics;
-    /// let all = DetailedStatistics::of_vector([DetailedStatistics::of_block(100, [(100, true)])], [7]);
-    /// assert_eq!((all.statistics.block_count, all.statistics.allocation_bytes), (2, 107));
-    /// ```
     pub fn of_vector(
         blocks: impl IntoIterator<Item = Self>,
         dedicated: impl IntoIterator<Item = u64>,

@@ -30,12 +30,6 @@ pub struct TotalStatistics {
 
 impl TotalStatistics {
     /// Of nothing, on a device with that many memory types and heaps.
-    ///
-    /// # Examples
-    /// ```
-    /// let all = sublet::TotalStatistics::new(3, 2);
-    /// assert_eq!((all.memory_types.len(), all.memory_heaps.len()), (3, 2));
-    /// ```
     #[must_use]
     pub fn new(memory_types: usize, memory_heaps: usize) -> Self {
         Self {
@@ -49,14 +43,6 @@ impl TotalStatistics {
     ///
     /// # Panics
     /// If there is no such memory type, or no such heap.
-    ///
-    /// # Examples
-    /// ```
-    /// # use sublet::{DetailedStatistics, TotalStatistics};
-    /// let mut all = TotalStatistics::new(3, 2);
-    /// all.add(2, 1, &DetailedStatistics::of_block(100, [(100, false)]));
-    /// assert_eq!((all.memory_types[2].statistics.block_bytes, all.total.unused_range_count), (100, 1));
-    /// ```
     pub fn add(&mut self, memory_type: u32, heap: u32, statistics: &DetailedStatistics) {
         self.memory_types[index(memory_type)].add(statistics);
         self.memory_heaps[index(heap)].add(statistics);

@@ -42,29 +42,37 @@ struct Rules {
     sparse: &'static str,
 }
 
-/// The rules for buffers, which have the same names for both functions.
-macro_rules! buffer_rules {
-    ($of:literal) => {
-        Rules {
-            resource: concat!("VUID-", $of, "-buffer-parameter"),
-            memory: concat!("VUID-", $of, "-memory-parameter"),
-            bound: concat!("VUID-", $of, "-buffer-07459"),
-            offset: concat!("VUID-", $of, "-memoryOffset-01031"),
-            types: concat!("VUID-", $of, "-memory-01035"),
-            alignment: concat!("VUID-", $of, "-memoryOffset-01036"),
-            size: concat!("VUID-", $of, "-size-01037"),
-            requires_dedicated: concat!("VUID-", $of, "-buffer-01444"),
-            dedicated: concat!("VUID-", $of, "-memory-01508"),
-            export: concat!("VUID-", $of, "-memory-02726"),
-            import: concat!("VUID-", $of, "-memory-02985"),
-            address: concat!("VUID-", $of, "-bufferDeviceAddress-03339"),
-            sparse: concat!("VUID-", $of, "-buffer-01030"),
-        }
-    };
-}
+const BUFFER: Rules = Rules {
+    resource: "VUID-vkBindBufferMemory-buffer-parameter",
+    memory: "VUID-vkBindBufferMemory-memory-parameter",
+    bound: "VUID-vkBindBufferMemory-buffer-07459",
+    offset: "VUID-vkBindBufferMemory-memoryOffset-01031",
+    types: "VUID-vkBindBufferMemory-memory-01035",
+    alignment: "VUID-vkBindBufferMemory-memoryOffset-01036",
+    size: "VUID-vkBindBufferMemory-size-01037",
+    requires_dedicated: "VUID-vkBindBufferMemory-buffer-01444",
+    dedicated: "VUID-vkBindBufferMemory-memory-01508",
+    export: "VUID-vkBindBufferMemory-memory-02726",
+    import: "VUID-vkBindBufferMemory-memory-02985",
+    address: "VUID-vkBindBufferMemory-bufferDeviceAddress-03339",
+    sparse: "VUID-vkBindBufferMemory-buffer-01030",
+};
 
-const BUFFER: Rules = buffer_rules!("vkBindBufferMemory");
-const BUFFER_INFO: Rules = buffer_rules!("VkBindBufferMemoryInfo");
+const BUFFER_INFO: Rules = Rules {
+    resource: "VUID-VkBindBufferMemoryInfo-buffer-parameter",
+    memory: "VUID-VkBindBufferMemoryInfo-memory-parameter",
+    bound: "VUID-VkBindBufferMemoryInfo-buffer-07459",
+    offset: "VUID-VkBindBufferMemoryInfo-memoryOffset-01031",
+    types: "VUID-VkBindBufferMemoryInfo-memory-01035",
+    alignment: "VUID-VkBindBufferMemoryInfo-memoryOffset-01036",
+    size: "VUID-VkBindBufferMemoryInfo-size-01037",
+    requires_dedicated: "VUID-VkBindBufferMemoryInfo-buffer-01444",
+    dedicated: "VUID-VkBindBufferMemoryInfo-memory-01508",
+    export: "VUID-VkBindBufferMemoryInfo-memory-02726",
+    import: "VUID-VkBindBufferMemoryInfo-memory-02985",
+    address: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddress-03339",
+    sparse: "VUID-VkBindBufferMemoryInfo-buffer-01030",
+};
 
 const IMAGE: Rules = Rules {
     resource: "VUID-vkBindImageMemory-image-parameter",
