@@ -141,7 +141,7 @@ impl<T: Threading> Allocator<T> {
         buffer: vk::Buffer,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer` is a live buffer of the allocator's device.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Buffer(buffer)) };
         self.allocate(|| Resource::buffer(requirements, buffer, None), info, Location::caller())
     }
@@ -160,7 +160,7 @@ impl<T: Threading> Allocator<T> {
         image: vk::Image,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<Allocation, AllocationError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image` is a live image of the allocator's device and not disjoint.
         let requirements = unsafe { self.inner.context.device.requirements(BufferOrImage::Image(image)) };
         self.allocate(|| Resource::image(requirements, image, None), info, Location::caller())
     }

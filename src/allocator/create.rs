@@ -61,7 +61,7 @@ impl<T: Threading> Allocator<T> {
         buffer_info: &vk::BufferCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<(vk::Buffer, Allocation), CreateError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         unsafe { self.create_buffer_for(buffer_info, info, Location::caller()) }
     }
 
@@ -143,7 +143,7 @@ impl<T: Threading> Allocator<T> {
         {
             return Err(CreateError::DeviceAddress);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let buffer = unsafe { device.create_buffer(buffer_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the buffer was created just now.
         let requirements = unsafe { device.requirements(BufferOrImage::Buffer(buffer)) };
@@ -180,7 +180,7 @@ impl<T: Threading> Allocator<T> {
         image_info: &vk::ImageCreateInfo<'_>,
         info: &AllocationCreateInfo<'_>,
     ) -> Result<(vk::Image, Allocation), CreateError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image_info` is valid for the device.
         let (image, resource) = unsafe { self.unbound_image(image_info) }?;
         let handle = BufferOrImage::Image(image);
         // SAFETY: the image was created just now and its requirements were read.
@@ -233,7 +233,7 @@ impl<T: Threading> Allocator<T> {
             return Err(CreateError::Disjoint);
         }
         let device = self.device();
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image_info` is valid for the device.
         let image = unsafe { device.create_image(image_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the image was created just now, and is not disjoint.
         let requirements = unsafe { device.requirements(BufferOrImage::Image(image)) };
@@ -284,9 +284,11 @@ impl<T: Threading> Allocator<T> {
     /// The buffer is of the allocator's device, and the device no longer uses it (VUID-vkDestroyBuffer-buffer-00922)
     /// nor anything else that is bound to the memory.
     pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer, allocation: Allocation) -> Result<(), FreeError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the buffer is of the allocator's device, and the device no longer uses it nor
+        // anything else that is bound to the memory.
         unsafe { self.device().destroy_buffer(buffer) };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the buffer is of the allocator's device, and the device no longer uses it nor
+        // anything else that is bound to the memory.
         unsafe { self.free_memory(allocation) }
     }
 
@@ -300,9 +302,11 @@ impl<T: Threading> Allocator<T> {
     /// The image is of the allocator's device, and the device no longer uses it (VUID-vkDestroyImage-image-01000) nor
     /// anything else that is bound to the memory.
     pub unsafe fn destroy_image(&self, image: vk::Image, allocation: Allocation) -> Result<(), FreeError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the image is of the allocator's device, and the device no longer uses it nor
+        // anything else that is bound to the memory.
         unsafe { self.device().destroy_image(image) };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the image is of the allocator's device, and the device no longer uses it nor
+        // anything else that is bound to the memory.
         unsafe { self.free_memory(allocation) }
     }
 

@@ -49,7 +49,7 @@ impl<T: Threading> Allocator<T> {
         if size > max {
             return Err(FindMemoryTypeError::BufferTooLarge { size, max });
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let requirements = unsafe { self.inner.context.device.requirements_for_buffer(buffer_info) }
             .map_err(FindMemoryTypeError::Resource)?;
         // SAFETY: the caller's own promise covers the chain.
@@ -74,7 +74,8 @@ impl<T: Threading> Allocator<T> {
         if image_info.flags.contains(vk::ImageCreateFlags::DISJOINT) {
             return Err(FindMemoryTypeError::Disjoint);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image_info` is valid for the device, and its tiling is not that of a DRM
+        // modifier.
         let requirements = unsafe { self.inner.context.device.requirements_for_image(image_info) }
             .map_err(FindMemoryTypeError::Resource)?;
         let tiled = Some((image_info.usage, image_info.tiling));

@@ -118,7 +118,7 @@ impl<T: Threading> Allocator<T> {
             return Err(CreateError::ZeroExtent);
         }
         self.check_buffer_size(buffer_info)?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer_info` is valid for the device.
         let requirements =
             unsafe { self.device().requirements_for_buffer(buffer_info) }.map_err(CreateError::Resource)?;
         // SAFETY: the caller's own promise covers the chain.
@@ -144,7 +144,7 @@ impl<T: Threading> Allocator<T> {
         if [width, height, depth, image_info.mip_levels, image_info.array_layers].contains(&0) {
             return Err(CreateError::ZeroExtent);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image_info` is valid for the device and not disjoint.
         let requirements =
             unsafe { self.device().requirements_for_image(image_info) }.map_err(CreateError::Resource)?;
         let tiled = Some((image_info.usage, image_info.tiling));

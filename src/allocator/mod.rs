@@ -170,7 +170,7 @@ impl Allocator<Local> {
     /// # Safety
     /// As for [`Allocator::new`].
     pub unsafe fn new_local(info: &AllocatorCreateInfo<'_>) -> Result<Self, CreateAllocatorError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Allocator::new`, which this function's caller makes.
         unsafe { Self::with_threading(info) }
     }
 }
@@ -203,7 +203,7 @@ impl<T: Threading> Allocator<T> {
         if major != 1 || minor > 4 {
             return Err(CreateAllocatorError::ApiVersion { api_version: info.api_version });
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Allocator::new`, which this function's caller makes.
         let mut device = unsafe {
             let settings = settings(info, info.api_version);
             Device::new(&info.functions, info.instance, info.physical_device, info.device, settings)
@@ -229,7 +229,7 @@ impl<T: Threading> Allocator<T> {
         // SAFETY: the caller's own promise; nothing was made yet.
         unsafe { device.set_host_callbacks(info.allocation_callbacks) };
         device.set_memory_callbacks(info.device_memory_callbacks.clone());
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Allocator::new`, which this function's caller makes.
         unsafe { device.set_export_types(info.external_memory_handle_types) };
         if info.debug.detect_corruption && info.debug.margin == 0 {
             return Err(CreateAllocatorError::NoMargin);

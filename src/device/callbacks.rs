@@ -79,7 +79,7 @@ impl RawDeviceMemoryCallbacks {
             }
         };
         if let Some(function) = function {
-            // SAFETY: the caller's own promise.
+            // SAFETY: the promises of `DeviceMemoryCallbacks::from_raw`, which this function's caller makes.
             unsafe { function(self.allocator, memory_type, memory, size, self.user_data) };
         }
     }

@@ -388,7 +388,8 @@ impl Device {
     /// `memory` is live and mapped (VUID-vkUnmapMemory-memory-00689), no other thread maps or unmaps it, and nobody
     /// uses the pointer any more.
     pub(crate) unsafe fn unmap_memory(&self, memory: vk::DeviceMemory) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `memory` is live and mapped, no other thread maps or unmaps it, and nobody uses
+        // the pointer any more.
         unsafe { (self.functions.unmap_memory)(self.device, memory) };
     }
 
@@ -426,7 +427,7 @@ impl Device {
         info: &vk::BufferCreateInfo<'_>,
     ) -> Result<vk::Buffer, DriverError> {
         let mut buffer = vk::Buffer::null();
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `info` is valid for this device.
         let result = unsafe { (self.functions.create_buffer)(self.device, info, self.host(), &mut buffer) };
         DriverError::check("vkCreateBuffer", result)?;
         Ok(buffer)
@@ -439,7 +440,8 @@ impl Device {
     /// (VUID-vkDestroyBuffer-buffer-00922).
     #[doc(hidden)]
     pub unsafe fn destroy_buffer(&self, buffer: vk::Buffer) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `buffer` is of this device, is destroyed once, and the device no longer uses
+        // it.
         unsafe { (self.functions.destroy_buffer)(self.device, buffer, self.host()) };
     }
 
@@ -452,7 +454,7 @@ impl Device {
         info: &vk::ImageCreateInfo<'_>,
     ) -> Result<vk::Image, DriverError> {
         let mut image = vk::Image::null();
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `info` is valid for this device.
         let result = unsafe { (self.functions.create_image)(self.device, info, self.host(), &mut image) };
         DriverError::check("vkCreateImage", result)?;
         Ok(image)
@@ -465,7 +467,7 @@ impl Device {
     /// (VUID-vkDestroyImage-image-01000).
     #[doc(hidden)]
     pub unsafe fn destroy_image(&self, image: vk::Image) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `image` is of this device, is destroyed once, and the device no longer uses it.
         unsafe { (self.functions.destroy_image)(self.device, image, self.host()) };
     }
 
@@ -496,11 +498,11 @@ impl Device {
         if known.is_none() {
             let plain = &mut requirements.memory_requirements;
             match of {
-                // SAFETY: the caller's own promise.
+                // SAFETY: the caller's promise: the resource is live, of this device, and not disjoint.
                 BufferOrImage::Buffer(buffer) => unsafe {
                     (self.functions.get_buffer_memory_requirements)(self.device, buffer, plain);
                 },
-                // SAFETY: the caller's own promise.
+                // SAFETY: the caller's promise: the resource is live, of this device, and not disjoint.
                 BufferOrImage::Image(image) => unsafe {
                     (self.functions.get_image_memory_requirements)(self.device, image, plain);
                 },
@@ -543,7 +545,7 @@ impl Device {
             unsafe { query(self.device, &info, &mut requirements) };
             return Ok(Self::with_dedicated(requirements.memory_requirements, &dedicated));
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `info` is valid for this device.
         let buffer = unsafe { self.create_buffer(info) }?;
         // SAFETY: the buffer was made just now.
         let requirements = unsafe { self.requirements(BufferOrImage::Buffer(buffer)) };
@@ -570,7 +572,7 @@ impl Device {
             unsafe { query(self.device, &info, &mut requirements) };
             return Ok(Self::with_dedicated(requirements.memory_requirements, &dedicated));
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `info` is valid for this device and not disjoint.
         let image = unsafe { self.create_image(info) }?;
         // SAFETY: the image was made just now.
         let requirements = unsafe { self.requirements(BufferOrImage::Image(image)) };
@@ -601,13 +603,15 @@ impl Device {
         if next.is_null() {
             return match resource {
                 BufferOrImage::Buffer(buffer) => {
-                    // SAFETY: the caller's own promise.
+                    // SAFETY: the caller's promise: the resource is live and unbound, the memory is live, offset and
+                    // type meet the resource's requirements, and the chain is valid.
                     let result =
                         unsafe { (self.functions.bind_buffer_memory)(self.device, buffer, memory, offset) };
                     DriverError::check("vkBindBufferMemory", result)
                 }
                 BufferOrImage::Image(image) => {
-                    // SAFETY: the caller's own promise.
+                    // SAFETY: the caller's promise: the resource is live and unbound, the memory is live, offset and
+                    // type meet the resource's requirements, and the chain is valid.
                     let result =
                         unsafe { (self.functions.bind_image_memory)(self.device, image, memory, offset) };
                     DriverError::check("vkBindImageMemory", result)

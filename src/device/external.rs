@@ -41,7 +41,8 @@ impl Device {
         let function = self.functions.get_memory_fd?;
         let info = vk::MemoryGetFdInfoKHR::default().memory(memory).handle_type(handle_type);
         let mut fd = -1;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `memory` is live and was allocated to be exported as `handle_type`, which is a
+        // type of file descriptors.
         let result = unsafe { function(self.device, &info, &mut fd) };
         let checked = DriverError::check(CALL, result);
         let is_descriptor = fd >= 0;

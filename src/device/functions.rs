@@ -213,7 +213,8 @@ impl VulkanFunctions {
         instance: vk::Instance,
         device: vk::Device,
     ) -> Result<Functions, MissingFunction> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `instance` and `device` are live, the functions that are given are theirs, and
+        // what they do is what Vulkan says.
         let lookup = unsafe { self.lookup(instance, device) };
         Functions::resolve(self, &lookup)
     }
@@ -227,7 +228,7 @@ impl VulkanFunctions {
         instance: vk::Instance,
         device: vk::Device,
     ) -> Result<DescriptorFunctions, MissingFunction> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::resolve`, which this function's caller makes.
         let lookup = unsafe { self.lookup(instance, device) };
         DescriptorFunctions::resolve(&lookup)
     }

@@ -21,7 +21,7 @@ impl Device {
     pub(crate) unsafe fn counter_value(&self, semaphore: vk::Semaphore) -> Option<Result<u64, DriverError>> {
         let function = self.functions.get_semaphore_counter_value?;
         let mut value = 0;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: `semaphore` is a live timeline semaphore of this device.
         let result = unsafe { function(self.device, semaphore, &mut value) };
         Some(DriverError::check(Self::COUNTER_VALUE, result).map(|()| value))
     }

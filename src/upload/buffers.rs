@@ -252,7 +252,7 @@ impl<A: AllocatorRef> Buffers<A> {
                     }
                 }
             }
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller's promise: the usages are valid for the device, and the size is not zero.
             match unsafe { self.create_in(at, size, alone) } {
                 Ok(backing) => {
                     self.most_alignment = self.most_alignment.min(backing.alignment());
@@ -299,7 +299,7 @@ impl<A: AllocatorRef> Buffers<A> {
             Origin::Own { pools, .. } => AllocationCreateInfo { pool: pools[at].as_ref(), ..host },
             Origin::Given(pool) => AllocationCreateInfo { pool: Some(pool), ..host },
         };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the usages are valid for the device, and the size is not zero.
         let (buffer, allocation) = unsafe { owner.create_buffer_for(&buffer_info, &info, self.caller) }?;
         let address = if self.addresses {
             // SAFETY: the buffer was made just now with the usage, and bound.
@@ -404,7 +404,7 @@ unsafe fn requirements(
     usage: vk::BufferUsageFlags,
 ) -> Result<Requirements, CreateUploadError> {
     let info = vk::BufferCreateInfo::default().size(size).usage(usage);
-    // SAFETY: the caller's own promise.
+    // SAFETY: the caller's promise: the usages are valid for the device, and the size is not zero.
     unsafe { device.requirements_for_buffer(&info) }
         .map_err(|error| CreateUploadError::MemoryType(FindMemoryTypeError::Resource(error)))
 }
@@ -421,7 +421,7 @@ unsafe fn choose<A: AllocatorRef>(
 ) -> Result<Box<[u32]>, CreateUploadError> {
     let owner = allocator.allocator();
     let usage = vk::BufferUsageFlags2KHR::from_raw(u64::from(info.usage.as_raw()));
-    // SAFETY: the caller's own promise.
+    // SAFETY: the caller's promise: the create-info is valid for the device.
     let requirements = unsafe { requirements(owner.device(), info.size, info.usage) }?;
     let resource = Resource::buffer(requirements, vk::Buffer::null(), Some(usage));
     let properties = owner.memory_properties();

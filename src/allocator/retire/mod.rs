@@ -168,7 +168,8 @@ impl RetiredResources {
     /// ```
     pub unsafe fn drain<T: Threading>(&self, allocator: &Allocator<T>) -> Result<usize, CollectError> {
         let batch = self.take(|queue, items| items.extend(queue.drain()));
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the device is idle (`vkDeviceWaitIdle`) or lost, and recordings that use what
+        // waits are not submitted any more.
         unsafe { batch.free(allocator, None) }
     }
 

@@ -56,7 +56,7 @@ impl<T: Threading> Allocator<T> {
         }
         for &(lane, semaphore) in timelines {
             if clock.is_pending(lane) {
-                // SAFETY: the caller's own promise.
+                // SAFETY: the caller's promise: each semaphore is a live timeline semaphore of the allocator's device.
                 let value = unsafe { device.counter_value(semaphore) }.ok_or(missing)?;
                 clock.completed(lane, value.map_err(|source| TimelineError::Driver { lane, source })?);
             }

@@ -124,7 +124,8 @@ unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Poi
         // are multiples of what the device wants, with the bytes of the sets behind them.
         unsafe { driver.cmd_set_offsets(&of_run, &buffers[run.clone()], &offsets[run]) };
     }
-    // SAFETY: the caller's own promise.
+    // SAFETY: the caller's promise: the command buffer is being recorded by this thread alone; what is staged is live,
+    // and is in the buffers that are bound, or pushed.
     unsafe { push_stale(driver, target, point, stale) };
     (point.changed, point.rebind) = (0, 0);
 }
@@ -150,7 +151,7 @@ unsafe fn write_dirty(driver: &DescriptorDriver, sizes: &DescriptorSizes, plan: 
         let at = plan.bindings.partition_point(|binding| binding.first_element + binding.elements <= element);
         let Some(binding) = plan.bindings.get(at).filter(|binding| !binding.is_inline()) else { return };
         let descriptor = &descriptors[index(element)];
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: what is staged is live.
         unsafe { write_one(driver, sizes, binding, element - binding.first_element, descriptor, bytes) };
     });
 }

@@ -114,7 +114,7 @@ impl<A: AllocatorRef> Binder<A> {
             // The others were made for these layouts, and there is an offset for each dynamic descriptor of each.
             unsafe { driver.cmd_bind_sets(&target.of(layout, first), &sets[first..first + count], offsets) };
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::commit`, which this function's caller makes.
         unsafe { push_stale(driver, target, point, stale) };
         (point.changed, point.rebind) = (0, 0);
         Ok(())

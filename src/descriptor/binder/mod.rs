@@ -329,7 +329,7 @@ impl<A: AllocatorRef> Binder<A> {
     /// The device uses nothing of it any more (VUID-vkDestroyDescriptorPool-descriptorPool-00303,
     /// VUID-vkDestroyBuffer-buffer-00922).
     pub unsafe fn destroy(self) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the device uses nothing of it any more.
         unsafe { self.source.destroy() };
     }
 

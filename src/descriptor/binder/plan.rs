@@ -212,7 +212,7 @@ impl SetPlan {
         bindings: &mut [BindingPlan],
     ) -> Result<(), PipelineLayoutError> {
         let handle = self.layout.handle();
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the layout is live, and was made for descriptor buffers.
         let size = unsafe { device.driver().set_layout_size(handle) };
         let aligned = offset_alignment(device).align_up(size).and_then(host_size);
         // One that no address space has room for is no answer.

@@ -92,9 +92,9 @@ impl<A: AllocatorRef> Source<A> {
     /// The device uses nothing of it any more.
     pub(super) unsafe fn destroy(self) {
         match self {
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller's promise: the device uses nothing of it any more.
             Self::Sets(sets) => unsafe { sets.destroy() },
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller's promise: the device uses nothing of it any more.
             Self::Pages(pages) => unsafe { pages.destroy() },
         }
     }

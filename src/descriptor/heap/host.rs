@@ -235,7 +235,7 @@ impl HostHeap {
         slot: u32,
         descriptor: &Descriptor,
     ) -> Result<(), HeapWriteError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: what the descriptor names is live and of this heap's device, and fits its type.
         unsafe { self.write_many(range, slot, std::slice::from_ref(descriptor)) }
     }
 

@@ -139,7 +139,7 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// A set that was freed with the same layout: one short lock, no call of the driver. Else one call; and one more
     /// for each pool that refuses.
     pub unsafe fn allocate(&self, layout: &SetLayout) -> Result<DescriptorSet, AllocateDescriptorSetError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the layout is live, and of this allocator's device.
         unsafe { self.allocate_one(&Ask::new(layout, None)?) }
     }
 
@@ -156,7 +156,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         layout: &SetLayout,
         count: u32,
     ) -> Result<DescriptorSet, AllocateDescriptorSetError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::allocate`, which this function's caller makes.
         unsafe { self.allocate_one(&Ask::new(layout, Some(count))?) }
     }
 
@@ -188,7 +188,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         if sets.try_reserve_exact(index(count)).is_err() {
             return Err(AllocateDescriptorSetError::HostMemory { sets: count });
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::allocate`, which this function's caller makes.
         let result = unsafe { self.obtain(&ask, count, &mut |set| sets.push(set)) };
         match result {
             Ok(()) => Ok(sets),

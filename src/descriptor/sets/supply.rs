@@ -49,7 +49,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         ask: &Ask<'_>,
     ) -> Result<DescriptorSet, AllocateDescriptorSetError> {
         let mut one = None;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the layout is live, and of this allocator's device.
         unsafe { self.obtain(ask, 1, &mut |set| one = Some(set)) }?;
         // `obtain` gives as many as are asked for, or an error.
         one.ok_or(AllocateDescriptorSetError::TooManySets)
@@ -70,7 +70,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         while left != 0 {
             let at = self.bucket_of(ask, trust_hint)?;
             let bucket = self.buckets.get(at).ok_or(AllocateDescriptorSetError::TooManySets)?;
-            // SAFETY: the caller's own promise.
+            // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
             match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
                 Ok(visit) => left -= visit.taken,
                 Err(Moved) => {
@@ -79,7 +79,7 @@ impl<T: Threading> DescriptorAllocator<T> {
                 }
             }
             if left != 0 {
-                // SAFETY: the caller's own promise.
+                // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
                 left = unsafe { self.grow(bucket, at, ask, left, sink) }?;
             }
         }
@@ -100,7 +100,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         left: u32,
         sink: &mut impl FnMut(DescriptorSet),
     ) -> Result<u32, AllocateDescriptorSetError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
         events::after(|| unsafe { self.grow_in_turn(bucket, at, ask, left, sink) })
     }
 
@@ -119,7 +119,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         // While it is held the bucket keeps its shape: see `vacate`.
         let _growing = bucket.growing.lock();
         // Somebody else may have made a pool meanwhile, or given sets back.
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
         let mut visit = match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
             Ok(visit) => visit,
             Err(Moved) => return Ok(left),
@@ -130,7 +130,7 @@ impl<T: Threading> DescriptorAllocator<T> {
                 return Ok(0);
             }
             let pool = self.make_pool(ask, visit.live, left)?;
-            // SAFETY: the caller's own promise.
+            // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
             visit = match unsafe { self.visit(bucket, at, ask, left, Some(pool), sink) }? {
                 Ok(visit) => visit,
                 Err(Moved) => return Ok(left),

@@ -107,7 +107,7 @@ impl TransientSets {
         if count > max || layout.max_variable_count().is_none() {
             return Err(TransientError::VariableCount { count, max });
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::allocate`, which this function's caller makes.
         unsafe { self.allocate_special(layout, Some(count)) }
     }
 
@@ -229,7 +229,7 @@ impl TransientSets {
         let Open { region: current, .. } = self.lists[which].current;
         let Open { region: second, .. } = self.lists[which].second;
         let second = if failed.is_some() { current } else { second };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::attempt`, which this function's caller makes.
         match unsafe { self.attempt(which, second, want) } {
             Attempt::Set(set) => {
                 if failed.is_none() {
@@ -244,7 +244,7 @@ impl TransientSets {
             }
             Attempt::Failed(source) => return Err(not_allocated(want, source)),
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::attempt`, which this function's caller makes.
         unsafe { self.allocate_in_next(which, want) }
     }
 
@@ -260,7 +260,7 @@ impl TransientSets {
         let free = self.lists[which].take_free(want.need);
         let mut worn = None;
         if let Some(region) = free {
-            // SAFETY: the caller's own promise.
+            // SAFETY: the promises of `Self::attempt`, which this function's caller makes.
             match unsafe { self.attempt(which, region, want) } {
                 Attempt::Set(set) => {
                     self.lists[which].open(region);
@@ -283,7 +283,7 @@ impl TransientSets {
                 return Err(error);
             }
         };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the promises of `Self::attempt`, which this function's caller makes.
         match unsafe { self.attempt(which, region, want) } {
             Attempt::Set(set) => {
                 self.lists[which].open(region);

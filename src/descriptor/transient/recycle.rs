@@ -149,7 +149,7 @@ impl TransientSets {
     pub unsafe fn destroy(mut self) {
         for list in &mut self.lists {
             for pool in list.take_all() {
-                // SAFETY: the caller's own promise.
+                // SAFETY: the caller's promise: the device is done with all sets, as it is after `vkDeviceWaitIdle`.
                 unsafe { pool.destroy(&self.device) };
             }
         }

@@ -58,7 +58,8 @@ impl DescriptorDriver {
     /// (VUID-vkCmdPushDescriptorSet-set-00365), and the writes are valid (-pDescriptorWrites-06494).
     pub(crate) unsafe fn cmd_push(&self, target: &BindTarget, writes: &[vk::WriteDescriptorSet<'_>]) {
         let Some(push) = self.functions.cmd_push_descriptor_set else { return };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the command buffer is being recorded by this thread alone, the layout's set is
+        // one of push descriptors, and the writes are valid.
         unsafe {
             push(
                 target.commands,
@@ -103,7 +104,8 @@ impl DescriptorDriver {
         infos: &[vk::DescriptorBufferBindingInfoEXT<'_>],
     ) {
         let Some(bind) = self.functions.cmd_bind_descriptor_buffers else { return };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the command buffer is being recorded by this thread alone, and the infos are
+        // valid.
         unsafe { bind(commands, narrow(infos.len()), infos.as_ptr()) };
     }
 
@@ -116,7 +118,8 @@ impl DescriptorDriver {
     pub(crate) unsafe fn cmd_set_offsets(&self, target: &BindTarget, buffers: &[u32], offsets: &[u64]) {
         let Some(set_offsets) = self.functions.cmd_set_descriptor_buffer_offsets else { return };
         debug_assert_eq!(buffers.len(), offsets.len());
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the command buffer is being recorded by this thread alone, both slices are as
+        // long, and what they say is valid.
         unsafe {
             set_offsets(
                 target.commands,

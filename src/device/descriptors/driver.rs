@@ -139,7 +139,8 @@ impl DescriptorDriver {
     /// (VUID-vkResetDescriptorPool-descriptorPool-00313).
     pub(crate) unsafe fn reset_pool(&self, pool: vk::DescriptorPool) -> Result<(), DriverError> {
         let flags = vk::DescriptorPoolResetFlags::empty();
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the pool is live, nobody else uses it, and no set of it is in use by the
+        // device.
         let result = unsafe { (self.functions.reset_descriptor_pool)(self.device, pool, flags) };
         DriverError::check("vkResetDescriptorPool", result)
     }
@@ -157,7 +158,8 @@ impl DescriptorDriver {
     ) -> Result<vk::DescriptorSet, DriverError> {
         let layouts = [layout];
         let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool).set_layouts(&layouts);
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: pool and layout are live and go together, the layout is none of push
+        // descriptors or descriptor buffers, and nobody else uses the pool.
         unsafe { self.allocate_one(&info) }
     }
 

@@ -193,7 +193,7 @@ impl<A: AllocatorRef> UploadArena<A> {
     /// # Safety
     /// The device no longer uses any upload of this arena (VUID-vkDestroyBuffer-buffer-00922).
     pub unsafe fn destroy(mut self) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the device no longer uses any upload of this arena.
         unsafe { self.pages.destroy_all(&self.buffers) };
         // SAFETY: the caller's own promise; dropping makes no page.
         unsafe { self.buffers.close() };

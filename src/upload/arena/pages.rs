@@ -162,7 +162,7 @@ impl Pages {
         collections: u64,
         (heaps, told): (Range<usize>, Option<CreateError>),
     ) -> Result<PageId, CreateError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the buffers's usages are valid for the device, and the size is not zero.
         let backing = unsafe { buffers.create(size, own, heaps, told) }?;
         let page = Page { backing, own, ..Page::VACANT };
         let at = match self.vacant.pop() {
@@ -230,7 +230,7 @@ impl Pages {
     unsafe fn destroy<A: AllocatorRef>(&mut self, buffers: &Buffers<A>, page: PageId) {
         let slot = &mut self.slots[index(page)];
         self.reserved -= slot.backing.size();
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the device no longer uses it.
         unsafe { buffers.destroy(&mut slot.backing) };
         *slot = Page::VACANT;
         self.vacant.push(page);
@@ -293,7 +293,7 @@ impl Pages {
     /// The device no longer uses any of them.
     pub(super) unsafe fn destroy_all<A: AllocatorRef>(&mut self, buffers: &Buffers<A>) {
         for page in &mut self.slots {
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller's promise: the device no longer uses any of them.
             unsafe { buffers.destroy(&mut page.backing) };
         }
         *self = Self::default();

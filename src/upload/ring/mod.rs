@@ -120,7 +120,7 @@ impl<A: AllocatorRef> UploadRing<A> {
     /// # Safety
     /// The device no longer uses the buffer (VUID-vkDestroyBuffer-buffer-00922).
     pub unsafe fn destroy(mut self) {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller's promise: the device no longer uses the buffer.
         unsafe { self.buffers.destroy(&mut self.backing) };
     }
 
