@@ -28,8 +28,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// # gpu.allow_aliasing(true);
     /// let requirements = vk::MemoryRequirements { size: 65_536, alignment: 4096, memory_type_bits: !0 };
     /// let memory = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly))?;

@@ -25,8 +25,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
     /// let allocation = allocator.allocate_memory(&requirements, &AllocationCreateInfo::new(MemoryUsage::GpuOnly))?;
     /// # unsafe { allocator.free_memory(allocation) }?;
@@ -72,8 +71,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// let small = vk::MemoryRequirements { size: 4096, alignment: 4096, memory_type_bits: !0 };
     /// let large = vk::MemoryRequirements { size: 65_536, ..small };
     /// let pages = allocator.allocate_memory_pages(&[small, large], &[AllocationCreateInfo::default()])?;
@@ -123,8 +121,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
     /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
     /// // SAFETY: the buffer was made on this device.

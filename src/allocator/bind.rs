@@ -20,8 +20,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
     /// # let buffer = unsafe { gpu.device().create_buffer(&info, None) }?;
     /// # let allocation = unsafe { allocator.allocate_memory_for_buffer(buffer, &AllocationCreateInfo::new(MemoryUsage::GpuOnly)) }?;

@@ -40,8 +40,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// let info = vk::BufferCreateInfo::default().size(1024).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
     /// let host = AllocationCreateInfo {
     ///     usage: MemoryUsage::Auto,
@@ -162,8 +161,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// let info = vk::ImageCreateInfo::default().image_type(vk::ImageType::TYPE_2D).format(vk::Format::R8G8B8A8_UNORM)
     ///     .extent(vk::Extent3D { width: 256, height: 256, depth: 1 }).mip_levels(1).array_layers(1)
     ///     .samples(vk::SampleCountFlags::TYPE_1).usage(vk::ImageUsageFlags::SAMPLED | vk::ImageUsageFlags::TRANSFER_DST);

@@ -27,8 +27,7 @@ impl<T: Threading> Allocator<T> {
     #[cfg_attr(not(unix), doc = "```ignore")]
     /// # use sublet::*; use ash::vk;
     /// # use std::os::fd::IntoRawFd;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// let requirements = vk::MemoryRequirements { size: 65_536, alignment: 256, memory_type_bits: 1 };
     /// let opaque = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
     /// let export = vk::ExportMemoryAllocateInfo::default().handle_types(opaque);

@@ -17,8 +17,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// let index = allocator.find_memory_type_index(!0, &AllocationCreateInfo::new(MemoryUsage::CpuOnly))?;
     /// assert_eq!(index, 0);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -11,8 +11,7 @@ use crate::blocks::{BlockVector, Visited};
 use crate::create_info::{PoolCreateFlags, PoolCreateInfo};
 use crate::error::{CreatePoolError, ForeignHandle};
 use crate::metadata::Chunk;
-use crate::pool::{DestroyPoolError, Pool};
-use crate::pool::{NO_LIMIT, VectorConfig, VectorFacts};
+use crate::pool::{DestroyPoolError, NO_LIMIT, Pool, VectorConfig, VectorFacts};
 
 /// Engines count units of a block up to this.
 pub(super) const MAX_BLOCK_SIZE: u64 = 1 << 63;
@@ -25,8 +24,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// let info = PoolCreateInfo { block_size: 1 << 20, max_block_count: 2, name: Some("meshes"), ..PoolCreateInfo::new(0) };
     /// let pool = allocator.create_pool(&info)?;
     /// let requirements = vk::MemoryRequirements { size: 700_000, alignment: 256, memory_type_bits: !0 };

@@ -19,8 +19,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// std::thread::scope(|scope| {
     ///     for _ in 0..4 {
     ///         scope.spawn(|| {

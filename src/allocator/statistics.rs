@@ -15,8 +15,7 @@ use crate::statistics::{DetailedStatistics, Statistics, TotalStatistics};
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let budget = allocator.heap_budgets()[0];
 /// assert!(budget.usage <= budget.budget);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -101,8 +100,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// for (heap, budget) in allocator.heap_budgets().iter().enumerate() {
     ///     println!("heap {heap}: {} of {} bytes in use", budget.usage, budget.budget);
     /// }

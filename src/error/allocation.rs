@@ -63,8 +63,7 @@ impl Error for Contradiction {}
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let requirements = vk::MemoryRequirements { size: 0, alignment: 256, memory_type_bits: !0 };
 /// let error = allocator.allocate_memory(&requirements, &AllocationCreateInfo::default()).unwrap_err();
 /// assert_eq!(error, AllocationError::ZeroSize);

@@ -19,8 +19,7 @@ pub use scope::{FreeScopeError, Scope, ScopeCreateInfo};
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let pool = allocator.create_pool(&PoolCreateInfo { block_size: 4 << 20, ..PoolCreateInfo::new(0) })?;
 /// assert_eq!((pool.memory_type_index(), pool.block_size()), (0, 4 << 20));
 /// // SAFETY: nothing was allocated in it.
@@ -63,8 +62,7 @@ impl Pool {
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// # let another = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// let pool = allocator.create_pool(&PoolCreateInfo::new(0))?;
 /// // SAFETY: nothing was allocated in it.

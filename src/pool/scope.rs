@@ -39,8 +39,7 @@ impl Default for ScopeCreateInfo<'_> {
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let level = allocator.create_scope(&ScopeCreateInfo { name: Some("level 1"), ..Default::default() })?;
 /// let info = vk::BufferCreateInfo::default().size(65_536).usage(vk::BufferUsageFlags::VERTEX_BUFFER);
 /// let in_level = AllocationCreateInfo { usage: MemoryUsage::Auto, ..AllocationCreateInfo::in_scope(&level) };

@@ -29,8 +29,7 @@ pub struct MemoryType {
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let sink = trace::Buffer::new();
 /// allocator.start_recording(sink.clone())?;
 /// allocator.stop_recording()?;

@@ -5,8 +5,7 @@
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let requirements = vk::MemoryRequirements { size: 1 << 30, alignment: 256, memory_type_bits: !0 };
 /// let fit: Fit = allocator.would_fit(&requirements, &AllocationCreateInfo::default())?;
 /// assert_eq!((fit.place, fit.largest_free), (FitPlace::Dedicated { size: 1 << 30 }, 0));

@@ -17,8 +17,7 @@ use crate::metadata::Algorithm;
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };
 /// let info = AllocationCreateInfo { name: Some("mesh"), ..Default::default() };
 /// let allocation = allocator.allocate_memory(&requirements, &info)?;
@@ -80,8 +79,7 @@ impl MemoryMap {
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let pool = allocator.create_pool(&PoolCreateInfo { min_block_count: 1, ..PoolCreateInfo::new(0) })?;
 /// let map: VectorMap = allocator.pool_memory_map(&pool)?;
 /// assert_eq!((map.pool, map.blocks.len()), (Some(pool.number()), 1));
@@ -125,8 +123,7 @@ impl VectorMap {
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// # let info = PoolCreateInfo { block_size: 1 << 20, min_block_count: 2, ..PoolCreateInfo::new(0) };
 /// let pool = allocator.create_pool(&info)?;
 /// let blocks: Vec<BlockMap> = allocator.pool_memory_map(&pool)?.blocks;

@@ -10,8 +10,7 @@ use crate::base::cast::index;
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let all: TotalStatistics = allocator.calculate_statistics();
 /// assert_eq!((all.memory_types.len(), all.memory_heaps.len()), (1, 1));
 /// assert_eq!(all.total, all.memory_heaps[0]);

@@ -26,8 +26,7 @@ const VARIABLE: &str = "SUBLET_TRACE";
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// # if std::env::var_os("SUBLET_TRACE").is_none() {
 /// assert_eq!(trace::start_from_environment(&allocator)?, None, "nobody has asked for one");
 /// # }

@@ -7,8 +7,7 @@
 //! ```
 //! use sublet::trace::{Buffer, Event, Trace};
 //! # use sublet::*; use ash::vk;
-//! # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-//! # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+//! # let (gpu, allocator) = sublet::doc_example();
 //! # let requirements = vk::MemoryRequirements { size: 4096, alignment: 64, memory_type_bits: !0 };
 //! let file = Buffer::new();
 //! allocator.start_recording(file.clone())?;

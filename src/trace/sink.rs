@@ -11,8 +11,7 @@ use parking_lot::Mutex;
 ///
 /// ```
 /// # use sublet::*;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let buffer = trace::Buffer::new();
 /// allocator.start_recording(buffer.clone())?;
 /// allocator.trim();

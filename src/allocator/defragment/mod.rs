@@ -27,8 +27,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::*; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// # let pool = allocator.create_pool(&PoolCreateInfo { block_size: 1 << 20, empty_blocks_kept: 0, ..PoolCreateInfo::new(0) })?;
     /// # let requirements = vk::MemoryRequirements { size: 300 << 10, alignment: 256, memory_type_bits: !0 };
     /// let mut allocations = Vec::new();
@@ -69,8 +68,7 @@ impl<T: Threading> Allocator<T> {
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
 /// assert!(defragmentation.begin_pass().is_none(), "there is nothing to move");
 /// let other = allocator.begin_defragmentation(&DefragmentationInfo::default()).unwrap_err();
@@ -147,8 +145,7 @@ impl<T: Threading> fmt::Debug for Defragmentation<'_, T> {
 ///
 /// ```
 /// # use sublet::*; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let mut defragmentation = allocator.begin_defragmentation(&DefragmentationInfo::default())?;
 /// let bytes: u64 = defragmentation.begin_pass().into_iter().flatten().map(|moved| moved.size()).sum();
 /// assert_eq!(bytes, 0);

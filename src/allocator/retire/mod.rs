@@ -41,8 +41,7 @@ struct Waiting {
 ///
 /// ```
 /// # use sublet::{*, retire::Clock}; use ash::vk;
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// # let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::TRANSFER_DST);
 /// let clock = Clock::new();
 /// let lane = clock.add_lane()?;
@@ -154,8 +153,7 @@ impl RetiredResources {
     ///
     /// ```
     /// # use sublet::{*, retire::Clock}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// # let (clock, retired) = (Clock::new(), RetiredResources::new());
     /// # let ticket = clock.open(clock.add_lane()?);
     /// # let requirements = vk::MemoryRequirements { size: 4096, alignment: 256, memory_type_bits: !0 };

@@ -27,8 +27,7 @@ impl<T: Threading> Allocator<T> {
     ///
     /// ```
     /// # use sublet::{*, retire::Clock}; use ash::vk;
-    /// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-    /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+    /// # let (gpu, allocator) = sublet::doc_example();
     /// # let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
     /// # let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
     /// # let timeline = unsafe { gpu.device().create_semaphore(&info, None) }?;

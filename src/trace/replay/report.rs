@@ -193,8 +193,7 @@ impl FreeRanges {
 /// ```
 /// # use sublet::*; use sublet::trace::*;
 /// # let trace = Trace::default();
-/// # let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
-/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let (gpu, allocator) = sublet::doc_example();
 /// let report = Replay::new(&trace, &allocator).finish();
 /// assert_eq!(report.call(CallKind::Allocate).failed, 0);
 /// println!("{} bytes at most, {:?} in all", report.memory.peak_reserved_bytes, report.time);
