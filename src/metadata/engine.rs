@@ -200,6 +200,7 @@ impl Metadata for Engine {
     type Capacity = u64;
     type Request = Request;
     type Span = Span;
+    type Chunk = Chunk;
 
     fn add_region(&mut self, capacity: &u64) -> Result<RegionId, RegionError> {
         each!(self, engine => engine.add_region(capacity))

@@ -12,8 +12,8 @@
 //! | [`Linear`] | lifetimes that nest, follow one another, or end together | O(1) | O(1) |
 //! | [`Buddy`] | power-of-two sizes | O(1) | O(log n) merges |
 //!
-//! [`Counted`] divides no ranges: its regions hold so many of each kind, as descriptor pools do, and it is no
-//! [`Metadata`].
+//! [`Counted`] divides no ranges: its regions hold so many of each kind, as descriptor pools do. It is a [`Metadata`]
+//! with capacities, requests and spans of its own. The others are [`RangeMetadata`].
 //!
 //! Each engine has two ways in. The methods of [`Metadata`] are the whole contract. What a vector of blocks does all
 //! day, one usual request and one free, has a shorter one that answers in registers, and leaves to the other what it
@@ -32,10 +32,13 @@ mod tlsf;
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use crate::base::align::Alignment;
 pub use buddy::Buddy;
-pub use counted::{BadGrant, Counted, CountedCapacity, CountedUsage, Counts};
+pub use counted::{
+    BadGrant, Counted, CountedCapacity, CountedChunk, CountedRequest, CountedSpan, CountedUsage, Counts,
+};
 pub use engine::Algorithm;
 pub(crate) use engine::Engine;
 pub use linear::{Linear, Regions};
@@ -83,6 +86,14 @@ pub enum Strategy {
     MinMemory,
     /// The lowest offset: regions in the order of their ids, then offsets.
     MinOffset,
+}
+
+/// Where an engine starts to count generations: each engine elsewhere, so that a key of one is hardly ever good in
+/// another.
+fn first_generation() -> u32 {
+    static ENGINES: AtomicU32 = AtomicU32::new(0);
+    // Multiples of 2^32 divided by the golden ratio lie as far apart as they can, however many there are.
+    ENGINES.fetch_add(0x9e37_79b9, Ordering::Relaxed)
 }
 
 /// What is asked of an engine.
@@ -133,6 +144,18 @@ pub struct Span {
     pub size: u64,
 }
 
+/// What is in a region: what an engine granted.
+pub trait InRegion {
+    /// Where it is.
+    fn region(&self) -> RegionId;
+}
+
+impl InRegion for Span {
+    fn region(&self) -> RegionId {
+        self.region
+    }
+}
+
 /// Why an engine did not allocate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
@@ -147,9 +170,9 @@ pub enum AllocateError {
 
 /// What freeing a key did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Freed {
+pub struct Freed<S = Span> {
     /// What was freed.
-    pub span: Span,
+    pub span: S,
     /// The region has no used chunk left.
     pub region_empty: bool,
 }
@@ -189,7 +212,7 @@ pub struct Chunk {
     pub used: Option<(Key, Tag)>,
 }
 
-/// Sums over one region or a whole engine, kept up to date: O(1) to read.
+/// Sums over one region or a whole engine, kept up to date: O(1) to read. The units of a [`Counted`] are grants.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Usage {
     /// Units of the regions.
@@ -224,7 +247,9 @@ pub trait Metadata: Sized + fmt::Debug {
     /// What is asked.
     type Request;
     /// What is granted.
-    type Span: Copy;
+    type Span: Copy + InRegion + fmt::Debug;
+    /// A part of a region, as [`walk`](Self::walk) shows it.
+    type Chunk;
 
     /// Adds an empty region.
     ///
@@ -250,13 +275,23 @@ pub trait Metadata: Sized + fmt::Debug {
     ///
     /// # Errors
     /// [`BadKey`] if it is not a live one of this engine.
-    fn free(&mut self, key: Key) -> Result<Freed, BadKey>;
+    fn free(&mut self, key: Key) -> Result<Freed<Self::Span>, BadKey>;
 
     /// Frees everything in a region.
     ///
     /// # Panics
     /// If there is no such region.
     fn reset(&mut self, region: RegionId);
+
+    /// Grants nothing more in a region before it is [reset](Self::reset), whatever is freed in it, and says so. `false`,
+    /// and nothing happens, of an engine that cannot.
+    ///
+    /// # Panics
+    /// If there is no such region.
+    fn seal(&mut self, region: RegionId) -> bool {
+        let _ = region;
+        false
+    }
 
     /// What `key` was granted.
     ///
@@ -281,15 +316,15 @@ pub trait Metadata: Sized + fmt::Debug {
 
     /// The largest size that an allocation with alignment 1 could have now. For error reports: [`Tlsf`] compares a
     /// fixed number of chunks, so that where hundreds of them are about as large this may be too little by less than
-    /// 1/64.
-    fn largest_free(&self) -> u64;
+    /// 1/64. Of a [`Counted`] the room of one region.
+    fn largest_free(&self) -> Self::Capacity;
 
-    /// Shows the chunks of a region in the order of their offsets, free ones included: they tile the region. What a
-    /// [`Tlsf`] leaves out beside a used chunk is shown as free.
+    /// Shows the chunks of a region. Those of ranges come in the order of their offsets, free ones included: they tile
+    /// the region. What a [`Tlsf`] leaves out beside a used chunk is shown as free.
     ///
     /// # Panics
     /// If there is no such region.
-    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Chunk));
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(Self::Chunk));
 
     /// Checks every numbered invariant of the engine. O(n), for tests and debugging.
     ///
@@ -307,5 +342,5 @@ pub trait Metadata: Sized + fmt::Debug {
 /// }
 /// assert_eq!(free_units(&Tlsf::new(64)), 0);
 /// ```
-pub trait RangeMetadata: Metadata<Capacity = u64, Request = Request, Span = Span> {}
-impl<M: Metadata<Capacity = u64, Request = Request, Span = Span>> RangeMetadata for M {}
+pub trait RangeMetadata: Metadata<Capacity = u64, Request = Request, Span = Span, Chunk = Chunk> {}
+impl<M: Metadata<Capacity = u64, Request = Request, Span = Span, Chunk = Chunk>> RangeMetadata for M {}

@@ -164,7 +164,7 @@ impl TransientSets {
         need: &DescriptorCounts,
         error: DriverError,
     ) -> DriverError {
-        let undone = self.lists[which].engine.free(region, need);
+        let undone = self.lists[which].engine.free_in(region, need);
         debug_assert!(undone.is_ok(), "it was taken just before");
         error
     }
@@ -315,7 +315,7 @@ impl TransientSets {
         want: Want<'_>,
         attempt: &Attempt,
     ) -> TransientError {
-        let capacity = self.lists[which].engine.region_usage(region).capacity.counts;
+        let capacity = self.lists[which].engine.region_counts(region).capacity.counts;
         self.lists[which].free.push(region);
         let (need, capacity) = (Box::new(*want.need), Box::new(capacity));
         match *attempt {

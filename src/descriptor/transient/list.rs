@@ -20,7 +20,7 @@ use super::learn::{Learned, Size};
 use crate::base::cast::index;
 use crate::descriptor::DescriptorCounts;
 use crate::descriptor::pool::DescriptorPool;
-use crate::metadata::{Counted, CountedCapacity, RegionId};
+use crate::metadata::{Counted, CountedCapacity, Metadata, RegionId};
 use crate::retire::{Clock, MixedClocks, OtherClock, Retire, Ticket};
 
 /// No pool.
@@ -77,7 +77,7 @@ pub(super) struct List {
 }
 
 impl List {
-    pub(super) const fn new(learned: Learned) -> Self {
+    pub(super) fn new(learned: Learned) -> Self {
         Self {
             engine: Counted::new(),
             slots: Vec::new(),
@@ -97,7 +97,8 @@ impl List {
     /// Adds a new pool, which is in no place yet.
     pub(super) fn insert(&mut self, pool: DescriptorPool) -> RegionId {
         let capacity = CountedCapacity { grants: pool.max_sets(), counts: *pool.counts() };
-        let region = self.engine.add_region(&capacity);
+        let added = self.engine.add_region(&capacity);
+        let region = added.unwrap_or_else(|_| unreachable!("a pool has sets, and regions have numbers of 32 bits"));
         let at = index(region.0);
         if at == self.slots.len() {
             self.slots.push(None);
@@ -137,7 +138,7 @@ impl List {
     }
 
     fn granted(&self, region: RegionId) -> Size {
-        let usage = self.engine.region_usage(region);
+        let usage = self.engine.region_counts(region);
         Size { grants: usage.grants, counts: usage.capacity.counts.minus(&usage.room.counts) }
     }
 
@@ -170,7 +171,7 @@ impl List {
         let new = Open { region, handle: slot.pool.handle() };
         let left = |open: Open| match open.region {
             NONE => 0,
-            region => self.engine.region_usage(region).room.grants,
+            region => self.engine.region_counts(region).room.grants,
         };
         let (mut kept, mut gone) = (self.current, self.second);
         if left(gone) > left(kept) {
@@ -210,7 +211,7 @@ impl List {
     fn close(&mut self, region: RegionId) {
         let Some(slot) = self.slot(region) else { return };
         let pending = slot.pending;
-        let usage = self.engine.region_usage(region);
+        let usage = self.engine.region_counts(region);
         if usage.grants == 0 {
             self.free.push(region);
             return;
@@ -350,7 +351,7 @@ impl List {
             let waits = slot.pending != 0 && open + closed == 0;
             assert_eq!(open + closed + ready + free + usize::from(waits), 1, "T1: {region:?}");
             assert!(ready + free == 0 || slot.pending == 0, "T2: {region:?}");
-            let usage = self.engine.region_usage(region);
+            let usage = self.engine.region_counts(region);
             assert!(free == 0 || usage.grants == 0, "T3: {region:?}");
             assert_eq!(open + free == 0, usage.sealed, "T3: {region:?}");
         }

@@ -238,6 +238,7 @@ impl Metadata for Buddy {
     type Capacity = u64;
     type Request = Request;
     type Span = Span;
+    type Chunk = Chunk;
 
     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
         if (1..=self.chunks.max_capacity()).contains(&capacity) && !self.chunks.has_slots(REGION_SLOTS) {

@@ -54,10 +54,9 @@ mod warm;
 mod tests;
 
 use std::num::{NonZeroU32, NonZeroU64};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use self::slots::{DEAD, FREE, HEADER, STATE_SHIFT, Slots, USED};
-use super::{BadKey, Chunk, Freed, Key, NotEmpty, RegionError, RegionId, Span, Tag, Usage};
+use super::{BadKey, Chunk, Freed, Key, NotEmpty, RegionError, RegionId, Span, Tag, Usage, first_generation};
 use crate::base::cast::{index, narrow};
 
 #[cfg(test)]
@@ -75,14 +74,6 @@ struct Region {
     used: u64,
     used_chunks: u32,
     header: u32,
-}
-
-/// Where an engine's counter of generations starts: each engine elsewhere, so that a key of one engine is hardly ever
-/// good in another.
-fn first_generation() -> u32 {
-    static ENGINES: AtomicU32 = AtomicU32::new(0);
-    // Multiples of 2^32 divided by the golden ratio lie as far apart as they can, however many there are.
-    ENGINES.fetch_add(0x9e37_79b9, Ordering::Relaxed)
 }
 
 /// See the module's documentation.

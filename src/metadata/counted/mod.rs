@@ -1,12 +1,10 @@
 //! Regions that hold so many of each kind: descriptor pools, as their counts see them.
 //!
-//! There are no offsets: what a grant takes out of a region is a vector of counts and nothing else, and grants are
-//! alike. So this engine does not implement [`Metadata`](super::Metadata), whose chunks lie at offsets of a range, have
-//! a largest free one and a walk in order. The words are the same: regions are added and removed, grants are allocated
-//! and freed, and a region is reset as a whole.
+//! There are no offsets: what a grant takes out of a region is a vector of counts and nothing else. The rest is as with
+//! the other engines: [`Counted`] is a [`Metadata`], whose units are grants.
 //!
-//! Grants have no keys either. Who frees one says what was in it, and the engine refuses what cannot be true: more than
-//! the region has granted.
+//! A grant has a key, or none. What is freed one by one is allocated by [`Metadata::allocate`] and has one. What goes
+//! with a reset of its region is allocated by [`Counted::allocate_in`], which keeps no record of it.
 //!
 //! ```text
 //!   capacity   |########################|   grants 64   kinds: 64, 128, 64
@@ -19,16 +17,21 @@
 //! Invariants:
 //! - C1: the room of a region fits its capacity.
 //! - C2: a region without grants has all of its capacity as room.
-//! - C3: `grants` is the sum over the regions.
-//! - C4: a vacant slot holds nothing, and `vacant` names each once.
+//! - C3: `grants` and `capacity` are the sums over the regions.
+//! - C4: a vacant slot holds nothing. A region is in `open` just if it grants more.
+//! - C5: the records of a region are chained, `keyed` of them; all others are in the chain of dead ones.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+use std::num::NonZeroU64;
 
-use super::{NotEmpty, RegionId};
+use super::{
+    AllocateError, BadKey, Freed, InRegion, Key, Metadata, NotEmpty, RegionError, RegionId, Tag, Usage,
+    first_generation,
+};
 use crate::base::cast::{index, narrow, widen};
 
 /// So many of each kind.
@@ -101,9 +104,77 @@ pub struct CountedUsage<C> {
     pub sealed: bool,
 }
 
+/// What is asked of a [`Counted`].
+///
+/// ```
+/// use sublet::metadata::*;
+/// let mut engine = Counted::new();
+/// engine.add_region(&CountedCapacity { grants: 4, counts: [4, 8] }).unwrap();
+/// let (key, span) = engine.allocate(&CountedRequest::new([1, 2])).unwrap();
+/// assert_eq!((span.region, span.counts), (RegionId(0), [1, 2]));
+/// assert!(engine.free(key).unwrap().region_empty);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CountedRequest<C> {
+    /// So many of each kind.
+    pub counts: C,
+    /// See [`Tag`].
+    pub tag: Tag,
+}
+
+impl<C> CountedRequest<C> {
+    /// So many of each kind, untagged.
+    #[must_use]
+    pub const fn new(counts: C) -> Self {
+        Self { counts, tag: Tag(0) }
+    }
+}
+
+/// What a [`Counted`] granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CountedSpan<C> {
+    /// The region that it was taken out of.
+    pub region: RegionId,
+    /// So many of each kind.
+    pub counts: C,
+}
+
+impl<C> InRegion for CountedSpan<C> {
+    fn region(&self) -> RegionId {
+        self.region
+    }
+}
+
+/// A live grant, as [`Metadata::walk`] of a [`Counted`] shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CountedChunk<C> {
+    /// Its key.
+    pub key: Key,
+    /// Its tag.
+    pub tag: Tag,
+    /// What is in it.
+    pub counts: C,
+}
+
 /// A grant was given back that the region cannot have made. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BadGrant;
+
+/// No record.
+const NONE: u32 = u32::MAX;
+
+/// A grant that has a key.
+#[derive(Clone, Copy, Debug)]
+struct Record<C> {
+    counts: C,
+    /// `NONE` of a dead one.
+    region: u32,
+    generation: u32,
+    tag: Tag,
+    /// In the chain of the region, or of the dead ones.
+    next: u32,
+    previous: u32,
+}
 
 #[derive(Clone, Debug)]
 struct Region<C> {
@@ -112,129 +183,135 @@ struct Region<C> {
     room_grants: u32,
     /// Grants left but for the seal.
     unsealed: u32,
+    /// Grants with a key, and the first of them.
+    keyed: u32,
+    first: u32,
     sealed: bool,
     capacity: CountedCapacity<C>,
     live: bool,
 }
 
+impl<C: Counts> Region<C> {
+    const VACANT: Self = Self {
+        room: C::ZERO,
+        room_grants: 0,
+        unsealed: 0,
+        keyed: 0,
+        first: NONE,
+        sealed: false,
+        capacity: CountedCapacity { grants: 0, counts: C::ZERO },
+        live: false,
+    };
+
+    fn granted(&self) -> u32 {
+        self.capacity.grants - self.unsealed
+    }
+
+    /// Whether more can be granted.
+    #[inline]
+    fn is_open(&self) -> bool {
+        self.room_grants != 0
+    }
+
+    /// Puts a grant back. Whether nothing is granted now.
+    fn put(&mut self, counts: &C) -> bool {
+        self.room.put(counts);
+        self.unsealed += 1;
+        if !self.sealed {
+            self.room_grants = self.unsealed;
+        }
+        self.unsealed == self.capacity.grants
+    }
+}
+
 /// Divides vectors of counts among grants: regions that hold so many of each kind, as descriptor pools do.
 ///
-/// Grants have no offsets and no keys: one is like the other, and who frees one says what was in it.
+/// Its units are grants: [`Usage::capacity`] is how many there may be at once.
 ///
 /// # Complexity
-/// O(1) in the number of regions for everything with a region; [`allocate`](Self::allocate) looks at them in turn. Each
-/// comparison costs one step for each kind.
+/// O(1) in the number of regions for everything with a region or a key, but that a reset looks at each grant with a key.
+/// [`allocate`](Metadata::allocate) takes the lowest region that has room: it passes 64 full ones in a step, and looks
+/// at the others in turn. Each comparison costs one step for each kind.
 ///
 /// ```
-/// use sublet::metadata::{Counted, CountedCapacity};
+/// use sublet::metadata::{Counted, CountedCapacity, Metadata};
 /// let mut engine = Counted::new();
-/// let region = engine.add_region(&CountedCapacity { grants: 4, counts: [4, 8] });
+/// let region = engine.add_region(&CountedCapacity { grants: 4, counts: [4, 8] }).unwrap();
 /// assert!(engine.allocate_in(region, &[1, 4]) && engine.allocate_in(region, &[1, 4]));
 /// assert!(!engine.allocate_in(region, &[1, 4]), "there is none left of the second kind");
 /// engine.reset(region);
 /// assert!(engine.allocate_in(region, &[1, 4]));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Counted<C> {
     regions: Vec<Region<C>>,
-    vacant: Vec<u32>,
+    /// Regions that grant more, 64 in a word.
+    open: Vec<u64>,
+    records: Vec<Record<C>>,
+    /// First of the dead ones.
+    dead: u32,
+    generation: u32,
     grants: u64,
+    capacity: u64,
+}
+
+impl<C: Counts> Default for Counted<C> {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl<C: Counts> Counted<C> {
     /// No regions. Takes no memory.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { regions: Vec::new(), vacant: Vec::new(), grants: 0 }
-    }
-
-    /// Adds an empty region. Slots of removed regions are used again, the last one first.
-    ///
-    /// # Panics
-    /// If there are 2^32 regions.
-    pub fn add_region(&mut self, capacity: &CountedCapacity<C>) -> RegionId {
-        let region = Region {
-            room: capacity.counts,
-            room_grants: capacity.grants,
-            unsealed: capacity.grants,
-            sealed: false,
-            capacity: *capacity,
-            live: true,
-        };
-        if let Some(at) = self.vacant.pop() {
-            self.regions[index(at)] = region;
-            return RegionId(at);
+    pub fn new() -> Self {
+        Self {
+            regions: Vec::new(),
+            open: Vec::new(),
+            records: Vec::new(),
+            dead: NONE,
+            generation: first_generation(),
+            grants: 0,
+            capacity: 0,
         }
-        assert!(widen(self.regions.len()) < u64::from(u32::MAX), "regions are numbered with 32 bits");
-        let id = RegionId(narrow(self.regions.len()));
-        self.regions.push(region);
-        self.vacant.reserve(self.regions.len());
-        id
-    }
-
-    /// Takes an empty region out.
-    ///
-    /// # Errors
-    /// [`NotEmpty`] if it has grants.
-    ///
-    /// # Panics
-    /// If there is no such region.
-    pub fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
-        let slot = self.region_mut(region);
-        if slot.unsealed != slot.capacity.grants {
-            return Err(NotEmpty);
-        }
-        let nothing = CountedCapacity { grants: 0, counts: C::ZERO };
-        *slot = Region {
-            room: C::ZERO,
-            room_grants: 0,
-            unsealed: 0,
-            sealed: false,
-            capacity: nothing,
-            live: false,
-        };
-        self.vacant.push(region.0);
-        Ok(())
     }
 
     /// Whether a grant fits a region now. Never, if it is sealed or there is no such region.
     #[inline]
     #[must_use]
     pub fn fits(&self, region: RegionId, need: &C) -> bool {
-        self.regions.get(index(region.0)).is_some_and(|slot| slot.room_grants != 0 && need.fits(&slot.room))
+        self.regions.get(index(region.0)).is_some_and(|slot| slot.is_open() && need.fits(&slot.room))
     }
 
-    /// Takes a grant out of a region; `false` and nothing changed, if it does not fit.
+    /// Takes a grant without a key out of a region; `false` and nothing changed, if it does not fit. It goes when the
+    /// region is reset, or with [`Self::free_in`].
     #[inline]
     #[must_use = "it may not fit"]
     pub fn allocate_in(&mut self, region: RegionId, need: &C) -> bool {
         let Some(slot) = self.regions.get_mut(index(region.0)) else { return false };
-        if slot.room_grants == 0 || !need.fits(&slot.room) {
+        if !slot.is_open() || !need.fits(&slot.room) {
             return false;
         }
         slot.room.take(need);
         slot.room_grants -= 1;
         slot.unsealed -= 1;
         self.grants += 1;
+        if slot.room_grants == 0 {
+            self.close(region.0);
+        }
         true
     }
 
-    /// Takes a grant out of the first region that it fits, in the order of their ids. O(regions).
-    pub fn allocate(&mut self, need: &C) -> Option<RegionId> {
-        let ids = (0..narrow(self.regions.len())).map(RegionId);
-        ids.into_iter().find(|&region| self.allocate_in(region, need))
-    }
-
-    /// Takes one grant back. Returns whether the region is empty now. A sealed region stays sealed.
+    /// Takes one grant without a key back. Returns whether the region is empty now. A sealed region stays sealed.
     ///
     /// # Errors
-    /// [`BadGrant`] if the region has no grant, or has not granted that much.
+    /// [`BadGrant`] if the region has no such grant, or has not granted that much.
     ///
     /// # Panics
     /// If there is no such region.
-    pub fn free(&mut self, region: RegionId, grant: &C) -> Result<bool, BadGrant> {
+    pub fn free_in(&mut self, region: RegionId, grant: &C) -> Result<bool, BadGrant> {
         let slot = self.region_mut(region);
-        if slot.unsealed == slot.capacity.grants {
+        if slot.granted() == slot.keyed {
             return Err(BadGrant);
         }
         let mut granted = slot.capacity.counts;
@@ -243,61 +320,22 @@ impl<C: Counts> Counted<C> {
             return Err(BadGrant);
         }
         granted.take(grant);
-        let last = slot.unsealed + 1 == slot.capacity.grants;
-        if last && granted != C::ZERO {
+        if slot.granted() == 1 && granted != C::ZERO {
             return Err(BadGrant);
         }
-        slot.room.put(grant);
-        slot.unsealed += 1;
-        if !slot.sealed {
-            slot.room_grants = slot.unsealed;
-        }
-        self.grants -= 1;
-        Ok(last)
+        Ok(self.put(region, grant))
     }
 
-    /// Nothing more is allocated in the region before it is reset.
-    ///
-    /// # Panics
-    /// If there is no such region.
-    ///
-    /// ```
-    /// use sublet::metadata::{Counted, CountedCapacity};
-    /// let mut engine = Counted::new();
-    /// let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
-    /// engine.seal(region);
-    /// assert!(!engine.fits(region, &[1]));
-    /// ```
-    pub fn seal(&mut self, region: RegionId) {
-        let slot = self.region_mut(region);
-        slot.sealed = true;
-        slot.room_grants = 0;
-    }
-
-    /// Takes all grants of a region back, and the seal off.
-    ///
-    /// # Panics
-    /// If there is no such region.
-    pub fn reset(&mut self, region: RegionId) {
-        let slot = self.region_mut(region);
-        let granted = slot.capacity.grants - slot.unsealed;
-        slot.room = slot.capacity.counts;
-        slot.room_grants = slot.capacity.grants;
-        slot.unsealed = slot.capacity.grants;
-        slot.sealed = false;
-        self.grants -= u64::from(granted);
-    }
-
-    /// How full a region is.
+    /// What a region holds, what it has granted and what is left.
     ///
     /// # Panics
     /// If there is no such region.
     #[must_use]
-    pub fn region_usage(&self, region: RegionId) -> CountedUsage<C> {
+    pub fn region_counts(&self, region: RegionId) -> CountedUsage<C> {
         let slot = self.region(region);
         CountedUsage {
             capacity: slot.capacity,
-            grants: slot.capacity.grants - slot.unsealed,
+            grants: slot.granted(),
             room: CountedCapacity { grants: slot.unsealed, counts: slot.room },
             sealed: slot.sealed,
         }
@@ -309,8 +347,7 @@ impl<C: Counts> Counted<C> {
     /// If there is no such region.
     #[must_use]
     pub fn region_grants(&self, region: RegionId) -> u32 {
-        let slot = self.region(region);
-        slot.capacity.grants - slot.unsealed
+        self.region(region).granted()
     }
 
     /// Live grants of all regions.
@@ -319,33 +356,96 @@ impl<C: Counts> Counted<C> {
         self.grants
     }
 
-    /// Checks every numbered invariant. O(regions), for tests and debugging.
-    ///
-    /// # Panics
-    /// Names the invariant that is broken.
-    pub fn validate(&self) {
-        let mut grants = 0;
-        let mut vacant = 0;
-        for (at, slot) in self.regions.iter().enumerate() {
-            assert!(slot.room.fits(&slot.capacity.counts), "C1: region {at} has more room than capacity");
-            assert!(slot.unsealed <= slot.capacity.grants, "C1: region {at} has room for too many grants");
-            let open = if slot.sealed { 0 } else { slot.unsealed };
-            assert_eq!(slot.room_grants, open, "C1: region {at} and its seal");
-            let granted = slot.capacity.grants - slot.unsealed;
-            assert!(
-                granted != 0 || slot.room == slot.capacity.counts,
-                "C2: region {at} is empty and not whole"
-            );
-            grants += u64::from(granted);
-            if !slot.live {
-                vacant += 1;
-                assert!(slot.capacity.grants == 0 && slot.capacity.counts == C::ZERO, "C4: region {at}");
-                let named = self.vacant.iter().filter(|&&vacant| index(vacant) == at).count();
-                assert_eq!(named, 1, "C4: region {at} is vacant");
+    /// C4.
+    #[cold]
+    fn close(&mut self, region: u32) {
+        self.open[index(region / 64)] &= !(1 << (region % 64));
+    }
+
+    /// C4.
+    #[inline]
+    fn heed_open(&mut self, region: RegionId) {
+        let at = index(region.0);
+        let bit = 1 << (region.0 % 64);
+        if self.regions[at].is_open() { self.open[at / 64] |= bit } else { self.open[at / 64] &= !bit }
+    }
+
+    /// Puts a grant of a region back. Whether nothing is granted in it now.
+    fn put(&mut self, region: RegionId, counts: &C) -> bool {
+        let is_empty = self.region_mut(region).put(counts);
+        self.grants -= 1;
+        self.heed_open(region);
+        is_empty
+    }
+
+    /// The lowest region that a grant fits.
+    #[inline]
+    fn find(&self, need: &C) -> Option<RegionId> {
+        for (at, &word) in (0..).zip(&self.open) {
+            let mut left = word;
+            while left != 0 {
+                let region = RegionId(at * 64 + left.trailing_zeros());
+                if need.fits(&self.regions[index(region.0)].room) {
+                    return Some(region);
+                }
+                left &= left - 1;
             }
         }
-        assert_eq!(grants, self.grants, "C3");
-        assert_eq!(vacant, self.vacant.len(), "C4");
+        None
+    }
+
+    /// Whether there can be one more record.
+    fn has_records(&self) -> bool {
+        self.dead != NONE || widen(self.records.len()) < u64::from(NONE)
+    }
+
+    /// A record for a grant of a region.
+    fn insert(&mut self, region: u32, counts: C, tag: Tag) -> Key {
+        let next = self.regions[index(region)].first;
+        self.generation = self.generation.wrapping_add(1);
+        let generation = self.generation;
+        let tag = Tag(tag.0 & Tag::MASK);
+        let record = Record { counts, region, generation, tag, next, previous: NONE };
+        let at = match self.dead {
+            NONE => {
+                self.records.push(record);
+                narrow(self.records.len() - 1)
+            }
+            dead => {
+                self.dead = self.records[index(dead)].next;
+                self.records[index(dead)] = record;
+                dead
+            }
+        };
+        if next != NONE {
+            self.records[index(next)].previous = at;
+        }
+        let slot = &mut self.regions[index(region)];
+        slot.first = at;
+        slot.keyed += 1;
+        Self::key(at, generation)
+    }
+
+    /// Zero in the lower half is no record, so that no key is zero.
+    fn key(at: u32, generation: u32) -> Key {
+        let key = (u64::from(generation) << 32) | (u64::from(at) + 1);
+        Key(NonZeroU64::new(key).unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// The place of a live record.
+    fn at(&self, key: Key) -> Result<u32, BadKey> {
+        let key = key.0.get();
+        let at = u32::try_from(key & u64::from(u32::MAX)).ok().and_then(|at| at.checked_sub(1)).ok_or(BadKey)?;
+        let record = self.records.get(index(at)).ok_or(BadKey)?;
+        let is_live = record.region != NONE && u64::from(record.generation) == key >> 32;
+        if is_live { Ok(at) } else { Err(BadKey) }
+    }
+
+    /// Makes a record a dead one.
+    fn bury(&mut self, at: u32) {
+        let record = &mut self.records[index(at)];
+        record.region = NONE;
+        record.next = std::mem::replace(&mut self.dead, at);
     }
 
     fn region(&self, region: RegionId) -> &Region<C> {
@@ -360,5 +460,188 @@ impl<C: Counts> Counted<C> {
             Some(slot) if slot.live => slot,
             _ => panic!("there is no region {}", region.0),
         }
+    }
+
+    fn usage_of(slot: &Region<C>) -> Usage {
+        let granted = u64::from(slot.granted());
+        Usage { capacity: slot.capacity.grants.into(), used_chunks: granted, used: granted, rounding: 0 }
+    }
+}
+
+impl<C: Counts> Metadata for Counted<C> {
+    type Capacity = CountedCapacity<C>;
+    type Request = CountedRequest<C>;
+    type Span = CountedSpan<C>;
+    type Chunk = CountedChunk<C>;
+
+    fn add_region(&mut self, capacity: &CountedCapacity<C>) -> Result<RegionId, RegionError> {
+        if capacity.grants == 0 {
+            return Err(RegionError::Capacity { capacity: 0, max: u32::MAX.into() });
+        }
+        let at = self.regions.iter().position(|slot| !slot.live).unwrap_or(self.regions.len());
+        if widen(at) >= u64::from(u32::MAX) {
+            return Err(RegionError::TooMany);
+        }
+        let region = Region {
+            room: capacity.counts,
+            room_grants: capacity.grants,
+            unsealed: capacity.grants,
+            capacity: *capacity,
+            live: true,
+            ..Region::VACANT
+        };
+        if at == self.regions.len() {
+            self.regions.push(region);
+            self.open.resize(self.regions.len().div_ceil(64), 0);
+        } else {
+            self.regions[at] = region;
+        }
+        self.capacity += u64::from(capacity.grants);
+        let region = RegionId(narrow(at));
+        self.heed_open(region);
+        Ok(region)
+    }
+
+    fn remove_region(&mut self, region: RegionId) -> Result<(), NotEmpty> {
+        let slot = self.region_mut(region);
+        if slot.granted() != 0 {
+            return Err(NotEmpty);
+        }
+        let grants = slot.capacity.grants;
+        *slot = Region::VACANT;
+        self.capacity -= u64::from(grants);
+        self.heed_open(region);
+        Ok(())
+    }
+
+    #[inline]
+    fn allocate(
+        &mut self,
+        request: &CountedRequest<C>,
+    ) -> Result<(Key, CountedSpan<C>), AllocateError> {
+        let counts = request.counts;
+        let region = self.find(&counts).ok_or(AllocateError::NoSpace)?;
+        if !self.has_records() || !self.allocate_in(region, &counts) {
+            return Err(AllocateError::NoSpace);
+        }
+        Ok((self.insert(region.0, counts, request.tag), CountedSpan { region, counts }))
+    }
+
+    fn free(&mut self, key: Key) -> Result<Freed<CountedSpan<C>>, BadKey> {
+        let at = self.at(key)?;
+        let Record { counts, region, next, previous, .. } = self.records[index(at)];
+        if next != NONE {
+            self.records[index(next)].previous = previous;
+        }
+        let slot = &mut self.regions[index(region)];
+        slot.keyed -= 1;
+        match previous {
+            NONE => slot.first = next,
+            previous => self.records[index(previous)].next = next,
+        }
+        self.bury(at);
+        let span = CountedSpan { region: RegionId(region), counts };
+        Ok(Freed { span, region_empty: self.put(span.region, &counts) })
+    }
+
+    /// Takes all grants back, and the seal off.
+    fn reset(&mut self, region: RegionId) {
+        let slot = self.region_mut(region);
+        let (granted, mut at) = (slot.granted(), slot.first);
+        slot.room = slot.capacity.counts;
+        slot.room_grants = slot.capacity.grants;
+        slot.unsealed = slot.capacity.grants;
+        slot.sealed = false;
+        slot.keyed = 0;
+        slot.first = NONE;
+        self.grants -= u64::from(granted);
+        self.heed_open(region);
+        while at != NONE {
+            let next = self.records[index(at)].next;
+            self.bury(at);
+            at = next;
+        }
+    }
+
+    fn seal(&mut self, region: RegionId) -> bool {
+        let slot = self.region_mut(region);
+        slot.sealed = true;
+        slot.room_grants = 0;
+        self.heed_open(region);
+        true
+    }
+
+    fn span(&self, key: Key) -> Result<CountedSpan<C>, BadKey> {
+        let record = &self.records[index(self.at(key)?)];
+        Ok(CountedSpan { region: RegionId(record.region), counts: record.counts })
+    }
+
+    fn tag(&self, key: Key) -> Result<Tag, BadKey> {
+        Ok(self.records[index(self.at(key)?)].tag)
+    }
+
+    fn region_usage(&self, region: RegionId) -> Usage {
+        Self::usage_of(self.region(region))
+    }
+
+    fn usage(&self) -> Usage {
+        Usage { capacity: self.capacity, used_chunks: self.grants, used: self.grants, rounding: 0 }
+    }
+
+    /// The room of the region that has most grants left. O(regions).
+    fn largest_free(&self) -> CountedCapacity<C> {
+        let room = |slot: &Region<C>| CountedCapacity { grants: slot.room_grants, counts: slot.room };
+        let open = self.regions.iter().filter(|slot| slot.is_open());
+        let most = open.max_by_key(|slot| slot.room_grants);
+        most.map_or(CountedCapacity { grants: 0, counts: C::ZERO }, room)
+    }
+
+    /// Shows the grants with a key, the youngest first.
+    fn walk(&self, region: RegionId, visit: &mut dyn FnMut(CountedChunk<C>)) {
+        let mut at = self.region(region).first;
+        while at != NONE {
+            let record = &self.records[index(at)];
+            visit(CountedChunk {
+                key: Self::key(at, record.generation),
+                tag: record.tag,
+                counts: record.counts,
+            });
+            at = record.next;
+        }
+    }
+
+    fn validate(&self) {
+        let (mut grants, mut capacity, mut chained) = (0, 0, 0);
+        for (at, slot) in self.regions.iter().enumerate() {
+            assert!(slot.room.fits(&slot.capacity.counts), "C1: region {at} has more room than capacity");
+            assert!(slot.unsealed <= slot.capacity.grants, "C1: region {at} has room for too many grants");
+            let open = if slot.sealed { 0 } else { slot.unsealed };
+            assert_eq!(slot.room_grants, open, "C1: region {at} and its seal");
+            assert!(
+                slot.granted() != 0 || slot.room == slot.capacity.counts,
+                "C2: region {at} is empty and not whole"
+            );
+            grants += u64::from(slot.granted());
+            capacity += u64::from(slot.capacity.grants);
+            let is_vacant = slot.capacity.grants == 0 && slot.capacity.counts == C::ZERO;
+            assert!(slot.live || is_vacant, "C4: region {at}");
+            assert_eq!(self.open[at / 64] >> (at % 64) & 1 == 1, slot.is_open(), "C4: region {at}");
+            let (mut next, mut previous, mut keyed) = (slot.first, NONE, 0);
+            while next != NONE {
+                let record = &self.records[index(next)];
+                assert_eq!((index(record.region), record.previous), (at, previous), "C5: record {next}");
+                (previous, next, keyed) = (next, record.next, keyed + 1);
+            }
+            assert_eq!(keyed, slot.keyed, "C5: region {at}");
+            assert!(keyed <= slot.granted(), "C5: region {at}");
+            chained += index(keyed);
+        }
+        let mut next = self.dead;
+        while next != NONE {
+            assert_eq!(self.records[index(next)].region, NONE, "C5: record {next}");
+            (next, chained) = (self.records[index(next)].next, chained + 1);
+        }
+        assert_eq!((grants, capacity), (self.grants, self.capacity), "C3");
+        assert_eq!(chained, self.records.len(), "C5");
     }
 }

@@ -412,6 +412,7 @@ impl Metadata for Linear {
     type Capacity = u64;
     type Request = Request;
     type Span = Span;
+    type Chunk = Chunk;
 
     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
         if capacity == 0 || capacity > self.max_region_capacity {

@@ -2,10 +2,9 @@
 #![forbid(unsafe_code)]
 
 use std::num::NonZeroU64;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::base::cast::{index, narrow};
-use crate::metadata::{Key, Tag};
+use crate::metadata::{Key, Tag, first_generation};
 
 /// No page: the end of a list.
 pub(super) const NONE: u32 = u32::MAX;
@@ -66,14 +65,6 @@ const fn split(slot: u32) -> (usize, u32) {
 #[inline]
 fn key(slot: u32, generation: u32) -> Key {
     Key(NOT_ZERO | (u64::from(generation) << 32) | u64::from(slot))
-}
-
-/// Where an engine starts to count generations: each engine elsewhere, so that a key of one is hardly ever good in
-/// another.
-fn first_generation() -> u32 {
-    static ENGINES: AtomicU32 = AtomicU32::new(0);
-    // Multiples of 2^32 divided by the golden ratio lie as far apart as they can, however many there are.
-    ENGINES.fetch_add(0x9e37_79b9, Ordering::Relaxed)
 }
 
 /// A live entry that [`Pages::find`] found.

@@ -345,6 +345,7 @@ impl Metadata for Tlsf {
     type Capacity = u64;
     type Request = Request;
     type Span = Span;
+    type Chunk = Chunk;
 
     fn add_region(&mut self, &capacity: &u64) -> Result<RegionId, RegionError> {
         let (region, chunk) = self.chunks.add_region(capacity)?;
