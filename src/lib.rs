@@ -79,6 +79,7 @@ mod statistics;
 #[cfg(feature = "trace")]
 pub mod trace;
 pub mod upload;
+pub mod vector;
 mod virtual_block;
 
 pub use allocation::{Allocation, AllocationId, AllocationInfo, FreeError, Leak, ResourceKind};

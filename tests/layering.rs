@@ -14,6 +14,7 @@ use std::path::Path;
 const FLOORS: &[&[&str]] = &[
     &["base", "operations"],
     &["metadata", "device", "retire"],
+    &["vector"],
     &["error", "create_info", "memory_type", "pool"],
     &["record"],
     &["blocks"],
@@ -32,7 +33,7 @@ const OPEN_FLOORS: &[&str] = &["error", "allocator"];
 const PICTURE: &str = "src/guide/design.md";
 
 /// Rooms that know no Vulkan.
-const WITHOUT_VULKAN: &[&str] = &["base", "metadata", "retire", "virtual_block"];
+const WITHOUT_VULKAN: &[&str] = &["base", "metadata", "retire", "vector", "virtual_block"];
 
 /// The files that may hold `unsafe`. Each of them does.
 const UNSAFE_FILES: &[&str] = &[

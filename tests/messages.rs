@@ -118,17 +118,17 @@ fn error_sharing_alias_error() {
 
 #[test]
 fn metadata_counted_region_grants() {
-    use sublet::metadata::{Counted, CountedCapacity};
+    use sublet::metadata::{Counted, CountedCapacity, Metadata};
     let mut engine = Counted::new();
-    let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
+    let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] }).unwrap();
     assert_eq!(engine.region_grants(region), 0);
 }
 
 #[test]
 fn metadata_counted_grants() {
-    use sublet::metadata::{Counted, CountedCapacity};
+    use sublet::metadata::{Counted, CountedCapacity, Metadata};
     let mut engine = Counted::new();
-    let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] });
+    let region = engine.add_region(&CountedCapacity { grants: 1, counts: [2] }).unwrap();
     assert!(engine.allocate_in(region, &[2]));
     assert_eq!(engine.grants(), 1);
 }

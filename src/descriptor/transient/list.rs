@@ -98,7 +98,8 @@ impl List {
     pub(super) fn insert(&mut self, pool: DescriptorPool) -> RegionId {
         let capacity = CountedCapacity { grants: pool.max_sets(), counts: *pool.counts() };
         let added = self.engine.add_region(&capacity);
-        let region = added.unwrap_or_else(|_| unreachable!("a pool has sets, and regions have numbers of 32 bits"));
+        let region =
+            added.unwrap_or_else(|_| unreachable!("a pool has sets, and regions have numbers of 32 bits"));
         let at = index(region.0);
         if at == self.slots.len() {
             self.slots.push(None);

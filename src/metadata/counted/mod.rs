@@ -435,7 +435,8 @@ impl<C: Counts> Counted<C> {
     /// The place of a live record.
     fn at(&self, key: Key) -> Result<u32, BadKey> {
         let key = key.0.get();
-        let at = u32::try_from(key & u64::from(u32::MAX)).ok().and_then(|at| at.checked_sub(1)).ok_or(BadKey)?;
+        let at =
+            u32::try_from(key & u64::from(u32::MAX)).ok().and_then(|at| at.checked_sub(1)).ok_or(BadKey)?;
         let record = self.records.get(index(at)).ok_or(BadKey)?;
         let is_live = record.region != NONE && u64::from(record.generation) == key >> 32;
         if is_live { Ok(at) } else { Err(BadKey) }
@@ -515,10 +516,7 @@ impl<C: Counts> Metadata for Counted<C> {
     }
 
     #[inline]
-    fn allocate(
-        &mut self,
-        request: &CountedRequest<C>,
-    ) -> Result<(Key, CountedSpan<C>), AllocateError> {
+    fn allocate(&mut self, request: &CountedRequest<C>) -> Result<(Key, CountedSpan<C>), AllocateError> {
         let counts = request.counts;
         let region = self.find(&counts).ok_or(AllocateError::NoSpace)?;
         if !self.has_records() || !self.allocate_in(region, &counts) {

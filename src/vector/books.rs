@@ -1,0 +1,477 @@
+//! The books of a vector: which blocks there are, and what is granted in them. Makes and destroys no block: what has to go
+//! is handed to the caller, who holds no lock then.
+//!
+//! Invariants, asserted by `validate` under these numbers:
+//! - V1: each region of the engine has one block, and the sums are those of the blocks.
+//! - V2: a block is empty just if nothing is granted in it. `live` is the sum over the blocks.
+//! - V3: a sealed block is not empty.
+//! - V4: an engine grants no less than is live.
+//! - V5: there are no more blocks than the maximum.
+#![forbid(unsafe_code)]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::backing::{
+    Backing, BlockInfo, GiveBackError, GrantOf, Granted, HandleError, Outlook, Refusal, VectorError,
+    VectorKey, VectorStatistics,
+};
+use super::policy::{NextBlock, Policy};
+use crate::base::cast::{index, narrow, widen};
+use crate::metadata::{AllocateError, InRegion, Key, Metadata, RegionId};
+use crate::retire::{Clock, OtherClock, Retire, Ticket};
+
+/// A block and what is known of it.
+#[derive(Debug)]
+struct Slot<K> {
+    block: K,
+    units: u64,
+    live: u32,
+    sealed: bool,
+    own: bool,
+    /// Of an empty one: collections before it became so.
+    empty_since: u64,
+}
+
+/// What came of a look at the blocks that there are.
+pub(super) enum Placed<G> {
+    Granted(G),
+    /// There is no room. So many blocks had some, and refused.
+    NoRoom {
+        tried: u32,
+    },
+}
+
+/// Turns a span into an item.
+pub(super) type Realize<'a, B, M> =
+    &'a mut dyn FnMut(
+        &mut <B as Backing<M>>::Block,
+        &<M as Metadata>::Span,
+    ) -> Result<<B as Backing<M>>::Item, Refusal<<B as Backing<M>>::Error>>;
+
+/// See the [module](self).
+pub(super) struct Core<B: Backing<M>, M: Metadata> {
+    id: u64,
+    pub(super) engine: M,
+    pub(super) policy: Policy,
+    pub(super) name: Option<Box<str>>,
+    slots: Vec<Option<Slot<B::Block>>>,
+    sums: VectorStatistics,
+    /// Of the empty blocks, those that were made for oversize requests.
+    own_empty: u32,
+    waiting: Retire<GrantOf<B, M>>,
+    /// Calls of `collect`.
+    collections: u64,
+}
+
+impl<B: Backing<M>, M: Metadata> Core<B, M> {
+    pub(super) fn new(engine: M, policy: Policy) -> Self {
+        /// Vectors made so far. A handle carries the number of its vector.
+        static VECTORS: AtomicU64 = AtomicU64::new(0);
+
+        Self {
+            id: VECTORS.fetch_add(1, Ordering::Relaxed),
+            engine,
+            policy,
+            name: None,
+            slots: Vec::new(),
+            sums: VectorStatistics::default(),
+            own_empty: 0,
+            waiting: Retire::new(),
+            collections: 0,
+        }
+    }
+
+    /// The name of a grant that the engine has this key for.
+    pub(super) fn key_of(&self, key: Key) -> VectorKey {
+        VectorKey { vector: self.id, key }
+    }
+
+    fn slot(&self, region: RegionId) -> &Slot<B::Block> {
+        self.slots.get(index(region.0)).and_then(Option::as_ref).expect("V1: a region has a block")
+    }
+
+    fn slot_mut(&mut self, region: RegionId) -> &mut Slot<B::Block> {
+        self.slots.get_mut(index(region.0)).and_then(Option::as_mut).expect("V1: a region has a block")
+    }
+
+    /// Grants what is asked out of a block that there is. What has to be destroyed then is added to `doomed`.
+    pub(super) fn place(
+        &mut self,
+        request: &M::Request,
+        realize: Realize<'_, B, M>,
+        doomed: &mut Vec<B::Block>,
+    ) -> Result<Placed<GrantOf<B, M>>, VectorError<B::Error>> {
+        let mut tried = 0;
+        loop {
+            let (key, span) = match self.engine.allocate(request) {
+                Ok(granted) => granted,
+                Err(AllocateError::NoSpace) => return Ok(Placed::NoRoom { tried }),
+                Err(error) => return Err(VectorError::Request(error)),
+            };
+            let region = span.region();
+            let slot = self.slot_mut(region);
+            if slot.sealed {
+                // The engine cannot seal. What it grants here stays granted until the block is reset, so that the next
+                // try is elsewhere.
+                continue;
+            }
+            let refusal = match realize(&mut slot.block, &span) {
+                Ok(item) => {
+                    self.count(region);
+                    return Ok(Placed::Granted(Granted { key: self.key_of(key), span, item }));
+                }
+                Err(refusal) => refusal,
+            };
+            let freed = self.engine.free(key);
+            debug_assert!(freed.is_ok(), "it was granted just now");
+            match refusal {
+                Refusal::Failed(error) => return Err(VectorError::Realize(error)),
+                Refusal::Exhausted => tried += 1,
+            }
+            if !self.seal(region) {
+                // Nothing is granted in it, and yet it refuses: it is of no use.
+                doomed.extend(self.take(region));
+            }
+        }
+    }
+
+    /// Something was granted in a block.
+    fn count(&mut self, region: RegionId) {
+        let slot = self.slot_mut(region);
+        slot.live += 1;
+        if slot.live == 1 {
+            let (units, own) = (slot.units, slot.own);
+            self.count_empty(units, own, false);
+        }
+        self.sums.live += 1;
+    }
+
+    /// A block is empty now, or no longer.
+    fn count_empty(&mut self, units: u64, own: bool, is_empty: bool) {
+        let sums = &mut self.sums;
+        if is_empty {
+            sums.empty_blocks += 1;
+            sums.empty_units += units;
+            self.own_empty += u32::from(own);
+        } else {
+            sums.empty_blocks -= 1;
+            sums.empty_units -= units;
+            self.own_empty -= u32::from(own);
+        }
+    }
+
+    /// Grants nothing more in a block before it is empty. `false`, and nothing happens, if it is empty.
+    pub(super) fn seal(&mut self, region: RegionId) -> bool {
+        let Some(slot) = self.slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return false };
+        if slot.live == 0 {
+            return false;
+        }
+        if !std::mem::replace(&mut slot.sealed, true) {
+            self.sums.sealed_blocks += 1;
+            // One that cannot has its grants refused in `place`.
+            let _ = self.engine.seal(region);
+        }
+        true
+    }
+
+    /// Units and number of the usual blocks that are empty, and how many usual ones there are.
+    fn usual(&self) -> (u32, u32) {
+        (self.sums.empty_blocks - self.own_empty, self.sums.blocks - self.sums.own_blocks)
+    }
+
+    /// The block for a request for which there is no room. Empty blocks that have to go for it are added to `doomed`.
+    pub(super) fn plan(
+        &mut self,
+        backing: &B,
+        request: Option<&M::Request>,
+        doomed: &mut Vec<B::Block>,
+    ) -> Result<NextBlock<M::Capacity>, VectorError<B::Error>> {
+        let units = self.engine.usage().capacity;
+        let usual = self.slots.iter().flatten().filter(|slot| !slot.own);
+        let largest = usual.map(|slot| slot.units).max().unwrap_or(0);
+        let outlook = Outlook { blocks: self.sums.blocks, units, largest };
+        let next = backing.capacity_for(request, &outlook).ok_or(VectorError::TooLarge)?;
+        let full = VectorError::Full { blocks: self.sums.blocks, units };
+        // None of the empty blocks has room for the request, or it would be there: they give way to the limits.
+        let (mut blocks, mut left) = (self.sums.blocks, units);
+        let mut gone = Vec::new();
+        for region in self.by_age(true).into_iter().chain(self.spare_by_age()) {
+            if self.policy.allows(blocks, left, next.units) {
+                break;
+            }
+            blocks -= 1;
+            left -= self.slot(region).units;
+            gone.push(region);
+        }
+        if !self.policy.allows(blocks, left, next.units) {
+            return Err(full);
+        }
+        doomed.extend(gone.into_iter().filter_map(|region| self.take(region)));
+        Ok(next)
+    }
+
+    /// Enters a block. It comes back if the engine does not take it.
+    pub(super) fn adopt(
+        &mut self,
+        block: B::Block,
+        next: &NextBlock<M::Capacity>,
+    ) -> Result<RegionId, (B::Block, VectorError<B::Error>)> {
+        let region = match self.engine.add_region(&next.capacity) {
+            Ok(region) => region,
+            Err(error) => return Err((block, VectorError::Region(error))),
+        };
+        let units = self.engine.region_usage(region).capacity;
+        let at = index(region.0);
+        if at >= self.slots.len() {
+            self.slots.resize_with(at + 1, || None);
+        }
+        let slot =
+            Slot { block, units, live: 0, sealed: false, own: next.own, empty_since: self.collections };
+        self.slots[at] = Some(slot);
+        self.sums.blocks += 1;
+        self.sums.own_blocks += u32::from(next.own);
+        self.sums.created += 1;
+        self.sums.peak_units = self.sums.peak_units.max(self.engine.usage().capacity);
+        self.count_empty(units, next.own, true);
+        Ok(region)
+    }
+
+    /// Takes an empty block out.
+    pub(super) fn take(&mut self, region: RegionId) -> Option<B::Block> {
+        let place = self.slots.get_mut(index(region.0))?;
+        let slot = place.take_if(|slot| slot.live == 0)?;
+        let removed = self.engine.remove_region(region);
+        debug_assert!(removed.is_ok(), "V2: nothing is granted in it");
+        self.sums.blocks -= 1;
+        self.sums.own_blocks -= u32::from(slot.own);
+        self.count_empty(slot.units, slot.own, false);
+        Some(slot.block)
+    }
+
+    /// Whether a handle is alive, and this vector's.
+    pub(super) fn span(&self, key: VectorKey) -> Result<M::Span, HandleError> {
+        if key.vector != self.id {
+            return Err(HandleError::Foreign);
+        }
+        self.engine.span(key.key).map_err(|_| HandleError::Stale)
+    }
+
+    pub(super) fn block(&self, key: VectorKey) -> Result<(&B::Block, M::Span), HandleError> {
+        let span = self.span(key)?;
+        Ok((&self.slot(span.region()).block, span))
+    }
+
+    pub(super) fn block_mut(&mut self, key: VectorKey) -> Result<(&mut B::Block, M::Span), HandleError> {
+        let span = self.span(key)?;
+        Ok((&mut self.slot_mut(span.region()).block, span))
+    }
+
+    /// Takes a grant back. What has to be destroyed then is added to `doomed`.
+    pub(super) fn free(
+        &mut self,
+        backing: &B,
+        granted: GrantOf<B, M>,
+        doomed: &mut Vec<B::Block>,
+    ) -> Result<(), GiveBackError<GrantOf<B, M>>> {
+        if granted.key.vector != self.id {
+            return Err(GiveBackError { reason: HandleError::Foreign, granted });
+        }
+        let Ok(freed) = self.engine.free(granted.key.key) else {
+            return Err(GiveBackError { reason: HandleError::Stale, granted });
+        };
+        let region = freed.span.region();
+        let slot = self.slot_mut(region);
+        backing.release(&mut slot.block, &freed.span, granted.item);
+        slot.live -= 1;
+        let is_empty = slot.live == 0;
+        self.sums.live -= 1;
+        if is_empty {
+            self.emptied(backing, region, doomed);
+        }
+        Ok(())
+    }
+
+    /// Nothing is granted in a block any more.
+    fn emptied(&mut self, backing: &B, region: RegionId, doomed: &mut Vec<B::Block>) {
+        let since = self.collections;
+        let slot = self.slot_mut(region);
+        let (units, own) = (slot.units, slot.own);
+        slot.empty_since = since;
+        let was_sealed = std::mem::replace(&mut slot.sealed, false);
+        let is_good = backing.reset(&mut slot.block);
+        if was_sealed {
+            self.sums.sealed_blocks -= 1;
+            self.engine.reset(region);
+        }
+        self.count_empty(units, own, true);
+        if !is_good {
+            doomed.extend(self.take(region));
+        }
+        self.take_surplus(doomed);
+    }
+
+    /// Takes out what is empty and more than is kept.
+    fn take_surplus(&mut self, doomed: &mut Vec<B::Block>) {
+        while self.own_empty > self.policy.own_blocks_kept {
+            let Some(oldest) = self.by_age(true).into_iter().next() else { break };
+            doomed.extend(self.take(oldest));
+        }
+        if self.policy.idle_collects != Some(0) {
+            return;
+        }
+        loop {
+            let (empty, blocks) = self.usual();
+            // What is kept costs as little as it can.
+            let largest = self.empty(false).max_by_key(|&(id, slot)| (slot.units, id)).map(|(id, _)| id);
+            match largest {
+                Some(largest) if self.policy.surplus(empty, blocks) > 0 => doomed.extend(self.take(largest)),
+                _ => break,
+            }
+        }
+    }
+
+    /// Empty blocks: those of oversize requests, or the others.
+    fn empty(&self, own: bool) -> impl Iterator<Item = (RegionId, &Slot<B::Block>)> {
+        let ids = (0..narrow(self.slots.len())).map(RegionId);
+        let present = ids.zip(&self.slots).filter_map(|(id, slot)| Some((id, slot.as_ref()?)));
+        present.filter(move |(_, slot)| slot.live == 0 && slot.own == own)
+    }
+
+    /// The same, the one that has been empty for longest first.
+    fn by_age(&self, own: bool) -> Vec<RegionId> {
+        let mut empty: Vec<_> = self.empty(own).map(|(id, slot)| (slot.empty_since, id)).collect();
+        empty.sort_unstable();
+        empty.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// The usual blocks that may go, the one that has been empty for longest first.
+    fn spare_by_age(&self) -> Vec<RegionId> {
+        let (empty, blocks) = self.usual();
+        let mut spare = self.by_age(false);
+        spare.truncate(index(self.policy.spare(empty, blocks)));
+        spare
+    }
+
+    /// Takes out everything that is empty, but for the minimum.
+    pub(super) fn trim(&mut self) -> Vec<B::Block> {
+        let all: Vec<_> = self.by_age(true).into_iter().chain(self.spare_by_age()).collect();
+        all.into_iter().filter_map(|region| self.take(region)).collect()
+    }
+
+    /// Takes a grant back when a ticket is done.
+    pub(super) fn retire(
+        &mut self,
+        ticket: Ticket,
+        granted: GrantOf<B, M>,
+    ) -> Result<(), GiveBackError<GrantOf<B, M>>> {
+        match self.span(granted.key) {
+            Ok(_) => {
+                self.waiting.push(ticket, granted);
+                Ok(())
+            }
+            Err(reason) => Err(GiveBackError { reason, granted }),
+        }
+    }
+
+    /// Takes back what waits for tickets that are done, and takes out what has been empty for long.
+    pub(super) fn collect(
+        &mut self,
+        backing: &B,
+        clock: &Clock,
+        doomed: &mut Vec<B::Block>,
+    ) -> Result<usize, OtherClock> {
+        self.collections += 1;
+        let mut done = Vec::new();
+        let collected = self.waiting.collect(clock, |granted| done.push(granted));
+        for granted in done {
+            // Only `clear` makes stale what waits, and that drops it.
+            let freed = self.free(backing, granted, doomed);
+            debug_assert!(freed.is_ok(), "what waits is live");
+        }
+        let idle = self.policy.idle_collects.filter(|&idle| idle != 0);
+        let Some(since) = idle.and_then(|idle| self.collections.checked_sub(u64::from(idle))) else {
+            return collected;
+        };
+        let (empty, blocks) = self.usual();
+        let surplus = index(self.policy.surplus(empty, blocks));
+        let oldest = self.by_age(false).into_iter().take(surplus);
+        let idle: Vec<_> = oldest.filter(|&region| self.slot(region).empty_since <= since).collect();
+        doomed.extend(idle.into_iter().filter_map(|region| self.take(region)));
+        collected
+    }
+
+    /// Takes everything back at once: nothing of it is released by itself. How much that was.
+    pub(super) fn clear(&mut self, backing: &B, doomed: &mut Vec<B::Block>) -> u64 {
+        self.waiting.drain().for_each(drop);
+        let live = self.sums.live;
+        for region in (0..narrow(self.slots.len())).map(RegionId) {
+            let Some(slot) = self.slots[index(region.0)].as_mut() else { continue };
+            if slot.live == 0 {
+                continue;
+            }
+            self.sums.live -= u64::from(std::mem::take(&mut slot.live));
+            // `emptied` does so only for what is left behind a seal.
+            self.engine.reset(region);
+            self.emptied(backing, region, doomed);
+        }
+        live
+    }
+
+    pub(super) fn statistics(&self) -> VectorStatistics {
+        let usage = self.engine.usage();
+        VectorStatistics {
+            waiting: widen(self.waiting.len()),
+            units: usage.capacity,
+            used_units: usage.used,
+            ..self.sums
+        }
+    }
+
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (BlockInfo, &B::Block)> {
+        (0..).zip(&self.slots).filter_map(|(id, slot)| {
+            let Slot { ref block, live, sealed, own, .. } = *slot.as_ref()?;
+            Some((BlockInfo { region: RegionId(id), live, sealed, own }, block))
+        })
+    }
+
+    pub(super) fn validate(&self) {
+        self.engine.validate();
+        let mut sums = VectorStatistics::default();
+        let (mut own_empty, mut used) = (0, 0);
+        for (id, slot) in (0..).zip(&self.slots) {
+            let Some(slot) = slot else { continue };
+            let usage = self.engine.region_usage(RegionId(id));
+            assert_eq!(usage.capacity, slot.units, "V1: block {id}");
+            assert!(usage.used_chunks >= u64::from(slot.live), "V4: block {id}");
+            assert!(slot.live != 0 || (usage.used_chunks == 0 && !slot.sealed), "V2, V3: block {id}");
+            sums.blocks += 1;
+            sums.own_blocks += u32::from(slot.own);
+            sums.sealed_blocks += u32::from(slot.sealed);
+            sums.live += u64::from(slot.live);
+            sums.units += slot.units;
+            used += usage.used;
+            if slot.live == 0 {
+                sums.empty_blocks += 1;
+                sums.empty_units += slot.units;
+                own_empty += u32::from(slot.own);
+            }
+        }
+        let VectorStatistics { created, peak_units, waiting, .. } = self.statistics();
+        assert_eq!(
+            VectorStatistics { created, peak_units, waiting, used_units: used, ..sums },
+            self.statistics(),
+            "V1"
+        );
+        assert_eq!(own_empty, self.own_empty, "V1");
+        assert!(sums.units <= peak_units && waiting <= sums.live, "V1");
+        assert!(sums.blocks <= self.policy.max_blocks, "V5: {sums:?}");
+    }
+}
+
+impl<B: Backing<M>, M: Metadata> Core<B, M> {
+    pub(super) fn fmt_as(&self, what: &str, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct(what);
+        shown.field("name", &self.name).field("policy", &self.policy).field("statistics", &self.statistics());
+        shown.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,72 @@
+//! How a vector grants and grows, whoever may touch its books.
+#![forbid(unsafe_code)]
+
+use super::backing::{Backing, GrantOf, VectorError};
+use super::books::{Core, Placed, Realize};
+use crate::metadata::Metadata;
+
+/// The way to the books. While it is inside, others may have to wait.
+pub(super) trait Door<B: Backing<M>, M: Metadata> {
+    fn enter<R>(&mut self, visit: impl FnOnce(&mut Core<B, M>) -> R) -> R;
+}
+
+impl<B: Backing<M>, M: Metadata> Door<B, M> for &mut Core<B, M> {
+    fn enter<R>(&mut self, visit: impl FnOnce(&mut Core<B, M>) -> R) -> R {
+        visit(self)
+    }
+}
+
+/// Goes in, and destroys what has to go once it is outside again.
+pub(super) fn visit<B: Backing<M>, M: Metadata, R>(
+    backing: &B,
+    door: &mut impl Door<B, M>,
+    visit: impl FnOnce(&mut Core<B, M>, &mut Vec<B::Block>) -> R,
+) -> R {
+    let mut doomed = Vec::new();
+    let answer = door.enter(|core| visit(core, &mut doomed));
+    doomed.into_iter().for_each(|block| backing.destroy(block));
+    answer
+}
+
+/// A block more, made outside of the door, and what `then` does with it before anybody else sees it.
+pub(super) fn grow<B: Backing<M>, M: Metadata, R>(
+    backing: &B,
+    door: &mut impl Door<B, M>,
+    request: Option<&M::Request>,
+    then: impl FnOnce(&mut Core<B, M>, &mut Vec<B::Block>) -> Result<R, VectorError<B::Error>>,
+) -> Result<R, VectorError<B::Error>> {
+    let next = visit(backing, door, |core, doomed| core.plan(backing, request, doomed))?;
+    let block = match backing.create(&next.capacity) {
+        Ok(block) => block,
+        Err(error) => {
+            let trimmed = if backing.is_shortage(&error) { door.enter(Core::trim) } else { Vec::new() };
+            if trimmed.is_empty() {
+                return Err(VectorError::Create(error));
+            }
+            trimmed.into_iter().for_each(|block| backing.destroy(block));
+            backing.create(&next.capacity).map_err(VectorError::Create)?
+        }
+    };
+    visit(backing, door, |core, doomed| match core.adopt(block, &next) {
+        Ok(region) => then(core, doomed).inspect_err(|_| doomed.extend(core.take(region))),
+        Err((block, error)) => {
+            doomed.push(block);
+            Err(error)
+        }
+    })
+}
+
+/// Grants what is asked out of a block that is made for it.
+pub(super) fn grow_for<B: Backing<M>, M: Metadata>(
+    backing: &B,
+    door: &mut impl Door<B, M>,
+    request: &M::Request,
+    tried: u32,
+    realize: Realize<'_, B, M>,
+) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
+    grow(backing, door, Some(request), |core, doomed| match core.place(request, realize, doomed)? {
+        Placed::Granted(granted) => Ok(granted),
+        Placed::NoRoom { tried: 0 } => Err(VectorError::TooLarge),
+        Placed::NoRoom { tried: again } => Err(VectorError::Exhausted { tried: tried + again }),
+    })
+}

@@ -1,0 +1,136 @@
+//! How many blocks there are, how large the next one is, and which empty ones go: pure functions, for all vectors.
+#![forbid(unsafe_code)]
+
+/// How many blocks a vector has, and how many empty ones it keeps.
+///
+/// ```
+/// use sublet::vector::Policy;
+/// let policy = Policy { empty_blocks_kept: 2, ..Policy::default() };
+/// assert_eq!(policy.surplus(3, 10), 1);
+/// assert_eq!(policy.surplus(3, 3), 1);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// Blocks that are made with the vector, and that always stay.
+    pub min_blocks: u32,
+    /// The most blocks at once.
+    pub max_blocks: u32,
+    /// The most units (bytes, slots, grants) of all blocks.
+    pub max_units: u64,
+    /// Empty blocks that are kept however long nobody needs them.
+    pub empty_blocks_kept: u32,
+    /// Empty blocks of oversize requests that are kept for others as large.
+    pub own_blocks_kept: u32,
+    /// Calls of `collect` that an empty block above [`empty_blocks_kept`](Self::empty_blocks_kept) waits for somebody who
+    /// needs it: `Some(0)` destroys it at once, `None` keeps it until a trim.
+    pub idle_collects: Option<u32>,
+}
+
+impl Default for Policy {
+    /// No limits. One empty block is kept, so that going to and fro across the edge of a block makes none.
+    fn default() -> Self {
+        Self {
+            min_blocks: 0,
+            max_blocks: u32::MAX,
+            max_units: u64::MAX,
+            empty_blocks_kept: 1,
+            own_blocks_kept: 0,
+            idle_collects: Some(0),
+        }
+    }
+}
+
+impl Policy {
+    /// Exactly one block, which is made with the vector and stays.
+    #[must_use]
+    pub fn fixed() -> Self {
+        Self { min_blocks: 1, max_blocks: 1, ..Self::default() }
+    }
+
+    /// How many of `empty` blocks, out of `blocks` in all, are more than are kept.
+    #[must_use]
+    pub const fn surplus(&self, empty: u32, blocks: u32) -> u32 {
+        surplus(empty, blocks, self.empty_blocks_kept, self.min_blocks)
+    }
+
+    /// How many of `empty` blocks, out of `blocks` in all, may go where all that can does.
+    #[must_use]
+    pub const fn spare(&self, empty: u32, blocks: u32) -> u32 {
+        surplus(empty, blocks, 0, self.min_blocks)
+    }
+
+    /// Whether a block of `units` may be made beside `blocks` of `have` units in all.
+    #[must_use]
+    pub const fn allows(&self, blocks: u32, have: u64, units: u64) -> bool {
+        blocks < self.max_blocks && have <= self.max_units && units <= self.max_units - have
+    }
+}
+
+/// How many of `empty` blocks, out of `blocks` in all, go if `kept` of them and `min_blocks` of all stay.
+#[inline]
+#[must_use]
+pub(crate) const fn surplus(empty: u32, blocks: u32, kept: u32, min_blocks: u32) -> u32 {
+    let (beyond_kept, beyond_min) = (empty.saturating_sub(kept), blocks.saturating_sub(min_blocks));
+    if beyond_kept < beyond_min { beyond_kept } else { beyond_min }
+}
+
+/// What a landlord answers to a request for which no block has room.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NextBlock<C> {
+    /// What the block is to hold.
+    pub capacity: C,
+    /// The same in units, for the limit: bytes, slots, grants.
+    pub units: u64,
+    /// It is made for one oversize request: it does not make later blocks larger, and goes when it is empty, unless
+    /// [`Policy::own_blocks_kept`] says otherwise.
+    pub own: bool,
+}
+
+/// How blocks of units grow: from `first` by doubling to `preferred`.
+///
+/// ```
+/// use sublet::vector::Growth;
+/// let growth = Growth { first: 32, preferred: 256 };
+/// let units = |needed, largest| growth.next(needed, largest).capacity;
+/// assert_eq!((units(1, 0), units(1, 32), units(1, 256)), (32, 64, 256));
+/// assert_eq!(units(20, 0), 64, "a request is to fill no more than half");
+/// assert!(growth.next(300, 256).own, "an oversize request gets a block of its own");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Growth {
+    /// Units of the first block.
+    pub first: u64,
+    /// Units of a usual block: it is the most, but for oversize requests.
+    pub preferred: u64,
+}
+
+impl Growth {
+    /// All blocks are alike.
+    #[must_use]
+    pub const fn fixed(units: u64) -> Self {
+        Self { first: units, preferred: units }
+    }
+
+    /// The block for a request of `needed` units, where the largest usual block has `largest`.
+    #[must_use]
+    pub const fn next(&self, needed: u64, largest: u64) -> NextBlock<u64> {
+        if needed > self.preferred {
+            return NextBlock { capacity: needed, units: needed, own: true };
+        }
+        let units = grown(self.first, self.preferred, needed, largest);
+        NextBlock { capacity: units, units, own: false }
+    }
+}
+
+/// From `first` by doubling to `preferred`, while there is a block as large or the request would fill more than half.
+#[must_use]
+pub(crate) const fn grown(first: u64, preferred: u64, needed: u64, largest: u64) -> u64 {
+    let mut size = if first == 0 { 1 } else { first };
+    while size < preferred && (size <= largest || size < needed.saturating_mul(2)) {
+        size = size.saturating_mul(2);
+        if size > preferred {
+            size = preferred;
+        }
+    }
+    size
+}

@@ -1,0 +1,224 @@
+//! A vector that several threads share.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+
+use super::backing::{
+    Backing, BlockInfo, GiveBackError, GrantOf, HandleError, Refusal, VectorError, VectorKey,
+    VectorStatistics,
+};
+use super::books::{Core, Placed};
+use super::grow::{Door, grow, grow_for, visit};
+use super::policy::Policy;
+use crate::base::sync::{Mutex, Shared, Threading};
+use crate::metadata::{Metadata, RegionId};
+use crate::retire::{Clock, OtherClock, Ticket};
+
+/// [`BlockVector`](super::BlockVector) with locks: the books have one, and making a block has another.
+///
+/// While a block is made, the other threads are served from those that there are, and give back. A thread that finds no
+/// room takes the lock for growth, **looks again**, and only then makes a block: so many threads that find the vector
+/// full together make one and not one each.
+///
+/// `T` is [`Local`](crate::Local) for a vector that one thread calls through shared references.
+pub struct SharedBlockVector<B: Backing<M>, M: Metadata, T: Threading = Shared> {
+    backing: B,
+    core: Mutex<T, Core<B, M>>,
+    growth: Mutex<T, ()>,
+}
+
+/// The lock of the books, while a closure is inside.
+struct Locked<'a, B: Backing<M>, M: Metadata, T: Threading>(&'a Mutex<T, Core<B, M>>);
+
+impl<B: Backing<M>, M: Metadata, T: Threading> Door<B, M> for Locked<'_, B, M, T> {
+    fn enter<R>(&mut self, visit: impl FnOnce(&mut Core<B, M>) -> R) -> R {
+        visit(&mut self.0.lock())
+    }
+}
+
+impl<B: Backing<M>, M: Metadata, T: Threading> SharedBlockVector<B, M, T> {
+    /// A vector with its first blocks. The engine has no regions yet.
+    ///
+    /// # Errors
+    /// [`VectorError`] if one of the first blocks was not made: there are none then.
+    pub fn new(backing: B, engine: M, policy: Policy) -> Result<Self, VectorError<B::Error>> {
+        let core = Core::new(engine, Policy { min_blocks: 0, ..policy });
+        let vector = Self { backing, core: Mutex::<T, _>::new(core), growth: Mutex::<T, _>::new(()) };
+        for _ in 0..policy.min_blocks {
+            grow(&vector.backing, &mut vector.door(), None, |_, _| Ok(()))?;
+        }
+        vector.core.lock().policy = policy;
+        Ok(vector)
+    }
+
+    fn door(&self) -> Locked<'_, B, M, T> {
+        Locked(&self.core)
+    }
+
+    /// Grants what is asked: out of a block that has room, or out of a new one.
+    ///
+    /// # Errors
+    /// [`VectorError`]: nothing was granted, and no block was kept that was made for it.
+    ///
+    /// # Complexity
+    /// That of the engine while there is room, O(blocks) and a call of the landlord when a block is made.
+    pub fn allocate(&self, request: &M::Request) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
+        self.allocate_with(request, B::realize)
+    }
+
+    /// [`Self::allocate`] with another way to make an item of the span, where that depends on more than the span. The
+    /// lock of the books is held meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Self::allocate`].
+    pub fn allocate_with(
+        &self,
+        request: &M::Request,
+        mut realize: impl FnMut(&B, &mut B::Block, &M::Span) -> Result<B::Item, Refusal<B::Error>>,
+    ) -> Result<GrantOf<B, M>, VectorError<B::Error>> {
+        let (backing, mut door) = (&self.backing, self.door());
+        let mut realize = |block: &mut B::Block, span: &M::Span| realize(backing, block, span);
+        let mut tried = 0;
+        let mut look = |tried: &mut u32| {
+            let placed =
+                visit(backing, &mut self.door(), |core, doomed| core.place(request, &mut realize, doomed))?;
+            Ok(match placed {
+                Placed::Granted(granted) => Some(granted),
+                Placed::NoRoom { tried: again } => {
+                    *tried += again;
+                    None
+                }
+            })
+        };
+        if let Some(granted) = look(&mut tried)? {
+            return Ok(granted);
+        }
+        let _growing = self.growth.lock();
+        if let Some(granted) = look(&mut tried)? {
+            return Ok(granted);
+        }
+        grow_for(backing, &mut door, request, tried, &mut realize)
+    }
+
+    /// Gives a grant back: it may be granted again at once.
+    ///
+    /// # Errors
+    /// [`GiveBackError`], with the grant, if it is another vector's or from before [`clear`](Self::clear).
+    pub fn free(&self, granted: GrantOf<B, M>) -> Result<(), GiveBackError<GrantOf<B, M>>> {
+        visit(&self.backing, &mut self.door(), |core, doomed| core.free(&self.backing, granted, doomed))
+    }
+
+    /// Gives a grant back once `ticket` is done: see [`collect`](Self::collect).
+    ///
+    /// # Errors
+    /// As for [`free`](Self::free).
+    pub fn retire(&self, ticket: Ticket, granted: GrantOf<B, M>) -> Result<(), GiveBackError<GrantOf<B, M>>> {
+        self.core.lock().retire(ticket, granted)
+    }
+
+    /// Takes back what waits for tickets that are done, and destroys what has been empty for longer than
+    /// [`Policy::idle_collects`]. Returns how many grants came back.
+    ///
+    /// # Errors
+    /// [`OtherClock`] if some wait for tickets of another clock. All else was collected nonetheless.
+    pub fn collect(&self, clock: &Clock) -> Result<usize, OtherClock> {
+        visit(&self.backing, &mut self.door(), |core, doomed| core.collect(&self.backing, clock, doomed))
+    }
+
+    /// Destroys all empty blocks, but for the minimum. Returns how many.
+    pub fn trim(&self) -> usize {
+        let trimmed = self.core.lock().trim();
+        let count = trimmed.len();
+        trimmed.into_iter().for_each(|block| self.backing.destroy(block));
+        count
+    }
+
+    /// Takes everything back at once, what waits for tickets included. Items are dropped and not
+    /// [released](Backing::release); the blocks are [reset](Backing::reset). Returns how many grants there were: their
+    /// handles are stale from here on.
+    pub fn clear(&self) -> u64 {
+        visit(&self.backing, &mut self.door(), |core, doomed| core.clear(&self.backing, doomed))
+    }
+
+    /// Grants nothing more in a block before it is empty, so that it becomes so. `false` if it is empty, or is not there.
+    pub fn seal(&self, block: RegionId) -> bool {
+        self.core.lock().seal(block)
+    }
+
+    /// Where a grant is.
+    ///
+    /// # Errors
+    /// [`HandleError`] if it is not one of this vector's, or not live.
+    pub fn span(&self, key: VectorKey) -> Result<M::Span, HandleError> {
+        self.core.lock().span(key)
+    }
+
+    /// Shows the block that a grant is in, and where in it. The lock of the books is held meanwhile.
+    ///
+    /// # Errors
+    /// As for [`span`](Self::span).
+    pub fn with_block<R>(
+        &self,
+        key: VectorKey,
+        visit: impl FnOnce(&mut B::Block, M::Span) -> R,
+    ) -> Result<R, HandleError> {
+        self.core.lock().block_mut(key).map(|(block, span)| visit(block, span))
+    }
+
+    /// The landlord.
+    pub fn backing(&self) -> &B {
+        &self.backing
+    }
+
+    /// How many blocks there may be, and how many are kept.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.core.lock().policy
+    }
+
+    /// Changes the policy, but not its minimum. It acts from the next call on.
+    pub fn set_policy(&self, policy: Policy) {
+        let mut core = self.core.lock();
+        core.policy = Policy { min_blocks: core.policy.min_blocks, ..policy };
+    }
+
+    /// Calls the vector something, for messages.
+    pub fn set_name(&self, name: Option<&str>) {
+        self.core.lock().name = name.map(Box::from);
+    }
+
+    /// How much there is, and how much of it is granted. O(1).
+    #[must_use]
+    pub fn statistics(&self) -> VectorStatistics {
+        self.core.lock().statistics()
+    }
+
+    /// Shows what is in each block: see [`Metadata::walk`]. The lock of the books is held meanwhile.
+    pub fn walk(&self, mut visit: impl FnMut(BlockInfo, M::Chunk)) {
+        let core = self.core.lock();
+        for (info, _) in core.blocks() {
+            core.engine.walk(info.region, &mut |chunk| visit(info, chunk));
+        }
+    }
+
+    /// Checks the books. O(n), for tests and debugging.
+    ///
+    /// # Panics
+    /// Names the invariant that is broken.
+    pub fn validate(&self) {
+        self.core.lock().validate();
+    }
+}
+
+impl<B: Backing<M>, M: Metadata, T: Threading> Drop for SharedBlockVector<B, M, T> {
+    fn drop(&mut self) {
+        self.core.get_mut().policy.min_blocks = 0;
+        self.trim();
+    }
+}
+
+impl<B: Backing<M>, M: Metadata, T: Threading> fmt::Debug for SharedBlockVector<B, M, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.core.lock().fmt_as("SharedBlockVector", f)
+    }
+}

@@ -1,0 +1,116 @@
+//! Minimum, maximum, growth, oversize, thresholds, time.
+
+use super::*;
+
+fn fill(vector: &mut Vector, blocks: usize) -> Vec<GrantOf<Numbers, Tlsf>> {
+    (0..blocks).map(|_| vector.allocate(&units(64)).unwrap()).collect()
+}
+
+#[test]
+fn first_blocks_stay() {
+    let (desk, mut vector) = vector(Policy { min_blocks: 2, empty_blocks_kept: 0, ..Policy::default() });
+    assert_eq!(desk.blocks(), 2);
+    fill(&mut vector, 3).into_iter().for_each(|granted| vector.free(granted).unwrap());
+    vector.validate();
+    assert_eq!((vector.trim(), desk.blocks()), (0, 2));
+    drop(vector);
+    assert_eq!(desk.blocks(), 0, "what is empty is destroyed with the vector");
+}
+
+#[test]
+fn limits_hold() {
+    let (desk, mut blocks) = vector(Policy { max_blocks: 2, ..Policy::default() });
+    let full = fill(&mut blocks, 2);
+    assert_eq!(blocks.allocate(&units(1)), Err(VectorError::Full { blocks: 2, units: 128 }));
+    assert_eq!(desk.blocks(), 2);
+    full.into_iter().for_each(|granted| blocks.free(granted).unwrap());
+    let (_, mut sizes) = vector(Policy { max_units: 190, ..Policy::default() });
+    let _full = fill(&mut sizes, 2);
+    assert_eq!(sizes.allocate(&units(1)), Err(VectorError::Full { blocks: 2, units: 128 }));
+}
+
+#[test]
+fn what_is_empty_gives_way_to_the_limit() {
+    let (desk, mut vector) =
+        vector(Policy { max_units: 192, empty_blocks_kept: 3, idle_collects: None, ..Policy::default() });
+    let mut full = fill(&mut vector, 3);
+    let kept = full.pop().unwrap();
+    full.into_iter().for_each(|granted| vector.free(granted).unwrap());
+    assert_eq!(vector.allocate(&units(129)), Err(VectorError::Full { blocks: 3, units: 192 }));
+    assert_eq!(desk.blocks(), 3, "none goes where that does not help");
+    let large = vector.allocate(&units(100)).unwrap();
+    assert_eq!((desk.blocks(), vector.statistics().own_blocks), (2, 1));
+    vector.validate();
+    vector.free(large).unwrap();
+    vector.free(kept).unwrap();
+}
+
+#[test]
+fn a_fixed_heap_is_a_vector_of_one_block() {
+    let (desk, mut vector) = vector(Policy::fixed());
+    let all = vector.allocate(&units(64)).unwrap();
+    assert!(matches!(vector.allocate(&units(1)), Err(VectorError::Full { .. })));
+    vector.free(all).unwrap();
+    assert_eq!((vector.trim(), desk.blocks()), (0, 1));
+}
+
+#[test]
+fn blocks_double_and_oversize_requests_teach_nothing() {
+    let (_, mut vector) = growing(Growth { first: 16, preferred: 64 }, Policy::default());
+    let mut sizes = Vec::new();
+    let mut live = Vec::new();
+    for size in [8, 8, 1000, 32, 64, 64] {
+        live.push(vector.allocate(&units(size)).unwrap());
+        let blocks = vector.blocks().map(|(info, _)| vector.engine().region_usage(info.region).capacity);
+        sizes.push(blocks.sum::<u64>());
+    }
+    assert_eq!(sizes, [16, 16, 1016, 1016 + 64, 1016 + 128, 1016 + 192]);
+    assert_eq!(vector.allocate(&units(1 << 21)), Err(VectorError::TooLarge));
+    live.into_iter().for_each(|granted| vector.free(granted).unwrap());
+    vector.validate();
+    assert_eq!((vector.statistics().own_blocks, vector.statistics().blocks), (0, 1));
+}
+
+#[test]
+fn the_threshold_is_kept_and_the_rest_goes() {
+    let (desk, mut vector) = vector(Policy { empty_blocks_kept: 2, ..Policy::default() });
+    let full = fill(&mut vector, 5);
+    full.into_iter().for_each(|granted| vector.free(granted).unwrap());
+    assert_eq!((desk.blocks(), vector.statistics().empty_blocks, desk.resets.get()), (2, 2, 5));
+    assert_eq!((vector.trim(), desk.blocks()), (2, 0));
+}
+
+#[test]
+fn what_is_idle_for_long_goes() {
+    let policy = Policy { empty_blocks_kept: 1, idle_collects: Some(2), ..Policy::default() };
+    let (desk, mut vector) = vector(policy);
+    let clock = crate::retire::Clock::new();
+    fill(&mut vector, 3).into_iter().for_each(|granted| vector.free(granted).unwrap());
+    for left in [3, 1, 1] {
+        vector.collect(&clock).unwrap();
+        assert_eq!(desk.blocks(), left);
+    }
+}
+
+#[test]
+fn blocks_of_large_requests_can_be_kept() {
+    let (desk, mut vector) = vector(Policy { own_blocks_kept: 1, empty_blocks_kept: 0, ..Policy::default() });
+    for _ in 0..2 {
+        let (one, other) = (vector.allocate(&units(100)).unwrap(), vector.allocate(&units(100)).unwrap());
+        vector.free(one).unwrap();
+        vector.free(other).unwrap();
+    }
+    assert_eq!((desk.blocks(), vector.statistics().created), (1, 3));
+}
+
+#[test]
+fn the_policy_may_change() {
+    let (desk, mut vector) = vector(Policy::default());
+    vector.set_policy(Policy { max_blocks: 1, empty_blocks_kept: 0, ..vector.policy() });
+    vector.set_name(Some("meshes"));
+    let full = fill(&mut vector, 1);
+    assert!(matches!(vector.allocate(&units(1)), Err(VectorError::Full { .. })));
+    full.into_iter().for_each(|granted| vector.free(granted).unwrap());
+    assert_eq!((desk.blocks(), vector.name()), (0, Some("meshes")));
+    assert!(format!("{vector:?}").contains("meshes"));
+}
