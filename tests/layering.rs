@@ -721,6 +721,28 @@ fn reports_are_a_client_of_the_library() {
     report(&faults.collect::<Vec<_>>());
 }
 
+/// States are tracked without a call of Vulkan: of `ash` only its types are named.
+#[test]
+fn the_tracker_calls_nothing() {
+    // It is no part of the library's package.
+    if !root().join("crates/frame").is_dir() {
+        return;
+    }
+    keeps_unsafe_in("crates/frame/src", &[]);
+    let mut faults = Vec::new();
+    for file in files_in("crates/frame/src").iter().filter(|file| file.path.starts_with("track/")) {
+        for (at, _) in file.code.match_indices("ash::") {
+            if !file.code[at + "ash::".len()..].starts_with("vk") {
+                faults.push(format!("crates/frame/src/{} names more of ash than its types", file.path));
+            }
+        }
+        if has_word(&file.code, "sublet") {
+            faults.push(format!("crates/frame/src/{} names the allocator", file.path));
+        }
+    }
+    report(&faults);
+}
+
 #[test]
 fn every_folder_has_a_door() {
     let mut folders = BTreeSet::new();

@@ -1,0 +1,391 @@
+//! What all queues did to all resources, as far as it was submitted.
+#![forbid(unsafe_code)]
+
+mod resolve;
+mod submission;
+
+use ash::vk;
+use vk::PipelineStageFlags2 as Stages;
+
+use super::error::StateError;
+use super::id::{BufferId, ImageId, Place, Raw, Resource, ResourceId, Shape};
+use super::intervals::Intervals;
+use super::sync::Sync;
+use super::usage::{Scope, Use};
+pub use submission::{Release, Submission, Wait};
+
+/// A queue of a [`Global`]. Queues of one family need no change of ownership between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Queue {
+    index: u8,
+    family: u32,
+}
+
+impl Queue {
+    /// Its number, in the order in which queues were added.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        usize::from(self.index)
+    }
+
+    /// Its family.
+    #[must_use]
+    pub fn family(&self) -> u32 {
+        self.family
+    }
+}
+
+/// What a [`Global`] has to know of a buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferInfo {
+    /// Barriers name it.
+    pub buffer: vk::Buffer,
+    /// In bytes.
+    pub size: u64,
+    /// `VK_SHARING_MODE_CONCURRENT`: it has no owner.
+    pub concurrent: bool,
+    /// Where it is, if other resources are there too.
+    pub place: Option<Place>,
+}
+
+impl BufferInfo {
+    /// A buffer that is exclusive to one family at a time, and alone in its memory.
+    #[must_use]
+    pub const fn new(buffer: vk::Buffer, size: u64) -> Self {
+        Self { buffer, size, concurrent: false, place: None }
+    }
+}
+
+/// What a [`Global`] has to know of an image.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageInfo {
+    /// Barriers name it.
+    pub image: vk::Image,
+    /// All aspects of its format.
+    pub aspects: vk::ImageAspectFlags,
+    /// Levels of its mip chain.
+    pub mips: u32,
+    /// Layers of its array.
+    pub layers: u32,
+    /// The layout that it was created in.
+    pub initial_layout: vk::ImageLayout,
+    /// Depth and stencil may be in different layouts: the feature `separateDepthStencilLayouts` is enabled.
+    pub aspects_apart: bool,
+    /// `VK_SHARING_MODE_CONCURRENT`: it has no owner.
+    pub concurrent: bool,
+    /// Where it is, if other resources are there too.
+    pub place: Option<Place>,
+}
+
+impl ImageInfo {
+    /// A color image of one mip and one layer that is exclusive to one family at a time, and alone in its memory.
+    #[must_use]
+    pub const fn new(image: vk::Image) -> Self {
+        Self {
+            image,
+            aspects: vk::ImageAspectFlags::COLOR,
+            mips: 1,
+            layers: 1,
+            initial_layout: vk::ImageLayout::UNDEFINED,
+            aspects_apart: false,
+            concurrent: false,
+            place: None,
+        }
+    }
+}
+
+/// What is known of an interval over all queues.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct State {
+    /// On the queue that had it last. What other queues read since is in `others`.
+    sync: Sync,
+    /// `NOBODY` where no submission used it.
+    queue: u8,
+    /// Other queues that read since, one bit for each; and at which stages.
+    others: u16,
+    other_readers: Stages,
+    /// The submission that used it last on `queue`, and the one that wrote it.
+    serial: u64,
+    written: u64,
+}
+
+const NOBODY: u8 = u8::MAX;
+
+/// Queues have a bit in a mask.
+const MAX_QUEUES: usize = 16;
+
+impl State {
+    const fn fresh(layout: vk::ImageLayout) -> Self {
+        let sync = Sync::fresh(layout);
+        Self { sync, queue: NOBODY, others: 0, other_readers: Stages::NONE, serial: 0, written: 0 }
+    }
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// As its name has it; the slot is free if the generation is odd.
+    resource: Resource,
+    cells: Intervals<State>,
+    /// When it was used last, among all lists.
+    used_at: u64,
+    frozen: Option<Use>,
+}
+
+/// What a queue has waited for of another one: everything up to a submission, at some stages.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    serial: u64,
+    stages: Stages,
+}
+
+#[derive(Debug)]
+struct QueueState {
+    family: u32,
+    submitted: u64,
+    seen: Vec<Seen>,
+}
+
+/// The resources, and the last submitted use of each.
+///
+/// `&mut Global` is the lock: programs with several threads keep it in a mutex, and hold that from
+/// [`resolve`](Self::resolve) to `vkQueueSubmit`, so that queues get submissions in the order in which they were
+/// resolved.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_frame::track::{Global, ImageInfo, Recorder, Submission, Subresources, Use};
+///
+/// let mut global = Global::new();
+/// let queue = global.add_queue(0);
+/// let image = global.add_image(&ImageInfo { mips: 4, ..ImageInfo::new(vk::Image::null()) });
+///
+/// let mut list = Recorder::new(queue);
+/// list.use_image(image, &Subresources::ALL, Use::COPY_TARGET.discard())?;
+///
+/// let mut submission = Submission::new();
+/// global.resolve(queue, &[&list], &mut submission)?;
+/// let front = submission.front(0).expect("the layout has to change before the list");
+/// assert_eq!(front.images()[0].old_layout, vk::ImageLayout::UNDEFINED);
+/// assert!(submission.waits().is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Default)]
+#[doc(alias = "GlobalResourceState")]
+pub struct Global {
+    entries: Vec<Entry>,
+    free: Vec<u32>,
+    queues: Vec<QueueState>,
+    /// Slots of resources with a place.
+    placed: Vec<u32>,
+    /// Orders uses of resources that share memory.
+    sequence: u64,
+}
+
+fn index(slot: u32) -> usize {
+    usize::try_from(slot).unwrap_or(usize::MAX)
+}
+
+impl Global {
+    /// Without queues and resources.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { entries: Vec::new(), free: Vec::new(), queues: Vec::new(), placed: Vec::new(), sequence: 0 }
+    }
+
+    /// Adds a queue.
+    ///
+    /// # Panics
+    ///
+    /// At more than 16 queues.
+    pub fn add_queue(&mut self, family: u32) -> Queue {
+        assert!(self.queues.len() < MAX_QUEUES, "there can be {MAX_QUEUES} queues");
+        let index = u8::try_from(self.queues.len()).unwrap_or(NOBODY);
+        self.queues.push(QueueState { family, submitted: 0, seen: vec![Seen::default(); MAX_QUEUES] });
+        Queue { index, family }
+    }
+
+    /// Adds a buffer that no submission has used.
+    #[doc(alias = "AddGlobalResourceState")]
+    pub fn add_buffer(&mut self, info: &BufferInfo) -> BufferId {
+        let raw = Raw::Buffer { handle: info.buffer, size: info.size };
+        BufferId(self.add(raw, info.concurrent, info.place, vk::ImageLayout::UNDEFINED))
+    }
+
+    /// Adds an image that no submission has used.
+    pub fn add_image(&mut self, info: &ImageInfo) -> ImageId {
+        let shape = Shape::new(info.aspects, info.mips, info.layers, info.aspects_apart);
+        let raw = Raw::Image { handle: info.image, shape };
+        ImageId(self.add(raw, info.concurrent, info.place, info.initial_layout))
+    }
+
+    fn add(&mut self, raw: Raw, concurrent: bool, place: Option<Place>, layout: vk::ImageLayout) -> Resource {
+        let state = State::fresh(layout);
+        let slot = self.free.pop();
+        let slot = slot.unwrap_or_else(|| u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
+        let resource = if let Some(entry) = self.entries.get_mut(index(slot)) {
+            let generation = entry.resource.generation.wrapping_add(1);
+            entry.resource = Resource { slot, generation, concurrent, raw, place };
+            entry.cells.reset(raw.len(), state);
+            (entry.used_at, entry.frozen) = (0, None);
+            entry.resource
+        } else {
+            let resource = Resource { slot, generation: 0, concurrent, raw, place };
+            let cells = Intervals::new(raw.len(), state);
+            self.entries.push(Entry { resource, cells, used_at: 0, frozen: None });
+            resource
+        };
+        if place.is_some() {
+            self.placed.push(slot);
+        }
+        resource
+    }
+
+    /// Forgets a resource that the GPU is done with. Lists that name it are refused from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Destroyed`] if it is gone.
+    #[doc(alias = "RemoveGlobalResourceState")]
+    pub fn remove(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
+        let ResourceId(resource) = resource.into();
+        let entry = self.entry(resource)?;
+        // Odd: free.
+        entry.resource.generation = entry.resource.generation.wrapping_add(1);
+        entry.resource.place = None;
+        self.free.push(resource.slot);
+        self.placed.retain(|&slot| slot != resource.slot);
+        Ok(())
+    }
+
+    fn entry(&mut self, resource: Resource) -> Result<&mut Entry, StateError> {
+        let destroyed = StateError::Destroyed { resource: ResourceId(resource) };
+        let entry = self.entries.get_mut(index(resource.slot)).ok_or(destroyed)?;
+        if entry.resource.generation == resource.generation { Ok(entry) } else { Err(destroyed) }
+    }
+
+    /// Takes a resource out of tracking that is only read from now on, as `usage` says: lists need not declare that use
+    /// any more. A list that does is resolved as before; one that does anything else is refused.
+    ///
+    /// The last write has to be visible to all of `usage`: submit a list first that uses the whole resource so. That
+    /// holds for the queue of that list. On another queue, declare the use once, so that its semaphore is named.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::NotVisible`] if the last write is not visible to the use, or the layout is another one.
+    pub fn freeze(&mut self, resource: impl Into<ResourceId>, usage: Use) -> Result<(), StateError> {
+        let ResourceId(resource) = resource.into();
+        let entry = self.entry(resource)?;
+        let image = matches!(resource.raw, Raw::Image { .. });
+        let mut visible = !usage.writes();
+        entry.cells.for_each(|_, _, state| {
+            visible &= state.sync.shows(usage.scope()) && (!image || state.sync.layout == usage.layout);
+        });
+        if !visible {
+            return Err(StateError::NotVisible { resource: ResourceId(resource) });
+        }
+        entry.frozen = Some(usage);
+        Ok(())
+    }
+
+    /// Takes a frozen resource back into tracking. Nothing happens if it was not frozen.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Destroyed`] if it is gone.
+    pub fn thaw(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
+        let ResourceId(resource) = resource.into();
+        self.entry(resource)?;
+        let (entries, queues) = (&mut self.entries, &self.queues);
+        let entry = &mut entries[index(resource.slot)];
+        let Some(usage) = entry.frozen.take() else {
+            return Ok(());
+        };
+        // Every submission since may have read it.
+        entry.cells.each(|state| {
+            state.sync.readers |= usage.stages;
+            if state.others != 0 {
+                state.other_readers |= usage.stages;
+            }
+            if let Some(queue) = queues.get(usize::from(state.queue)) {
+                state.serial = queue.submitted;
+            }
+        });
+        Ok(())
+    }
+
+    /// The program waits, in the next submission to `queue` and at `stages`, for a semaphore that somebody else signals
+    /// who had the resource: a swapchain image was acquired, or another process is done.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Destroyed`] if it is gone.
+    #[doc(alias = "vkAcquireNextImageKHR")]
+    pub fn acquired(
+        &mut self,
+        resource: impl Into<ResourceId>,
+        queue: Queue,
+        stages: Stages,
+    ) -> Result<(), StateError> {
+        let submitted = self.queues[queue.index()].submitted;
+        let entry = self.entry(resource.into().0)?;
+        entry.cells.each(|state| {
+            let all = vk::AccessFlags2::MEMORY_READ | vk::AccessFlags2::MEMORY_WRITE;
+            let sync = Sync::after_wait(Scope::new(stages, all), state.sync.layout, state.sync.owner);
+            let fresh = State::fresh(state.sync.layout);
+            *state = State { sync, queue: queue.index, serial: submitted, written: submitted, ..fresh };
+        });
+        Ok(())
+    }
+
+    /// The host has waited until the GPU was done with the resource, and may have written it since: the next submission
+    /// sees that without a barrier. Layout and owner stay.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Destroyed`] if it is gone.
+    pub fn idle(&mut self, resource: impl Into<ResourceId>) -> Result<(), StateError> {
+        let entry = self.entry(resource.into().0)?;
+        entry.cells.each(|state| {
+            let (owner, queue) = (state.sync.owner, state.queue);
+            *state = State { queue, ..State::fresh(state.sync.layout) };
+            state.sync.owner = owner;
+        });
+        Ok(())
+    }
+
+    /// The number of the last submission to a queue; 0 before the first one.
+    ///
+    /// # Panics
+    ///
+    /// If the queue is of another [`Global`].
+    #[must_use]
+    pub fn submitted(&self, queue: Queue) -> u64 {
+        self.queues[queue.index()].submitted
+    }
+
+    /// How many intervals of a resource have states of their own, which is what it costs.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Destroyed`] if it is gone.
+    pub fn intervals(&mut self, resource: impl Into<ResourceId>) -> Result<usize, StateError> {
+        Ok(self.entry(resource.into().0)?.cells.count())
+    }
+
+    /// The layout of each interval of an image, for pages and messages: first subresource, end, layout.
+    ///
+    /// # Errors
+    ///
+    /// [`StateError::Destroyed`] if it is gone.
+    pub fn layouts(
+        &mut self,
+        image: ImageId,
+        mut f: impl FnMut(u64, u64, vk::ImageLayout),
+    ) -> Result<(), StateError> {
+        self.entry(image.0)?.cells.for_each(|start, end, state| f(start, end, state.sync.layout));
+        Ok(())
+    }
+
+    /// Bytes of host memory for a resource whose states are all alike.
+    pub const BYTES_PER_RESOURCE: usize = size_of::<Entry>();
+}

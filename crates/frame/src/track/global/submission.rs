@@ -1,0 +1,122 @@
+//! What a submission needs besides its lists.
+#![forbid(unsafe_code)]
+
+use ash::vk;
+use vk::PipelineStageFlags2 as Stages;
+
+use super::Queue;
+use crate::track::batch::Batch;
+
+/// A semaphore that a submission has to wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The queue that signals it.
+    pub queue: Queue,
+    /// The number of its submission, as [`Submission::serial`] and [`Release::serial`] give it. The values of a
+    /// timeline semaphore for each queue can be these numbers.
+    pub serial: u64,
+    /// The stages that wait.
+    pub stages: Stages,
+}
+
+/// A submission to another queue that has to come first, because it gives resources away.
+#[derive(Clone, Debug)]
+pub struct Release {
+    pub(super) queue: Queue,
+    pub(super) serial: u64,
+    pub(super) waits: Vec<Wait>,
+    pub(super) batch: Batch,
+}
+
+impl Release {
+    /// The queue that it goes to.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.queue
+    }
+
+    /// Its number on that queue.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// What it waits for.
+    #[must_use]
+    pub fn waits(&self) -> &[Wait] {
+        &self.waits
+    }
+
+    /// The barriers that it consists of.
+    #[must_use]
+    pub fn batch(&self) -> &Batch {
+        &self.batch
+    }
+}
+
+/// What [`Global::resolve`](super::Global::resolve) found. Keep it and pass it again: it keeps its room.
+#[derive(Clone, Debug, Default)]
+pub struct Submission {
+    pub(super) serial: u64,
+    pub(super) waits: Vec<Wait>,
+    /// Those up to the counts are of this submission.
+    pub(super) fronts: Vec<Batch>,
+    pub(super) lists: usize,
+    pub(super) releases: Vec<Release>,
+    pub(super) released: usize,
+}
+
+impl Submission {
+    /// Empty.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { serial: 0, waits: Vec::new(), fronts: Vec::new(), lists: 0, releases: Vec::new(), released: 0 }
+    }
+
+    /// Its number on its queue, from 1.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// The barriers that have to be recorded in front of a list, or at the end of the list before it; none if there are
+    /// none. Mostly only the first list has some: what the submission does not use before comes there.
+    #[must_use]
+    #[doc(alias = "FlushPendingResourceBarriers")]
+    pub fn front(&self, list: usize) -> Option<&Batch> {
+        self.fronts[..self.lists].get(list).filter(|batch| !batch.is_empty())
+    }
+
+    /// Semaphores that it has to wait for, one for each other queue at most.
+    #[must_use]
+    pub fn waits(&self) -> &[Wait] {
+        &self.waits
+    }
+
+    /// Submissions to other queues that have to come first, one for each queue at most.
+    #[must_use]
+    pub fn releases(&self) -> &[Release] {
+        &self.releases[..self.released]
+    }
+
+    pub(super) fn start(&mut self, serial: u64, lists: usize) {
+        self.serial = serial;
+        self.waits.clear();
+        self.fronts.iter_mut().for_each(Batch::clear);
+        if self.fronts.len() < lists {
+            self.fronts.resize_with(lists, Batch::new);
+        }
+        (self.lists, self.released) = (lists, 0);
+    }
+
+    /// Adds a wait, and returns what is waited for of that queue altogether.
+    pub(super) fn wait(waits: &mut Vec<Wait>, wait: Wait) -> Wait {
+        if let Some(other) = waits.iter_mut().find(|other| other.queue == wait.queue) {
+            other.serial = other.serial.max(wait.serial);
+            other.stages |= wait.stages;
+            return *other;
+        }
+        waits.push(wait);
+        wait
+    }
+}

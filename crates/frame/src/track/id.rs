@@ -1,0 +1,240 @@
+//! Names of resources, which know what a list has to know without asking.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::ops::Range;
+
+use ash::vk;
+
+use super::usage::Subresources;
+
+/// The memory that a resource is bound to, for resources that share memory with others: what
+/// `vkBindBufferMemory` gets, and the size of the resource there.
+///
+/// Resources whose places overlap alias one another: the use of one after another one waits for it, and finds contents
+/// that are undefined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The memory.
+    pub memory: vk::DeviceMemory,
+    /// Where the resource starts, in bytes.
+    pub offset: u64,
+    /// How long it is, in bytes.
+    pub size: u64,
+}
+
+impl Place {
+    /// Whether both have a byte in common.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        self.memory == other.memory
+            && self.offset < other.offset.saturating_add(other.size)
+            && other.offset < self.offset.saturating_add(self.size)
+    }
+}
+
+/// A rectangle of an image: some aspects of some mips of some layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rectangle {
+    pub(crate) aspects: vk::ImageAspectFlags,
+    pub(crate) mips: Range<u64>,
+    pub(crate) layers: Range<u64>,
+}
+
+/// Aspects, mips and layers of an image, and how its subresources are numbered: layers within mips within planes, so
+/// that whole mips, which most uses are of, are neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    aspects: vk::ImageAspectFlags,
+    mips: u32,
+    layers: u32,
+    /// Whether aspects have states of their own.
+    apart: bool,
+}
+
+impl Shape {
+    pub(crate) fn new(aspects: vk::ImageAspectFlags, mips: u32, layers: u32, apart: bool) -> Self {
+        Self { aspects, mips, layers, apart: apart && aspects.as_raw().count_ones() > 1 }
+    }
+
+    fn plane_size(&self) -> u64 {
+        u64::from(self.mips) * u64::from(self.layers)
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.plane_size() * if self.apart { u64::from(self.aspects.as_raw().count_ones()) } else { 1 }
+    }
+
+    /// The aspects of the n-th plane.
+    fn plane(&self, plane: u64) -> vk::ImageAspectFlags {
+        if !self.apart {
+            return self.aspects;
+        }
+        let mut left = self.aspects.as_raw();
+        for _ in 0..plane {
+            left &= left - 1;
+        }
+        vk::ImageAspectFlags::from_raw(left & left.wrapping_neg())
+    }
+
+    /// The runs of numbers that `part` has. None if it is outside of the image.
+    pub(crate) fn runs(&self, part: &Subresources, mut f: impl FnMut(u64, u64)) {
+        let mips = part.mips.start..part.mips.end.min(self.mips);
+        let layers = part.layers.start..part.layers.end.min(self.layers);
+        if mips.is_empty() || layers.is_empty() || !part.aspects.intersects(self.aspects) {
+            return;
+        }
+        let all_aspects = !self.apart || part.aspects.contains(self.aspects);
+        if all_aspects && mips == (0..self.mips) && layers == (0..self.layers) {
+            return f(0, self.len());
+        }
+        let width = u64::from(self.layers);
+        for plane in 0..self.len() / self.plane_size() {
+            if self.apart && !part.aspects.contains(self.plane(plane)) {
+                continue;
+            }
+            let base = plane * self.plane_size();
+            if layers == (0..self.layers) {
+                f(base + u64::from(mips.start) * width, base + u64::from(mips.end) * width);
+                continue;
+            }
+            for mip in mips.clone() {
+                let row = base + u64::from(mip) * width;
+                f(row + u64::from(layers.start), row + u64::from(layers.end));
+            }
+        }
+    }
+
+    /// The rectangles that the run `start..end` consists of: for each plane, at most a row that is begun, whole rows,
+    /// and a row that ends early.
+    pub(crate) fn rectangles(&self, start: u64, end: u64, mut f: impl FnMut(Rectangle)) {
+        let (plane, width) = (self.plane_size(), u64::from(self.layers));
+        let mut at = start;
+        while at < end {
+            let base = at / plane * plane;
+            let (mip, layer) = ((at - base) / width, (at - base) % width);
+            let stop = end.min(base + plane);
+            let aspects = self.plane(at / plane);
+            let rows = (stop - at) / width;
+            let (mips, layers) = if layer == 0 && rows > 0 {
+                (mip..mip + rows, 0..width)
+            } else {
+                (mip..mip + 1, layer..width.min(layer + stop - at))
+            };
+            at += (mips.end - mips.start) * (layers.end - layers.start);
+            f(Rectangle { aspects, mips, layers });
+        }
+    }
+}
+
+/// What a resource is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Raw {
+    Buffer { handle: vk::Buffer, size: u64 },
+    Image { handle: vk::Image, shape: Shape },
+}
+
+impl Raw {
+    /// How many points its states are over: bytes, or subresources.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Buffer { size, .. } => *size,
+            Self::Image { shape, .. } => shape.len(),
+        }
+    }
+}
+
+/// What both kinds of names hold.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Resource {
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
+    pub(crate) concurrent: bool,
+    pub(crate) raw: Raw,
+    pub(crate) place: Option<Place>,
+}
+
+impl fmt::Debug for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.raw {
+            Raw::Buffer { handle, .. } => write!(f, "{handle:?}")?,
+            Raw::Image { handle, .. } => write!(f, "{handle:?}")?,
+        }
+        write!(f, " (slot {}, generation {})", self.slot, self.generation)
+    }
+}
+
+/// Names a buffer of a [`Global`](super::Global), until it is removed. A later use is an error and touches nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BufferId(pub(crate) Resource);
+
+/// Names an image of a [`Global`](super::Global), until it is removed. A later use is an error and touches nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ImageId(pub(crate) Resource);
+
+/// A buffer or an image: what errors name, and what concerns both.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ResourceId(pub(crate) Resource);
+
+impl fmt::Debug for ResourceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl From<BufferId> for ResourceId {
+    fn from(id: BufferId) -> Self {
+        Self(id.0)
+    }
+}
+
+impl From<ImageId> for ResourceId {
+    fn from(id: ImageId) -> Self {
+        Self(id.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use vk::ImageAspectFlags as Aspects;
+
+    #[test]
+    fn runs_and_rectangles_are_the_part() {
+        let both = Aspects::DEPTH | Aspects::STENCIL;
+        let mut random = fastrand::Rng::with_seed(3);
+        for _ in 0..2_000 {
+            let aspects = *random.choice([Aspects::COLOR, both].iter().collect::<Vec<_>>()).unwrap();
+            let (mips, layers) = (random.u32(1..5), random.u32(1..5));
+            let shape = Shape::new(aspects, mips, layers, random.bool());
+            let mip = random.u32(0..mips);
+            let layer = random.u32(0..layers);
+            let wanted =
+                *random.choice([both, Aspects::DEPTH, Aspects::COLOR].iter().collect::<Vec<_>>()).unwrap();
+            let part = Subresources::ALL
+                .mips(mip..random.u32(mip + 1..=mips + 1))
+                .layers(layer..random.u32(layer + 1..=layers + 1))
+                .aspects(wanted);
+            let mut cells = Vec::new();
+            shape.runs(&part, |start, end| {
+                shape.rectangles(start, end, |rectangle| {
+                    for mip in rectangle.mips.clone() {
+                        for layer in rectangle.layers.clone() {
+                            cells.push((rectangle.aspects.as_raw(), mip, layer));
+                        }
+                    }
+                });
+            });
+            let mut expected = Vec::new();
+            let planes = if shape.apart { vec![Aspects::DEPTH, Aspects::STENCIL] } else { vec![aspects] };
+            for plane in planes.into_iter().filter(|plane| plane.intersects(wanted)) {
+                for mip in part.mips.start..part.mips.end.min(mips) {
+                    for layer in part.layers.start..part.layers.end.min(layers) {
+                        expected.push((plane.as_raw(), u64::from(mip), u64::from(layer)));
+                    }
+                }
+            }
+            assert_eq!(cells, expected);
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Who used what, how, and which barriers follow from it.
+#![doc = include_str!("states.md")]
+#![forbid(unsafe_code)]
+
+mod batch;
+mod error;
+mod global;
+mod id;
+mod intervals;
+mod recorder;
+mod sync;
+mod usage;
+
+pub use batch::{Batch, Batch1};
+pub use error::{ResolveError, StateError, UseError};
+pub use global::{BufferInfo, Global, ImageInfo, Queue, Release, Submission, Wait};
+pub use id::{BufferId, ImageId, Place, ResourceId};
+pub use recorder::Recorder;
+pub use usage::{Subresources, Use};

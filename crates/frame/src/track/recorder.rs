@@ -1,0 +1,522 @@
+//! What one list does, before anybody knows what comes before it.
+#![forbid(unsafe_code)]
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use ash::vk;
+use vk::{AccessFlags2 as Access, PipelineStageFlags2 as Stages};
+
+use super::batch::Batch;
+use super::error::UseError;
+use super::global::Queue;
+use super::id::{BufferId, ImageId, Raw, Resource, ResourceId};
+use super::intervals::Intervals;
+use super::sync::{Edge, Sync};
+use super::usage::{Scope, Subresources, Use};
+
+/// How much a list knows of an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Not used here.
+    Untouched,
+    /// Read only, in one layout: more readers can still join the first use.
+    Open,
+    /// Its state is known.
+    Closed,
+}
+
+/// An interval as one list sees it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Local {
+    pub(crate) phase: Phase,
+    /// Whether `first` is one: not if the interval got its state from a resource that shares memory.
+    pub(crate) pending: bool,
+    /// The first use, which waits for what was before the list. Readers that follow at once have joined it.
+    pub(crate) first: Use,
+    /// The first use reads, and the list goes on to write: readers before the list have to come to an end too.
+    pub(crate) then_written: bool,
+    /// Somebody asked for a barrier before the first use.
+    fenced: bool,
+    pub(crate) sync: Sync,
+    /// The commands that used it last, and that wrote or changed it last.
+    step: u32,
+    changed: u32,
+}
+
+/// What a use asks for.
+enum Answer {
+    Nothing,
+    Barrier(Edge),
+    /// The barrier of this command has to order this use too.
+    Widen,
+    Twice,
+}
+
+const NEVER: Use = Use::buffer(Stages::NONE, Access::NONE);
+
+impl Local {
+    const UNTOUCHED: Self = Self {
+        phase: Phase::Untouched,
+        pending: false,
+        first: NEVER,
+        then_written: false,
+        fenced: false,
+        sync: Sync::fresh(vk::ImageLayout::UNDEFINED),
+        step: 0,
+        changed: 0,
+    };
+
+    #[inline]
+    fn advance(&mut self, next: &Use, step: u32) -> Answer {
+        match self.phase {
+            Phase::Untouched => {
+                self.begin(next, step);
+                return Answer::Nothing;
+            }
+            Phase::Open if self.sync.is_read(next) => {
+                self.first.stages |= next.stages;
+                self.first.access |= next.access;
+                self.first.discards &= next.discards;
+                self.sync.readers |= next.stages;
+                self.sync.visible[0] = self.first.scope();
+                self.step = step;
+                return Answer::Nothing;
+            }
+            Phase::Open | Phase::Closed => {}
+        }
+        let reads = self.sync.is_read(next);
+        if reads && self.changed == step {
+            if self.sync.readers.is_empty() {
+                return Answer::Twice;
+            }
+            // A change of layout for another reader of the same command.
+            let joined = self.sync.visible[0] | next.scope();
+            self.sync.write.stages |= next.stages;
+            self.sync.readers |= next.stages;
+            self.sync.visible[0] = joined;
+            return Answer::Widen;
+        }
+        if !reads && self.step == step && !self.sync.continues(next) {
+            return Answer::Twice;
+        }
+        self.then_written |= self.phase == Phase::Open;
+        self.phase = Phase::Closed;
+        self.step = step;
+        if !reads {
+            self.changed = step;
+        }
+        self.sync.advance(next).map_or(Answer::Nothing, Answer::Barrier)
+    }
+
+    fn begin(&mut self, next: &Use, step: u32) {
+        self.pending = true;
+        self.first = *next;
+        self.first.unordered &= !self.fenced;
+        self.sync.follow(next);
+        self.step = step;
+        if next.writes() || next.stages.is_empty() {
+            self.phase = Phase::Closed;
+            self.changed = step;
+        } else {
+            self.phase = Phase::Open;
+            // What is behind the reader is not known.
+            self.sync.write = Scope::NONE;
+        }
+    }
+}
+
+/// A resource in a list.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) resource: Resource,
+    pub(crate) cells: Intervals<Local>,
+    /// When it was used first and last, among the resources that may share memory; 0 for never.
+    pub(crate) first_tick: u32,
+    pub(crate) last_tick: u32,
+    /// What its first use waited for, if another resource had the memory before in this list.
+    pub(crate) taken: Option<Stages>,
+    step: u32,
+}
+
+/// What one command list does with resources: the barriers within it, the first use of everything, and the state that
+/// it leaves.
+///
+/// A list is recorded by one thread at a time: the type can be sent but not shared. Recording needs no lock and no
+/// [`Global`](super::Global).
+///
+/// Before each command, declare what it uses, and record what [`flush`](Self::flush) returns.
+///
+/// ```
+/// use ash::vk;
+/// use sublet_frame::track::{BufferInfo, Global, Recorder, Use};
+///
+/// let mut global = Global::new();
+/// let queue = global.add_queue(0);
+/// let buffer = global.add_buffer(&BufferInfo::new(vk::Buffer::null(), 256));
+///
+/// let mut list = Recorder::new(queue);
+/// list.use_buffer(buffer, 0..256, Use::COPY_TARGET)?;
+/// assert!(list.flush().is_none(), "what comes before the list is settled at submission");
+/// // vkCmdCopyBuffer
+/// list.use_buffer(buffer, 0..256, Use::VERTICES)?;
+/// let batch = list.flush().expect("the copy has to end before vertices are read");
+/// assert_eq!(batch.memory().len(), 1);
+/// // vkCmdPipelineBarrier2(batch.dependency_info()), vkCmdDraw
+/// # Ok::<(), sublet_frame::track::UseError>(())
+/// ```
+#[derive(Debug)]
+#[doc(alias = "ResourceStateTracker")]
+#[doc(alias = "TransitionBarrier")]
+pub struct Recorder {
+    queue: Queue,
+    /// Where the entry of a slot is, if the first word is `epoch`.
+    index: Vec<(u32, usize)>,
+    epoch: u32,
+    /// Those up to `used` are this list's; the others keep their room for later ones.
+    entries: Vec<Entry>,
+    used: usize,
+    /// The command that is being prepared.
+    step: u32,
+    batch: Batch,
+    /// What `batch` has was handed out.
+    flushed: bool,
+    /// Entries with a place, and the clock that orders their uses.
+    placed: Vec<usize>,
+    tick: u32,
+    fenced: bool,
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl Recorder {
+    /// An empty list for a queue.
+    #[must_use]
+    pub fn new(queue: Queue) -> Self {
+        Self {
+            queue,
+            index: Vec::new(),
+            epoch: 1,
+            entries: Vec::new(),
+            used: 0,
+            step: 1,
+            batch: Batch::new(),
+            flushed: false,
+            placed: Vec::new(),
+            tick: 0,
+            fenced: false,
+            not_sync: PhantomData,
+        }
+    }
+
+    /// Becomes an empty list again, and keeps its room: a list that does what it did before allocates nothing.
+    pub fn reset(&mut self) {
+        self.used = 0;
+        self.epoch = self.epoch.checked_add(1).unwrap_or_else(|| {
+            self.index.clear();
+            1
+        });
+        self.step = 1;
+        self.batch.clear();
+        self.flushed = false;
+        self.placed.clear();
+        self.tick = 0;
+        self.fenced = false;
+    }
+
+    /// The queue that the list is for.
+    #[must_use]
+    pub fn queue(&self) -> Queue {
+        self.queue
+    }
+
+    pub(crate) fn entries(&self) -> &[Entry] {
+        &self.entries[..self.used]
+    }
+
+    pub(crate) fn ticks(&self) -> u32 {
+        self.tick
+    }
+
+    /// The next command uses bytes of a buffer. What is beyond its end is ignored.
+    ///
+    /// # Errors
+    ///
+    /// See [`UseError`].
+    ///
+    /// # Complexity
+    ///
+    /// Constant where the whole buffer is alike and the range is all of it; see `Intervals` in the source.
+    #[inline]
+    pub fn use_buffer(&mut self, buffer: BufferId, range: Range<u64>, usage: Use) -> Result<(), UseError> {
+        let end = range.end.min(buffer.0.raw.len());
+        if range.start >= end {
+            return Err(UseError::OutOfRange { resource: buffer.into() });
+        }
+        let usage = Use { layout: vk::ImageLayout::UNDEFINED, ..self.owned(&buffer.0, usage) };
+        let index = self.enter(&buffer.0, &usage)?;
+        self.apply(index, range.start, end, &usage)
+    }
+
+    /// The next command uses a part of an image. What is beyond the image is ignored.
+    ///
+    /// # Errors
+    ///
+    /// See [`UseError`].
+    ///
+    /// # Complexity
+    ///
+    /// Constant where the whole image is alike and the part is all of it. A part that has not all layers costs a step
+    /// for each of its mips.
+    #[inline]
+    #[doc(alias = "ResourceBarrier")]
+    pub fn use_image(&mut self, image: ImageId, part: &Subresources, usage: Use) -> Result<(), UseError> {
+        let Raw::Image { shape, .. } = image.0.raw else {
+            return Err(UseError::OutOfRange { resource: image.into() });
+        };
+        if usage.layout == vk::ImageLayout::UNDEFINED {
+            return Err(UseError::NoLayout { resource: image.into() });
+        }
+        let usage = self.owned(&image.0, usage);
+        let mut answer = Err(UseError::OutOfRange { resource: image.into() });
+        let mut entered = None;
+        shape.runs(part, |start, end| {
+            let index = match entered {
+                Some(index) => index,
+                None => {
+                    let index = self.enter(&image.0, &usage);
+                    answer = index.map(|_| ());
+                    *entered.insert(index)
+                }
+            };
+            if let (Ok(index), Ok(())) = (index, answer) {
+                answer = self.apply(index, start, end, &usage);
+            }
+        });
+        answer
+    }
+
+    /// The barriers that have to be recorded before the next command; none if there are none. What is declared from
+    /// here on belongs to the command after it.
+    #[doc(alias = "FlushResourceBarriers")]
+    pub fn flush(&mut self) -> Option<&Batch> {
+        self.step = self.step.wrapping_add(1);
+        self.discard_flushed();
+        self.flushed = true;
+        (!self.batch.is_empty()).then_some(&self.batch)
+    }
+
+    /// Asks for a barrier between unordered writes to a resource so far and the next ones.
+    ///
+    /// # Errors
+    ///
+    /// [`UseError::Destroyed`] as with a use.
+    #[doc(alias = "UAVBarrier")]
+    pub fn storage_barrier(&mut self, resource: impl Into<ResourceId>) -> Result<(), UseError> {
+        let index = self.find(&resource.into().0)?;
+        fence(&mut self.entries[index].cells);
+        Ok(())
+    }
+
+    /// The same for every resource.
+    pub fn storage_barriers(&mut self) {
+        self.fenced = true;
+        self.entries[..self.used].iter_mut().for_each(|entry| fence(&mut entry.cells));
+    }
+
+    /// The use with the family that it is in.
+    #[inline]
+    fn owned(&self, resource: &Resource, usage: Use) -> Use {
+        if usage.family != vk::QUEUE_FAMILY_IGNORED || resource.concurrent {
+            return usage;
+        }
+        Use { family: self.queue.family(), ..usage }
+    }
+
+    #[inline]
+    fn discard_flushed(&mut self) {
+        if self.flushed {
+            self.batch.clear();
+            self.flushed = false;
+        }
+    }
+
+    /// The entry of a resource, which another one in the same memory may have to leave first.
+    #[inline]
+    fn enter(&mut self, resource: &Resource, usage: &Use) -> Result<usize, UseError> {
+        self.discard_flushed();
+        let index = self.find(resource)?;
+        if resource.place.is_some() {
+            self.take_place(index, usage)?;
+        }
+        Ok(index)
+    }
+
+    #[inline]
+    fn find(&mut self, resource: &Resource) -> Result<usize, UseError> {
+        let slot = usize::try_from(resource.slot).unwrap_or(usize::MAX);
+        match self.index.get(slot) {
+            Some(&(epoch, index)) if epoch == self.epoch => {
+                if self.entries[index].resource.generation == resource.generation {
+                    Ok(index)
+                } else {
+                    Err(UseError::Destroyed { resource: ResourceId(*resource) })
+                }
+            }
+            _ => Ok(self.add(resource, slot)),
+        }
+    }
+
+    #[inline(never)]
+    fn add(&mut self, resource: &Resource, slot: usize) -> usize {
+        if self.index.len() <= slot {
+            self.index.resize(slot + 1, (0, 0));
+        }
+        let index = self.used;
+        self.index[slot] = (self.epoch, index);
+        self.used += 1;
+        let local = Local { fenced: self.fenced, ..Local::UNTOUCHED };
+        let len = resource.raw.len();
+        if let Some(entry) = self.entries.get_mut(index) {
+            entry.cells.reset(len, local);
+            entry.resource = *resource;
+            (entry.first_tick, entry.last_tick, entry.taken, entry.step) = (0, 0, None, 0);
+        } else {
+            let cells = Intervals::new(len, local);
+            let resource = *resource;
+            self.entries.push(Entry { resource, cells, first_tick: 0, last_tick: 0, taken: None, step: 0 });
+        }
+        if resource.place.is_some() {
+            self.placed.push(index);
+        }
+        index
+    }
+
+    #[inline]
+    fn apply(&mut self, index: usize, start: u64, end: u64, usage: &Use) -> Result<(), UseError> {
+        let (batch, step) = (&mut self.batch, self.step);
+        let Entry { resource, cells, .. } = &mut self.entries[index];
+        let mut result = Ok(());
+        cells.update(start, end, |from, to, local| match local.advance(usage, step) {
+            Answer::Nothing => {}
+            Answer::Barrier(edge) => batch.push(resource, from, to, &edge),
+            Answer::Widen => batch.widen(resource, from, to, usage.stages, usage.access),
+            Answer::Twice => result = Err(UseError::Twice { resource: ResourceId(*resource) }),
+        });
+        result
+    }
+
+    /// Lets the memory of an entry go over to it, if resources that share it were used since.
+    fn take_place(&mut self, index: usize, usage: &Use) -> Result<(), UseError> {
+        let Entry { resource, last_tick, .. } = self.entries[index];
+        if last_tick == 0 || last_tick != self.tick {
+            self.tick += 1;
+            let union = self.leave_place(index)?;
+            let entry = &mut self.entries[index];
+            if let Some(before) = union {
+                if last_tick == 0 {
+                    entry.taken = Some(before.stages);
+                }
+                if let Some(edge) = before.memory_edge(&resource, usage.scope()) {
+                    self.batch.push_memory(&edge);
+                }
+                let sync = before.sync(&resource);
+                entry.cells.update(0, resource.raw.len(), |_, _, local| {
+                    local.phase = Phase::Closed;
+                    local.sync = sync;
+                });
+            }
+            entry.last_tick = self.tick;
+            if last_tick == 0 {
+                entry.first_tick = self.tick;
+            }
+        }
+        self.entries[index].step = self.step;
+        Ok(())
+    }
+
+    /// What those did that share memory with an entry and were used since its last use.
+    fn leave_place(&mut self, index: usize) -> Result<Option<Before>, UseError> {
+        let Entry { resource, last_tick, .. } = self.entries[index];
+        let mut union: Option<Before> = None;
+        for &other in &self.placed {
+            let overlaps = |a: &Entry, b: &Resource| overlap(&a.resource, b);
+            let entry = &self.entries[other];
+            if other == index || entry.last_tick <= last_tick || !overlaps(entry, &resource) {
+                continue;
+            }
+            if entry.step == self.step {
+                return Err(UseError::Twice { resource: ResourceId(resource) });
+            }
+            // Who came after it in the same memory has waited for it.
+            let newer = |&third: &usize| {
+                let third = &self.entries[third];
+                third.last_tick > entry.last_tick
+                    && overlaps(third, &entry.resource)
+                    && overlaps(third, &resource)
+            };
+            if self.placed.iter().any(newer) {
+                continue;
+            }
+            let before = union.get_or_insert(Before::default());
+            let len = entry.resource.raw.len();
+            self.entries[other].cells.update(0, len, |_, _, local| {
+                if local.phase != Phase::Untouched {
+                    before.add(&local.sync);
+                    local.then_written |= local.phase == Phase::Open;
+                }
+            });
+        }
+        Ok(union)
+    }
+}
+
+/// Takes the leave of unordered writes to follow one another.
+fn fence(cells: &mut Intervals<Local>) {
+    cells.each(|local| {
+        local.fenced = true;
+        local.sync.unordered = Access::NONE;
+    });
+}
+
+pub(crate) fn overlap(a: &Resource, b: &Resource) -> bool {
+    matches!((a.place, b.place), (Some(a), Some(b)) if a.overlaps(&b))
+}
+
+/// What was done to memory that another resource takes over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Before {
+    written: Scope,
+    /// All that has to end.
+    pub(crate) stages: Stages,
+}
+
+impl Before {
+    pub(crate) fn add(&mut self, sync: &Sync) {
+        if sync.readers.is_empty() && !sync.write.access.is_empty() {
+            self.written = self.written | sync.write;
+        }
+        self.stages |= sync.last().stages;
+    }
+
+    /// The state of all of the resource that takes over.
+    pub(crate) fn sync(&self, resource: &Resource) -> Sync {
+        // The barrier of an image is about memory as the image sees it: it does not make available what others wrote.
+        let access = match resource.raw {
+            Raw::Buffer { .. } => self.written.access,
+            Raw::Image { .. } => Access::NONE,
+        };
+        Sync { write: Scope::new(self.stages, access), ..Sync::fresh(vk::ImageLayout::UNDEFINED) }
+    }
+
+    /// What makes the writes of others available, where the barrier of the resource does not.
+    pub(crate) fn memory_edge(&self, resource: &Resource, dst: Scope) -> Option<Edge> {
+        let image = matches!(resource.raw, Raw::Image { .. });
+        (image && !self.written.is_empty()).then(|| Edge::memory(self.written, dst))
+    }
+
+    /// The whole of it as one dependency.
+    pub(crate) fn edge(&self, dst: Scope) -> Edge {
+        Edge::memory(Scope::new(self.stages, self.written.access), dst)
+    }
+}

@@ -1,0 +1,14 @@
+//! The tracker against a judge that knows only the specification.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
+
+mod faults;
+mod judge;
+mod minimal;
+mod program;
+mod random;
+
+/// How many programs each test runs. `SUBLET_CASES` says how many.
+fn cases() -> u64 {
+    std::env::var("SUBLET_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(500)
+}

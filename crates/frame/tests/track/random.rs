@@ -1,0 +1,62 @@
+//! Random programs have no hazard.
+
+use crate::judge::{Fault, Judge, show};
+use crate::program::{Program, SHAPE, Shape, run};
+
+fn no_hazard(shape: Shape) {
+    let mut shortest: Option<(u64, usize, Fault, Program)> = None;
+    for seed in 0..crate::cases() {
+        let program = run(seed, shape);
+        if let Err((at, fault)) = Judge::new(&program.resources, &program.families).judge(&program.steps) {
+            if shortest.as_ref().is_none_or(|&(_, best, ..)| at < best) {
+                shortest = Some((seed, at, fault, program));
+            }
+        }
+    }
+    if let Some((seed, at, fault, Program { resources, steps, families })) = shortest {
+        let steps: Vec<String> = steps[..=at].iter().map(show).collect();
+        panic!("seed {seed}: {fault:?} at the end of\n{}\nof {resources:#?} {families:?}", steps.join("\n"));
+    }
+}
+
+#[test]
+fn one_queue() {
+    no_hazard(SHAPE);
+}
+
+#[test]
+fn two_queues() {
+    no_hazard(Shape { queues: 2, ..SHAPE });
+}
+
+#[test]
+fn three_queues_of_whole_resources() {
+    no_hazard(Shape { queues: 3, whole: true, submissions: 8, ..SHAPE });
+}
+
+#[test]
+fn shared_memory() {
+    no_hazard(Shape { aliasing: true, ..SHAPE });
+}
+
+#[test]
+fn shared_memory_on_two_queues() {
+    no_hazard(Shape { aliasing: true, queues: 2, resources: 5, submissions: 6, ..SHAPE });
+}
+
+#[test]
+fn unordered_writes() {
+    no_hazard(Shape { unordered: true, queues: 2, ..SHAPE });
+}
+
+#[test]
+fn everything_on_three_queues() {
+    no_hazard(Shape {
+        aliasing: true,
+        unordered: true,
+        queues: 3,
+        resources: 6,
+        submissions: 8,
+        whole: false,
+    });
+}
