@@ -171,8 +171,8 @@ impl Batch {
     /// The same for `vkCmdPipelineBarrier`, where synchronization2 is not enabled.
     ///
     /// That call has one pair of stage masks, which is the union of all; accesses stay with their barriers. Stages and
-    /// accesses that only synchronization2 has become the narrowest older ones that hold them. Layouts stay as they are:
-    /// do not use those that came with synchronization2.
+    /// accesses that only synchronization2 has become the narrowest older ones that hold them. Layouts stay as they
+    /// are: do not use those that came with synchronization2.
     #[must_use]
     pub fn to_barrier1(&self) -> Batch1 {
         let mut old = Batch1::default();

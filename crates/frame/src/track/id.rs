@@ -163,11 +163,13 @@ impl fmt::Debug for Resource {
     }
 }
 
-/// Names a buffer of a [`Global`](super::Global), until it is removed. A later use is an error and touches nothing else.
+/// Names a buffer of a [`Global`](super::Global), until it is removed. A later use is an error, and touches nothing
+/// else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BufferId(pub(crate) Resource);
 
-/// Names an image of a [`Global`](super::Global), until it is removed. A later use is an error and touches nothing else.
+/// Names an image of a [`Global`](super::Global), until it is removed. A later use is an error, and touches nothing
+/// else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ImageId(pub(crate) Resource);
 

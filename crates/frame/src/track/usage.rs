@@ -240,7 +240,8 @@ impl Use {
         Self::new(stages, Access::SHADER_STORAGE_WRITE, vk::ImageLayout::GENERAL)
     }
 
-    /// The resource goes to `family`, `QUEUE_FAMILY_EXTERNAL` or `QUEUE_FAMILY_FOREIGN_EXT`. The next use takes it back.
+    /// The resource goes to `family`, `QUEUE_FAMILY_EXTERNAL` or `QUEUE_FAMILY_FOREIGN_EXT`. The next use takes it
+    /// back.
     #[must_use]
     pub const fn release_to(family: u32, layout: vk::ImageLayout) -> Self {
         Self { family, ..Self::new(Stages::NONE, Access::NONE, layout) }

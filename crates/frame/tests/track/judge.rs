@@ -1,9 +1,9 @@
 //! The judge: replays commands, barriers and semaphores as the specification describes them, and finds accesses that
 //! nothing orders. It knows nothing of the tracker.
 //!
-//! Each access of one stage to one unit of memory is an `Event`. An event knows the stages of each queue that come after
-//! it (its chain), whether what it wrote is available, and to whom that is visible. Stages count as what they name: the
-//! order among stages of one pipeline is not used.
+//! Each access of one stage to one unit of memory is an `Event`. An event knows the stages of each queue that come
+//! after it (its chain), whether what it wrote is available, and to whom that is visible. Stages count as what they
+//! name: the order among stages of one pipeline is not used.
 
 use ash::vk;
 use vk::{AccessFlags2 as Access, ImageLayout as Layout, PipelineStageFlags2 as Stages};
