@@ -71,6 +71,7 @@ const UNSAFE_FILES: &[&str] = &[
     "descriptor/heap/heap.rs",
     "descriptor/heap/host.rs",
     "descriptor/heap/set.rs",
+    "descriptor/heap/sets.rs",
     "descriptor/heap/store.rs",
     "descriptor/layout.rs",
     "descriptor/pool.rs",

@@ -1,4 +1,4 @@
-//! What a device can do with descriptors, shared by everything that is made for it.
+//! The descriptor abilities of a device, shared by everything that is made for it.
 
 use std::error::Error;
 use std::fmt;
@@ -52,7 +52,7 @@ pub struct DescriptorDeviceCreateInfo {
     pub model: BindingModel,
     /// Faults of the driver to work around; `None` for those that are known of it.
     pub quirks: Option<DescriptorQuirks>,
-    /// Functions that the program gives; what it leaves open is looked up.
+    /// Functions of the program's own; those that it leaves out are looked up.
     pub functions: VulkanFunctions,
 }
 
@@ -129,7 +129,7 @@ pub struct DescriptorDevice {
 }
 
 impl DescriptorDevice {
-    /// Asks the device.
+    /// Asks the device for its descriptor limits, and looks up the functions.
     ///
     /// # Errors
     /// [`CreateDescriptorDeviceError`] if a function that is needed is missing, or descriptor buffers are to be used
@@ -147,7 +147,8 @@ impl DescriptorDevice {
             push_descriptor: info.features.contains(DescriptorFeatures::PUSH_DESCRIPTOR),
             descriptor_buffer: info.features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER),
         };
-        // SAFETY: the caller's own promise.
+        // SAFETY: clauses 1 and 2: the handles are live and belong together, and the functions are theirs; clause 3: what
+        // is said to be enabled is.
         let driver =
             unsafe { DescriptorDriver::new(&info.functions, instance, physical_device, device, enabled) }?;
         let api_version = info.api_version.min(driver.facts.properties.api_version);
@@ -191,7 +192,7 @@ impl DescriptorDevice {
         self.inner.features
     }
 
-    /// The faults that are worked around.
+    /// Faults of the driver that the library works around.
     #[must_use]
     pub fn quirks(&self) -> DescriptorQuirks {
         self.inner.quirks

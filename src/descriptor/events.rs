@@ -1,5 +1,5 @@
-//! What is told of descriptor pools. It is told when no lock is held: a subscriber may ask for sets. Where pools are
-//! made under one, what happens is kept until it is given back.
+//! Events about descriptor pools. They are emitted while no lock is held, because a subscriber may ask for sets. Events
+//! that happen under a lock are kept until it is released.
 #![forbid(unsafe_code)]
 
 use std::cell::RefCell;
@@ -7,16 +7,16 @@ use std::cell::RefCell;
 use super::pool::CreateDescriptorPoolError;
 use crate::device::DriverError;
 
-/// What has happened to a pool for `sets` sets and so many `descriptors`.
+/// What has happened to a pool.
 #[derive(Debug)]
 pub(super) enum What {
-    /// The driver has made it, in so many `nanoseconds`.
+    /// The driver has made it, in `nanoseconds`.
     Created { nanoseconds: u64 },
-    /// It was not made.
+    /// The driver did not make it.
     Refused(CreateDescriptorPoolError),
     /// The driver gave no set out of it, although it should have had one.
     Exhausted(DriverError),
-    /// The driver has it back.
+    /// It was destroyed.
     Destroyed,
 }
 
@@ -33,12 +33,12 @@ thread_local! {
     static KEPT: RefCell<Option<Vec<PoolEvent>>> = const { RefCell::new(None) };
 }
 
-/// Whether somebody listens.
+/// Whether a subscriber listens.
 pub(super) fn is_heard() -> bool {
     tracing::enabled!(target: "sublet::descriptor", tracing::Level::DEBUG)
 }
 
-/// Tells what is kept when it goes, also if the work under the lock panics.
+/// Emits the kept events when it is dropped, also if the work under the lock panics.
 struct Keeping;
 
 impl Drop for Keeping {
@@ -48,7 +48,7 @@ impl Drop for Keeping {
     }
 }
 
-/// Runs `work`, which takes a lock and gives it back. What happens to pools meanwhile is told afterwards.
+/// Runs `work`, which takes a lock and releases it, and then emits the events that happened meanwhile.
 pub(super) fn after<R>(work: impl FnOnce() -> R) -> R {
     if !is_heard() {
         return work();
@@ -63,7 +63,7 @@ pub(super) fn after<R>(work: impl FnOnce() -> R) -> R {
 }
 
 impl PoolEvent {
-    /// Tells it now, or when the lock that is held was given back.
+    /// Emits it now, or once the lock that is held is released.
     #[cold]
     pub(super) fn happened(self) {
         if !is_heard() {

@@ -52,14 +52,15 @@ pub(crate) enum SetSource {
     Plain,
     /// A pool whose sets are updated after they are bound.
     AfterBind,
-    /// There is more to look at: a variable count, mutable types, pools of the host's, or no sets at all.
+    /// The slow path decides: the layout has a variable count, mutable types, host-only pools, or no sets at all.
     Special,
 }
 
 #[derive(Debug)]
 struct Inner {
     id: u64,
-    /// Where somebody found what he has for this layout. Anybody may overwrite it, so it is checked before it is used.
+    /// Where an allocator last found its bucket for this layout. Any allocator may overwrite it, so it is checked before
+    /// it is used.
     hint: AtomicU64,
     flags: vk::DescriptorSetLayoutCreateFlags,
     /// Without the binding whose count is variable.
@@ -72,7 +73,7 @@ struct Inner {
     bindings: Box<[SetLayoutBinding]>,
 }
 
-/// A `VkDescriptorSetLayout` of the program's, with what is in it: Vulkan does not tell what a layout was made from.
+/// A `VkDescriptorSetLayout` of the program's, with its bindings: Vulkan does not report them.
 ///
 /// Made once beside the layout, and cheap to clone. It does not own the layout.
 ///
@@ -320,7 +321,7 @@ impl Chain<'_> {
     }
 }
 
-/// An array as C has it.
+/// An array of C as a slice.
 ///
 /// # Safety
 /// `first` is null, or points to `count` values that live for `'a`.
@@ -328,7 +329,7 @@ pub(super) unsafe fn slice<'a, T>(first: *const T, count: u32) -> &'a [T] {
     if first.is_null() || count == 0 {
         return &[];
     }
-    // SAFETY: the caller's own promise; not null.
+    // SAFETY: it is not null, so the caller promises that it points to `count` values that live for `'a`.
     unsafe { std::slice::from_raw_parts(first, index(count)) }
 }
 

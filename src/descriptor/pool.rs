@@ -1,4 +1,4 @@
-//! One `VkDescriptorPool`: made from counts, reset, destroyed. Who gets sets out of it is decided elsewhere.
+//! One `VkDescriptorPool`: made from counts, reset, destroyed. Its owner decides which sets it holds.
 
 use std::error::Error;
 use std::ffi::CString;
@@ -111,13 +111,14 @@ impl DescriptorPool {
     /// The pool is of this device, and the device is done with all sets of it
     /// (VUID-vkDestroyDescriptorPool-descriptorPool-00303).
     pub(crate) unsafe fn destroy(self, device: &DescriptorDevice) {
-        // SAFETY: this value made the pool and goes with it; the rest is the caller's promise.
+        // SAFETY: this value made the pool and goes with it; the caller promises that the pool is of this device, which
+        // is done with its sets.
         unsafe { device.driver().destroy_pool(self.handle) };
         device.release_update_after_bind(self.reserved);
         self.happened(What::Destroyed);
     }
 
-    /// Tells what has happened to it, or will when no lock is held.
+    /// Emits an event about the pool, now or once no lock is held.
     pub(super) fn happened(&self, what: What) {
         PoolEvent { sets: self.max_sets, descriptors: self.counts.total(), what }.happened();
     }
@@ -128,8 +129,31 @@ impl DescriptorPool {
     /// # Safety
     /// As for [`Self::destroy`] (VUID-vkResetDescriptorPool-descriptorPool-00313).
     pub(crate) unsafe fn reset(&mut self, device: &DescriptorDevice) -> Result<(), DriverError> {
-        // SAFETY: the pool is live, and this value is borrowed for good; the rest is the caller's promise.
+        // SAFETY: the pool is live and borrowed exclusively; the caller promises that it is of this device, which is
+        // done with its sets.
         unsafe { device.driver().reset_pool(self.handle) }
+    }
+
+    /// Allocates one set; `variable` is the count of the binding that has a variable one.
+    ///
+    /// # Safety
+    /// 1. Nobody else uses the pool meanwhile, and it is of this device.
+    /// 2. The layout is live, of this device, and has sets in pools with these flags
+    ///    (VUID-VkDescriptorSetAllocateInfo-pSetLayouts-03044).
+    /// 3. The layout allows the variable count
+    ///    (VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046).
+    pub(crate) unsafe fn allocate(
+        &self,
+        device: &DescriptorDevice,
+        layout: vk::DescriptorSetLayout,
+        variable: Option<u32>,
+    ) -> Result<vk::DescriptorSet, DriverError> {
+        match variable {
+            // SAFETY: the pool is live; clauses 1 and 2.
+            None => unsafe { device.driver().allocate_set(self.handle, layout) },
+            // SAFETY: the pool is live; clauses 1 to 3.
+            Some(count) => unsafe { device.driver().allocate_variable_set(self.handle, layout, count) },
+        }
     }
 
     #[inline]
@@ -151,11 +175,17 @@ impl DescriptorPool {
         if info.name.is_empty() || !device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
             return;
         }
-        // A name with a zero in it is not Vulkan's to show: then there is none.
+        // C cannot show a name with a zero in it.
         let Ok(name) = CString::new(format!("{} {}", info.name, info.ordinal)) else { return };
-        // SAFETY: the pool is live and known to nobody else; the program has enabled VK_EXT_debug_utils, as it said.
+        // SAFETY: the pool is live and known to nobody else; the create-info of the device
+        // says that VK_EXT_debug_utils is enabled.
         unsafe { device.driver().set_name(self.handle, &name) };
     }
+}
+
+/// Whether the driver's answer to a request for sets is that the pool is full.
+pub(super) fn is_exhausted(error: DriverError) -> bool {
+    matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
 }
 
 /// The counts as a pool may have them.
@@ -165,7 +195,7 @@ fn holdable(mut counts: DescriptorCounts) -> DescriptorCounts {
     if over != 0 {
         counts.put(&DescriptorCounts::new().with(DescriptorKind::InlineUniformBlock, 4 - over));
     }
-    // Layouts without descriptors have sets, too, and until 2024 Vulkan wanted pools to have one size at least.
+    // A layout without descriptors has sets too, and until 2024 Vulkan required pools to have at least one size.
     if counts.iter().next().is_none() {
         counts.put(&DescriptorCounts::new().with(DescriptorKind::Sampler, 1));
     }

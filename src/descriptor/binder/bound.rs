@@ -79,7 +79,8 @@ impl Bound {
         if has_push {
             infos[0] = infos[0].push_next(&mut handle);
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises that it alone records the commands, that all buffers have these usages, and that the
+        // device allows so many.
         unsafe { driver.cmd_bind_buffers(commands, &infos[..=self.count]) };
     }
 }

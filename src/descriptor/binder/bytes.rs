@@ -91,7 +91,8 @@ impl<A: AllocatorRef> Binder<A> {
                 point.unbind_all();
             }
         }
-        // SAFETY: the caller's own promise; what is staged is in the buffers that are bound.
+        // SAFETY: the caller promises that it alone records the commands and that what is staged is live; the bytes are in
+        // the buffers that are bound.
         unsafe { set_offsets(driver, target, &mut points[at], bound) };
         Ok(())
     }
@@ -137,7 +138,8 @@ unsafe fn set_offsets(driver: &DescriptorDriver, target: Target, point: &mut Poi
 unsafe fn copy(bytes: &[u8], room: Upload, begin: u64) {
     // Less than the room's size, which is one of the host's.
     let target = room.ptr.as_ptr().wrapping_add(host_size(begin).unwrap_or(0));
-    // SAFETY: the caller's own promise; the room is in the driver's memory, which nothing of Rust's overlaps.
+    // SAFETY: the caller promises that the bytes fit and that nobody else uses the room, which is mapped memory of the
+    // driver and overlaps nothing of Rust's.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
 }
 

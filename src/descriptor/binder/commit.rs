@@ -65,9 +65,9 @@ impl<A: AllocatorRef> Binder<A> {
         }
         let target = Target { commands, point };
         match self.source {
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller makes the promises of `commit_sets`, which are this function's.
             Source::Sets(_) => unsafe { self.commit_sets(target) },
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller makes the promises of `commit_bytes`, which are this function's.
             Source::Pages(_) => unsafe { self.commit_bytes(target) },
         }
     }

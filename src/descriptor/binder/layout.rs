@@ -18,7 +18,7 @@ use crate::device::DriverError;
 /// Sets that the binder keeps apart: a bit each.
 pub(super) const MAX_SETS: u32 = u32::BITS;
 
-/// A `VkPipelineLayout` of the program's, with what is in it: Vulkan does not tell what a layout was made from.
+/// A `VkPipelineLayout` of the program's, with its set layouts: Vulkan does not report them.
 ///
 /// Made once beside the layout, and cheap to clone. It does not own the layout. It owns the update templates of its
 /// sets, which are destroyed with the last clone.
@@ -145,7 +145,7 @@ impl PipelineLayoutInfo {
         check(device, sets)?;
         let mut plans = Vec::with_capacity(sets.len());
         for (set, layout) in (0..).zip(sets) {
-            // SAFETY: the caller's own promise.
+            // SAFETY: clause 1: the handles in `sets` are live.
             plans.push(unsafe { SetPlan::new(device, set, layout) }?);
         }
         let range = |range: &vk::PushConstantRange| (range.stage_flags.as_raw(), range.offset, range.size);
@@ -163,7 +163,7 @@ impl PipelineLayoutInfo {
             dynamics,
             push_mask: push.map_or(0, |set| 1 << set),
         };
-        // SAFETY: the caller's own promise.
+        // SAFETY: clause 1: the pipeline layout and its set layouts are live.
         unsafe { inner.make_templates() }.map_err(PipelineLayoutError::Template)?;
         Ok(Self { inner: Arc::new(inner) })
     }

@@ -154,7 +154,7 @@ impl Default for BinderCreateInfo<'_> {
 /// // SAFETY, here and below: the objects are live, belong together and outlive what is made from them.
 /// let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
-/// // Once, beside the pipeline layout: what Vulkan does not tell of it.
+/// // Once, beside the pipeline layout: what Vulkan does not report of it.
 /// let sets = [unsafe { SetLayout::new(set_handles[0], &set_info) }?];
 /// let layout = unsafe { PipelineLayoutInfo::new(&device, pipeline_layout, &sets, &[]) }?;
 ///
@@ -235,7 +235,7 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(Self {
             device: device.clone(),
             points: std::array::from_fn(|_| Point::default()),
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller makes the promises of `Source::new`, which are this function's.
             source: unsafe { Source::new(device, allocator, info) }?,
             sizes: DescriptorSizes::of(device),
             bound: Bound::NOTHING,
@@ -246,7 +246,7 @@ impl<A: AllocatorRef> Binder<A> {
 
     /// What is staged and bound at this bind point is for `layout` from now on.
     ///
-    /// As Vulkan has it: sets before the first incompatible one stay bound. Of the others, what is staged of a set with
+    /// As in Vulkan, sets before the first incompatible one stay bound. Of the others, what is staged of a set with
     /// the same layout stays staged and is bound again; what is staged of another layout is dropped.
     ///
     /// # Errors
@@ -278,8 +278,8 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// A command buffer begins, or goes on after somebody else has bound sets in it: nothing is bound. What is staged
-    /// stays staged, is made anew and bound at the next commit.
+    /// Begins a command buffer, or goes on after other code has bound sets in it: nothing counts as bound. What is
+    /// staged stays staged; the next commit makes and binds it anew.
     ///
     /// # Complexity
     /// O(staged sets).
@@ -301,8 +301,8 @@ impl<A: AllocatorRef> Binder<A> {
         }
     }
 
-    /// Ends a recording: what commits have made since the last time stays until `ticket` is done. To be called before
-    /// the recording is submitted. Implies [`begin`](Self::begin).
+    /// Ends a recording: what commits have made since the last time stays until `ticket` is done. Call it before the
+    /// recording is submitted. Implies [`begin`](Self::begin).
     ///
     /// # Errors
     /// [`FlushError`]: what the driver answers if the bytes of descriptors are in memory that has to be flushed, or that the ticket is of
@@ -313,8 +313,7 @@ impl<A: AllocatorRef> Binder<A> {
         Ok(())
     }
 
-    /// Takes back what recordings used that are done. Returns how many pools or pages became free. To be called once
-    /// for each frame.
+    /// Takes back what finished recordings used, and returns how many pools or pages became free. Call it once a frame.
     ///
     /// # Errors
     /// [`CollectError`] if the driver did not reset a pool, which is tried again at the next call, or if something

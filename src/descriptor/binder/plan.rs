@@ -102,7 +102,7 @@ fn words_of(kind: DescriptorKind) -> usize {
     }
 }
 /// Whether the images of an array stand as far apart in the words as in an array of `VkDescriptorImageInfo`. A template
-/// is told how far apart they stand, but a write is not.
+/// takes the distance as a parameter, but a write does not.
 pub(super) const IMAGES_ARE_DENSE: bool = size_of::<vk::DescriptorImageInfo>() == 24;
 // 20 where numbers of eight bytes are aligned to four, as on 32-bit x86 under unix.
 const _: () = assert!(IMAGES_ARE_DENSE || size_of::<vk::DescriptorImageInfo>() == 20);
@@ -154,8 +154,8 @@ impl SetPlan {
             bindings.push(plan.add(binding));
         }
         if way == Way::Buffer {
-            // SAFETY: the caller's own promise; the model is that of descriptor buffers, and `check` in `layout` has
-            // seen that the layout is.
+            // SAFETY: the caller promises that the layout is live; `check` in `layout` has seen that it was made for
+            // descriptor buffers.
             unsafe { plan.lay_out(device, set, &mut bindings) }?;
         }
         plan.bindings = bindings.into();
@@ -215,7 +215,7 @@ impl SetPlan {
         // SAFETY: the caller's promise: the layout is live, and was made for descriptor buffers.
         let size = unsafe { device.driver().set_layout_size(handle) };
         let aligned = offset_alignment(device).align_up(size).and_then(host_size);
-        // One that no address space has room for is no answer.
+        // No address space has room for more.
         let too_large = |size: &usize| isize::try_from(*size).is_err();
         let Some(bytes) = aligned.filter(|size| !too_large(size)) else {
             return Err(PipelineLayoutError::SetSize { set, bytes: size });
@@ -224,7 +224,7 @@ impl SetPlan {
         let properties = &device.driver().facts.buffer;
         for binding in bindings {
             let kind = binding.kind;
-            // SAFETY: the caller's own promise; the layout has the binding.
+            // SAFETY: the caller promises that the layout is live and made for descriptor buffers; it has the binding.
             let offset = unsafe { device.driver().binding_offset(handle, binding.number) };
             let stride = match kind {
                 DescriptorKind::InlineUniformBlock => Some(1),

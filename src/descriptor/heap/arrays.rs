@@ -9,8 +9,33 @@ use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
 use super::super::layout::SetLayout;
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
+use super::error::HeapWriteError;
 use super::limits::{self, HeapShape};
 use crate::base::cast::narrow;
+
+/// The getters of every store that has [`Arrays`], which `$self.$arrays` finds.
+macro_rules! layout_getters {
+    ($($arrays:ident).+) => {
+        /// The layout, for pipelines: compatible with any that was made in the same way.
+        #[must_use]
+        pub fn layout(&self) -> ash::vk::DescriptorSetLayout {
+            self.$($arrays).+.layout()
+        }
+
+        /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
+        #[must_use]
+        pub fn set_layout(&self) -> &crate::descriptor::SetLayout {
+            self.$($arrays).+.set_layout()
+        }
+
+        /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
+        #[must_use]
+        pub fn binding(&self, kind: crate::descriptor::DescriptorKind) -> Option<u32> {
+            self.$($arrays).+.binding(kind)
+        }
+    };
+}
+pub(super) use layout_getters;
 
 /// What the layout is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,8 +48,8 @@ pub(super) enum Purpose {
     Buffer,
 }
 
-/// A live layout. Not destroyed when it is dropped: only the program knows when the device is done with it. That is
-/// warned of.
+/// A live layout. Dropping it does not destroy it, because only the program knows when the device is done with it; a
+/// warning says that it leaked.
 #[derive(Debug)]
 pub(super) struct Arrays {
     layout: SetLayout,
@@ -63,7 +88,7 @@ impl Arrays {
         Ok(Self { layout, is_destroyed, types, is_one, slots, transient })
     }
 
-    /// The types as Vulkan has them.
+    /// The types by Vulkan's numbers.
     pub(super) fn vk_types(&self) -> Vec<vk::DescriptorType> {
         vk_types(&self.types)
     }
@@ -71,6 +96,12 @@ impl Arrays {
     /// What a set of it takes out of a pool.
     pub(super) fn counts(&self) -> DescriptorCounts {
         self.layout.counts()
+    }
+
+    /// The binding that a type is written to; an error if the heap does not hold it.
+    #[inline]
+    pub(super) fn binding_of(&self, kind: DescriptorKind) -> Result<u32, HeapWriteError> {
+        self.binding(kind).ok_or(HeapWriteError::Kind { kind })
     }
 
     /// The binding that a type is written to; `None` if the heap does not hold it.
@@ -85,6 +116,7 @@ impl Arrays {
         self.layout.handle()
     }
 
+    #[inline]
     pub(super) fn set_layout(&self) -> &SetLayout {
         &self.layout
     }
@@ -107,9 +139,9 @@ impl Arrays {
     }
 
     /// # Safety
-    /// The layout is of this device, and is destroyed once.
+    /// The layout is of this device, nothing that was made from it is in use, and it is destroyed once.
     pub(super) unsafe fn destroy(&self, device: &DescriptorDevice) {
-        // SAFETY: `create` made it; the rest is the caller's promise.
+        // SAFETY: `create` made it; the caller promises that it is of this device and destroyed once.
         unsafe { device.driver().destroy_set_layout(self.layout.handle()) };
         self.is_destroyed.store(true, Ordering::Relaxed);
     }
@@ -205,7 +237,7 @@ fn create_layout(
     })
 }
 
-/// The types as Vulkan has them.
+/// The types by Vulkan's numbers.
 fn vk_types(types: &[DescriptorKind]) -> Vec<vk::DescriptorType> {
     types.iter().map(|kind| kind.to_vk()).collect()
 }

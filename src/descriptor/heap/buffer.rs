@@ -9,9 +9,8 @@ use ash::vk;
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
-use super::super::layout::SetLayout;
 use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
-use super::arrays::{Arrays, Purpose};
+use super::arrays::{Arrays, Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
 use super::error::HeapWriteError;
 use super::store::HeapStore;
@@ -70,6 +69,11 @@ pub struct BufferStore<A: AllocatorRef> {
     allocator: A,
     device: DescriptorDevice,
     arrays: Arrays,
+    parts: Parts,
+}
+
+/// The buffer, and where the arrays lie in it.
+struct Parts {
     places: Box<[ArrayBytes]>,
     buffer: vk::Buffer,
     allocation: Allocation,
@@ -81,8 +85,8 @@ pub struct BufferStore<A: AllocatorRef> {
 }
 
 // SAFETY: the pointer is to memory that is mapped for as long as the allocation lives, which `destroy` alone ends, in
-// an allocator that the value holds; and whichever thread may write it. Who writes which slot is the promise of
-// `HeapStore::write`. Everything else is `Send` where the allocator is.
+// an allocator that the value holds; and any thread may write it. The callers of
+// `HeapStore::write` promise that no two write one slot at a time. Everything else is `Send` where the allocator is.
 unsafe impl<A: AllocatorRef + Send> Send for BufferStore<A> {}
 // SAFETY: as above.
 unsafe impl<A: AllocatorRef + Sync> Sync for BufferStore<A> {}
@@ -103,7 +107,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// Asks the device where the arrays are, and does not believe what cannot be.
+    /// Asks the device where the arrays are, and refuses answers that cannot be.
     fn new(device: &DescriptorDevice, arrays: &Arrays) -> Result<Self, CreateHeapError> {
         let driver = device.driver();
         let sizes = DescriptorSizes::of(device);
@@ -161,11 +165,7 @@ impl<A: AllocatorRef> BufferStore<A> {
                 .and_then(|plan| Self::with_buffer(device, &allocator, info, &arrays, plan, caller))
         };
         match made {
-            Ok(parts) => {
-                let Parts { places, buffer, allocation, usage, address, mapped } = parts;
-                let device = device.clone();
-                Ok(Self { allocator, device, arrays, places, buffer, allocation, usage, address, mapped })
-            }
+            Ok(parts) => Ok(Self { allocator, device: device.clone(), arrays, parts }),
             Err(error) => {
                 // SAFETY: nothing was made from it that is left.
                 unsafe { arrays.destroy(device) };
@@ -227,7 +227,7 @@ impl<A: AllocatorRef> BufferStore<A> {
         let (buffer, allocation) = unsafe { allocator.create_buffer_for(&buffer_info, &wanted, caller) }?;
         // SAFETY: the buffer is live, of this device (`new` has looked), made for it, and memory is bound to it.
         let found = unsafe { device.driver().buffer_address(buffer) };
-        // A driver that asks for less memory than the buffer has bytes is not believed.
+        // Check the driver: it may have asked for less memory than the buffer has bytes.
         let mapped = allocation.mapped_pointer().filter(|_| allocation.size() >= size);
         let (address, mapped) = match (found, mapped) {
             (Ok(address), Some(mapped)) if address != 0 => (address, mapped.cast::<u8>()),
@@ -246,23 +246,7 @@ impl<A: AllocatorRef> BufferStore<A> {
         Ok(Parts { places: plan.places, buffer, allocation, usage, address: start, mapped })
     }
 
-    /// The layout, for pipelines that are made for descriptor buffers.
-    #[must_use]
-    pub fn layout(&self) -> vk::DescriptorSetLayout {
-        self.arrays.layout()
-    }
-
-    /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
-    #[must_use]
-    pub fn set_layout(&self) -> &SetLayout {
-        self.arrays.set_layout()
-    }
-
-    /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
-    #[must_use]
-    pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
-        self.arrays.binding(kind)
-    }
+    layout_getters!(arrays);
 
     /// Bytes from one slot to the next, among descriptors of a type; `None` if the heap does not hold it.
     #[must_use]
@@ -276,17 +260,22 @@ impl<A: AllocatorRef> BufferStore<A> {
     pub fn address_of(&self, kind: DescriptorKind, index: u32) -> Option<vk::DeviceAddress> {
         let place = self.place(kind).filter(|_| index < self.arrays.slots())?;
         // It lies in the buffer. Of a driver for which that overflows every address is nonsense.
-        Some(self.address.wrapping_add(widen(place.first) + widen(place.stride) * u64::from(index)))
+        Some(self.parts.address.wrapping_add(widen(place.first) + widen(place.stride) * u64::from(index)))
     }
 
     #[inline]
     fn place(&self, kind: DescriptorKind) -> Option<&ArrayBytes> {
-        self.places.iter().find(|place| place.kind == kind)
+        self.parts.places.iter().find(|place| place.kind == kind)
+    }
+
+    #[inline]
+    fn place_of(&self, kind: DescriptorKind) -> Result<&ArrayBytes, HeapWriteError> {
+        self.place(kind).ok_or(HeapWriteError::Kind { kind })
     }
 
     /// Address and usage, for programs that bind it with other descriptor buffers. The set starts at the address.
     pub fn binding_info(&self) -> vk::DescriptorBufferBindingInfoEXT<'static> {
-        vk::DescriptorBufferBindingInfoEXT::default().address(self.address).usage(self.usage)
+        vk::DescriptorBufferBindingInfoEXT::default().address(self.parts.address).usage(self.parts.usage)
     }
 
     /// Binds the buffers of several heaps, and nothing else: what was bound before is not bound any more. Once for each
@@ -305,7 +294,8 @@ impl<A: AllocatorRef> BufferStore<A> {
         for (info, store) in infos.iter_mut().zip(stores) {
             *info = store.binding_info();
         }
-        // SAFETY: the buffers are live and have the usages; the rest is the caller's promise.
+        // SAFETY: the buffers are live and have the usages. The caller promises that it alone records the commands, and
+        // that the device allows so many.
         unsafe { first.device.driver().cmd_bind_buffers(commands, &infos[..stores.len()]) };
     }
 
@@ -323,7 +313,8 @@ impl<A: AllocatorRef> BufferStore<A> {
         buffer: u32,
     ) {
         let target = BindTarget { commands, bind_point, layout, set };
-        // SAFETY: the set starts where the buffer is bound; the rest is the caller's promise.
+        // SAFETY: the set starts where the buffer is bound. The caller promises that it alone records the commands, that
+        // the heap is bound as number `buffer`, and that the layout has the set.
         unsafe { self.device.driver().cmd_set_offsets(&target, &[buffer], &[0]) };
     }
 
@@ -332,11 +323,11 @@ impl<A: AllocatorRef> BufferStore<A> {
     /// # Safety
     /// The device is done with all submissions that use the heap.
     pub unsafe fn destroy(self) {
-        let Self { allocator, device, arrays, buffer, allocation, .. } = self;
-        // SAFETY: nothing is recorded with it any more, and the value goes with it: the caller's promise.
+        let Self { allocator, device, arrays, parts } = self;
+        // SAFETY: the caller promises that the device is done with the heap, and the value goes with it.
         unsafe { arrays.destroy(&device) };
         // SAFETY: the device is done with it, and the value goes with it.
-        let destroyed = unsafe { allocator.allocator().destroy_buffer(buffer, allocation) };
+        let destroyed = unsafe { allocator.allocator().destroy_buffer(parts.buffer, parts.allocation) };
         debug_assert!(destroyed.is_ok(), "both are of this allocator");
     }
 
@@ -349,29 +340,19 @@ impl<A: AllocatorRef> BufferStore<A> {
         debug_assert!(index < self.arrays.slots() && bytes.len() <= place.stride);
         let at = place.first + place.stride * crate::base::cast::index(index);
         // SAFETY: `Plan::new` has seen that the arrays lie in the set, which is mapped from `mapped` on.
-        let target = unsafe { self.mapped.add(at) };
+        let target = unsafe { self.parts.mapped.add(at) };
         // SAFETY: as above for all of the slot, which nobody else writes: the caller's promise; and the bytes are not
         // mapped.
         unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
     }
 }
 
-/// What [`BufferStore::with_buffer`] made.
-struct Parts {
-    places: Box<[ArrayBytes]>,
-    buffer: vk::Buffer,
-    allocation: Allocation,
-    usage: vk::BufferUsageFlags,
-    address: vk::DeviceAddress,
-    mapped: NonNull<u8>,
-}
-
 impl<A: AllocatorRef> fmt::Debug for BufferStore<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferStore")
             .field("arrays", &self.arrays)
-            .field("buffer", &self.buffer)
-            .field("address", &self.address)
+            .field("buffer", &self.parts.buffer)
+            .field("address", &self.parts.address)
             .finish_non_exhaustive()
     }
 }
@@ -386,16 +367,15 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
-        let kind = descriptor.kind();
-        let place = self.place(kind).ok_or(HeapWriteError::Kind { kind })?;
-        // Made here and copied at once: drivers may write a descriptor in pieces, or read what they wrote.
+        let place = self.place_of(descriptor.kind())?;
+        // Made here and then copied whole: drivers may write a descriptor in pieces, or read what they wrote.
         let mut bytes = [0; MAX_DESCRIPTOR_BYTES];
         let bytes = &mut bytes[..place.size];
         descriptor.with_get_info(|info| {
             // SAFETY: what the info names is live: the caller's promise; and there is as much room as the type needs.
             unsafe { self.device.driver().descriptor_bytes(info, bytes) };
         })?;
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises that the index is one of the heap's and that nobody else writes the slot.
         unsafe { self.put(place, index, bytes) };
         Ok(())
     }
@@ -406,12 +386,11 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
     ) -> Result<(), HeapWriteError> {
         for (_, descriptor) in writes.clone() {
-            let kind = descriptor.kind();
-            self.place(kind).ok_or(HeapWriteError::Kind { kind })?;
+            self.place_of(descriptor.kind())?;
             descriptor.with_get_info(|_| ())?;
         }
         for (index, descriptor) in writes {
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller makes the promises of `write`, of each of them.
             unsafe { self.write(index, descriptor) }?;
         }
         Ok(())
@@ -423,11 +402,11 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         kind: DescriptorKind,
         bytes: &[u8],
     ) -> Result<(), HeapWriteError> {
-        let place = self.place(kind).ok_or(HeapWriteError::Kind { kind })?;
+        let place = self.place_of(kind)?;
         if bytes.len() != place.size {
             return Err(HeapWriteError::Unlike { from: widen(bytes.len()), to: widen(place.size) });
         }
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller promises that the index is one of the heap's and that nobody else writes the slot.
         unsafe { self.put(place, index, bytes) };
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The store of devices without descriptor indexing: a copy of the set for each frame in flight.
+//! The store for devices without descriptor indexing: a copy of the set for each frame in flight.
 
 use std::collections::TryReserveError;
 use std::ops::Range;
@@ -11,12 +11,10 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
-use super::super::layout::SetLayout;
-use super::super::pool::DescriptorPool;
-use super::arrays::{Arrays, Purpose};
+use super::arrays::{Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
 use super::error::HeapWriteError;
-use super::set::make_sets;
+use super::sets::HeapSets;
 use super::store::HeapStore;
 use crate::base::cast::{index, narrow};
 use crate::device::descriptors::BindTarget;
@@ -24,13 +22,13 @@ use crate::device::descriptors::BindTarget;
 /// Ordinary descriptor sets with arrays, for devices on which a set must not be written while it is in use: one copy
 /// for each frame in flight.
 ///
-/// [`DescriptorHeap::write`](super::DescriptorHeap::write) notes what was written. [`update`](Self::update), once a
-/// frame, writes what has changed into the frame's copy, which the GPU is done with; [`cmd_bind`](Self::cmd_bind) binds
-/// it. What is written after the update is seen from the next frame on. A slot that changed costs one descriptor write
+/// [`DescriptorHeap::write`](super::DescriptorHeap::write) keeps the descriptor on the host. Once a frame,
+/// [`update`](Self::update) writes the changes into the frame's copy, which the GPU is done with;
+/// [`cmd_bind`](Self::cmd_bind) binds it. A later write is seen from the next frame on. A slot that changed costs one descriptor write
 /// for each copy, and one that did not costs nothing.
 ///
-/// Here every slot that a shader's array has must hold a descriptor, whether the shader looks at it or not. So there is
-/// a default for each type, a white texture and a buffer of zeros say, in all slots that nobody has. A slot goes back
+/// Here every slot that a shader's array has must hold a descriptor, whether the shader looks at it or not. So every
+/// slot that no range has holds a default for its type, for example a white texture or a buffer of zeros. A slot goes back
 /// to it when its range is retired: what the range described may be destroyed once the ticket is done, as with the
 /// other stores. So a range is retired after the last `update` that is to show it: before that, this frame's shaders
 /// find the default already.
@@ -69,12 +67,9 @@ use crate::device::descriptors::BindTarget;
 #[derive(Debug)]
 #[must_use = "the sets live until they are destroyed"]
 pub struct ClassicStore {
-    device: DescriptorDevice,
-    arrays: Arrays,
-    pool: DescriptorPool,
-    copies: Vec<vk::DescriptorSet>,
+    sets: HeapSets,
     content: Mutex<Content>,
-    /// What one update writes. Held while the driver is called, which `content` is not.
+    /// What one update writes. Locked while the driver is called, unlike `content`.
     writes: Mutex<WriteBatch>,
 }
 
@@ -101,7 +96,7 @@ struct Content {
     lists: Vec<Vec<ArraySlot>>,
 }
 
-/// So many values, once there is memory for them.
+/// Collects `count` values, or fails before the first if the host has no memory for them.
 fn collect<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>, TryReserveError> {
     let mut all = Vec::new();
     all.try_reserve_exact(count)?;
@@ -110,7 +105,7 @@ fn collect<T>(count: usize, values: impl Iterator<Item = T>) -> Result<Vec<T>, T
 }
 
 impl Content {
-    /// All slots hold their defaults, and no copy knows.
+    /// All slots hold their defaults, which no copy holds yet.
     fn new(slots: u32, defaults: Vec<Descriptor>, copies: u32) -> Result<Self, TryReserveError> {
         let count = index(slots).saturating_mul(defaults.len());
         let places = || {
@@ -153,7 +148,8 @@ impl Content {
         }
     }
 
-    /// What a copy is to be told, which knows it from then on, and how many descriptors that is.
+    /// Moves what a copy does not hold yet into `writes`, and returns how many descriptors that is. The copy counts as
+    /// up to date from then on.
     fn take(&mut self, copy: usize, writes: &mut WriteBatch) -> u32 {
         writes.clear();
         let mut list = std::mem::take(&mut self.lists[copy]);
@@ -199,71 +195,38 @@ impl ClassicStore {
         let defaults = info.actual_types().iter().map(default_of).collect::<Result<Vec<_>, _>>()?;
         let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..*info };
         let types = defaults.len();
-        let arrays = Arrays::create(device, &info, Purpose::Classic)?;
+        let sets = HeapSets::create(device, &info, Purpose::Classic, copies)?;
         // Once the limits are known to allow the slots.
-        let content = match Content::new(info.slots, defaults, copies) {
-            Ok(content) => content,
+        match Content::new(info.slots, defaults, copies) {
+            Ok(content) => Ok(Self { sets, content: Mutex::new(content), writes: Mutex::default() }),
             Err(_) => {
-                // SAFETY: nothing was made from it.
-                unsafe { arrays.destroy(device) };
-                return Err(CreateHeapError::HostMemory { slots: info.slots, types, copies });
+                // SAFETY: no set was bound yet.
+                unsafe { sets.destroy() };
+                Err(CreateHeapError::HostMemory { slots: info.slots, types, copies })
             }
-        };
-        let flags = vk::DescriptorPoolCreateFlags::empty();
-        let (pool, sets) = match make_sets(device, &info, &arrays, flags, copies) {
-            Ok(made) => made,
-            Err(error) => {
-                // SAFETY: nothing was made from it that is left.
-                unsafe { arrays.destroy(device) };
-                return Err(error);
-            }
-        };
-        Ok(Self {
-            device: device.clone(),
-            content: Mutex::new(content),
-            arrays,
-            pool,
-            copies: sets,
-            writes: Mutex::default(),
-        })
+        }
     }
 
-    /// The layout, for pipelines.
-    #[must_use]
-    pub fn layout(&self) -> vk::DescriptorSetLayout {
-        self.arrays.layout()
-    }
-
-    /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
-    #[must_use]
-    pub fn set_layout(&self) -> &SetLayout {
-        self.arrays.set_layout()
-    }
-
-    /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
-    #[must_use]
-    pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
-        self.arrays.binding(kind)
-    }
+    layout_getters!(sets.arrays);
 
     /// Copies of the set.
     #[must_use]
     pub fn copies(&self) -> u32 {
-        narrow(self.copies.len())
+        narrow(self.sets.all.len())
     }
 
     fn copy(&self, frame: u32) -> usize {
-        index(frame) % self.copies.len()
+        index(frame) % self.sets.all.len()
     }
 
     /// The copy of a frame, counted on and on or by its slot: the number is taken modulo the number of copies.
     #[must_use]
     pub fn set(&self, frame: u32) -> vk::DescriptorSet {
-        self.copies[self.copy(frame)]
+        self.sets.all[self.copy(frame)]
     }
 
-    /// Writes into the frame's copy what has changed since it was updated last, with one call of the driver at most,
-    /// and says how many descriptors those are. Once a frame, before anything is recorded that binds it.
+    /// Writes into the frame's copy what has changed since its last update, with at most one call of the driver, and
+    /// returns how many descriptors it wrote. Call it once a frame, before anything is recorded that binds the copy.
     ///
     /// # Safety
     /// 1. The device is done with all submissions that use the copy, and no command buffer that binds it is still to be
@@ -274,12 +237,12 @@ impl ClassicStore {
         let mut writes = self.writes.lock();
         let count = self.content.lock().take(copy, &mut writes);
         if count != 0 {
-            writes.show(self.copies[copy], |writes| {
+            writes.show(self.sets.all[copy], |writes| {
                 // SAFETY: slots and bindings are of the layout, and each binding is of the type that is written to it
                 // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); what
                 // they name is live, and the device does not use the set: the caller's promise; and nobody else writes
                 // it: `self.writes` is locked.
-                unsafe { self.device.driver().update_sets(writes, &[]) };
+                unsafe { self.sets.device.driver().update_sets(writes, &[]) };
             });
         }
         count
@@ -299,8 +262,8 @@ impl ClassicStore {
         set: u32,
     ) {
         let target = BindTarget { commands, bind_point, layout, set };
-        // SAFETY: the set is live, and the rest is the caller's promise.
-        unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set(frame)], &[]) };
+        // SAFETY: the caller promises what `HeapSets::cmd_bind` asks for of commands and layout.
+        unsafe { self.sets.cmd_bind(self.copy(frame), &target) };
     }
 
     /// Destroys sets, pool and layout. Without it they are leaked, and an event of `tracing` warns of that.
@@ -308,27 +271,24 @@ impl ClassicStore {
     /// # Safety
     /// The device is done with all submissions that use the sets.
     pub unsafe fn destroy(self) {
-        // SAFETY: the caller's own promise; the value goes with it.
-        unsafe { self.pool.destroy(&self.device) };
-        // SAFETY: the sets of the layout are gone, and the value goes with it.
-        unsafe { self.arrays.destroy(&self.device) };
+        // SAFETY: the caller promises that the device is done with the sets.
+        unsafe { self.sets.destroy() };
     }
 }
 
 impl HeapStore for ClassicStore {
     fn slots(&self) -> u32 {
-        self.arrays.slots()
+        self.sets.arrays.slots()
     }
 
     fn transient(&self) -> u32 {
-        self.arrays.transient()
+        self.sets.arrays.transient()
     }
 
     /// As [`HeapStore::write`]; that no running shader looks at the slot is not needed here. What the descriptor names
     /// stays live until the slot is written again or its range is retired, and no longer is looked at.
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
-        let kind = descriptor.kind();
-        let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
+        let binding = self.sets.arrays.binding_of(descriptor.kind())?;
         self.content.lock().set(ArraySlot { binding, index }, *descriptor);
         Ok(())
     }
@@ -337,10 +297,7 @@ impl HeapStore for ClassicStore {
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
     ) -> Result<(), HeapWriteError> {
-        let binding_of = |descriptor: &Descriptor| {
-            let kind = descriptor.kind();
-            self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })
-        };
+        let binding_of = |descriptor: &Descriptor| self.sets.arrays.binding_of(descriptor.kind());
         for (_, descriptor) in writes.clone() {
             binding_of(descriptor)?;
         }

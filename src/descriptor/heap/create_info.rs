@@ -1,4 +1,4 @@
-//! How a descriptor heap is to be made, and why it is not.
+//! How to make a descriptor heap, and why making one fails.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -29,7 +29,7 @@ pub enum HeapKind {
 }
 
 impl HeapKind {
-    /// What a heap of this kind holds if nobody says otherwise.
+    /// The types that a heap of this kind holds by default.
     #[must_use]
     pub const fn default_types(self) -> &'static [DescriptorKind] {
         match self {
@@ -80,7 +80,7 @@ pub enum HeapArrays {
     PerType,
 }
 
-/// How a store of descriptors is to be made.
+/// How to make a store of descriptors.
 ///
 /// ```
 /// use sublet::descriptor::{HeapCreateInfo, HeapKind};
@@ -130,7 +130,7 @@ impl HeapCreateInfo<'_> {
         if self.types.is_empty() { self.kind.default_types() } else { self.types }
     }
 
-    /// What is wrong with it, whatever the device.
+    /// Checks what does not depend on the device.
     pub(super) fn check(&self) -> Result<(), CreateHeapError> {
         if self.slots == 0 || self.transient > self.slots {
             return Err(CreateHeapError::Slots { slots: self.slots, transient: self.transient });
@@ -189,9 +189,9 @@ pub enum CreateHeapError {
     Limit {
         /// Vulkan's name of the limit.
         limit: &'static str,
-        /// How many there would be.
+        /// Descriptors of the heap.
         asked: u64,
-        /// How many there may be.
+        /// Descriptors that the device allows.
         allowed: u64,
     },
     /// The device says that it has no such layout (`vkGetDescriptorSetLayoutSupport`).

@@ -66,7 +66,7 @@ impl Error for HeapError {}
 pub struct OutOfRange {
     /// What was asked for, counted from 0.
     pub slot: u32,
-    /// Slots that the range has.
+    /// Slots of the range.
     pub count: u32,
 }
 

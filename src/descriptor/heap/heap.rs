@@ -22,12 +22,12 @@ pub(super) fn next_id() -> u32 {
     NEXT_ID.fetch_add(1, Ordering::Relaxed)
 }
 
-/// One large array of descriptors, let by the range: shaders get at them by index ("bindless").
+/// One large array of descriptors, allocated in ranges, that shaders index ("bindless").
 ///
 /// [`allocate`](Self::allocate) gives out slots in a row, so that a material with five textures is one number in a push
 /// constant; [`write`](Self::write) puts a descriptor into one of them; [`retire`](Self::retire) ends a range, whose
-/// slots come back with [`collect`](Self::collect) once the GPU is done with the recording that used them last. What is
-/// bound, and what shaders declare, is the store's matter: see [`HeapStore`] for which there are. A program has one
+/// slots come back with [`collect`](Self::collect) once the GPU is done with the recording that used them last. The store decides
+/// what is bound and what shaders declare: see [`HeapStore`] for which there are. A program has one
 /// heap for buffers and images and one for samplers ([`HeapKind`](super::HeapKind)); both are bound at the start of a
 /// command buffer and stay bound.
 ///
@@ -43,8 +43,8 @@ pub(super) fn next_id() -> u32 {
 /// it or above it, and a range 40.
 ///
 /// # What it does not do
-/// It is not defragmented: indices are in the GPU's memory, where nobody finds them. Samplers are not looked up by what
-/// they were made from: keep them in a table of your own, devices allow as few as 4,000.
+/// It is not defragmented: indices are in the GPU's memory, where the heap cannot find them. Samplers are not looked
+/// up by their create-info: keep them in a table of your own, since devices allow as few as 4,000.
 ///
 /// ```
 /// use ash::vk;
@@ -140,7 +140,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         self.slots.lock().check(range)
     }
 
-    /// Writes a descriptor into a slot of a range, counted from its first, and says which index shaders have for it.
+    /// Writes a descriptor into a slot of a range, counted from its first, and returns the index that shaders use.
     ///
     /// # Errors
     /// [`HeapWriteError`]: the slot holds what it held.
@@ -164,8 +164,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         Ok(index)
     }
 
-    /// Writes descriptors into consecutive slots of a range, from `slot` on, and says which index shaders have for the
-    /// first. They may be of different types. A set takes all of them with one call of the driver.
+    /// Writes descriptors into consecutive slots of a range, from `slot` on, and returns the index that shaders use for
+    /// the first. They may be of different types. A set takes all of them with one call of the driver.
     ///
     /// # Errors
     /// [`HeapWriteError`]: all slots hold what they held. A [store of the program's own](HeapStore::write_many) may have written some.
@@ -190,8 +190,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         Ok(first)
     }
 
-    /// Copies the descriptors of a range in host memory into this heap, to a range's slots from `slot` on, and says how
-    /// many those are: a slot of the source that was never written leaves the heap's slot as it is. A set takes all of
+    /// Copies the descriptors of a range in host memory into this heap, to a range's slots from `slot` on, and returns how
+    /// many it copied. A slot of the source that was never written leaves the heap's slot as it is. A set takes all of
     /// them with one call of the driver.
     ///
     /// # Errors
@@ -210,7 +210,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         staging: &HostHeap,
         from: DescriptorRange,
     ) -> Result<u32, HeapWriteError> {
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller makes the promises of `copy_part_from`, of the whole range.
         unsafe { self.copy_part_from(range, slot, staging, from, 0..from.count()) }
     }
 
@@ -275,7 +275,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// O(1) where tickets come in order: see [`Retire`](crate::retire::Retire).
     #[inline]
     pub unsafe fn retire(&self, ticket: Ticket, range: DescriptorRange) -> Result<(), RangeError> {
-        // The store is told before the slots can be somebody else's, who may write them at once.
+        // Under the lock: once it is released, another thread may get the slots and write them.
         let mut slots = self.slots.lock();
         slots.retire(ticket, range)?;
         self.store.retired(range.indices());
@@ -288,7 +288,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
     /// [`RangeError`]: nothing was changed.
     ///
     /// # Safety
-    /// No shader that is running, or was submitted, looks at the range: else it sees what somebody else writes there.
+    /// No shader that is running, or was submitted, looks at the range: else it sees another range's descriptors.
     pub unsafe fn free(&self, range: DescriptorRange) -> Result<(), RangeError> {
         // As in `retire`.
         let mut slots = self.slots.lock();
@@ -297,7 +297,8 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         Ok(())
     }
 
-    /// Frees the slots of ranges whose tickets are done, and says how many those are. Once a frame, say.
+    /// Frees the slots of ranges whose tickets are done, and returns how many those are. Call it once a frame, for
+    /// example.
     ///
     /// # Errors
     /// [`OtherClock`] if ranges wait for tickets of another clock. All that this clock says is done is free
@@ -307,7 +308,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         self.slots.lock().collect(clock, |ended| self.store.retired(ended))
     }
 
-    /// The largest count that [`allocate`](Self::allocate) grants now.
+    /// The most slots that [`allocate`](Self::allocate) grants now.
     #[must_use]
     pub fn largest_free(&self) -> u32 {
         self.slots.lock().largest_free()
@@ -324,23 +325,23 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         self.slots.lock().walk(visit);
     }
 
-    /// Takes host memory for so many ranges that wait at once, so that none is asked for later. For more than there are
-    /// slots it is as for all slots.
+    /// Takes host memory for `ranges` ranges that wait at once, so that retiring them takes none. A number above that of
+    /// slots counts as all slots.
     ///
     /// # Errors
-    /// [`ReserveError`] if the host has not so much. Nothing was changed.
+    /// [`ReserveError`] if the host has too little. Nothing was changed.
     pub fn reserve(&self, ranges: u32) -> Result<(), ReserveError> {
         self.slots.lock().reserve(ranges)
     }
 
-    /// Where the descriptors are: what is bound.
+    /// The store: where the descriptors are, and what is bound.
     #[inline]
     #[must_use]
     pub fn store(&self) -> &S {
         &self.store
     }
 
-    /// The store alone, to be destroyed. What was allocated is forgotten.
+    /// The store alone, to be destroyed. Ranges that are still allocated are forgotten.
     #[must_use]
     pub fn into_store(self) -> S {
         self.store

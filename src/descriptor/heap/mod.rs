@@ -11,6 +11,7 @@ mod host;
 mod limits;
 mod range;
 mod set;
+mod sets;
 mod slots;
 mod statistics;
 mod store;

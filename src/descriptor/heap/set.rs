@@ -1,17 +1,15 @@
-//! The store of devices with descriptor indexing: one set that is written while it is bound.
+//! The store for devices with descriptor indexing: one set that is written while it is bound.
 
 use ash::vk;
 
 use super::super::batch::WriteBatch;
-use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
-use super::super::layout::SetLayout;
-use super::super::pool::{DescriptorPool, DescriptorPoolInfo};
-use super::arrays::{Arrays, Purpose};
+use super::arrays::{Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
 use super::error::HeapWriteError;
+use super::sets::HeapSets;
 use super::store::HeapStore;
 use crate::device::descriptors::BindTarget;
 
@@ -35,7 +33,7 @@ use crate::device::descriptors::BindTarget;
 /// ```
 ///
 /// With [`HeapArrays::PerType`](super::HeapArrays::PerType) the second line has `binding = 3`: the place of storage
-/// buffers among the types of the heap. [`binding`](Self::binding) says it. In HLSL:
+/// buffers among the types of the heap. [`binding`](Self::binding) returns it. In HLSL:
 ///
 /// ```hlsl
 /// [[vk::binding(0, 0)]] Texture2D textures[];
@@ -68,10 +66,8 @@ use crate::device::descriptors::BindTarget;
 #[derive(Debug)]
 #[must_use = "the set lives until it is destroyed"]
 pub struct SetStore {
-    device: DescriptorDevice,
-    arrays: Arrays,
-    pool: DescriptorPool,
-    set: vk::DescriptorSet,
+    /// One.
+    sets: HeapSets,
 }
 
 impl SetStore {
@@ -80,59 +76,24 @@ impl SetStore {
     /// # Errors
     /// [`CreateHeapError`]: features that are missing, limits, or the driver's answer. Nothing is left.
     pub fn new(device: &DescriptorDevice, info: &HeapCreateInfo<'_>) -> Result<Self, CreateHeapError> {
-        let arrays = Arrays::create(device, info, Purpose::UpdateAfterBind)?;
-        let made = Self::pool_and_set(device, info, &arrays);
-        match made {
-            Ok((pool, set)) => {
-                if device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
-                    if let Ok(name) = std::ffi::CString::new(info.name) {
-                        // SAFETY: the set is live and known to nobody else; the program has enabled VK_EXT_debug_utils,
-                        // as it said.
-                        unsafe { device.driver().set_name(set, &name) };
-                    }
-                }
-                Ok(Self { device: device.clone(), arrays, pool, set })
-            }
-            Err(error) => {
-                // SAFETY: nothing was made from it that is left.
-                unsafe { arrays.destroy(device) };
-                Err(error)
+        let sets = HeapSets::create(device, info, Purpose::UpdateAfterBind, 1)?;
+        let store = Self { sets };
+        if device.features().contains(DescriptorFeatures::DEBUG_UTILS) {
+            if let Ok(name) = std::ffi::CString::new(info.name) {
+                // SAFETY: the set is live and known to nobody else. The create-info of the device says that
+                // VK_EXT_debug_utils is enabled.
+                unsafe { device.driver().set_name(store.set(), &name) };
             }
         }
+        Ok(store)
     }
 
-    fn pool_and_set(
-        device: &DescriptorDevice,
-        info: &HeapCreateInfo<'_>,
-        arrays: &Arrays,
-    ) -> Result<(DescriptorPool, vk::DescriptorSet), CreateHeapError> {
-        let flags = vk::DescriptorPoolCreateFlags::UPDATE_AFTER_BIND;
-        let (pool, set) = make_sets(device, info, arrays, flags, 1)?;
-        Ok((pool, set[0]))
-    }
-
-    /// The layout, for pipelines: compatible with any that was made in the same way.
-    #[must_use]
-    pub fn layout(&self) -> vk::DescriptorSetLayout {
-        self.arrays.layout()
-    }
-
-    /// The layout with what is in it, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
-    #[must_use]
-    pub fn set_layout(&self) -> &SetLayout {
-        self.arrays.set_layout()
-    }
+    layout_getters!(sets.arrays);
 
     /// The set, for programs that bind it with others.
     #[must_use]
     pub fn set(&self) -> vk::DescriptorSet {
-        self.set
-    }
-
-    /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
-    #[must_use]
-    pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
-        self.arrays.binding(kind)
+        self.sets.all[0]
     }
 
     /// Binds the set. Once for each command buffer, as long as nothing is bound that is not compatible with its layout.
@@ -148,8 +109,8 @@ impl SetStore {
         set: u32,
     ) {
         let target = BindTarget { commands, bind_point, layout, set };
-        // SAFETY: the set is live, and the rest is the caller's promise.
-        unsafe { self.device.driver().cmd_bind_sets(&target, &[self.set], &[]) };
+        // SAFETY: the caller promises what `HeapSets::cmd_bind` asks for of commands and layout.
+        unsafe { self.sets.cmd_bind(0, &target) };
     }
 
     /// Destroys set, pool and layout. Without it they are leaked, and an event of `tracing` warns of that.
@@ -157,64 +118,28 @@ impl SetStore {
     /// # Safety
     /// The device is done with all submissions that use the set.
     pub unsafe fn destroy(self) {
-        // SAFETY: the caller's own promise; the value goes with it.
-        unsafe { self.pool.destroy(&self.device) };
-        // SAFETY: the sets of the layout are gone, and the value goes with it.
-        unsafe { self.arrays.destroy(&self.device) };
+        // SAFETY: the caller promises that the device is done with the set.
+        unsafe { self.sets.destroy() };
     }
-}
-
-/// A pool with so many sets of the heap's layout. Nothing is left on failure.
-pub(super) fn make_sets(
-    device: &DescriptorDevice,
-    info: &HeapCreateInfo<'_>,
-    arrays: &Arrays,
-    flags: vk::DescriptorPoolCreateFlags,
-    copies: u32,
-) -> Result<(DescriptorPool, Vec<vk::DescriptorSet>), CreateHeapError> {
-    let mutable_types = if arrays.is_one() { arrays.vk_types() } else { Vec::new() };
-    let pool_info = DescriptorPoolInfo {
-        max_sets: copies,
-        counts: arrays.counts().times(copies),
-        flags,
-        mutable_types: &mutable_types,
-        name: info.name,
-        ordinal: 0,
-    };
-    let pool = DescriptorPool::create(device, &pool_info)?;
-    let mut sets = Vec::new();
-    for _ in 0..copies {
-        // SAFETY: both are live; the pool was made for layouts like this one, and is nobody else's.
-        match unsafe { device.driver().allocate_set(pool.handle(), arrays.layout()) } {
-            Ok(set) => sets.push(set),
-            Err(error) => {
-                // SAFETY: no set of it was ever bound.
-                unsafe { pool.destroy(device) };
-                return Err(error.into());
-            }
-        }
-    }
-    Ok((pool, sets))
 }
 
 impl HeapStore for SetStore {
     fn slots(&self) -> u32 {
-        self.arrays.slots()
+        self.sets.arrays.slots()
     }
 
     fn transient(&self) -> u32 {
-        self.arrays.transient()
+        self.sets.arrays.transient()
     }
 
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
-        let kind = descriptor.kind();
-        let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
-        descriptor.with_write(self.set, binding, index, |write| {
+        let binding = self.sets.arrays.binding_of(descriptor.kind())?;
+        descriptor.with_write(self.set(), binding, index, |write| {
             // SAFETY: the slot is in the array, and the binding takes the type
             // (VUID-VkWriteDescriptorSet-dstBinding-00315, -dstArrayElement-00321, -descriptorType-00319); no running
             // shader looks at it, and what it names is live: the caller's promise. Bindings that are updated after they
             // are bound need no lock for different slots.
-            unsafe { self.device.driver().update_sets(std::slice::from_ref(write), &[]) };
+            unsafe { self.sets.device.driver().update_sets(std::slice::from_ref(write), &[]) };
         });
         Ok(())
     }
@@ -225,13 +150,12 @@ impl HeapStore for SetStore {
     ) -> Result<(), HeapWriteError> {
         let mut batch = WriteBatch::default();
         for (index, descriptor) in writes {
-            let kind = descriptor.kind();
-            let binding = self.arrays.binding(kind).ok_or(HeapWriteError::Kind { kind })?;
+            let binding = self.sets.arrays.binding_of(descriptor.kind())?;
             batch.push(binding, index, descriptor);
         }
         if !batch.is_empty() {
             // SAFETY: as in `write`, of each of them.
-            batch.show(self.set, |writes| unsafe { self.device.driver().update_sets(writes, &[]) });
+            batch.show(self.set(), |writes| unsafe { self.sets.device.driver().update_sets(writes, &[]) });
         }
         Ok(())
     }

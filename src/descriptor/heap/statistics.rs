@@ -5,15 +5,15 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct HeapStatistics {
-    /// Slots that there are.
+    /// All slots.
     pub capacity: u32,
-    /// Slots that nobody has.
+    /// Slots that no range has.
     pub free: u32,
     /// Slots of ranges that are not retired, as granted.
     pub live: u32,
     /// Slots that wait for the GPU: those that were retired, and those of frames.
     pub retiring: u32,
-    /// Ranges that are not retired, but for those of frames.
+    /// Ranges that are not retired, without those of frames.
     pub ranges: u32,
     /// The most slots that were not free at once.
     pub peak: u32,
@@ -25,7 +25,7 @@ pub struct HeapStatistics {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum SlotState {
-    /// Nobody has it.
+    /// No range has it.
     Free,
     /// A range that is not retired.
     Live,

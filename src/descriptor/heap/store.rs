@@ -6,7 +6,7 @@ use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::error::HeapWriteError;
 
-/// Where the descriptors of a heap are. The heap says which slots are whose, its store writes them.
+/// Where the descriptors of a heap are. The heap allocates slots; its store writes them.
 ///
 /// | store | for | shaders see |
 /// |---|---|---|
@@ -42,7 +42,7 @@ use super::error::HeapWriteError;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait HeapStore {
-    /// Slots that there are. Always the same: a heap asks once.
+    /// Slots of the store. Always the same: a heap asks once.
     fn slots(&self) -> u32;
 
     /// Slots of those, at the upper end, that are for frames. Always the same, and not above [`Self::slots`]: a heap
@@ -63,15 +63,14 @@ pub trait HeapStore {
     unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError>;
 
     /// Writes many descriptors, each into the slot that stands beside it: the library's stores with one call of the
-    /// driver, where the driver has one for several. A store of the program's own that does not say how writes them one
-    /// by one.
+    /// driver, where the driver has one for several. The default writes them one by one.
     ///
     /// # Errors
     /// [`HeapWriteError`]. The library's stores have written nothing then; this default has written those before the
     /// one at fault.
     ///
     /// # Safety
-    /// As for [`Self::write`], of each of them. Where a slot is there twice, the last one is what it holds.
+    /// As for [`Self::write`], of each of them. A slot that is named twice holds the last one.
     unsafe fn write_many<'a>(
         &self,
         writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
@@ -80,13 +79,13 @@ pub trait HeapStore {
         Self: Sized,
     {
         for (index, descriptor) in writes {
-            // SAFETY: the caller's own promise.
+            // SAFETY: the caller makes the promises of `write`, of each of them.
             unsafe { self.write(index, descriptor) }?;
         }
         Ok(())
     }
 
-    /// Writes the bytes of a descriptor, as this device makes them, into a slot. Stores that take no bytes say so.
+    /// Writes the bytes of a descriptor, as this device makes them, into a slot. The default refuses.
     ///
     /// # Errors
     /// [`HeapWriteError`]: the slot holds what it held.
@@ -103,9 +102,9 @@ pub trait HeapStore {
         Err(HeapWriteError::Unlike { from: crate::base::cast::widen(bytes.len()), to: 0 })
     }
 
-    /// The slots belong to nobody from now on: no submission that is made later uses them. Ranges of frames are told of
-    /// when they are collected. Must not call the heap, which is locked. Called by the heap, and by nobody else: stores
-    /// may panic at indices that are not theirs.
+    /// The slots belong to no range from now on: no later submission uses them. The heap calls this when a range is
+    /// retired or freed, or, for a range of a frame, when it is collected. It must not call the heap, which is locked.
+    /// Only the heap calls it: a store may panic at an index that it does not have.
     fn retired(&self, indices: Range<u32>) {
         let _ = indices;
     }

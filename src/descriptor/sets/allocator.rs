@@ -27,16 +27,16 @@ use crate::retire::{Clock, OtherClock, Retire, Ticket};
 /// # How sets are kept
 ///
 /// Sets with the same counts of descriptors are in one bucket, and the pools of a bucket hold nothing else: whatever is
-/// freed fits whatever comes. A set that is freed stays allocated as far as the driver knows and serves who asks for
-/// its layout again, without a call of the driver; if another layout of the bucket needs the place, it is freed or its
-/// pool reset before a further pool is made. Sets come from the lowest pool that can give one, so that the highest ones
+/// freed fits whatever comes. A set that is freed stays allocated as far as the driver knows, and serves the next
+/// request for its layout without a call of the driver. If another layout of the bucket needs the place, the set is
+/// freed or its pool reset before another pool is made. Sets come from the lowest pool that can give one, so that the highest ones
 /// become empty. An empty pool is destroyed if the other pools of the bucket have a quarter of its sets free.
 ///
 /// # What is never relied on
 ///
-/// That a driver refuses: some never do, some count sets and not descriptors. What a pool has left is counted here. And
-/// a refusal while there is room, which some drivers answer all the same, costs nothing but that pool: nothing is taken
-/// from it until it is empty.
+/// A driver's refusal: some drivers never refuse, and some count sets but not descriptors. So the allocator counts what
+/// each pool has left. Some drivers refuse although there is room. That costs one pool: nothing is taken from it until
+/// it is empty.
 ///
 /// ```
 #[doc = example_setup!()]
@@ -246,7 +246,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(())
     }
 
-    /// Takes back the retired sets whose tickets are done, and says how many those are.
+    /// Takes back the retired sets whose tickets are done, and returns how many those are.
     ///
     /// # Errors
     /// [`OtherClock`] if sets wait for tickets of another clock. All that this clock says is done is taken back
@@ -284,7 +284,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         set.ok_or(StaleDescriptorSet { id })
     }
 
-    /// Destroys all pools without live sets, and says how many those were.
+    /// Destroys all pools without live sets, and returns how many those were.
     pub fn trim(&self) -> u32 {
         self.release_idle(0)
     }
@@ -305,12 +305,12 @@ impl<T: Threading> DescriptorAllocator<T> {
         &self.device
     }
 
-    /// Destroys all pools, with all their sets, and says which sets were neither freed nor retired. Nothing needs to be
-    /// collected before.
+    /// Destroys all pools, with all their sets, and returns the sets that were neither freed nor retired. Nothing needs
+    /// to be collected before.
     ///
     /// An allocator that is dropped instead destroys the pools without sets. Those with sets that are not freed, or
-    /// that are retired and not collected, would be destroyed under the device's hands: they are left alone, and a
-    /// `tracing` warning says so.
+    /// that are retired and not collected, may still be in use by the device: they are left alone, and a `tracing`
+    /// warning says so.
     ///
     /// # Safety
     /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after
@@ -348,7 +348,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         }
     }
 
-    /// The sets that were neither freed nor retired, which are told of.
+    /// The sets that were neither freed nor retired. Warns of each layout that has some.
     fn leaks(&self) -> Vec<DescriptorSetLeak> {
         let mut leaks = Vec::new();
         for bucket in self.buckets.iter() {
@@ -362,7 +362,7 @@ impl<T: Threading> DescriptorAllocator<T> {
                 }));
             }
         }
-        // Told now that no lock is held: a subscriber may ask the allocator something.
+        // No lock is held here: a subscriber may call the allocator.
         for leak in &leaks {
             tracing::warn!(
                 name: "descriptor_sets_leaked", target: "sublet::leak",
@@ -373,7 +373,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         leaks
     }
 
-    /// Destroys a pool that nobody uses any more, with no lock held but that of who grows.
+    /// Destroys a pool that is out of the books. The caller holds no lock but that for growth.
     pub(super) fn bury(&self, pool: DescriptorPool) {
         // SAFETY: the pool is out of the books and of this device. No set of it lives: it had none, or the allocator is
         // destroyed, and then the device is done with all of them: the promise of `destroy`. Those that were freed or

@@ -34,9 +34,9 @@ pub(super) enum State {
     Vacant,
     /// The program has it.
     Live,
-    /// The program gave it back, and the device may use it.
+    /// The program gave it back, and the device may still use it.
     Retired,
-    /// Nobody has it: it serves who asks for the same layout again.
+    /// It was freed, and serves the next request for the same layout.
     Ready,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct PoolEntry<P> {
     /// Live and retired sets.
     pub(super) live: u32,
     pub(super) ready: u32,
-    /// Sets that nobody has and that only a reset brings back.
+    /// Sets that were freed or never made, and that only a reset brings back.
     pub(super) lost: u32,
     /// The driver refused although there was room: nothing is taken from it until it is empty.
     pub(super) sealed: bool,

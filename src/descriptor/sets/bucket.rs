@@ -28,7 +28,7 @@ pub(super) struct Shape {
 pub(super) struct Ask<'a> {
     pub(super) layout: &'a SetLayout,
     pub(super) shape: Shape,
-    /// The count that is told to the driver.
+    /// The variable count for the driver.
     pub(super) variable: Option<u32>,
 }
 
@@ -80,8 +80,8 @@ pub(super) struct Bucket<T: Threading> {
     /// are allocated and freed under this lock. One lock for all pools of a bucket, and not one for each: which pool
     /// serves is decided by looking at all of them, and that and the call together take less than 0.1 microseconds.
     pub(super) books: Mutex<T, Books<Shape, DescriptorPool>>,
-    /// Held by who makes a pool, which takes a hundred times as long: others go on with what there is, and who finds
-    /// nothing waits here, and then looks again.
+    /// Held while a pool is made, which takes a hundred times as long. Other threads go on with the pools there are; one
+    /// that finds no set waits here, and then looks again.
     pub(super) growing: Mutex<T, ()>,
 }
 

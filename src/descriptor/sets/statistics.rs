@@ -25,9 +25,9 @@ pub struct DescriptorAllocatorStatistics {
     pub live_sets: u64,
     /// Sets that wait for their tickets.
     pub retired_sets: u64,
-    /// Sets that were freed and serve who asks for the same layout again.
+    /// Sets that were freed and serve the next request for the same layout.
     pub ready_sets: u64,
-    /// Sets that the driver has not been asked for.
+    /// Sets that the pools can still give.
     pub room: u64,
     /// Room in sealed pools, and sets that were freed there: lost until the pools are empty.
     pub lost: u64,

@@ -12,7 +12,7 @@ use super::set::{DescriptorSet, DescriptorSetId};
 use crate::base::cast::{index, narrow};
 use crate::base::sync::Threading;
 use crate::descriptor::events::{self, PoolEvent, What};
-use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo};
+use crate::descriptor::pool::{DescriptorPool, DescriptorPoolInfo, is_exhausted};
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorQuirks};
 use crate::device::DriverError;
 
@@ -21,20 +21,20 @@ const MOST_AT_ONCE: u32 = 1 << 16;
 
 type PoolBooks = Books<Shape, DescriptorPool>;
 
-/// What a look at a bucket brought.
+/// The outcome of one look at a bucket.
 #[derive(Debug)]
 struct Visit {
     /// Sets that were taken.
     taken: u32,
     /// Sets that live in the bucket now.
     live: u32,
-    /// What a pool answered last that refused although there was room.
+    /// The driver's last refusal by a pool that had room.
     refusal: Option<DriverError>,
-    /// Sets and descriptors that the pool was made for which refused.
+    /// Sets and descriptors of the pool that refused.
     refused_by: (u32, u64),
 }
 
-/// The bucket is another shape's by now.
+/// The bucket now belongs to another shape.
 #[derive(Debug)]
 struct Moved;
 
@@ -86,8 +86,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(())
     }
 
-    /// Makes pools until there are enough sets. How many are still missing: only if the bucket is another shape's by
-    /// now.
+    /// Makes pools until there are enough sets. Returns how many are still missing, which is none unless the bucket now
+    /// belongs to another shape.
     ///
     /// # Safety
     /// As for [`Self::allocate_one`].
@@ -118,7 +118,7 @@ impl<T: Threading> DescriptorAllocator<T> {
     ) -> Result<u32, AllocateDescriptorSetError> {
         // While it is held the bucket keeps its shape: see `vacate`.
         let _growing = bucket.growing.lock();
-        // Somebody else may have made a pool meanwhile, or given sets back.
+        // Another thread may have made a pool meanwhile, or given sets back.
         // SAFETY: the promises of `Self::allocate_one`, which this function's caller makes.
         let mut visit = match unsafe { self.visit(bucket, at, ask, left, None, sink) }? {
             Ok(visit) => visit,
@@ -148,7 +148,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         }
     }
 
-    /// The bucket for what is asked: by the layout's hint, which may be wrong, or as it is written.
+    /// The bucket for a request: by the layout's hint, which may be wrong, or by the registry.
     #[inline]
     fn bucket_of(&self, ask: &Ask<'_>, trust_hint: bool) -> Result<u32, AllocateDescriptorSetError> {
         let hint = ask.layout.hint();
@@ -176,7 +176,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(at)
     }
 
-    /// Takes up to `want` sets out of what the bucket has, and `fresh`, which is entered first.
+    /// Takes up to `want` sets out of the bucket's pools. Enters `fresh` first, where there is one.
     ///
     /// # Safety
     /// As for [`Self::allocate_one`].
@@ -205,7 +205,7 @@ impl<T: Threading> DescriptorAllocator<T> {
                     let id = DescriptorSetId { allocator: self.id, bucket: at, slot, generation };
                     sink(DescriptorSet { handle: set, id });
                 };
-                // SAFETY: the caller's own promise, and the lock is held.
+                // SAFETY: the caller makes the promises of `Self::allocate_one`, and the books' lock is held.
                 let filled = unsafe { self.fill(&mut books, ask, want, &mut visit, &mut graves, &mut give) };
                 visit.live = books.live();
                 // A pool that was made for nothing is not kept.
@@ -249,7 +249,7 @@ impl<T: Threading> DescriptorAllocator<T> {
                     visit.taken += 1;
                 }
                 NextSet::Room(at) => {
-                    // SAFETY: the caller's own promise.
+                    // SAFETY: the caller makes the promises of `Self::fill`.
                     match unsafe { self.ask_driver(books, at, ask, want - visit.taken, give) }? {
                         Ok(taken) => visit.taken += taken,
                         Err(refusal) => {
@@ -290,8 +290,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(())
     }
 
-    /// Asks the driver for up to `want` sets out of a pool with room. How many there were, or with what it refused:
-    /// that the pool is exhausted, which it is not.
+    /// Asks the driver for up to `want` sets out of a pool with room. Returns how many it gave, or its refusal.
     ///
     /// # Safety
     /// As for [`Self::fill`].
@@ -317,15 +316,11 @@ impl<T: Threading> DescriptorAllocator<T> {
         };
         // Pool and layout agree on update after bind and on host only, and the layout is none of push descriptors or
         // descriptor buffers: `Ask::new`.
-        let result = if let Some(variable) = ask.variable {
-            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go
-            // together: see above. The count is not above the layout's: `Ask::new`.
-            let set = unsafe { driver.allocate_variable_set(pool, layout, variable) };
+        let result = if count == 1 {
+            // SAFETY: the lock of the pool is held. The caller promises that the layout is live; it goes with the pool:
+            // see above. The variable count is not above the layout's: `Ask::new`.
+            let set = unsafe { entry.pool.allocate(&self.device, layout, ask.variable) };
             set.map(|set| enter(books, set))
-        } else if count == 1 {
-            // SAFETY: the pool is live and its lock held, the layout is live: the caller's promise, and they go
-            // together: see above.
-            unsafe { driver.allocate_set(pool, layout) }.map(|set| enter(books, set))
         } else {
             let layouts = vec![layout; index(count)];
             let mut sets = Vec::new();
@@ -335,12 +330,12 @@ impl<T: Threading> DescriptorAllocator<T> {
         };
         match result {
             Ok(()) => Ok(Ok(count)),
-            Err(refusal) if is_refusal(refusal) => Ok(Err(refusal)),
+            Err(refusal) if is_exhausted(refusal) => Ok(Err(refusal)),
             Err(source) => Err(AllocateDescriptorSetError::Driver { counts: ask.shape.counts, source }),
         }
     }
 
-    /// The pool did not do what it should: nothing is taken from it until it is empty. If it is, it is of no use.
+    /// Takes a faulty pool out of use: removes it if it is empty, or else seals it until it is.
     fn take_out(&self, books: &mut PoolBooks, at: u32, graves: &mut Vec<DescriptorPool>) {
         match books.remove_pool(at) {
             Some(pool) => graves.push(pool),
@@ -358,7 +353,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(())
     }
 
-    /// A set is nobody's any more. Its pool goes if it is empty and the others have enough.
+    /// Takes a set back. Destroys its pool if that is empty now and the others have enough.
     pub(super) fn put_back(&self, bucket: u32, slot: u32) {
         let Some(bucket) = self.buckets.get(bucket) else { return };
         let grave = {
@@ -386,7 +381,7 @@ impl<T: Threading> DescriptorAllocator<T> {
         None
     }
 
-    /// What may be done with the pools of this device.
+    /// What pools of this device support.
     #[inline]
     fn ways(&self) -> Ways {
         let quirks = self.device.quirks();
@@ -397,7 +392,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         }
     }
 
-    /// Makes a pool: as large as seems good, or as small as will do, before and after idle pools were destroyed.
+    /// Makes a pool of the ideal size. If there is no room for it, makes the smallest that will do, and destroys idle
+    /// pools first if that fails too.
     #[cold]
     fn make_pool(
         &self,
@@ -447,8 +443,8 @@ impl<T: Threading> DescriptorAllocator<T> {
         Ok(pool)
     }
 
-    /// Destroys idle pools until no more than `keep` are left, and says how many went. Starts where the last search
-    /// ended, so that all buckets have their turn.
+    /// Destroys idle pools until no more than `keep` are left, and returns how many it destroyed. Starts where the last
+    /// search ended, so that every bucket has its turn.
     pub(super) fn release_idle(&self, keep: u32) -> u32 {
         let buckets = self.registry.lock().used();
         let idle_of = |at: u32| {
@@ -485,7 +481,7 @@ impl<T: Threading> DescriptorAllocator<T> {
     /// A bucket without pools is free for another shape.
     fn vacate(&self, bucket: &Bucket<T>) {
         let mut registry = self.registry.lock();
-        // Who makes a pool for it needs it as it is.
+        // A thread that makes a pool for it relies on its shape.
         let Some(_growing) = bucket.growing.try_lock() else { return };
         let mut books = bucket.books.lock();
         if !books.is_empty() {
@@ -497,12 +493,7 @@ impl<T: Threading> DescriptorAllocator<T> {
     }
 }
 
-/// The pool is exhausted, says the driver.
-fn is_refusal(error: DriverError) -> bool {
-    matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
-}
-
-/// A smaller pool may be had.
+/// Whether a smaller pool may succeed.
 fn may_be_smaller(error: &CreateDescriptorPoolError) -> bool {
     match error {
         CreateDescriptorPoolError::UpdateAfterBindLimit { .. } => true,

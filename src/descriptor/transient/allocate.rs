@@ -6,11 +6,12 @@ use super::list::Open;
 use super::{AFTER_BIND, LargeSets, PoolSizing, TransientError, TransientSets};
 use crate::descriptor::events::What;
 use crate::descriptor::layout::SetSource;
+use crate::descriptor::pool::is_exhausted;
 use crate::descriptor::{CreateDescriptorPoolError, DescriptorCounts, SetLayout};
 use crate::device::DriverError;
 use crate::metadata::RegionId;
 
-/// What is asked for.
+/// A request for a set.
 #[derive(Clone, Copy)]
 struct Want<'a> {
     layout: vk::DescriptorSetLayout,
@@ -19,19 +20,14 @@ struct Want<'a> {
     need: &'a DescriptorCounts,
 }
 
-/// What came of asking a pool.
+/// A pool's answer.
 enum Attempt {
     Set(vk::DescriptorSet),
-    /// By our counts. The driver was not asked.
+    /// The counts of this list leave no room. The driver was not asked.
     NoRoom,
-    /// By the driver's.
+    /// The driver says that the pool is full.
     Refused(DriverError),
     Failed(DriverError),
-}
-
-/// Whether the driver means that the pool is full.
-fn means_full(error: DriverError) -> bool {
-    matches!(error.result, vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
 }
 
 #[cold]
@@ -56,7 +52,7 @@ impl TransientSets {
             SetSource::Plain => self.plain,
             SetSource::AfterBind => AFTER_BIND,
             SetSource::Special => {
-                // SAFETY: the caller's own promise.
+                // SAFETY: the caller makes the promises of this function; the layout has as many as its maximum.
                 return unsafe { self.allocate_special(layout, layout.max_variable_count()) };
             }
         };
@@ -73,7 +69,7 @@ impl TransientSets {
             }
         }
         let want = Want { layout: layout.handle(), variable: None, need };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller makes the promises of this function. A plain layout has sets in pools of this list.
         unsafe { self.allocate_slow(which, want, failed) }
     }
 
@@ -111,7 +107,7 @@ impl TransientSets {
         unsafe { self.allocate_special(layout, Some(count)) }
     }
 
-    /// A layout that there is more to look at.
+    /// Allocates a set of a [`SetSource::Special`] layout.
     ///
     /// # Safety
     /// As for [`Self::allocate`]; `variable` is there if the layout has a variable count, which allows so many.
@@ -126,13 +122,13 @@ impl TransientSets {
         let need = variable.map_or(*layout.most(), |count| layout.counts_with(count));
         let want = Want { layout: layout.handle(), variable, need: &need };
         let open = self.lists[which].current;
-        // SAFETY: the caller's own promise; the layout was looked at.
+        // SAFETY: the caller makes the promises of `Self::allocate`; `check_layout` has seen that there are such sets.
         let failed = match unsafe { self.attempt(which, open.region, want) } {
             Attempt::Set(set) => return Ok(set),
             Attempt::NoRoom => None,
             Attempt::Refused(error) | Attempt::Failed(error) => Some(error),
         };
-        // SAFETY: the caller's own promise.
+        // SAFETY: the caller makes the promises of `Self::allocate`; `check_layout` has seen that there are such sets.
         unsafe { self.allocate_slow(which, want, failed) }
     }
 
@@ -155,7 +151,7 @@ impl TransientSets {
         }
     }
 
-    /// Takes back what was taken for a set that did not come.
+    /// Gives the counts back of a set that the driver did not make.
     #[cold]
     fn undo(
         &mut self,
@@ -179,27 +175,21 @@ impl TransientSets {
             return Attempt::NoRoom;
         }
         let Some(slot) = list.slot(region) else { return Attempt::NoRoom };
-        let (driver, pool) = (self.device.driver(), slot.pool.handle());
-        let result = match want.variable {
-            // SAFETY: as in `allocate`.
-            None => unsafe { driver.allocate_set(pool, want.layout) },
-            // SAFETY: as in `allocate`; the count is one that the layout allows
-            // (VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046).
-            Some(count) => unsafe { driver.allocate_variable_set(pool, want.layout, count) },
-        };
-        match result {
+        // SAFETY: the pool is live and this value's alone, and it is for update after bind if the layout is. The caller
+        // promises that the layout is live, has sets in such pools, and allows the variable count.
+        match unsafe { slot.pool.allocate(&self.device, want.layout, want.variable) } {
             Ok(set) => Attempt::Set(set),
             Err(error) => {
                 let error = self.undo(which, region, want.need, error);
-                if means_full(error) { Attempt::Refused(error) } else { Attempt::Failed(error) }
+                if is_exhausted(error) { Attempt::Refused(error) } else { Attempt::Failed(error) }
             }
         }
     }
 
     /// The current pool has no room, or the driver did not give a set from it.
     ///
-    /// Pools are asked in this order: the second one that is open, a free one, a new one. Whatever the driver says,
-    /// that is the end of it: a driver that refuses new pools gets no more of them.
+    /// Tries the second open pool, then a free one, then a new one, and no more: a driver that refuses a set out of a
+    /// new pool is not asked for another pool.
     ///
     /// # Safety
     /// As for [`Self::attempt`].
@@ -213,7 +203,7 @@ impl TransientSets {
     ) -> Result<vk::DescriptorSet, TransientError> {
         let Open { region: current, .. } = self.lists[which].current;
         match failed {
-            Some(source) if !means_full(source) => return Err(not_allocated(want, source)),
+            Some(source) if !is_exhausted(source) => return Err(not_allocated(want, source)),
             Some(source) => {
                 self.count_refusal(which, current, source);
                 self.lists[which].shut(current);
@@ -248,7 +238,7 @@ impl TransientSets {
         unsafe { self.allocate_in_next(which, want) }
     }
 
-    /// From a pool without sets: a free one, or a new one.
+    /// Allocates from a pool without sets: a free one, or a new one.
     ///
     /// # Safety
     /// As for [`Self::attempt`].
@@ -266,7 +256,7 @@ impl TransientSets {
                     self.lists[which].open(region);
                     return Ok(set);
                 }
-                // It had sets before: perhaps this driver's resets do not give everything back. A new pool will tell.
+                // It had sets before: perhaps this driver's resets do not give everything back. Try a new pool.
                 Attempt::Refused(source)
                     if self.lists[which].slot(region).is_some_and(|slot| !slot.fresh) =>
                 {
@@ -329,7 +319,7 @@ impl TransientSets {
         }
     }
 
-    /// A new pool with room for `need`. Where there may not be more, a free one goes for it, the worn one first.
+    /// Makes a pool with room for `need`. At the limit it replaces a free pool, the worn one first.
     fn make_pool(
         &mut self,
         which: usize,
@@ -350,8 +340,7 @@ impl TransientSets {
         let mut size = self.next_size(which, need);
         let mut made = self.create_pool(which, &size);
         if matches!(made, Err(CreateDescriptorPoolError::UpdateAfterBindLimit { .. })) {
-            // The limit is the device's: what is free here, or was only to be spared later growth, is not worth a
-            // failure.
+            // The device's limit counts free pools too, and room for later: give up both before failing.
             while let Some(region) = self.lists[which].free.pop() {
                 self.destroy_free(which, region);
             }

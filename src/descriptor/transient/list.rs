@@ -1,4 +1,4 @@
-//! The pools of one kind: which one sets come from, which wait for the device, which are free. No calls of the driver.
+//! The pools of one kind: which one gives sets, which wait for the device, which are free. It never calls the driver.
 //!
 //! ```text
 //!              take            no room, or flush            its tickets are done          reset
@@ -160,7 +160,7 @@ impl List {
         used
     }
 
-    /// The last free pool that has room for `need`, if one has: it is in no place then.
+    /// Takes out the last free pool that has room for `need`. It is in no place then.
     pub(super) fn take_free(&mut self, need: &DescriptorCounts) -> Option<RegionId> {
         let at = self.free.iter().rposition(|&region| self.engine.fits(region, need))?;
         Some(self.free.remove(at))
@@ -230,7 +230,7 @@ impl List {
         }
     }
 
-    /// Everything that was granted since the last flush is `ticket`'s. Unless pools are shared, the open ones are
+    /// Everything that was granted since the last flush belongs to `ticket`. Unless pools are shared, the open ones are
     /// closed.
     pub(super) fn flush(&mut self, ticket: Ticket, shared: bool) {
         let used = self.used();
@@ -271,15 +271,14 @@ impl List {
         self.retired.check(ticket)
     }
 
-    /// Moves what the device is done with to those that are ready to be reset. Says if something waits for another
-    /// clock.
+    /// Moves the pools that the device is done with to `ready`. Returns an error if something waits for another clock.
     pub(super) fn collect(&mut self, clock: &Clock) -> Option<OtherClock> {
         let Self { engine, slots, current, second, ready, retired, .. } = self;
         let collected = retired.collect(clock, |region| {
             let Some(slot) = slots.get_mut(index(region.0)).and_then(Option::as_mut) else { return };
             slot.pending = slot.pending.saturating_sub(1);
             let is_open = current.region == region || second.region == region;
-            // Where pools are shared it may have been closed with sets that no ticket is told of yet.
+            // Where pools are shared, it may have been closed with sets that were not flushed yet.
             let flushed = engine.region_grants(region) == slot.flushed.grants;
             if slot.pending == 0 && !is_open && flushed {
                 ready.push(region);

@@ -1,4 +1,4 @@
-//! What becomes of pools: they wait for the device, are reset, and go at the end.
+//! Pools wait for the device, are reset, and are destroyed at the end.
 
 use super::{CollectError, TransientSets};
 use crate::descriptor::DescriptorQuirks;
@@ -6,7 +6,7 @@ use crate::metadata::RegionId;
 use crate::retire::{Clock, MixedClocks, OtherClock, Ticket};
 
 impl TransientSets {
-    /// All sets that were allocated since the last call are of the recording that `ticket` stands for.
+    /// Assigns all sets that were allocated since the last call to the recording that `ticket` stands for.
     ///
     /// Call it when a recording is complete, before or after it is submitted: once for each command buffer, or once a
     /// frame. Without sets since the last call it does nothing.
@@ -104,10 +104,9 @@ impl TransientSets {
     }
 
     /// Destroys free pools, the longest unused first, until [`min_pools`](super::TransientSetsCreateInfo::min_pools)
-    /// are left or none is free. Returns how many went.
+    /// are left or none is free. Returns how many it destroyed.
     ///
-    /// Pools that stay free over many frames are more than is needed: call this when a level is over, or memory is
-    /// short.
+    /// Call it when a level is over or memory is short: a pool that stays free over many frames is not needed.
     pub fn trim(&mut self) -> usize {
         let before = self.pools();
         for which in 0..self.lists.len() {
@@ -140,8 +139,8 @@ impl TransientSets {
 
     /// Destroys all pools, and all sets with them. Nothing needs to be flushed or collected before.
     ///
-    /// A value that is dropped instead destroys the pools that the device is known to be done with. Others would be
-    /// destroyed under the device's hands: they are left alone, and a `tracing` warning says so.
+    /// A value that is dropped instead destroys the pools that the device is known to be done with. The device may
+    /// still use others: they are left alone, and a `tracing` warning says so.
     ///
     /// # Safety
     /// The device is done with all sets (VUID-vkDestroyDescriptorPool-descriptorPool-00303), as it is after

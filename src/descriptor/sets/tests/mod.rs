@@ -1,4 +1,4 @@
-//! The books without a driver. What the driver is told is tested in `tests/descriptors_persistent`.
+//! The books without a driver. `tests/descriptors_persistent` tests the calls.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod buckets;
