@@ -1,6 +1,6 @@
 //! Materials that come and go while frames are in flight: each is a few descriptors in a row, and shaders know it by
 //! one number. The heap is a descriptor buffer, one set, or a copy of a set for each frame, whichever the device is
-//! best at.
+//! best at; the program does not care.
 //!
 //! `cargo run --example descriptor_heap`
 
@@ -11,9 +11,8 @@ use std::process::ExitCode;
 
 use ash::vk;
 use sublet::descriptor::{
-    BindingModel, BufferDescriptor, BufferStore, ClassicStore, CreateHeapError, Descriptor, DescriptorDevice,
-    DescriptorFeatures, DescriptorHeap, DescriptorKind, DescriptorRange, HeapCreateInfo, HeapKind, HeapStore,
-    SetStore, SlotState,
+    BindlessHeap, BindlessHeapCreateInfo, BindlessKind, BufferDescriptor, Descriptor, DescriptorDevice,
+    DescriptorFeatures, DescriptorKind, HeapCreateInfo, HeapKind, HeapPlace, OwnedRange, SlotState,
 };
 use sublet::retire::Clock;
 use sublet::{AllocationCreateInfo, Allocator, MemoryUsage};
@@ -54,85 +53,79 @@ fn heaps(context: &Context) -> Result<()> {
         Descriptor::StorageBuffer(address.map_or(piece, |address| piece.with_buffer_address(address)))
     };
 
-    let info = HeapCreateInfo {
-        slots: SLOTS,
-        types: &[DescriptorKind::StorageBuffer],
-        name: "materials",
-        ..HeapCreateInfo::new(HeapKind::Resource)
+    let info = BindlessHeapCreateInfo::new(HeapKind::Resource);
+    let info = BindlessHeapCreateInfo {
+        heap: HeapCreateInfo {
+            slots: SLOTS,
+            types: &[DescriptorKind::StorageBuffer],
+            name: "materials",
+            ..info.heap
+        },
+        frames: IN_FLIGHT,
+        defaults: &[piece(0)],
     };
-    if device.model() == BindingModel::Buffer {
-        note("The heap is a descriptor buffer.");
-        let heap = DescriptorHeap::new(BufferStore::new(&device, &allocator, &info)?);
-        stream(context, &heap, piece, |_, commands| {
-            // SAFETY: the command buffer is being recorded, and every device allows one buffer.
-            unsafe { BufferStore::cmd_bind_all(commands, &[heap.store()]) };
-        })?;
-        // SAFETY: `stream` has waited for the device, here and below.
-        unsafe { heap.into_store().destroy() };
-    } else {
-        match SetStore::new(&device, &info) {
-            Ok(store) => {
-                note("The heap is one set, which is written while it is bound.");
-                let heap = DescriptorHeap::new(store);
-                // And `SetStore::cmd_bind` once for each command buffer.
-                stream(context, &heap, piece, |_, _| ())?;
-                // SAFETY: as above.
-                unsafe { heap.into_store().destroy() };
-            }
-            Err(CreateHeapError::Unsupported { .. }) => {
-                note("The heap is a copy of a set for each frame in flight.");
-                // SAFETY: the buffer outlives the store.
-                let store = unsafe { ClassicStore::new(&device, &info, IN_FLIGHT, &[piece(0)]) }?;
-                let heap = DescriptorHeap::new(store);
-                stream(context, &heap, piece, |slot, _| {
-                    // SAFETY: the slot's fence was waited for, and the buffer is live.
-                    unsafe { heap.store().update(slot) };
-                })?;
-                // SAFETY: as above.
-                unsafe { heap.into_store().destroy() };
-            }
-            Err(error) => return Err(error.into()),
-        }
-    }
+    // SAFETY: the buffer outlives the heap.
+    let heap = unsafe { BindlessHeap::create(&device, &allocator, &info) }?;
+    note(match heap.kind() {
+        BindlessKind::Buffer => "The heap is a descriptor buffer.",
+        BindlessKind::Set => "The heap is one set, which is written while it is bound.",
+        _ => "The heap is a copy of a set for each frame in flight.",
+    });
+    let layouts = [heap.layout()];
+    let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts);
+    // SAFETY: the create-info is valid.
+    let layout = unsafe { context.device().create_pipeline_layout(&info, None) }?;
+    stream(context, &heap, layout, piece)?;
+    // SAFETY: `stream` has waited for the device.
+    unsafe { context.device().destroy_pipeline_layout(layout, None) };
+    // SAFETY: as above.
+    unsafe { heap.destroy() };
     // SAFETY: the device is idle.
     unsafe { allocator.destroy_buffer(buffer, memory) }?;
     let leaks = allocator.destroy();
     if leaks.is_empty() { Ok(()) } else { Err(format!("forgotten: {leaks:?}").into()) }
 }
 
+type Heap<'a> = BindlessHeap<&'a Allocator>;
+
 /// A material of 1 to 5 descriptors comes with each frame, and stays for four.
-fn stream<S: HeapStore>(
+fn stream(
     context: &Context,
-    heap: &DescriptorHeap<S>,
+    heap: &Heap<'_>,
+    layout: vk::PipelineLayout,
     piece: impl Fn(u32) -> Descriptor,
-    bind: impl Fn(u32, vk::CommandBuffer),
 ) -> Result<()> {
     let clock = Clock::new();
     let lane = clock.add_lane()?;
     let mut frames = Frames::new(context, IN_FLIGHT)?;
-    let mut alive: VecDeque<DescriptorRange> = VecDeque::new();
+    let mut alive = VecDeque::new();
     let mut table = Table::new(&[">frame", ">descriptors", ">first index", ">largest free", "the heap"]);
     for frame in 0..12 {
         let slot = u32::try_from(frames.wait()?)?;
         let ticket = clock.begin_frame(lane, slot);
         heap.collect(&clock)?;
 
-        let material = heap.allocate(1 + frame * 3 % 5)?;
+        let material = OwnedRange::new(heap, 1 + frame * 3 % 5)?;
         for at in 0..material.count() {
             // SAFETY: the buffer is live, and no shader looks at slots that were just allocated.
-            unsafe { heap.write(material, at, &piece(frame + at)) }?;
+            unsafe { heap.write(material.range(), at, &piece(frame + at)) }?;
         }
-        alive.push_back(material);
         table.row([&frame, &material.count(), &material.first(), &heap.largest_free(), &drawing(heap)]);
-        // Shaders get `material.first()` in push constants.
-        frames.submit(|_, commands| bind(slot, commands))?;
+        alive.push_back(material);
+        // SAFETY: the slot's fence was waited for, and the buffer is live.
+        unsafe { heap.flush(slot) };
+        // Shaders get the material's first index in push constants.
+        frames.submit(|_, commands| {
+            let place = HeapPlace { bind_point: vk::PipelineBindPoint::COMPUTE, layout, first_set: 0 };
+            // SAFETY: the command buffer is being recorded, and the layout has the heap as set 0.
+            unsafe { BindlessHeap::cmd_bind(commands, slot, &[place], &[heap]) };
+        })?;
         if alive.len() > 3 {
-            if let Some(oldest) = alive.pop_front() {
-                // Dead for the program now, and for the device once it is done with this frame.
-                // SAFETY: no later recording uses it.
-                unsafe { heap.retire(ticket, oldest) }?;
-            }
+            // Its owner lets go of it. It is dead for the device once that is done with this frame.
+            drop(alive.pop_front());
         }
+        // SAFETY: no later recording uses what was dropped by now.
+        unsafe { heap.retire_dropped(ticket) };
         clock.end_frame(ticket)?;
     }
     table.print();
@@ -140,7 +133,7 @@ fn stream<S: HeapStore>(
     frames.wait_for_all()
 }
 
-fn drawing<S: HeapStore>(heap: &DescriptorHeap<S>) -> String {
+fn drawing(heap: &Heap<'_>) -> String {
     let mut line = String::new();
     heap.walk(|run| {
         let signs = [(SlotState::Free, "."), (SlotState::Live, "#")];

@@ -66,6 +66,7 @@ const UNSAFE_FILES: &[&str] = &[
     "descriptor/binder/tests/mod.rs",
     "descriptor/device.rs",
     "descriptor/heap/arrays.rs",
+    "descriptor/heap/bindless.rs",
     "descriptor/heap/buffer.rs",
     "descriptor/heap/classic.rs",
     "descriptor/heap/heap.rs",

@@ -12,7 +12,10 @@ mod task;
 use std::process::ExitCode;
 
 use ash::vk;
-use sublet::descriptor::{BufferDescriptor, DescriptorDevice, TransientSets, TransientSetsCreateInfo};
+use sublet::descriptor::{
+    BindingModel, BufferDescriptor, DescriptorDevice, DescriptorDeviceCreateInfo, HeapPlace, TransientSets,
+    TransientSetsCreateInfo,
+};
 use sublet::retire::Clock;
 use sublet::upload::{UploadArena, UploadArenaCreateInfo};
 use sublet::{
@@ -42,7 +45,13 @@ fn frames(context: &Context) -> Result<()> {
     // With `SUBLET_TRACE=FILE` all that is asked of it is recorded there.
     sublet::trace::start_from_environment(&allocator)?;
     // SAFETY: the same of all that is made from this.
-    let descriptors = unsafe { DescriptorDevice::new(&context.descriptor_info()) }?;
+    let descriptors = unsafe {
+        DescriptorDevice::new(&DescriptorDeviceCreateInfo {
+            // Set 0 is a descriptor set, and descriptor buffers would undo it.
+            model: BindingModel::Sets,
+            ..context.descriptor_info()
+        })
+    }?;
     let clock = Clock::new();
     let lane = clock.add_lane()?;
 
@@ -64,7 +73,7 @@ fn frames(context: &Context) -> Result<()> {
     let mut sets = TransientSets::new(&descriptors, &TransientSetsCreateInfo::default())?;
     let default = BufferDescriptor::new(results, 0, NUMBERS * 4);
     // SAFETY: the buffer is destroyed last.
-    let heap = unsafe { Heap::new(&descriptors, IN_FLIGHT, default) }?;
+    let heap = unsafe { heap::new(&descriptors, &allocator, IN_FLIGHT, default) }?;
     let retired = RetiredResources::new();
     let set_zero = SetZero::new(context)?;
     let compute =
@@ -99,7 +108,7 @@ fn frames(context: &Context) -> Result<()> {
             let pair =
                 [left, right].map(|upload| BufferDescriptor::new(upload.buffer, upload.offset, upload.size));
             // SAFETY: what is in the arena stays until the ticket is done.
-            let range = unsafe { heap.hold(&pair) }?;
+            let range = unsafe { heap::hold(&heap, &pair) }?;
             // Every few frames another material, while frames that use the old one are in flight.
             if frame % 7 == 6 {
                 let old = std::mem::replace(&mut material, Material::new(&allocator, &heap, frame)?);
@@ -119,13 +128,20 @@ fn frames(context: &Context) -> Result<()> {
                 bound.push(set);
             }
             expected[at] = Some(task::expected(frame, material.frame));
-            most_slots = most_slots.max(heap.used());
+            most_slots = most_slots.max(heap::used(&heap));
             // What the host wrote is visible to the device, and stays until the ticket is done.
             arena.flush(ticket)?;
             sets.flush(ticket)?;
+            // SAFETY: the slot's last frame is done, and the buffers of all ranges are live.
+            unsafe { heap.flush(slot) };
+            let place = HeapPlace {
+                bind_point: vk::PipelineBindPoint::COMPUTE,
+                layout: compute.layout,
+                first_set: 1,
+            };
             frames.submit(|device, commands| {
-                // SAFETY: the slot's last frame is done, and set 1 of the layout is the heap.
-                unsafe { heap.bind(slot, commands, compute.layout) };
+                // SAFETY: the command buffer is being recorded, and set 1 of the layout is the heap.
+                unsafe { Heap::cmd_bind(commands, slot, &[place], &[&heap]) };
                 task::record(device, commands, &compute, &bound);
             })?;
             // SAFETY: no later recording uses it.

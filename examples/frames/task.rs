@@ -9,7 +9,7 @@ use sublet::{
     RetiredResources, sim,
 };
 
-use crate::heap::Heap;
+use crate::heap::{self, Heap};
 use crate::support::{Compute, Context, Result};
 
 /// Numbers of an array, as the shader has it.
@@ -61,7 +61,7 @@ pub(crate) struct Material {
 }
 
 impl Material {
-    pub(crate) fn new(allocator: &Allocator, heap: &Heap, frame: u32) -> Result<Self> {
+    pub(crate) fn new(allocator: &Allocator, heap: &Heap<'_>, frame: u32) -> Result<Self> {
         let limits = allocator.physical_device_properties().limits;
         let second = (NUMBERS * 4).next_multiple_of(limits.min_storage_buffer_offset_alignment);
         let info = vk::BufferCreateInfo::default()
@@ -81,12 +81,12 @@ impl Material {
         }
         let arrays = [0, second].map(|offset| BufferDescriptor::new(buffer, offset, NUMBERS * 4));
         // SAFETY: the buffer is retired with the range, or later.
-        let range = unsafe { heap.hold(&arrays) }?;
+        let range = unsafe { heap::hold(heap, &arrays) }?;
         Ok(Self { range, frame, buffer, memory })
     }
 
     /// Nothing after the frame of this ticket uses it.
-    pub(crate) fn retire(self, frame: Ticket, heap: &Heap, retired: &RetiredResources) -> Result<()> {
+    pub(crate) fn retire(self, frame: Ticket, heap: &Heap<'_>, retired: &RetiredResources) -> Result<()> {
         // SAFETY: no later recording uses it.
         unsafe { heap.retire(frame, self.range) }?;
         // SAFETY: frames that still use the buffer were begun before this one.

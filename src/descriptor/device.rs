@@ -8,22 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ash::vk;
 
 use super::features::DescriptorFeatures;
+use super::models::BindingModel;
 use super::quirks::DescriptorQuirks;
 use crate::device::descriptors::{DescriptorDriver, DescriptorExtensions};
 use crate::device::{MissingFunction, VulkanFunctions};
-
-/// How shaders get at descriptors. One for each device: sets and descriptor buffers that are bound undo each other.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-#[non_exhaustive]
-pub enum BindingModel {
-    /// [`Self::Buffer`] where the program has enabled descriptor buffers, else [`Self::Sets`].
-    #[default]
-    Auto,
-    /// `VkDescriptorSet`s, and push descriptors where they are enabled.
-    Sets,
-    /// `VK_EXT_descriptor_buffer`.
-    Buffer,
-}
 
 /// How a [`DescriptorDevice`] is made.
 ///
@@ -48,7 +36,7 @@ pub struct DescriptorDeviceCreateInfo {
     pub api_version: u32,
     /// What was enabled on the device.
     pub features: DescriptorFeatures,
-    /// How shaders get at descriptors.
+    /// How shaders get at descriptors. [`BindingModel::Auto`] takes what the driver is known to be best at.
     pub model: BindingModel,
     /// Faults of the driver to work around; `None` for those that are known of it.
     pub quirks: Option<DescriptorQuirks>,
@@ -155,7 +143,10 @@ impl DescriptorDevice {
         let features = info.features | DescriptorFeatures::of_version(api_version);
         let has_buffers = features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER);
         let model = match info.model {
-            BindingModel::Auto if has_buffers => BindingModel::Buffer,
+            BindingModel::Auto if has_buffers => {
+                let properties = &driver.facts.properties;
+                BindingModel::of_driver(driver.facts.driver_id, properties.device_id)
+            }
             BindingModel::Auto => BindingModel::Sets,
             BindingModel::Buffer if !has_buffers => {
                 return Err(CreateDescriptorDeviceError::NoDescriptorBuffer);

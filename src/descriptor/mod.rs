@@ -31,6 +31,7 @@ mod events;
 mod features;
 mod heap;
 mod layout;
+mod models;
 mod pool;
 mod quirks;
 mod sets;
@@ -46,10 +47,11 @@ pub use descriptor::{
     AccelerationStructureDescriptor, BufferDescriptor, Descriptor, DescriptorDataError, ImageDescriptor,
     TexelBufferDescriptor,
 };
-pub use device::{BindingModel, CreateDescriptorDeviceError, DescriptorDevice, DescriptorDeviceCreateInfo};
+pub use device::{CreateDescriptorDeviceError, DescriptorDevice, DescriptorDeviceCreateInfo};
 pub use features::DescriptorFeatures;
 pub use heap::*;
 pub use layout::{SetLayout, SetLayoutBinding, SetLayoutError};
+pub use models::BindingModel;
 pub use pool::CreateDescriptorPoolError;
 pub use quirks::DescriptorQuirks;
 pub use sets::{

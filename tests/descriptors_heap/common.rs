@@ -2,8 +2,8 @@
 
 use ash::vk;
 use sublet::descriptor::{
-    BufferDescriptor, BufferStore, ClassicStore, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo,
-    DescriptorFeatures, DescriptorHeap, HeapCreateInfo, HeapStore, SetStore,
+    BindlessHeap, BufferDescriptor, BufferStore, ClassicStore, Descriptor, DescriptorDevice,
+    DescriptorDeviceCreateInfo, DescriptorFeatures, DescriptorHeap, HeapCreateInfo, HeapStore, SetStore,
 };
 use sublet::retire::{Clock, LaneId, Ticket};
 use sublet::sim::{Gpu, Profile};
@@ -157,5 +157,23 @@ impl End for ClassicStore {
 impl<S: HeapStore + End> End for DescriptorHeap<S> {
     fn end(self) {
         self.into_store().end();
+    }
+}
+
+/// A heap in the form that the device is best at.
+pub struct Bindless<'a>(pub BindlessHeap<&'a Allocator>);
+
+impl<'a> std::ops::Deref for Bindless<'a> {
+    type Target = BindlessHeap<&'a Allocator>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl End for Bindless<'_> {
+    fn end(self) {
+        // SAFETY: as above.
+        unsafe { self.0.destroy() };
     }
 }

@@ -2,6 +2,7 @@
 //! said.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
+mod bindless;
 mod buffer;
 mod classic;
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
@@ -11,6 +12,9 @@ mod common;
 mod held;
 mod host;
 mod kinds;
+mod owned;
 mod set;
+#[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod shader;
+mod slot;
 mod threads;

@@ -9,8 +9,8 @@ use sublet::sim::{Kernel, Profile, profiles};
 
 use crate::common::{Rig, hold};
 
-const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
-const TYPES: &[DescriptorKind] = &[DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer];
+pub const POINT: vk::PipelineBindPoint = vk::PipelineBindPoint::COMPUTE;
+pub const TYPES: &[DescriptorKind] = &[DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer];
 
 /// `buffers[push.to] = uniforms[push.from] + 1`, with the bindings of both arrays.
 fn kernel(kernel: &mut Kernel<'_>) {
@@ -24,7 +24,7 @@ fn kernel(kernel: &mut Kernel<'_>) {
 }
 
 /// A pipeline for a heap at set 0, and a command buffer at a time.
-struct Shader<'a> {
+pub struct Shader<'a> {
     rig: &'a Rig,
     module: vk::ShaderModule,
     layout: vk::PipelineLayout,
@@ -33,18 +33,25 @@ struct Shader<'a> {
 }
 
 impl<'a> Shader<'a> {
-    fn new(rig: &'a Rig, heap: vk::DescriptorSetLayout, flags: vk::PipelineCreateFlags) -> Self {
+    pub fn new(rig: &'a Rig, heap: vk::DescriptorSetLayout, flags: vk::PipelineCreateFlags) -> Self {
+        Self::of_heaps(rig, &[heap], flags)
+    }
+
+    /// For several heaps, from set 0 on.
+    pub fn of_heaps(
+        rig: &'a Rig,
+        layouts: &[vk::DescriptorSetLayout],
+        flags: vk::PipelineCreateFlags,
+    ) -> Self {
         let device = rig.gpu.device();
         rig.gpu.set_kernel("increment", kernel);
         let code = [0x0723_0203];
         let info = vk::ShaderModuleCreateInfo::default().code(&code);
         // SAFETY: any SPIR-V serves for a simulated module.
         let module = unsafe { device.create_shader_module(&info, None) }.unwrap();
-        let layouts = [heap];
         let ranges =
             [vk::PushConstantRange { stage_flags: vk::ShaderStageFlags::COMPUTE, offset: 0, size: 16 }];
-        let info =
-            vk::PipelineLayoutCreateInfo::default().set_layouts(&layouts).push_constant_ranges(&ranges);
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(layouts).push_constant_ranges(&ranges);
         // SAFETY: the create-info is valid.
         let layout = unsafe { device.create_pipeline_layout(&info, None) }.unwrap();
         let stage = vk::PipelineShaderStageCreateInfo::default()
@@ -62,7 +69,7 @@ impl<'a> Shader<'a> {
     }
 
     /// Submits one dispatch. `bind` binds the heap.
-    fn run(&self, words: [u32; 4], bind: impl FnOnce(vk::CommandBuffer, vk::PipelineLayout)) {
+    pub fn run(&self, words: [u32; 4], bind: impl FnOnce(vk::CommandBuffer, vk::PipelineLayout)) {
         let device = self.rig.gpu.device();
         let info = vk::CommandBufferAllocateInfo::default().command_pool(self.pool).command_buffer_count(1);
         // SAFETY: the pool is live.
@@ -107,7 +114,7 @@ fn small(arrays: HeapArrays) -> HeapCreateInfo<'static> {
 }
 
 /// Writes 256 bytes from 256 times `at` on into two slots, the first as uniforms.
-fn fill<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
+pub fn fill<S: HeapStore>(rig: &Rig, heap: &DescriptorHeap<S>, from: u64, to: u64) -> DescriptorRange {
     let range = heap.allocate(2).unwrap();
     // SAFETY: the buffer is live, and no shader looks at the slot.
     unsafe { heap.write(range, 0, &rig.uniform(from)) }.unwrap();
@@ -156,7 +163,7 @@ fn play<S: HeapStore>(
     rig.gpu.assert_silent();
 }
 
-fn profiles(which: impl Fn(&Profile) -> bool) -> Vec<&'static str> {
+pub fn profiles(which: impl Fn(&Profile) -> bool) -> Vec<&'static str> {
     let found: Vec<_> =
         profiles::ALL.iter().filter(|profile| which(profile)).map(|profile| profile.name).collect();
     assert!(!found.is_empty(), "no profile is left to test on");

@@ -9,7 +9,7 @@ use ash::vk;
 use super::BindPoint;
 use crate::descriptor::counts::DescriptorKind;
 use crate::descriptor::descriptor::DescriptorDataError;
-use crate::descriptor::device::BindingModel;
+use crate::descriptor::models::BindingModel;
 use crate::descriptor::transient::{CreateTransientSetsError, TransientError};
 use crate::device::DriverError;
 use crate::upload::{CreateUploadError, UploadError};

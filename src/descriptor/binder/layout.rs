@@ -10,9 +10,10 @@ use super::error::PipelineLayoutError;
 use super::plan::{SetPlan, Way};
 use crate::base::cast::{index, narrow, widen};
 use crate::descriptor::counts::{DescriptorCounts, DescriptorKind};
-use crate::descriptor::device::{BindingModel, DescriptorDevice};
+use crate::descriptor::device::DescriptorDevice;
 use crate::descriptor::features::DescriptorFeatures;
 use crate::descriptor::layout::SetLayout;
+use crate::descriptor::models::BindingModel;
 use crate::device::DriverError;
 
 /// Sets that the binder keeps apart: a bit each.

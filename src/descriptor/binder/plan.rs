@@ -13,8 +13,9 @@ use super::error::PipelineLayoutError;
 use crate::base::align::Alignment;
 use crate::base::cast::{host_size, index};
 use crate::descriptor::counts::DescriptorKind;
-use crate::descriptor::device::{BindingModel, DescriptorDevice};
+use crate::descriptor::device::DescriptorDevice;
 use crate::descriptor::layout::{SetLayout, SetLayoutBinding};
+use crate::descriptor::models::BindingModel;
 use crate::descriptor::sizes::DescriptorSizes;
 
 /// How descriptors of a set get to the device.

@@ -3,8 +3,9 @@
 use ash::vk;
 
 use super::{BinderCreateInfo, CreateBinderError, PAGE_USAGE};
-use crate::descriptor::device::{BindingModel, DescriptorDevice};
+use crate::descriptor::device::DescriptorDevice;
 use crate::descriptor::features::DescriptorFeatures;
+use crate::descriptor::models::BindingModel;
 use crate::descriptor::transient::{CollectError, TransientSets};
 use crate::retire::{Clock, Ticket};
 use crate::upload::{AllocatorRef, FlushError, Oversize, UploadArena, UploadArenaCreateInfo};

@@ -13,6 +13,7 @@ use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
 use super::arrays::{Arrays, Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
 use super::error::HeapWriteError;
+use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::allocation::Allocation;
 use crate::base::cast::{host_size, widen};
@@ -409,5 +410,16 @@ impl<A: AllocatorRef> HeapStore for BufferStore<A> {
         // SAFETY: the caller promises that the index is one of the heap's and that nobody else writes the slot.
         unsafe { self.put(place, index, bytes) };
         Ok(())
+    }
+
+    fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
+        let place = self.place(kind)?;
+        let at = place.first + place.stride * crate::base::cast::index(index);
+        let pointer = NonNull::new(self.parts.mapped.as_ptr().wrapping_add(at))?;
+        Some(HeapSlot {
+            host: Some(HostSlot::Mapped { pointer, bytes: place.size }),
+            device: self.address_of(kind, index),
+            ..HeapSlot::new(index)
+        })
     }
 }

@@ -15,6 +15,7 @@ use super::arrays::{Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo};
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
+use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::base::cast::{index, narrow};
 use crate::device::descriptors::BindTarget;
@@ -181,18 +182,11 @@ impl ClassicStore {
         copies: u32,
         defaults: &[Descriptor],
     ) -> Result<Self, CreateHeapError> {
-        if !(1..=32).contains(&copies) {
-            return Err(CreateHeapError::Copies { copies });
-        }
+        let defaults = Self::check(info, copies, defaults)?;
         if info.arrays == HeapArrays::One {
             let missing = DescriptorFeatures::PARTIALLY_BOUND;
             return Err(CreateHeapError::Unsupported { missing });
         }
-        let default_of = |&kind: &DescriptorKind| {
-            let found = defaults.iter().find(|default| default.kind() == kind);
-            found.copied().ok_or(CreateHeapError::NoDefault { kind })
-        };
-        let defaults = info.actual_types().iter().map(default_of).collect::<Result<Vec<_>, _>>()?;
         let info = HeapCreateInfo { arrays: HeapArrays::PerType, ..*info };
         let types = defaults.len();
         let sets = HeapSets::create(device, &info, Purpose::Classic, copies)?;
@@ -205,6 +199,22 @@ impl ClassicStore {
                 Err(CreateHeapError::HostMemory { slots: info.slots, types, copies })
             }
         }
+    }
+
+    /// Checks what does not depend on the device, and returns the defaults in the order of the types.
+    pub(super) fn check(
+        info: &HeapCreateInfo<'_>,
+        copies: u32,
+        defaults: &[Descriptor],
+    ) -> Result<Vec<Descriptor>, CreateHeapError> {
+        if !(1..=32).contains(&copies) {
+            return Err(CreateHeapError::Copies { copies });
+        }
+        let default_of = |&kind: &DescriptorKind| {
+            let found = defaults.iter().find(|default| default.kind() == kind);
+            found.copied().ok_or(CreateHeapError::NoDefault { kind })
+        };
+        info.actual_types().iter().map(default_of).collect()
     }
 
     layout_getters!(sets.arrays);
@@ -306,6 +316,11 @@ impl HeapStore for ClassicStore {
             content.set(ArraySlot { binding: binding_of(descriptor)?, index }, *descriptor);
         }
         Ok(())
+    }
+
+    fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
+        let binding = self.binding(kind)?;
+        Some(HeapSlot { host: Some(HostSlot::EachFrame { binding }), ..HeapSlot::new(index) })
     }
 
     fn retired(&self, indices: Range<u32>) {

@@ -4,10 +4,12 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::error::{HeapError, HeapWriteError, RangeError};
 use super::host::{HostHeap, Staged};
 use super::range::DescriptorRange;
+use super::slot::HeapSlot;
 use super::slots::Slots;
 use super::statistics::{HeapStatistics, SlotRun};
 use super::store::HeapStore;
@@ -83,6 +85,8 @@ pub(super) fn next_id() -> u32 {
 /// ```
 pub struct DescriptorHeap<S, T: Threading = Shared> {
     slots: CoreMutex<T, Slots>,
+    /// Ranges whose [`OwnedRange`](super::OwnedRange) was dropped.
+    dropped: CoreMutex<T, Vec<DescriptorRange>>,
     store: S,
 }
 
@@ -100,7 +104,7 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         let all = store.slots();
         let transient = store.transient().min(all);
         let slots = Slots::new(next_id(), all - transient, transient);
-        Self { slots: CoreMutex::new(slots), store }
+        Self { slots: CoreMutex::new(slots), dropped: CoreMutex::new(Vec::new()), store }
     }
 
     /// Allocates `count` slots in a row, which hold whatever they held.
@@ -280,6 +284,45 @@ impl<S: HeapStore, T: Threading> DescriptorHeap<S, T> {
         slots.retire(ticket, range)?;
         self.store.retired(range.indices());
         Ok(())
+    }
+
+    /// Retires every range whose [`OwnedRange`](super::OwnedRange) was dropped, and returns how many those are. Call it
+    /// once a frame, with the ticket of the frame's last recording.
+    ///
+    /// # Safety
+    /// As for [`retire`](Self::retire), of every range that was dropped by now.
+    ///
+    /// # Complexity
+    /// O(ranges that were dropped).
+    pub unsafe fn retire_dropped(&self, ticket: Ticket) -> usize {
+        let mut dropped = self.dropped.lock();
+        let count = dropped.len();
+        for range in dropped.drain(..) {
+            // SAFETY: the caller makes the promise of `retire` for every range that was dropped.
+            let retired = unsafe { self.retire(ticket, range) };
+            debug_assert!(retired.is_ok(), "the owner of a range is the only one that can end it");
+        }
+        count
+    }
+
+    /// The range is retired with the next [`Self::retire_dropped`].
+    pub(super) fn note_dropped(&self, range: DescriptorRange) {
+        self.dropped.lock().push(range);
+    }
+
+    /// Where a slot's descriptor of a type is for shaders, for the host and for the GPU.
+    ///
+    /// # Errors
+    /// [`HeapWriteError`]: the range is not alive, has no such slot, or the heap does not hold the type.
+    pub fn slot(
+        &self,
+        range: DescriptorRange,
+        slot: u32,
+        kind: DescriptorKind,
+    ) -> Result<HeapSlot, HeapWriteError> {
+        let index = range.index(slot)?;
+        self.check(range)?;
+        self.store.slot(index, kind).ok_or(HeapWriteError::Kind { kind })
     }
 
     /// Ends a range whose slots are free at once.

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
-use super::super::device::{BindingModel, DescriptorDevice};
+use super::super::device::DescriptorDevice;
+use super::super::models::BindingModel;
 use super::super::sizes::{DescriptorSizes, MAX_DESCRIPTOR_BYTES};
 use super::create_info::{CreateHeapError, HeapKind, check_types};
 use super::error::{HeapError, HeapWriteError, RangeError};

@@ -1,6 +1,7 @@
 //! Descriptor heaps: ranges of indices in one large array of descriptors.
 
 mod arrays;
+mod bindless;
 mod buffer;
 mod classic;
 mod create_info;
@@ -9,20 +10,25 @@ mod error;
 mod heap;
 mod host;
 mod limits;
+mod owned;
 mod range;
 mod set;
 mod sets;
+mod slot;
 mod slots;
 mod statistics;
 mod store;
 
+pub use bindless::{BindlessHeap, BindlessHeapCreateInfo, BindlessKind, BindlessStore, HeapPlace};
 pub use buffer::BufferStore;
 pub use classic::ClassicStore;
 pub use create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapKind};
 pub use error::{HeapError, HeapWriteError, OutOfRange, RangeError};
 pub use heap::DescriptorHeap;
 pub use host::{HostHeap, HostHeapCreateInfo};
+pub use owned::{HeapRef, OwnedRange};
 pub use range::DescriptorRange;
 pub use set::SetStore;
+pub use slot::{HeapSlot, HostSlot};
 pub use statistics::{HeapStatistics, SlotRun, SlotState};
 pub use store::HeapStore;

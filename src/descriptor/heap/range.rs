@@ -11,7 +11,8 @@ use super::error::OutOfRange;
 /// outliving its range. What is stale is found out instead. Each range has a generation, and it is dead from the moment
 /// it is retired, not only once somebody else has the slots: [`write`](super::DescriptorHeap::write) and
 /// [`retire`](super::DescriptorHeap::retire) refuse it then, and so does every heap but its own. 2^31 ranges can start
-/// at one slot before a dead one is taken for a living one.
+/// at one slot before a dead one is taken for a living one. [`OwnedRange`](super::OwnedRange) cannot be copied, and
+/// retires itself.
 ///
 /// ```
 /// use sublet::descriptor::DescriptorHeap;

@@ -3,6 +3,7 @@
 use ash::vk;
 
 use super::super::batch::WriteBatch;
+use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::super::device::DescriptorDevice;
 use super::super::features::DescriptorFeatures;
@@ -10,6 +11,7 @@ use super::arrays::{Purpose, layout_getters};
 use super::create_info::{CreateHeapError, HeapCreateInfo};
 use super::error::HeapWriteError;
 use super::sets::HeapSets;
+use super::slot::{HeapSlot, HostSlot};
 use super::store::HeapStore;
 use crate::device::descriptors::BindTarget;
 
@@ -158,5 +160,10 @@ impl HeapStore for SetStore {
             batch.show(self.set(), |writes| unsafe { self.sets.device.driver().update_sets(writes, &[]) });
         }
         Ok(())
+    }
+
+    fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
+        let (set, binding) = (self.set(), self.binding(kind)?);
+        Some(HeapSlot { host: Some(HostSlot::Set { set, binding }), ..HeapSlot::new(index) })
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::super::counts::DescriptorKind;
 use super::super::descriptor::Descriptor;
 use super::error::HeapWriteError;
+use super::slot::HeapSlot;
 
 /// Where the descriptors of a heap are. The heap allocates slots; its store writes them.
 ///
@@ -14,7 +15,7 @@ use super::error::HeapWriteError;
 /// | [`BufferStore`](super::BufferStore) | devices with `VK_EXT_descriptor_buffer`, if the program binds nothing but descriptor buffers | the same arrays, in a buffer |
 /// | [`ClassicStore`](super::ClassicStore) | everything else | a set for each frame in flight |
 ///
-/// A program may have one of its own, over an extension that the library does not know:
+/// [`BindlessHeap`](super::BindlessHeap) picks one of them. A program may have one of its own, over an extension that the library does not know:
 ///
 /// ```
 /// use std::cell::RefCell;
@@ -100,6 +101,13 @@ pub trait HeapStore {
     ) -> Result<(), HeapWriteError> {
         let _ = (index, kind);
         Err(HeapWriteError::Unlike { from: crate::base::cast::widen(bytes.len()), to: 0 })
+    }
+
+    /// Where a slot's descriptor of a type is; `None` if the store does not hold the type. The default knows the index
+    /// alone.
+    fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
+        let _ = kind;
+        Some(HeapSlot::new(index))
     }
 
     /// The slots belong to no range from now on: no later submission uses them. The heap calls this when a range is

@@ -1,0 +1,351 @@
+//! The heap for programs: one way through layout, write, flush, bind, retire and destroy, whatever the device has.
+
+use ash::vk;
+
+use super::super::counts::DescriptorKind;
+use super::super::descriptor::Descriptor;
+use super::super::device::DescriptorDevice;
+use super::super::features::DescriptorFeatures;
+use super::super::layout::SetLayout;
+use super::super::models::BindingModel;
+use super::buffer::BufferStore;
+use super::classic::ClassicStore;
+use super::create_info::{CreateHeapError, HeapArrays, HeapCreateInfo, HeapKind};
+use super::error::HeapWriteError;
+use super::heap::DescriptorHeap;
+use super::set::SetStore;
+use super::slot::HeapSlot;
+use super::store::HeapStore;
+use crate::base::sync::{Shared, Threading};
+use crate::device::descriptors::BindTarget;
+use crate::upload::AllocatorRef;
+
+/// A [`DescriptorHeap`] in the form that the device is best at.
+///
+/// | [`kind`](Self::kind) | where | a write |
+/// |---|---|---|
+/// | [`Buffer`](BindlessKind::Buffer) | the device's [model](DescriptorDevice::model) is descriptor buffers | is seen at once |
+/// | [`Set`](BindlessKind::Set) | descriptor indexing is enabled | is seen at once |
+/// | [`Classic`](BindlessKind::Classic) | everywhere else | is seen from the next [`flush`](Self::flush) on |
+///
+/// The program is the same for all of them. A frame: wait for its fence,
+/// [`collect`](DescriptorHeap::collect), allocate and write, [`flush`](Self::flush), record with
+/// [`cmd_bind`](Self::cmd_bind), [`retire`](DescriptorHeap::retire) what later frames do not use, and submit. Shaders
+/// find descriptors of a type at [`binding`](Self::binding). Pipelines are made with
+/// [`pipeline_flags`](Self::pipeline_flags).
+///
+/// To override the choice, set [`DescriptorDeviceCreateInfo::model`](super::super::DescriptorDeviceCreateInfo::model).
+///
+/// ```
+/// use ash::vk;
+/// use sublet::descriptor::*;
+/// use sublet::{AllocationCreateInfo, Allocator, AllocatorCreateInfo, MemoryUsage, sim};
+/// # let profile = "lavapipe";
+/// let gpu = sim::Gpu::new(sim::Profile::by_name(profile).unwrap());
+/// // SAFETY: instance and device are live, and outlive everything that is made from the values.
+/// let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
+/// # let sampler = unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
+/// let defaults = [Descriptor::Sampler(sampler)];
+/// let info = BindlessHeapCreateInfo { frames: 2, defaults: &defaults, ..BindlessHeapCreateInfo::new(HeapKind::Sampler) };
+/// // SAFETY: the sampler is destroyed after the heap.
+/// let samplers = unsafe { BindlessHeap::create(&device, &allocator, &info) }?;
+///
+/// let range = samplers.allocate(1)?;
+/// // SAFETY: the sampler is live, and no shader looks at a slot that was just allocated.
+/// let index = unsafe { samplers.write(range, 0, &Descriptor::Sampler(sampler)) }?;
+/// // SAFETY: nothing was submitted, here and below.
+/// unsafe { samplers.flush(0) };
+/// // In the command buffer of frame 0: BindlessHeap::cmd_bind(commands, 0, &[place], &[&samplers])
+/// unsafe { samplers.destroy() };
+/// # unsafe { gpu.device().destroy_sampler(sampler, None) };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[doc(alias = "SetDescriptorHeaps")]
+pub type BindlessHeap<A, T = Shared> = DescriptorHeap<BindlessStore<A>, T>;
+
+/// What a [`BindlessHeap`] is made of. A later version may add kinds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum BindlessKind {
+    /// A [`BufferStore`].
+    Buffer,
+    /// A [`SetStore`].
+    Set,
+    /// A [`ClassicStore`].
+    Classic,
+}
+
+/// How to make a [`BindlessHeap`].
+#[derive(Clone, Copy, Debug)]
+pub struct BindlessHeapCreateInfo<'a> {
+    /// Kind, slots, types, stages and name.
+    pub heap: HeapCreateInfo<'a>,
+    /// Frames in flight, 1 to 32. 3 by default.
+    pub frames: u32,
+    /// A descriptor for each type of the heap: what a slot holds that no range has, where every slot has to hold one. A
+    /// white texture, for example, and a buffer of zeros. They are required on every device, so that a program which
+    /// runs on one runs on all.
+    pub defaults: &'a [Descriptor],
+}
+
+impl BindlessHeapCreateInfo<'_> {
+    /// A heap of the default size with an array for each of the default types: the one form that shaders can declare on
+    /// every device.
+    #[must_use]
+    pub const fn new(kind: HeapKind) -> Self {
+        let heap = HeapCreateInfo { arrays: HeapArrays::PerType, ..HeapCreateInfo::new(kind) };
+        Self { heap, frames: 3, defaults: &[] }
+    }
+}
+
+/// Where [`BindlessHeap::cmd_bind`] binds the heaps: the first as set `first_set`, the next as the one after it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct HeapPlace {
+    /// Graphics, compute or ray tracing.
+    pub bind_point: vk::PipelineBindPoint,
+    /// The layout of the pipelines.
+    pub layout: vk::PipelineLayout,
+    /// The set number of the first heap.
+    pub first_set: u32,
+}
+
+/// The store of a [`BindlessHeap`].
+#[derive(Debug)]
+#[must_use = "what it is made of lives until it is destroyed"]
+pub struct BindlessStore<A: AllocatorRef> {
+    device: DescriptorDevice,
+    inner: Inner<A>,
+}
+
+#[derive(Debug)]
+enum Inner<A: AllocatorRef> {
+    Buffer(Box<BufferStore<A>>),
+    Set(Box<SetStore>),
+    Classic(Box<ClassicStore>),
+}
+
+/// Calls whichever store it is.
+macro_rules! each {
+    ($inner:expr, $store:ident => $call:expr) => {
+        match $inner {
+            Inner::Buffer($store) => $call,
+            Inner::Set($store) => $call,
+            Inner::Classic($store) => $call,
+        }
+    };
+}
+
+impl<A: AllocatorRef> BindlessStore<A> {
+    /// Makes the store that the device is best at.
+    ///
+    /// # Safety
+    /// As for [`BindlessHeap::create`].
+    unsafe fn new(
+        device: &DescriptorDevice,
+        allocator: A,
+        info: &BindlessHeapCreateInfo<'_>,
+    ) -> Result<Self, CreateHeapError> {
+        let BindlessHeapCreateInfo { heap, frames, defaults } = info;
+        ClassicStore::check(heap, *frames, defaults)?;
+        if device.model() == BindingModel::Buffer {
+            let store = BufferStore::new(device, allocator, heap)?;
+            return Ok(Self { device: device.clone(), inner: Inner::Buffer(Box::new(store)) });
+        }
+        let inner = match SetStore::new(device, heap) {
+            Ok(store) => Inner::Set(Box::new(store)),
+            Err(CreateHeapError::Unsupported { missing })
+                if !missing.contains(DescriptorFeatures::MUTABLE_DESCRIPTOR_TYPE) =>
+            {
+                // SAFETY: the caller promises that what the defaults name outlives the store.
+                let store = unsafe { ClassicStore::new(device, heap, *frames, defaults) }?;
+                Inner::Classic(Box::new(store))
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self { device: device.clone(), inner })
+    }
+
+    /// The set that a frame binds. Not for descriptor buffers.
+    fn set(&self, frame: u32) -> Option<vk::DescriptorSet> {
+        match &self.inner {
+            Inner::Buffer(_) => None,
+            Inner::Set(store) => Some(store.set()),
+            Inner::Classic(store) => Some(store.set(frame)),
+        }
+    }
+
+    fn as_buffer(&self) -> Option<&BufferStore<A>> {
+        match &self.inner {
+            Inner::Buffer(store) => Some(store),
+            Inner::Set(_) | Inner::Classic(_) => None,
+        }
+    }
+}
+
+/// The most heaps that are bound at once: as many as [`BufferStore::cmd_bind_all`] binds.
+const MOST: usize = 4;
+
+impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
+    /// Makes a heap in the form that the device is best at.
+    ///
+    /// # Errors
+    /// [`CreateHeapError`]: a type without a default, features that are missing, limits, or the driver's answer.
+    /// Nothing is left.
+    ///
+    /// # Safety
+    /// What the defaults name is live, of this device, and stays so until the heap is destroyed.
+    pub unsafe fn create(
+        device: &DescriptorDevice,
+        allocator: A,
+        info: &BindlessHeapCreateInfo<'_>,
+    ) -> Result<Self, CreateHeapError> {
+        // SAFETY: the caller makes the promises of `BindlessStore::new`, which are this function's.
+        unsafe { BindlessStore::new(device, allocator, info) }.map(Self::new_in)
+    }
+
+    /// What the heap is made of.
+    #[must_use]
+    pub fn kind(&self) -> BindlessKind {
+        match &self.store().inner {
+            Inner::Buffer(_) => BindlessKind::Buffer,
+            Inner::Set(_) => BindlessKind::Set,
+            Inner::Classic(_) => BindlessKind::Classic,
+        }
+    }
+
+    /// The layout, for pipeline layouts.
+    #[must_use]
+    pub fn layout(&self) -> vk::DescriptorSetLayout {
+        each!(&self.store().inner, store => store.layout())
+    }
+
+    /// The layout with its bindings, for a [`PipelineLayoutInfo`](crate::descriptor::PipelineLayoutInfo).
+    #[must_use]
+    pub fn set_layout(&self) -> &SetLayout {
+        each!(&self.store().inner, store => store.set_layout())
+    }
+
+    /// The binding at which shaders find descriptors of a type; `None` if the heap does not hold it.
+    #[must_use]
+    pub fn binding(&self, kind: DescriptorKind) -> Option<u32> {
+        each!(&self.store().inner, store => store.binding(kind))
+    }
+
+    /// Flags that every pipeline with the heap's layout is created with.
+    #[must_use]
+    pub fn pipeline_flags(&self) -> vk::PipelineCreateFlags {
+        match self.kind() {
+            BindlessKind::Buffer => vk::PipelineCreateFlags::DESCRIPTOR_BUFFER_EXT,
+            BindlessKind::Set | BindlessKind::Classic => vk::PipelineCreateFlags::empty(),
+        }
+    }
+
+    /// Makes what was written visible to the recordings of a frame, and returns how many descriptors that took: 0 where
+    /// a write is seen at once. Call it once a frame, after its writes and before anything is recorded that binds the
+    /// heap. `frame` counts on and on, or is the number of the frame's slot.
+    ///
+    /// # Safety
+    /// 1. The device is done with the submissions of the frame that last had this slot, and none of its command buffers
+    ///    is submitted later.
+    /// 2. What the slots describe is live.
+    pub unsafe fn flush(&self, frame: u32) -> u32 {
+        match &self.store().inner {
+            Inner::Buffer(_) | Inner::Set(_) => 0,
+            // SAFETY: clauses 1 and 2 are those of `update`.
+            Inner::Classic(store) => unsafe { store.update(frame) },
+        }
+    }
+
+    /// Binds heaps at all places where a command buffer uses them. Call it once for each command buffer, with all heaps
+    /// and all places: descriptor buffers that are bound undo what was bound before.
+    ///
+    /// # Panics
+    /// If there are more than four heaps.
+    ///
+    /// # Safety
+    /// 1. The command buffer is being recorded by this thread alone, and [`flush`](Self::flush) was called for the frame,
+    ///    of each heap.
+    /// 2. The heaps are of one device, which allows so many descriptor buffers at once; one for resources and one for
+    ///    samplers it always does.
+    /// 3. Each place's layout has the [layouts](Self::layout) of the heaps from set `first_set` on.
+    pub unsafe fn cmd_bind(commands: vk::CommandBuffer, frame: u32, places: &[HeapPlace], heaps: &[&Self]) {
+        assert!(heaps.len() <= MOST, "{} heaps are bound at once", heaps.len());
+        let Some(first) = heaps.first() else { return };
+        let mut buffers = [None; MOST];
+        let mut sets = [vk::DescriptorSet::null(); MOST];
+        for (heap, (buffer, set)) in heaps.iter().zip(buffers.iter_mut().zip(&mut sets)) {
+            *buffer = heap.store().as_buffer();
+            *set = heap.store().set(frame).unwrap_or_default();
+        }
+        if let Some(first) = buffers[0] {
+            let stores = buffers.map(|store| store.unwrap_or(first));
+            // SAFETY: clauses 1 and 2; the heaps of one device are all in buffers if one is.
+            unsafe { BufferStore::cmd_bind_all(commands, &stores[..heaps.len()]) };
+        }
+        for &HeapPlace { bind_point, layout, first_set } in places {
+            let target = BindTarget { commands, bind_point, layout, set: first_set };
+            let driver = first.store().device.driver();
+            if buffers[0].is_some() {
+                let (numbers, offsets) = ([0, 1, 2, 3], [0; MOST]);
+                // SAFETY: the buffers are bound under these numbers, each set starts where its buffer is bound, and the
+                // layout has the sets: clause 3.
+                unsafe { driver.cmd_set_offsets(&target, &numbers[..heaps.len()], &offsets[..heaps.len()]) };
+            } else {
+                // SAFETY: the sets are live, and the layout has them: clause 3.
+                unsafe { driver.cmd_bind_sets(&target, &sets[..heaps.len()], &[]) };
+            }
+        }
+    }
+
+    /// Destroys all that the heap is made of. Ranges that are still allocated are forgotten. Without it all of that is
+    /// leaked, and an event of `tracing` warns of it.
+    ///
+    /// # Safety
+    /// The device is done with all submissions that use the heap.
+    pub unsafe fn destroy(self) {
+        // SAFETY: the caller promises that the device is done with the heap, whichever store it has.
+        each!(self.into_store().inner, store => unsafe { store.destroy() });
+    }
+}
+
+impl<A: AllocatorRef> HeapStore for BindlessStore<A> {
+    fn slots(&self) -> u32 {
+        each!(&self.inner, store => store.slots())
+    }
+
+    fn transient(&self) -> u32 {
+        each!(&self.inner, store => store.transient())
+    }
+
+    unsafe fn write(&self, index: u32, descriptor: &Descriptor) -> Result<(), HeapWriteError> {
+        // SAFETY: the caller makes the promises of the trait's method.
+        each!(&self.inner, store => unsafe { store.write(index, descriptor) })
+    }
+
+    unsafe fn write_many<'a>(
+        &self,
+        writes: impl Iterator<Item = (u32, &'a Descriptor)> + Clone,
+    ) -> Result<(), HeapWriteError> {
+        // SAFETY: the caller makes the promises of the trait's method.
+        each!(&self.inner, store => unsafe { store.write_many(writes) })
+    }
+
+    unsafe fn write_bytes(
+        &self,
+        index: u32,
+        kind: DescriptorKind,
+        bytes: &[u8],
+    ) -> Result<(), HeapWriteError> {
+        // SAFETY: the caller makes the promises of the trait's method.
+        each!(&self.inner, store => unsafe { store.write_bytes(index, kind, bytes) })
+    }
+
+    fn retired(&self, indices: std::ops::Range<u32>) {
+        each!(&self.inner, store => store.retired(indices));
+    }
+
+    fn slot(&self, index: u32, kind: DescriptorKind) -> Option<HeapSlot> {
+        each!(&self.inner, store => store.slot(index, kind))
+    }
+}

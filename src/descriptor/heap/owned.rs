@@ -1,0 +1,139 @@
+//! A range that retires itself.
+#![forbid(unsafe_code)]
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::error::HeapError;
+use super::heap::DescriptorHeap;
+use super::range::DescriptorRange;
+use super::store::HeapStore;
+use crate::base::sync::Threading;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What an [`OwnedRange`] holds its heap by: `&DescriptorHeap` or `Arc<DescriptorHeap>`.
+pub trait HeapRef: sealed::Sealed {
+    #[doc(hidden)]
+    fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError>;
+
+    #[doc(hidden)]
+    fn drop_range(&self, range: DescriptorRange);
+}
+
+impl<S: HeapStore, T: Threading> sealed::Sealed for &DescriptorHeap<S, T> {}
+impl<S: HeapStore, T: Threading> HeapRef for &DescriptorHeap<S, T> {
+    fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError> {
+        self.allocate(count)
+    }
+
+    fn drop_range(&self, range: DescriptorRange) {
+        self.note_dropped(range);
+    }
+}
+
+impl<S: HeapStore, T: Threading> sealed::Sealed for Arc<DescriptorHeap<S, T>> {}
+impl<S: HeapStore, T: Threading> HeapRef for Arc<DescriptorHeap<S, T>> {
+    fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError> {
+        self.allocate(count)
+    }
+
+    fn drop_range(&self, range: DescriptorRange) {
+        self.note_dropped(range);
+    }
+}
+
+/// A range of a heap that retires itself: neither `Copy` nor `Clone`, so that it cannot be retired twice.
+///
+/// A range that is dropped waits in the heap for [`retire_dropped`](DescriptorHeap::retire_dropped), which the program
+/// calls once a frame with the frame's ticket. So the owner of a range need not know the ticket, and dropping it is
+/// safe: nobody gets its slots before the program has promised that no later recording uses them.
+///
+/// ```
+/// use sublet::descriptor::*;
+/// use sublet::retire::Clock;
+/// # use sublet::sim;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let heap = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::default())?);
+/// let clock = Clock::new();
+/// let lane = clock.add_lane()?;
+///
+/// let material = OwnedRange::new(&heap, 5)?;
+/// assert!(material.index(4).is_ok());
+/// let frame = clock.begin_frame(lane, 0);
+/// drop(material);
+/// // SAFETY: no recording after this frame's uses a range that was dropped by now.
+/// assert_eq!(unsafe { heap.retire_dropped(frame) }, 1);
+/// clock.end_frame(frame)?;
+/// clock.shutdown();
+/// assert_eq!(heap.collect(&clock)?, 5);
+/// # unsafe { heap.into_store().destroy() };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Retiring it twice does not compile:
+///
+/// ```compile_fail,E0382
+/// # use sublet::descriptor::*;
+/// fn twice<H: HeapRef>(range: OwnedRange<H>) {
+///     drop(range);
+///     drop(range);
+/// }
+/// ```
+#[must_use = "the slots are retired when it is dropped"]
+pub struct OwnedRange<H: HeapRef> {
+    heap: H,
+    range: DescriptorRange,
+    /// The program retires the range.
+    is_released: bool,
+}
+
+impl<H: HeapRef> OwnedRange<H> {
+    /// Allocates `count` slots in a row.
+    ///
+    /// # Errors
+    /// [`HeapError`], as [`DescriptorHeap::allocate`].
+    pub fn new(heap: H, count: u32) -> Result<Self, HeapError> {
+        let range = heap.allocate_range(count)?;
+        Ok(Self { heap, range, is_released: false })
+    }
+
+    /// The range, to be passed to the heap's methods.
+    #[must_use]
+    pub fn range(&self) -> DescriptorRange {
+        self.range
+    }
+
+    /// Ends the ownership: from now on the program retires or frees the range.
+    #[must_use = "only the program can retire the range now"]
+    pub fn into_range(mut self) -> DescriptorRange {
+        self.is_released = true;
+        self.range
+    }
+}
+
+impl<H: HeapRef> Deref for OwnedRange<H> {
+    type Target = DescriptorRange;
+
+    fn deref(&self) -> &DescriptorRange {
+        &self.range
+    }
+}
+
+impl<H: HeapRef> Drop for OwnedRange<H> {
+    fn drop(&mut self) {
+        if !self.is_released {
+            self.heap.drop_range(self.range);
+        }
+    }
+}
+
+impl<H: HeapRef> fmt::Debug for OwnedRange<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OwnedRange").field(&self.range).finish()
+    }
+}

@@ -1,0 +1,57 @@
+//! One slot, as shaders, the host and the GPU know it.
+#![forbid(unsafe_code)]
+
+use std::ptr::NonNull;
+
+use ash::vk;
+
+/// One slot of a heap, as [`DescriptorHeap::slot`](super::DescriptorHeap::slot) finds it: three names for one place.
+///
+/// It says where a slot is and does not keep it alive: ask again after the range was retired.
+#[doc(alias = "D3D12_CPU_DESCRIPTOR_HANDLE")]
+#[doc(alias = "D3D12_GPU_DESCRIPTOR_HANDLE")]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct HeapSlot {
+    /// The index that shaders use.
+    pub index: u32,
+    /// Where the host writes the descriptor. `None` for a [store of the program's own](super::HeapStore::slot) that does
+    /// not tell.
+    pub host: Option<HostSlot>,
+    /// Where the GPU reads the descriptor, and may write it. `None` where descriptors have no address: in sets.
+    pub device: Option<vk::DeviceAddress>,
+}
+
+impl HeapSlot {
+    /// A slot that has an index and no other name.
+    #[must_use]
+    pub const fn new(index: u32) -> Self {
+        Self { index, host: None, device: None }
+    }
+}
+
+/// Where the host writes a descriptor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub enum HostSlot {
+    /// Bytes in mapped memory, which `vkGetDescriptorEXT` fills. Reading them is slow.
+    Mapped {
+        /// The first byte.
+        pointer: NonNull<u8>,
+        /// Bytes of the descriptor.
+        bytes: usize,
+    },
+    /// An element of an array in a set, for `VkWriteDescriptorSet` and `VkCopyDescriptorSet`. Its index is
+    /// [`HeapSlot::index`].
+    Set {
+        /// The set.
+        set: vk::DescriptorSet,
+        /// The binding.
+        binding: u32,
+    },
+    /// The store has a copy of the descriptor for each frame, and only its `update` writes them.
+    EachFrame {
+        /// The binding.
+        binding: u32,
+    },
+}

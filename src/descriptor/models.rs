@@ -1,0 +1,108 @@
+//! How shaders get at descriptors, and which way each driver is best at.
+#![forbid(unsafe_code)]
+
+use std::ops::RangeInclusive;
+
+use ash::vk;
+
+/// How shaders get at descriptors. One for each device: sets and descriptor buffers that are bound undo each other.
+///
+/// ```
+/// use ash::vk::DriverId;
+/// use sublet::descriptor::BindingModel;
+/// // A Turing card, and a Pascal card of the same driver.
+/// assert_eq!(BindingModel::of_driver(DriverId::NVIDIA_PROPRIETARY, 0x1e04), BindingModel::Buffer);
+/// assert_eq!(BindingModel::of_driver(DriverId::NVIDIA_PROPRIETARY, 0x1c03), BindingModel::Sets);
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[non_exhaustive]
+pub enum BindingModel {
+    /// [`Self::of_driver`], or [`Self::Sets`] where the program has not enabled what that needs.
+    #[default]
+    Auto,
+    /// `VkDescriptorSet`s, and push descriptors where they are enabled.
+    Sets,
+    /// `VK_EXT_descriptor_buffer`.
+    Buffer,
+}
+
+/// What is known of a driver on some of its devices.
+struct Known {
+    driver: vk::DriverId,
+    /// `VkPhysicalDeviceProperties::deviceID`.
+    devices: RangeInclusive<u32>,
+    model: BindingModel,
+}
+
+const fn known(driver: vk::DriverId, devices: RangeInclusive<u32>, model: BindingModel) -> Known {
+    Known { driver, devices, model }
+}
+
+/// Device numbers below this one are of cards before Turing.
+const TURING: u32 = 0x1e00;
+/// Device numbers below this one are of cards before RDNA 3, or of processors with graphics.
+const RDNA3: u32 = 0x7440;
+const ALL: RangeInclusive<u32> = 0..=u32::MAX;
+
+/// Each row has its source above it: a measurement of this repository, or a pull request of DXVK, which chooses by
+/// driver too. Drivers that are not listed get sets, which every driver is tuned for.
+const TABLE: [Known; 8] = [
+    // Fewer cycles of the processor by half (H200, driver 580: `benches/RESULTS.md`). On the GPU's side nothing, or up
+    // to 5 % slower: doitsujin/dxvk#4964.
+    known(vk::DriverId::NVIDIA_PROPRIETARY, TURING..=u32::MAX, BindingModel::Buffer),
+    // 40 % slower: doitsujin/dxvk#5044.
+    known(vk::DriverId::NVIDIA_PROPRIETARY, 0..=TURING - 1, BindingModel::Sets),
+    // 10 % faster where the processor is the limit: doitsujin/dxvk#4948.
+    known(vk::DriverId::MESA_RADV, ALL, BindingModel::Buffer),
+    known(vk::DriverId::AMD_PROPRIETARY, RDNA3..=u32::MAX, BindingModel::Buffer),
+    // 90 % slower before RDNA 3, where multisampling loses its compression (GPUOpen-Drivers/AMDVLK#410), which
+    // was carried over to the driver for Windows: doitsujin/dxvk#5045.
+    known(vk::DriverId::AMD_OPEN_SOURCE, ALL, BindingModel::Sets),
+    // 2 to 4 % slower: doitsujin/dxvk#5009.
+    known(vk::DriverId::INTEL_OPEN_SOURCE_MESA, ALL, BindingModel::Sets),
+    // Faults: doitsujin/dxvk#5497.
+    known(vk::DriverId::INTEL_PROPRIETARY_WINDOWS, ALL, BindingModel::Sets),
+    // Descriptors are read by the processor either way: doitsujin/dxvk#4964.
+    known(vk::DriverId::MESA_LLVMPIPE, ALL, BindingModel::Buffer),
+];
+
+impl BindingModel {
+    /// The model that a driver is known to be best at, on a device with this number
+    /// (`VkPhysicalDeviceProperties::deviceID`). [`Self::Sets`] for drivers of which nothing is known. Never
+    /// [`Self::Auto`].
+    ///
+    /// [The guide](crate::guide::descriptors#which-driver-gets-what) has the table, with sources. A program that has
+    /// measured better sets [`DescriptorDeviceCreateInfo::model`](super::DescriptorDeviceCreateInfo::model).
+    #[must_use]
+    pub fn of_driver(driver: vk::DriverId, device_id: u32) -> Self {
+        let row = TABLE.iter().find(|known| known.driver == driver && known.devices.contains(&device_id));
+        row.map_or(Self::Sets, |known| known.model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_gets_what_it_is_known_to_be_best_at_and_others_get_sets() {
+        let of = BindingModel::of_driver;
+        assert_eq!(of(vk::DriverId::NVIDIA_PROPRIETARY, 0x2335), BindingModel::Buffer, "H200");
+        assert_eq!(of(vk::DriverId::NVIDIA_PROPRIETARY, 0x1dff), BindingModel::Sets, "Volta");
+        assert_eq!(of(vk::DriverId::AMD_PROPRIETARY, 0x73bf), BindingModel::Sets, "RX 6800");
+        assert_eq!(of(vk::DriverId::AMD_PROPRIETARY, 0x744c), BindingModel::Buffer, "RX 7900");
+        assert_eq!(of(vk::DriverId::AMD_OPEN_SOURCE, 0x744c), BindingModel::Sets);
+        assert_eq!(of(vk::DriverId::ARM_PROPRIETARY, 0), BindingModel::Sets, "not listed");
+    }
+
+    #[test]
+    fn no_two_rows_speak_of_one_device() {
+        for (at, one) in TABLE.iter().enumerate() {
+            for other in &TABLE[at + 1..] {
+                let apart =
+                    one.devices.end() < other.devices.start() || other.devices.end() < one.devices.start();
+                assert!(one.driver != other.driver || apart, "{:?}", one.driver);
+            }
+        }
+    }
+}

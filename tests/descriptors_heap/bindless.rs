@@ -1,0 +1,173 @@
+//! One program for all kinds of heaps: what is written is read, whatever the device has.
+
+use std::collections::BTreeSet;
+
+use ash::vk;
+use sublet::descriptor::{
+    BindingModel, BindlessHeap, BindlessHeapCreateInfo, BindlessKind, CreateHeapError, DescriptorFeatures,
+    DescriptorKind, HeapCreateInfo, HeapKind, HeapPlace, OwnedRange,
+};
+use sublet::sim::{Gpu, Profile};
+
+use crate::common::{Bindless, Held, Rig, hold};
+use crate::shader::{POINT, Shader, TYPES, fill, profiles};
+
+const FRAMES: u32 = 3;
+
+fn info<'a>(defaults: &'a [sublet::descriptor::Descriptor]) -> BindlessHeapCreateInfo<'a> {
+    let info = BindlessHeapCreateInfo::new(HeapKind::Resource);
+    let heap = HeapCreateInfo { slots: 12, types: TYPES, ..info.heap };
+    BindlessHeapCreateInfo { heap, frames: FRAMES, defaults }
+}
+
+fn bindless<'a>(rig: &'a Rig, info: &BindlessHeapCreateInfo<'_>) -> Held<Bindless<'a>> {
+    // SAFETY: the rig's buffer outlives the heap.
+    hold(Bindless(unsafe { BindlessHeap::create(&rig.device, &rig.allocator, info) }.unwrap()))
+}
+
+/// Frames that each come with a material and let go of an older one. It does not ask which kind of heap it has.
+fn program(rig: &Rig) -> BindlessKind {
+    let defaults = [rig.uniform(14), rig.storage(15)];
+    let heap = bindless(rig, &info(&defaults));
+    let shader = Shader::new(rig, heap.layout(), heap.pipeline_flags());
+    let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer]
+        .map(|kind| heap.binding(kind).unwrap());
+    let mut alive = Vec::new();
+    for frame in 0..12 {
+        let ticket = rig.clock.begin_frame(rig.lane, frame % FRAMES);
+        heap.collect(&rig.clock).unwrap();
+        let at = u64::from(frame);
+        rig.put(at, 100 + frame);
+        let range = fill(rig, &heap, at, at + 1);
+        // SAFETY: the simulated queue has run all that was submitted, and the buffer is live.
+        unsafe { heap.flush(frame) };
+        let words = [range.first(), uniforms, range.index(1).unwrap(), buffers];
+        shader.run(words, |commands, layout| {
+            let place = HeapPlace { bind_point: POINT, layout, first_set: 0 };
+            // SAFETY: the command buffer is being recorded, and set 0 of the layout is the heap.
+            unsafe { BindlessHeap::cmd_bind(commands, frame, &[place], &[&heap]) };
+        });
+        assert_eq!(rig.get(at + 1), 101 + frame, "{:?}, frame {frame}", heap.kind());
+        alive.push(range);
+        if alive.len() > 2 {
+            // SAFETY: no later recording uses it.
+            unsafe { heap.retire(ticket, alive.remove(0)) }.unwrap();
+        }
+        rig.clock.end_frame(ticket).unwrap();
+    }
+    heap.kind()
+}
+
+#[test]
+fn the_same_program_reads_what_it_wrote_on_every_profile_and_every_kind() {
+    let mut seen = BTreeSet::new();
+    let without = [
+        DescriptorFeatures::empty(),
+        DescriptorFeatures::DESCRIPTOR_BUFFER,
+        DescriptorFeatures::DESCRIPTOR_BUFFER | DescriptorFeatures::UPDATE_AFTER_BIND,
+    ];
+    for name in profiles(|_| true) {
+        for without in without {
+            let rig = Rig::with(Gpu::new(Profile::by_name(name).unwrap()), |features| features - without);
+            let kind = program(&rig);
+            let is_buffer = rig.device.model() == BindingModel::Buffer;
+            assert_eq!(kind == BindlessKind::Buffer, is_buffer, "{name}");
+            seen.insert(format!("{kind:?}"));
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["Buffer", "Classic", "Set"]);
+}
+
+#[test]
+fn a_driver_that_is_slow_with_descriptor_buffers_gets_sets_unless_the_program_insists() {
+    use sublet::descriptor::{DescriptorDevice, DescriptorDeviceCreateInfo};
+
+    let old = |model| {
+        let new = Profile::by_name("nvidia-h200").unwrap();
+        let gpu = Gpu::new(Box::leak(Box::new(Profile { device_id: 0x1c03, ..*new })));
+        let info = DescriptorDeviceCreateInfo { model, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };
+        assert!(info.features.contains(DescriptorFeatures::DESCRIPTOR_BUFFER));
+        // SAFETY: the GPU outlives the value.
+        unsafe { DescriptorDevice::new(&info) }.unwrap().model()
+    };
+    assert_eq!(old(BindingModel::Auto), BindingModel::Sets, "Pascal");
+    assert_eq!(old(BindingModel::Buffer), BindingModel::Buffer);
+    assert_eq!(Rig::new("nvidia-h200").device.model(), BindingModel::Buffer);
+}
+
+/// Resources and samplers, at two bind points.
+#[test]
+fn several_heaps_are_bound_with_one_call_for_each_place() {
+    for without in [DescriptorFeatures::empty(), DescriptorFeatures::DESCRIPTOR_BUFFER] {
+        let rig =
+            Rig::with(Gpu::new(Profile::by_name("nvidia-h200").unwrap()), |features| features - without);
+        let defaults = [rig.uniform(14), rig.storage(15)];
+        let resources = bindless(&rig, &info(&defaults));
+        let defaults = [rig.sampler(0)];
+        let of_samplers = BindlessHeapCreateInfo::new(HeapKind::Sampler);
+        let samplers = bindless(&rig, &BindlessHeapCreateInfo { defaults: &defaults, ..of_samplers });
+        let layouts = [resources.layout(), samplers.layout()];
+        let shader = Shader::of_heaps(&rig, &layouts, resources.pipeline_flags());
+        let range = fill(&rig, &resources, 0, 1);
+        // SAFETY: nothing was submitted, and the buffer is live.
+        unsafe { resources.flush(0) };
+        rig.put(0, 7);
+        let call = match resources.kind() {
+            BindlessKind::Buffer => "vkCmdSetDescriptorBufferOffsetsEXT",
+            _ => "vkCmdBindDescriptorSets",
+        };
+        let before = rig.gpu.calls(call);
+        let [uniforms, buffers] = [DescriptorKind::UniformBuffer, DescriptorKind::StorageBuffer]
+            .map(|kind| resources.binding(kind).unwrap());
+        shader.run([range.first(), uniforms, range.first() + 1, buffers], |commands, layout| {
+            let points = [POINT, vk::PipelineBindPoint::GRAPHICS];
+            let places = points.map(|bind_point| HeapPlace { bind_point, layout, first_set: 0 });
+            // SAFETY: the command buffer is being recorded, and the layout has the heaps.
+            unsafe { BindlessHeap::cmd_bind(commands, 0, &places, &[&resources, &samplers]) };
+        });
+        assert_eq!(rig.gpu.calls(call) - before, 2);
+        assert_eq!(rig.get(1), 8);
+    }
+}
+
+#[test]
+fn what_one_kind_needs_is_asked_for_on_every_device() {
+    for name in ["nvidia-h200", "lavapipe"] {
+        let rig = Rig::new(name);
+        let defaults = [rig.uniform(0)];
+        // SAFETY: the rig's buffer outlives the heap.
+        let made = unsafe { BindlessHeap::<_>::create(&rig.device, &rig.allocator, &info(&defaults)) };
+        assert_eq!(
+            made.err(),
+            Some(CreateHeapError::NoDefault { kind: DescriptorKind::StorageBuffer }),
+            "{name}"
+        );
+        let defaults = [rig.uniform(0), rig.storage(0)];
+        let none = BindlessHeapCreateInfo { frames: 0, ..info(&defaults) };
+        // SAFETY: as above.
+        let made = unsafe { BindlessHeap::<_>::create(&rig.device, &rig.allocator, &none) };
+        assert_eq!(made.err(), Some(CreateHeapError::Copies { copies: 0 }), "{name}");
+    }
+}
+
+/// What such a range described may be destroyed once its frame is done, on a copy of a set as elsewhere.
+#[test]
+fn an_owned_range_ends_with_the_frame_that_it_is_dropped_in() {
+    for name in ["nvidia-h200", "lavapipe"] {
+        let rig = Rig::new(name);
+        let defaults = [rig.uniform(14), rig.storage(15)];
+        let heap = bindless(&rig, &info(&defaults));
+        let owner: &BindlessHeap<_> = &heap;
+        let range = OwnedRange::new(owner, 12).unwrap();
+        let ticket = rig.clock.begin_frame(rig.lane, 0);
+        drop(range);
+        assert!(heap.allocate(1).is_err(), "nobody has promised yet that no recording uses it");
+        // SAFETY: no later recording uses it.
+        assert_eq!(unsafe { heap.retire_dropped(ticket) }, 1);
+        assert!(heap.allocate(1).is_err(), "{name}: the frame is not done");
+        rig.clock.end_frame(ticket).unwrap();
+        rig.clock.idle();
+        assert_eq!(heap.collect(&rig.clock), Ok(12));
+        assert!(heap.allocate(12).is_ok());
+    }
+}
