@@ -136,7 +136,7 @@ fn what_one_kind_needs_is_asked_for_on_every_device() {
         let rig = Rig::new(name);
         let defaults = [rig.uniform(0)];
         // SAFETY: the rig's buffer outlives the heap.
-        let made = unsafe { BindlessHeap::<_>::create(&rig.device, &rig.allocator, &info(&defaults)) };
+        let made = unsafe { BindlessHeap::create(&rig.device, &rig.allocator, &info(&defaults)) };
         assert_eq!(
             made.err(),
             Some(CreateHeapError::NoDefault { kind: DescriptorKind::StorageBuffer }),
@@ -145,7 +145,7 @@ fn what_one_kind_needs_is_asked_for_on_every_device() {
         let defaults = [rig.uniform(0), rig.storage(0)];
         let none = BindlessHeapCreateInfo { frames: 0, ..info(&defaults) };
         // SAFETY: as above.
-        let made = unsafe { BindlessHeap::<_>::create(&rig.device, &rig.allocator, &none) };
+        let made = unsafe { BindlessHeap::create(&rig.device, &rig.allocator, &none) };
         assert_eq!(made.err(), Some(CreateHeapError::Copies { copies: 0 }), "{name}");
     }
 }

@@ -47,7 +47,9 @@ use crate::upload::AllocatorRef;
 /// # let allocator = unsafe { Allocator::new(&AllocatorCreateInfo::for_gpu(&gpu)) }?;
 /// # let sampler = unsafe { gpu.device().create_sampler(&vk::SamplerCreateInfo::default(), None) }?;
 /// let defaults = [Descriptor::Sampler(sampler)];
-/// let info = BindlessHeapCreateInfo { frames: 2, defaults: &defaults, ..BindlessHeapCreateInfo::new(HeapKind::Sampler) };
+/// let info = BindlessHeapCreateInfo::new(HeapKind::Sampler);
+/// let heap = HeapCreateInfo { slots: 32, ..info.heap };
+/// let info = BindlessHeapCreateInfo { heap, frames: 2, defaults: &defaults };
 /// // SAFETY: the sampler is destroyed after the heap.
 /// let samplers = unsafe { BindlessHeap::create(&device, &allocator, &info) }?;
 ///
@@ -77,6 +79,13 @@ pub enum BindlessKind {
 }
 
 /// How to make a [`BindlessHeap`].
+///
+/// ```
+/// use sublet::descriptor::{BindlessHeapCreateInfo, HeapArrays, HeapCreateInfo, HeapKind};
+/// let info = BindlessHeapCreateInfo::new(HeapKind::Resource);
+/// let info = BindlessHeapCreateInfo { heap: HeapCreateInfo { slots: 4_096, ..info.heap }, frames: 2, ..info };
+/// assert_eq!(info.heap.arrays, HeapArrays::PerType);
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct BindlessHeapCreateInfo<'a> {
     /// Kind, slots, types, stages and name.
@@ -140,7 +149,7 @@ impl<A: AllocatorRef> BindlessStore<A> {
     /// Makes the store that the device is best at.
     ///
     /// # Safety
-    /// As for [`BindlessHeap::create`].
+    /// As for [`BindlessHeap::create_in`].
     unsafe fn new(
         device: &DescriptorDevice,
         allocator: A,
@@ -186,8 +195,26 @@ impl<A: AllocatorRef> BindlessStore<A> {
 /// The most heaps that are bound at once: as many as [`BufferStore::cmd_bind_all`] binds.
 const MOST: usize = 4;
 
+impl<A: AllocatorRef> BindlessHeap<A> {
+    /// Makes a heap in the form that the device is best at, which any number of threads use.
+    ///
+    /// # Errors
+    /// As [`create_in`](Self::create_in).
+    ///
+    /// # Safety
+    /// As for [`create_in`](Self::create_in).
+    pub unsafe fn create(
+        device: &DescriptorDevice,
+        allocator: A,
+        info: &BindlessHeapCreateInfo<'_>,
+    ) -> Result<Self, CreateHeapError> {
+        // SAFETY: the caller makes the promises of `create_in`, which are this function's.
+        unsafe { Self::create_in(device, allocator, info) }
+    }
+}
+
 impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
-    /// Makes a heap in the form that the device is best at.
+    /// Makes a heap in the form that the device is best at and that `T` says.
     ///
     /// # Errors
     /// [`CreateHeapError`]: a type without a default, features that are missing, limits, or the driver's answer.
@@ -195,7 +222,7 @@ impl<A: AllocatorRef, T: Threading> DescriptorHeap<BindlessStore<A>, T> {
     ///
     /// # Safety
     /// What the defaults name is live, of this device, and stays so until the heap is destroyed.
-    pub unsafe fn create(
+    pub unsafe fn create_in(
         device: &DescriptorDevice,
         allocator: A,
         info: &BindlessHeapCreateInfo<'_>,

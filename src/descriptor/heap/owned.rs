@@ -16,6 +16,13 @@ mod sealed {
 }
 
 /// What an [`OwnedRange`] holds its heap by: `&DescriptorHeap` or `Arc<DescriptorHeap>`.
+///
+/// ```
+/// use sublet::descriptor::{HeapRef, OwnedRange};
+/// struct Material<H: HeapRef> {
+///     textures: OwnedRange<H>,
+/// }
+/// ```
 pub trait HeapRef: sealed::Sealed {
     #[doc(hidden)]
     fn allocate_range(&self, count: u32) -> Result<DescriptorRange, HeapError>;

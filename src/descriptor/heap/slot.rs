@@ -8,6 +8,21 @@ use ash::vk;
 /// One slot of a heap, as [`DescriptorHeap::slot`](super::DescriptorHeap::slot) finds it: three names for one place.
 ///
 /// It says where a slot is and does not keep it alive: ask again after the range was retired.
+///
+/// ```
+/// use sublet::descriptor::*;
+/// # use sublet::sim;
+/// # let gpu = sim::Gpu::new(sim::Profile::by_name("nvidia-h200").unwrap());
+/// # let device = unsafe { DescriptorDevice::new(&DescriptorDeviceCreateInfo::for_gpu(&gpu)) }?;
+/// let heap = DescriptorHeap::new(SetStore::new(&device, &HeapCreateInfo::default())?);
+/// let range = heap.allocate(2)?;
+/// let slot: HeapSlot = heap.slot(range, 1, DescriptorKind::StorageBuffer)?;
+/// assert_eq!(slot.index, range.first() + 1);
+/// let binding = heap.store().binding(DescriptorKind::StorageBuffer).unwrap();
+/// assert_eq!(slot.host, Some(HostSlot::Set { set: heap.store().set(), binding }));
+/// # unsafe { heap.into_store().destroy() };
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[doc(alias = "D3D12_CPU_DESCRIPTOR_HANDLE")]
 #[doc(alias = "D3D12_GPU_DESCRIPTOR_HANDLE")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
