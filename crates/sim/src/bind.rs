@@ -7,8 +7,8 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use super::chain;
-use super::describe::Broken;
-use super::entry::{call, entries, on_device};
+use super::describe::{Broken, refuse_if};
+use super::entry::{call, checked, entries, on_device, settle};
 use super::format::Requirements;
 use super::memory::{Binding, Memory, MemoryInfo};
 use super::resource::Bound;
@@ -42,69 +42,50 @@ struct Rules {
     sparse: &'static str,
 }
 
-const BUFFER: Rules = Rules {
-    resource: "VUID-vkBindBufferMemory-buffer-parameter",
-    memory: "VUID-vkBindBufferMemory-memory-parameter",
-    bound: "VUID-vkBindBufferMemory-buffer-07459",
-    offset: "VUID-vkBindBufferMemory-memoryOffset-01031",
-    types: "VUID-vkBindBufferMemory-memory-01035",
-    alignment: "VUID-vkBindBufferMemory-memoryOffset-01036",
-    size: "VUID-vkBindBufferMemory-size-01037",
-    requires_dedicated: "VUID-vkBindBufferMemory-buffer-01444",
-    dedicated: "VUID-vkBindBufferMemory-memory-01508",
-    export: "VUID-vkBindBufferMemory-memory-02726",
-    import: "VUID-vkBindBufferMemory-memory-02985",
-    address: "VUID-vkBindBufferMemory-bufferDeviceAddress-03339",
-    sparse: "VUID-vkBindBufferMemory-buffer-01030",
-};
+macro_rules! buffer_rules {
+    ($of:literal) => {
+        Rules {
+            resource: concat!("VUID-", $of, "-buffer-parameter"),
+            memory: concat!("VUID-", $of, "-memory-parameter"),
+            bound: concat!("VUID-", $of, "-buffer-07459"),
+            offset: concat!("VUID-", $of, "-memoryOffset-01031"),
+            types: concat!("VUID-", $of, "-memory-01035"),
+            alignment: concat!("VUID-", $of, "-memoryOffset-01036"),
+            size: concat!("VUID-", $of, "-size-01037"),
+            requires_dedicated: concat!("VUID-", $of, "-buffer-01444"),
+            dedicated: concat!("VUID-", $of, "-memory-01508"),
+            export: concat!("VUID-", $of, "-memory-02726"),
+            import: concat!("VUID-", $of, "-memory-02985"),
+            address: concat!("VUID-", $of, "-bufferDeviceAddress-03339"),
+            sparse: concat!("VUID-", $of, "-buffer-01030"),
+        }
+    };
+}
 
-const BUFFER_INFO: Rules = Rules {
-    resource: "VUID-VkBindBufferMemoryInfo-buffer-parameter",
-    memory: "VUID-VkBindBufferMemoryInfo-memory-parameter",
-    bound: "VUID-VkBindBufferMemoryInfo-buffer-07459",
-    offset: "VUID-VkBindBufferMemoryInfo-memoryOffset-01031",
-    types: "VUID-VkBindBufferMemoryInfo-memory-01035",
-    alignment: "VUID-VkBindBufferMemoryInfo-memoryOffset-01036",
-    size: "VUID-VkBindBufferMemoryInfo-size-01037",
-    requires_dedicated: "VUID-VkBindBufferMemoryInfo-buffer-01444",
-    dedicated: "VUID-VkBindBufferMemoryInfo-memory-01508",
-    export: "VUID-VkBindBufferMemoryInfo-memory-02726",
-    import: "VUID-VkBindBufferMemoryInfo-memory-02985",
-    address: "VUID-VkBindBufferMemoryInfo-bufferDeviceAddress-03339",
-    sparse: "VUID-VkBindBufferMemoryInfo-buffer-01030",
-};
+macro_rules! image_rules {
+    ($of:literal, $types:literal, $alignment:literal, $size:literal) => {
+        Rules {
+            resource: concat!("VUID-", $of, "-image-parameter"),
+            memory: concat!("VUID-", $of, "-memory-parameter"),
+            bound: concat!("VUID-", $of, "-image-07460"),
+            offset: concat!("VUID-", $of, "-memoryOffset-01046"),
+            types: concat!("VUID-", $of, "-", $types),
+            alignment: concat!("VUID-", $of, "-", $alignment),
+            size: concat!("VUID-", $of, "-", $size),
+            requires_dedicated: concat!("VUID-", $of, "-image-01445"),
+            dedicated: concat!("VUID-", $of, "-memory-02628"),
+            export: concat!("VUID-", $of, "-memory-02728"),
+            import: concat!("VUID-", $of, "-memory-02989"),
+            address: "",
+            sparse: "",
+        }
+    };
+}
 
-const IMAGE: Rules = Rules {
-    resource: "VUID-vkBindImageMemory-image-parameter",
-    memory: "VUID-vkBindImageMemory-memory-parameter",
-    bound: "VUID-vkBindImageMemory-image-07460",
-    offset: "VUID-vkBindImageMemory-memoryOffset-01046",
-    types: "VUID-vkBindImageMemory-memory-01047",
-    alignment: "VUID-vkBindImageMemory-memoryOffset-01048",
-    size: "VUID-vkBindImageMemory-size-01049",
-    requires_dedicated: "VUID-vkBindImageMemory-image-01445",
-    dedicated: "VUID-vkBindImageMemory-memory-02628",
-    export: "VUID-vkBindImageMemory-memory-02728",
-    import: "VUID-vkBindImageMemory-memory-02989",
-    address: "",
-    sparse: "",
-};
-
-const IMAGE_INFO: Rules = Rules {
-    resource: "VUID-VkBindImageMemoryInfo-image-parameter",
-    memory: "VUID-VkBindImageMemoryInfo-memory-parameter",
-    bound: "VUID-VkBindImageMemoryInfo-image-07460",
-    offset: "VUID-VkBindImageMemoryInfo-memoryOffset-01046",
-    types: "VUID-VkBindImageMemoryInfo-pNext-01615",
-    alignment: "VUID-VkBindImageMemoryInfo-pNext-01616",
-    size: "VUID-VkBindImageMemoryInfo-pNext-01617",
-    requires_dedicated: "VUID-VkBindImageMemoryInfo-image-01445",
-    dedicated: "VUID-VkBindImageMemoryInfo-memory-02628",
-    export: "VUID-VkBindImageMemoryInfo-memory-02728",
-    import: "VUID-VkBindImageMemoryInfo-memory-02989",
-    address: "",
-    sparse: "",
-};
+const BUFFER: Rules = buffer_rules!("vkBindBufferMemory");
+const BUFFER_INFO: Rules = buffer_rules!("VkBindBufferMemoryInfo");
+const IMAGE: Rules = image_rules!("vkBindImageMemory", "memory-01047", "memoryOffset-01048", "size-01049");
+const IMAGE_INFO: Rules = image_rules!("VkBindImageMemoryInfo", "pNext-01615", "pNext-01616", "pNext-01617");
 
 unsafe extern "system" fn bind_buffer(
     device: vk::Device,
@@ -112,8 +93,8 @@ unsafe extern "system" fn bind_buffer(
     memory: vk::DeviceMemory,
     offset: vk::DeviceSize,
 ) -> vk::Result {
-    on_device(device, call!("vkBindBufferMemory"), |device| {
-        outcome(device, bind_buffer_memory(device, &mut device.state.lock(), buffer, memory, offset, &BUFFER))
+    checked(device, call!("vkBindBufferMemory"), |device| {
+        bind_buffer_memory(device, &mut device.state.lock(), buffer, memory, offset, &BUFFER)
     })
 }
 
@@ -123,8 +104,8 @@ unsafe extern "system" fn bind_image(
     memory: vk::DeviceMemory,
     offset: vk::DeviceSize,
 ) -> vk::Result {
-    on_device(device, call!("vkBindImageMemory"), |device| {
-        outcome(device, bind_image_memory(device, &mut device.state.lock(), image, memory, offset, &IMAGE))
+    checked(device, call!("vkBindImageMemory"), |device| {
+        bind_image_memory(device, &mut device.state.lock(), image, memory, offset, &IMAGE)
     })
 }
 
@@ -161,23 +142,18 @@ fn bind_all<I>(
     device: &Device,
     infos: &[I],
     empty: &'static str,
-    bind: impl Fn(&mut DeviceState, &I) -> Result<(), Broken>,
+    bind: impl Fn(&mut DeviceState, &I) -> Result<vk::Result, Broken>,
 ) -> vk::Result {
     if infos.is_empty() {
         return device.refuse(empty, "there is nothing to bind");
     }
-    let mut state = device.state.lock();
-    infos.iter().fold(vk::Result::SUCCESS, |before, info| match outcome(device, bind(&mut state, info)) {
-        vk::Result::SUCCESS => before,
-        failed => failed,
+    infos.iter().fold(vk::Result::SUCCESS, |before, info| {
+        let result = bind(&mut device.state.lock(), info);
+        match settle(&device.hub, result) {
+            vk::Result::SUCCESS => before,
+            failed => failed,
+        }
     })
-}
-
-fn outcome(device: &Device, result: Result<(), Broken>) -> vk::Result {
-    match result {
-        Ok(()) => vk::Result::SUCCESS,
-        Err((vuid, text)) => device.refuse(vuid, text),
-    }
 }
 
 fn bind_buffer_memory(
@@ -187,36 +163,25 @@ fn bind_buffer_memory(
     memory: vk::DeviceMemory,
     offset: u64,
     rules: &Rules,
-) -> Result<(), Broken> {
+) -> Result<vk::Result, Broken> {
     let name = state.label(handle);
-    let Some(buffer) = state.buffers.get(&handle) else {
-        return Err((rules.resource, state.missing(device, handle)));
-    };
-    if buffer.bound.is_some() {
-        return Err((rules.bound, format!("{name} is bound to memory already")));
-    }
-    if buffer.pages.is_some() {
-        return Err((rules.sparse, format!("{name} is sparse: its pages are bound by vkQueueBindSparse")));
-    }
+    let buffer = state.known(device, handle, state.buffers.get(&handle), rules.resource)?;
+    refuse_if!(buffer.bound.is_some() => rules.bound, "{name} is bound to memory already");
+    refuse_if!(buffer.pages.is_some() => rules.sparse,
+        "{name} is sparse: its pages are bound by vkQueueBindSparse");
     let (requirements, description, external) = (buffer.requirements, buffer.description, buffer.external);
     let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
     let info = &target.info;
     check_sharing(info, external, &name, rules)?;
-    if requirements.requires_dedicated && info.dedicated_buffer != handle {
-        return Err((rules.requires_dedicated, format!("{name} requires a dedicated allocation")));
-    }
+    refuse_if!(requirements.requires_dedicated && info.dedicated_buffer != handle => rules.requires_dedicated,
+        "{name} requires a dedicated allocation");
     let addressed =
         vk::MemoryAllocateFlags::from_raw(info.flags).contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
-    if device.features.buffer_device_address
+    refuse_if!(device.features.buffer_device_address
         && description.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS)
         && !addressed
-    {
-        let text = format!(
-            "{name} has SHADER_DEVICE_ADDRESS, and {} was allocated without DEVICE_ADDRESS",
-            state.name(memory)
-        );
-        return Err((rules.address, text));
-    }
+        => rules.address,
+        "{name} has SHADER_DEVICE_ADDRESS, and {} was allocated without DEVICE_ADDRESS", state.name(memory));
     let binding = Binding {
         end: offset + requirements.size,
         used_end: offset + description.size,
@@ -228,7 +193,7 @@ fn bind_buffer_memory(
     if let Some(buffer) = state.buffers.get_mut(&handle) {
         buffer.bound = Some(Bound { memory, offset, store });
     }
-    Ok(())
+    Ok(vk::Result::SUCCESS)
 }
 
 fn bind_image_memory(
@@ -238,21 +203,16 @@ fn bind_image_memory(
     memory: vk::DeviceMemory,
     offset: u64,
     rules: &Rules,
-) -> Result<(), Broken> {
+) -> Result<vk::Result, Broken> {
     let name = state.label(handle);
-    let Some(image) = state.images.get(&handle) else {
-        return Err((rules.resource, state.missing(device, handle)));
-    };
-    if image.bound.is_some() {
-        return Err((rules.bound, format!("{name} is bound to memory already")));
-    }
+    let image = state.known(device, handle, state.images.get(&handle), rules.resource)?;
+    refuse_if!(image.bound.is_some() => rules.bound, "{name} is bound to memory already");
     let (requirements, description, external) = (image.requirements, image.description, image.external);
     let target = check_memory(device, state, memory, offset, &name, &requirements, rules)?;
     let info = &target.info;
     check_sharing(info, external, &name, rules)?;
-    if requirements.requires_dedicated && info.dedicated_image != handle {
-        return Err((rules.requires_dedicated, format!("{name} requires a dedicated allocation")));
-    }
+    refuse_if!(requirements.requires_dedicated && info.dedicated_image != handle => rules.requires_dedicated,
+        "{name} requires a dedicated allocation");
     let end = offset + requirements.size;
     let binding = Binding {
         end,
@@ -265,24 +225,16 @@ fn bind_image_memory(
     if let Some(image) = state.images.get_mut(&handle) {
         image.bound = Some(Bound { memory, offset, store });
     }
-    Ok(())
+    Ok(vk::Result::SUCCESS)
 }
 
 /// Memory that is shared with others holds resources that were created to be shared in the same way.
 fn check_sharing(info: &MemoryInfo, external: u32, name: &Label, rules: &Rules) -> Result<(), Broken> {
     let (export, import) = (info.export_handle_types, info.import_handle_type);
-    if export != 0 && export & external == 0 {
-        let text = format!(
-            "the memory was allocated with export types {export:#x}, and {name} was created with {external:#x}"
-        );
-        return Err((rules.export, text));
-    }
-    if import & external != import {
-        let text = format!(
-            "the memory was imported from type {import:#x}, and {name} was created with {external:#x}"
-        );
-        return Err((rules.import, text));
-    }
+    refuse_if!(export != 0 && export & external == 0 => rules.export,
+        "the memory was allocated with export types {export:#x}, and {name} was created with {external:#x}");
+    refuse_if!(import & external != import => rules.import,
+        "the memory was imported from type {import:#x}, and {name} was created with {external:#x}");
     Ok(())
 }
 
@@ -297,18 +249,13 @@ fn check_memory<'a>(
     rules: &Rules,
 ) -> Result<&'a Memory, Broken> {
     let memory_name = state.label(handle);
-    let Some(memory) = state.memories.get(&handle) else {
-        return Err((rules.memory, state.missing(device, handle)));
-    };
+    let memory = state.known(device, handle, state.memories.get(&handle), rules.memory)?;
     let Requirements { size, alignment, type_bits, .. } = *requirements;
     let (whole, kind) = (memory.info.size, memory.info.type_index);
-    if offset >= whole {
-        return Err((rules.offset, format!("memoryOffset is {offset}, and {memory_name} has {whole} bytes")));
-    }
-    if kind >= 32 || type_bits & (1 << kind) == 0 {
-        let text = format!("memoryTypeBits of {name} is {type_bits:#b}, and {memory_name} is of type {kind}");
-        return Err((rules.types, text));
-    }
+    refuse_if!(offset >= whole => rules.offset,
+        "memoryOffset is {offset}, and {memory_name} has {whole} bytes");
+    refuse_if!(kind >= 32 || type_bits & (1 << kind) == 0 => rules.types,
+        "memoryTypeBits of {name} is {type_bits:#b}, and {memory_name} is of type {kind}");
     let info = &memory.info;
     // The handles of a device are all different, whatever their kinds.
     let owner = info.dedicated_buffer.as_raw() | info.dedicated_image.as_raw();
@@ -318,10 +265,8 @@ fn check_memory<'a>(
             format!("{memory_name} is dedicated to {owner}, and {name} is bound to it at offset {offset}");
         return Err((rules.dedicated, text));
     }
-    if offset % alignment != 0 {
-        let text = format!("memoryOffset is {offset}, and {name} requires an alignment of {alignment}");
-        return Err((rules.alignment, text));
-    }
+    refuse_if!(offset % alignment != 0 => rules.alignment,
+        "memoryOffset is {offset}, and {name} requires an alignment of {alignment}");
     if size > whole - offset {
         let text = format!(
             "{name} requires {size} bytes, and {memory_name} of {whole} bytes has {} after memoryOffset {offset}",

@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use ash::vk;
 
 use crate::arithmetic::{index, narrow};
+use crate::describe::Broken;
 
 /// No chain is longer. A chain that is, bites its own tail.
 const LONGEST: usize = 256;
@@ -95,6 +96,17 @@ pub(super) unsafe fn find_mut<'a, T: vk::TaggedStructure>(next: *mut c_void) -> 
 pub(super) unsafe fn input<'a, T>(pointer: *const T) -> Option<&'a T> {
     // SAFETY: the promise of `input`: NULL, or valid for reads.
     unsafe { pointer.as_ref() }
+}
+
+/// As [`input`], of a structure that has to be there: `rule`, a `VUID-...-pName-parameter`, says so.
+///
+/// # Safety
+///
+/// As for [`input`].
+pub(super) unsafe fn given<'a, T>(pointer: *const T, rule: &'static str) -> Result<&'a T, Broken> {
+    // SAFETY: the promise of `given` is that of `input`.
+    unsafe { input(pointer) }
+        .ok_or_else(|| (rule, format!("{} is NULL", rule.split('-').nth(2).unwrap_or("the pointer"))))
 }
 
 /// The array of `count` elements at `pointer`; empty if there is none.

@@ -6,8 +6,19 @@ use super::chain;
 use super::format::{BufferDescription, FormatInfo, ImageDescription};
 use super::state::Device;
 
-/// A rule that a create-info breaks, and how.
+/// A rule that a call breaks, and how.
 pub(super) type Broken = (&'static str, String);
+
+/// `refuse_if!(condition => rule, text, ...)` returns the rule as broken if the condition holds; the text is as for
+/// `format!`.
+macro_rules! refuse_if {
+    ($broken:expr => $rule:expr, $($text:tt)+) => {
+        if $broken {
+            return Err(($rule, format_args!($($text)+).to_string()));
+        }
+    };
+}
+pub(super) use refuse_if;
 
 /// The description in a buffer's create-info, chain included, and the handle types that share the buffer; or the rule
 /// that it breaks.
@@ -30,32 +41,22 @@ pub(super) unsafe fn describe_buffer(
     let external = external.map_or(0, |info| info.handle_types.as_raw());
     description.external = external != 0;
     let limit = device.profile().limits.max_buffer_size;
-    if info.size == 0 {
-        return Err(("VUID-VkBufferCreateInfo-size-00912", "size is 0".to_owned()));
-    }
-    if info.usage.is_empty() {
-        return Err(("VUID-VkBufferCreateInfo-usage-requiredbitmask", "usage is 0".to_owned()));
-    }
-    if info.size > limit && device.has_buffer_size_rule() {
-        let text = format!("size is {}, and maxBufferSize is {limit}", info.size);
-        return Err(("VUID-VkBufferCreateInfo-size-06409", text));
-    }
-    if info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) && !device.features.sparse_binding {
-        let text = "SPARSE_BINDING is set, and the feature sparseBinding is not enabled".to_owned();
-        return Err(("VUID-VkBufferCreateInfo-flags-00915", text));
-    }
-    if info.flags.contains(vk::BufferCreateFlags::SPARSE_RESIDENCY) {
-        let text = "SPARSE_RESIDENCY is set, and the device has no sparse residency".to_owned();
-        return Err(("VUID-VkBufferCreateInfo-flags-00916", text));
-    }
-    if info.flags.contains(vk::BufferCreateFlags::PROTECTED) && !device.features.protected_memory {
-        let text = "PROTECTED is set, and the feature protectedMemory is not enabled".to_owned();
-        return Err(("VUID-VkBufferCreateInfo-flags-01887", text));
-    }
-    if info.sharing_mode == vk::SharingMode::CONCURRENT && info.queue_family_index_count < 2 {
-        let text = format!("sharingMode is CONCURRENT with {} queue families", info.queue_family_index_count);
-        return Err(("VUID-VkBufferCreateInfo-sharingMode-00914", text));
-    }
+    refuse_if!(info.size == 0 => "VUID-VkBufferCreateInfo-size-00912", "size is 0");
+    refuse_if!(info.usage.is_empty() => "VUID-VkBufferCreateInfo-usage-requiredbitmask", "usage is 0");
+    refuse_if!(info.size > limit && device.has_buffer_size_rule() => "VUID-VkBufferCreateInfo-size-06409",
+        "size is {}, and maxBufferSize is {limit}", info.size);
+    refuse_if!(info.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING) && !device.features.sparse_binding
+        => "VUID-VkBufferCreateInfo-flags-00915",
+        "SPARSE_BINDING is set, and the feature sparseBinding is not enabled");
+    refuse_if!(info.flags.contains(vk::BufferCreateFlags::SPARSE_RESIDENCY)
+        => "VUID-VkBufferCreateInfo-flags-00916",
+        "SPARSE_RESIDENCY is set, and the device has no sparse residency");
+    refuse_if!(info.flags.contains(vk::BufferCreateFlags::PROTECTED) && !device.features.protected_memory
+        => "VUID-VkBufferCreateInfo-flags-01887",
+        "PROTECTED is set, and the feature protectedMemory is not enabled");
+    refuse_if!(info.sharing_mode == vk::SharingMode::CONCURRENT && info.queue_family_index_count < 2
+        => "VUID-VkBufferCreateInfo-sharingMode-00914",
+        "sharingMode is CONCURRENT with {} queue families", info.queue_family_index_count);
     Ok((description, external))
 }
 
@@ -95,28 +96,20 @@ fn check_image(device: &Device, image: &ImageDescription, layout: vk::ImageLayou
     if let Some((_, field, vuid)) = zeros.iter().find(|(value, ..)| *value == 0) {
         return Err((vuid, format!("{field} is 0")));
     }
-    if image.format == vk::Format::UNDEFINED {
-        return Err(("VUID-VkImageCreateInfo-pNext-01975", "format is UNDEFINED".to_owned()));
-    }
-    if FormatInfo::of(image.format).is_none() {
-        let text = format!("the device has no format {}", image.format.as_raw());
-        return Err(("VUID-VkImageCreateInfo-imageCreateMaxMipLevels-02251", text));
-    }
-    if image.usage.is_empty() {
-        return Err(("VUID-VkImageCreateInfo-usage-requiredbitmask", "usage is 0".to_owned()));
-    }
+    refuse_if!(image.format == vk::Format::UNDEFINED => "VUID-VkImageCreateInfo-pNext-01975",
+        "format is UNDEFINED");
+    refuse_if!(FormatInfo::of(image.format).is_none()
+        => "VUID-VkImageCreateInfo-imageCreateMaxMipLevels-02251",
+        "the device has no format {}", image.format.as_raw());
+    refuse_if!(image.usage.is_empty() => "VUID-VkImageCreateInfo-usage-requiredbitmask", "usage is 0");
     let limits = &device.profile().limits;
     let flat = (extent.height != 1 || extent.depth != 1, extent.depth != 1);
-    if image.image_type == vk::ImageType::TYPE_1D && flat.0 {
-        let text = format!("a 1D image has height {} and depth {}", extent.height, extent.depth);
-        return Err(("VUID-VkImageCreateInfo-imageType-00956", text));
-    }
-    if image.image_type == vk::ImageType::TYPE_2D && flat.1 {
-        return Err((
-            "VUID-VkImageCreateInfo-imageType-00957",
-            format!("a 2D image has depth {}", extent.depth),
-        ));
-    }
+    refuse_if!(image.image_type == vk::ImageType::TYPE_1D && flat.0
+        => "VUID-VkImageCreateInfo-imageType-00956",
+        "a 1D image has height {} and depth {}", extent.height, extent.depth);
+    refuse_if!(image.image_type == vk::ImageType::TYPE_2D && flat.1
+        => "VUID-VkImageCreateInfo-imageType-00957",
+        "a 2D image has depth {}", extent.depth);
     let limit = match image.image_type {
         vk::ImageType::TYPE_1D => limits.max_image_dimension_1d,
         vk::ImageType::TYPE_2D => limits.max_image_dimension_2d,
@@ -133,20 +126,14 @@ fn check_image(device: &Device, image: &ImageDescription, layout: vk::ImageLayou
     let largest = extent.width.max(extent.height).max(extent.depth);
     // A chain ends at one texel: as many levels as the largest side has bits.
     let levels = u32::BITS - largest.leading_zeros();
-    if image.mip_levels > levels {
-        let text =
-            format!("mipLevels is {}, and an image of {largest} texels has {levels}", image.mip_levels);
-        return Err(("VUID-VkImageCreateInfo-mipLevels-00958", text));
-    }
-    if image.image_type == vk::ImageType::TYPE_3D && image.array_layers != 1 {
-        let text = format!("a 3D image has {} layers", image.array_layers);
-        return Err(("VUID-VkImageCreateInfo-imageType-00961", text));
-    }
+    refuse_if!(image.mip_levels > levels => "VUID-VkImageCreateInfo-mipLevels-00958",
+        "mipLevels is {}, and an image of {largest} texels has {levels}", image.mip_levels);
+    refuse_if!(image.image_type == vk::ImageType::TYPE_3D && image.array_layers != 1
+        => "VUID-VkImageCreateInfo-imageType-00961",
+        "a 3D image has {} layers", image.array_layers);
     let layers = limits.max_image_array_layers;
-    if image.array_layers > layers {
-        let text = format!("arrayLayers is {}, and the most is {layers}", image.array_layers);
-        return Err(("VUID-VkImageCreateInfo-arrayLayers-02256", text));
-    }
+    refuse_if!(image.array_layers > layers => "VUID-VkImageCreateInfo-arrayLayers-02256",
+        "arrayLayers is {}, and the most is {layers}", image.array_layers);
     let attachments = vk::ImageUsageFlags::COLOR_ATTACHMENT
         | vk::ImageUsageFlags::DEPTH_STENCIL_ATTACHMENT
         | vk::ImageUsageFlags::INPUT_ATTACHMENT
@@ -155,13 +142,11 @@ fn check_image(device: &Device, image: &ImageDescription, layout: vk::ImageLayou
         let text = "TRANSIENT_ATTACHMENT goes with attachment usages only".to_owned();
         return Err(("VUID-VkImageCreateInfo-usage-00963", text));
     }
-    if image.flags.contains(vk::ImageCreateFlags::SPARSE_BINDING) {
-        let text = "SPARSE_BINDING is set, and the device has no sparse binding".to_owned();
-        return Err(("VUID-VkImageCreateInfo-flags-00969", text));
-    }
-    if layout != vk::ImageLayout::UNDEFINED && layout != vk::ImageLayout::PREINITIALIZED {
-        let text = format!("initialLayout is {}", layout.as_raw());
-        return Err(("VUID-VkImageCreateInfo-initialLayout-00993", text));
-    }
+    refuse_if!(image.flags.contains(vk::ImageCreateFlags::SPARSE_BINDING)
+        => "VUID-VkImageCreateInfo-flags-00969",
+        "SPARSE_BINDING is set, and the device has no sparse binding");
+    refuse_if!(layout != vk::ImageLayout::UNDEFINED && layout != vk::ImageLayout::PREINITIALIZED
+        => "VUID-VkImageCreateInfo-initialLayout-00993",
+        "initialLayout is {}", layout.as_raw());
     Ok(())
 }

@@ -6,7 +6,10 @@ use std::sync::atomic::Ordering;
 use ash::vk;
 use ash::vk::Handle as _;
 
-use super::entry::{call, entries, on_device, on_physical_device};
+use super::describe::refuse_if;
+use super::entry::{call, checked, entries, on_device, on_physical_device_checked};
+use super::memory::Memory;
+use super::resource::View;
 use super::state::{Device, DeviceState, Features, registry};
 use super::{chain, extensions, null};
 use crate::arithmetic;
@@ -24,42 +27,28 @@ unsafe extern "system" fn create(
     _: *const vk::AllocationCallbacks<'_>,
     p_device: *mut vk::Device,
 ) -> vk::Result {
-    on_physical_device(physical_device, call!("vkCreateDevice"), |instance| {
+    on_physical_device_checked(physical_device, call!("vkCreateDevice"), |instance| {
         let hub = &instance.hub;
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            hub.report("VUID-vkCreateDevice-pCreateInfo-parameter", "pCreateInfo is NULL");
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkCreateDevice-pCreateInfo-parameter") }?;
         // SAFETY: VUID-VkDeviceCreateInfo-pQueueCreateInfos-parameter.
         let queues = unsafe { chain::array(info.p_queue_create_infos, info.queue_create_info_count) };
-        if queues.is_empty() {
-            let text = "there are no queues in the create-info".to_owned();
-            hub.report("VUID-VkDeviceCreateInfo-queueCreateInfoCount-arraylength", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-        }
-        if let Some(queue) = queues.iter().find(|queue| queue.queue_family_index != 0) {
-            let text = format!("queueFamilyIndex is {}, and there is one family", queue.queue_family_index);
-            hub.report("VUID-VkDeviceQueueCreateInfo-queueFamilyIndex-00381", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+        refuse_if!(queues.is_empty() => "VUID-VkDeviceCreateInfo-queueCreateInfoCount-arraylength",
+            "there are no queues in the create-info");
+        for &vk::DeviceQueueCreateInfo { queue_family_index: family, .. } in queues {
+            refuse_if!(family != 0 => "VUID-VkDeviceQueueCreateInfo-queueFamilyIndex-00381",
+                "queueFamilyIndex is {family}, and there is one family");
         }
         let first = queues.first().map_or(0, |queue| queue.queue_count);
-        if queues.len() > 1 {
-            let text = "queueFamilyIndex is 0 twice".to_owned();
-            hub.report("VUID-VkDeviceCreateInfo-queueFamilyIndex-02802", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-        }
-        if first == 0 || first > hub.queues {
-            let text =
-                format!("queueCount is {first}, and the number of queues in the family {}", hub.queues);
-            hub.report("VUID-VkDeviceQueueCreateInfo-queueCount-00382", text);
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-        }
+        refuse_if!(queues.len() > 1 => "VUID-VkDeviceCreateInfo-queueFamilyIndex-02802",
+            "queueFamilyIndex is 0 twice");
+        refuse_if!(first == 0 || first > hub.queues => "VUID-VkDeviceQueueCreateInfo-queueCount-00382",
+            "queueCount is {first}, and the number of queues in the family {}", hub.queues);
         // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter.
         let enabled =
             unsafe { extensions::names(info.pp_enabled_extension_names, info.enabled_extension_count) };
         if enabled.iter().any(|name| !hub.offers(name)) {
-            return vk::Result::ERROR_EXTENSION_NOT_PRESENT;
+            return Ok(vk::Result::ERROR_EXTENSION_NOT_PRESENT);
         }
         // SAFETY: the chain is valid: VUID-VkDeviceCreateInfo-pNext-pNext.
         let mut features = unsafe { Features::read(info.p_next) };
@@ -67,7 +56,7 @@ unsafe extern "system" fn create(
         let plain = unsafe { chain::input(info.p_enabled_features) };
         features.sparse_binding |= plain.is_some_and(|plain| plain.sparse_binding != vk::FALSE);
         if !features.within(&Features::supported(hub)) {
-            return vk::Result::ERROR_FEATURE_NOT_PRESENT;
+            return Ok(vk::Result::ERROR_FEATURE_NOT_PRESENT);
         }
         let handle =
             if hub.null { null::handle(hub.profile) } else { vk::Device::from_raw(registry::reserve()) };
@@ -78,7 +67,7 @@ unsafe extern "system" fn create(
         instance.devices.fetch_add(1, Ordering::Relaxed);
         // SAFETY: VUID-vkCreateDevice-pDevice-parameter.
         unsafe { chain::output(p_device, device.handle) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -102,29 +91,16 @@ unsafe extern "system" fn destroy(device: vk::Device, _: *const vk::AllocationCa
 impl DeviceState {
     /// Everything that is alive, in words.
     fn leaks(&self) -> Vec<String> {
-        let buffers = self
-            .buffers
-            .iter()
-            .map(|(&handle, buffer)| format!("{} of {} bytes", self.name(handle), buffer.description.size));
-        let images = self
-            .images
-            .iter()
-            .map(|(&handle, image)| format!("{} of {} bytes", self.name(handle), image.requirements.size));
-        let views = self
-            .buffer_views
-            .iter()
-            .map(|(&handle, view)| format!("{} of {}", self.name(handle), self.resource_name(view.of)));
-        let image_views = self
-            .image_views
-            .iter()
-            .map(|(&handle, view)| format!("{} of {}", self.name(handle), self.resource_name(view.of)));
-        let memories = self.memories.iter().map(|(&handle, memory)| {
-            format!(
-                "{} of {} bytes of memory type {}",
-                self.name(handle),
-                memory.info.size,
-                memory.info.type_index
-            )
+        let bytes = |name: String, size: u64| format!("{name} of {size} bytes");
+        let of = |name: String, view: &View| format!("{name} of {}", self.resource_name(view.of));
+        let buffers =
+            self.buffers.iter().map(|(&handle, buffer)| bytes(self.name(handle), buffer.description.size));
+        let images =
+            self.images.iter().map(|(&handle, image)| bytes(self.name(handle), image.requirements.size));
+        let views = self.buffer_views.iter().map(|(&handle, view)| of(self.name(handle), view));
+        let image_views = self.image_views.iter().map(|(&handle, view)| of(self.name(handle), view));
+        let memories = self.memories.iter().map(|(&handle, Memory { info, .. })| {
+            format!("{} of memory type {}", bytes(self.name(handle), info.size), info.type_index)
         });
         buffers
             .chain(images)
@@ -139,20 +115,18 @@ impl DeviceState {
 }
 
 unsafe extern "system" fn queue(device: vk::Device, family: u32, index: u32, p_queue: *mut vk::Queue) {
-    on_device(device, call!("vkGetDeviceQueue"), |device| {
-        if family != 0 {
-            let text = format!("queueFamilyIndex is {family}, and the device was created with family 0");
-            return device.report("VUID-vkGetDeviceQueue-queueFamilyIndex-00384", text);
-        }
-        let Some(&queue) = device.queues.get(arithmetic::index(index)) else {
-            let text = format!(
-                "queueIndex is {index}, and the device was created with {} queues",
-                device.queues.len()
-            );
-            return device.report("VUID-vkGetDeviceQueue-queueIndex-00385", text);
-        };
+    checked(device, call!("vkGetDeviceQueue"), |device| {
+        refuse_if!(family != 0 => "VUID-vkGetDeviceQueue-queueFamilyIndex-00384",
+            "queueFamilyIndex is {family}, and the device was created with family 0");
+        let queues = &device.queues;
+        let queue = queues.get(arithmetic::index(index)).copied().ok_or_else(|| {
+            let text =
+                format!("queueIndex is {index}, and the device was created with {} queues", queues.len());
+            ("VUID-vkGetDeviceQueue-queueIndex-00385", text)
+        })?;
         // SAFETY: VUID-vkGetDeviceQueue-pQueue-parameter.
         unsafe { chain::output(p_queue, queue) };
+        Ok(())
     });
 }
 

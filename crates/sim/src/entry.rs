@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char};
 use ash::vk;
 use ash::vk::Handle as _;
 
+use super::describe::Broken;
 use super::state::{self, Device, Hub, registry};
 use super::{
     bind, commands, descriptor_buffer, descriptors, device, external, instance, mapping, memory, messenger,
@@ -283,6 +284,12 @@ impl Outcome for () {
     fn failed(_: vk::Result) -> Self {}
 }
 
+impl<T> Outcome for Option<T> {
+    fn failed(_: vk::Result) -> Self {
+        None
+    }
+}
+
 impl Outcome for u64 {
     fn failed(_: vk::Result) -> Self {
         0
@@ -344,14 +351,33 @@ pub(super) fn on_device<R: Outcome>(
     }
 }
 
-/// Runs `body` as the entry point `call` on the device of `queue`, see [`run`].
+/// As [`on_device`], of a call that may break a rule, see [`settle`].
+pub(super) fn checked<R: Outcome>(
+    device: vk::Device,
+    call: Call,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
+) -> R {
+    on_device(device, call, |device| settle(&device.hub, body(device)))
+}
+
+/// What a call returns: if it breaks a rule, it does nothing else than to report that.
+pub(super) fn settle<R: Outcome>(hub: &Hub, result: Result<R, Broken>) -> R {
+    result.unwrap_or_else(|(rule, text)| {
+        hub.report(rule, text);
+        R::failed(vk::Result::ERROR_VALIDATION_FAILED_EXT)
+    })
+}
+
+/// Runs `body` as the entry point `call` on the device of `queue`, see [`run`] and [`settle`].
 pub(super) fn on_queue<R: Outcome>(
     queue: vk::Queue,
     call: Call,
-    body: impl FnOnce(&std::sync::Arc<Device>) -> R,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
 ) -> R {
     match registry::queue(queue) {
-        Some(owner) => run(&owner.hub, call, || unless_lost(&owner, call, body)),
+        Some(owner) => {
+            run(&owner.hub, call, || unless_lost(&owner, call, |device| settle(&owner.hub, body(device))))
+        }
         None => unknown("VkQueue", queue.as_raw()),
     }
 }
@@ -366,6 +392,15 @@ pub(super) fn on_command_buffer<R: Outcome>(
         Some(owner) => run(&owner.hub, call, || body(&owner)),
         None => unknown("VkCommandBuffer", command_buffer.as_raw()),
     }
+}
+
+/// As [`on_command_buffer`], of a call that may break a rule, see [`settle`].
+pub(super) fn on_command_buffer_checked<R: Outcome>(
+    command_buffer: vk::CommandBuffer,
+    call: Call,
+    body: impl FnOnce(&std::sync::Arc<Device>) -> Result<R, Broken>,
+) -> R {
+    on_command_buffer(command_buffer, call, |device| settle(&device.hub, body(device)))
 }
 
 /// Runs `body` as the entry point `call` on `instance`, see [`run`].
@@ -390,6 +425,15 @@ pub(super) fn on_physical_device<R: Outcome>(
         Some(owner) => run(&owner.hub, call, || body(&owner)),
         None => unknown("VkPhysicalDevice", physical_device.as_raw()),
     }
+}
+
+/// As [`on_physical_device`], of a call that may break a rule, see [`settle`].
+pub(super) fn on_physical_device_checked<R: Outcome>(
+    physical_device: vk::PhysicalDevice,
+    call: Call,
+    body: impl FnOnce(&std::sync::Arc<state::Instance>) -> Result<R, Broken>,
+) -> R {
+    on_physical_device(physical_device, call, |instance| settle(&instance.hub, body(instance)))
 }
 
 /// A dispatchable handle that no live object has: nobody's messages can take the report.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::chain;
-use super::describe::Broken;
-use super::entry::{call, entries, on_device};
+use super::describe::{Broken, refuse_if};
+use super::entry::{call, checked, entries, on_device};
 use super::memory::MemoryInfo;
 use super::store::Store;
 
@@ -23,32 +23,22 @@ unsafe extern "system" fn memory_fd(
     p_info: *const vk::MemoryGetFdInfoKHR<'_>,
     p_fd: *mut c_int,
 ) -> vk::Result {
-    on_device(device, call!("vkGetMemoryFdKHR"), |device| {
+    checked(device, call!("vkGetMemoryFdKHR"), |device| {
         // SAFETY: VUID-vkGetMemoryFdKHR-pGetFdInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkGetMemoryFdKHR-pGetFdInfo-parameter") }?;
         let state = device.state.lock();
-        let name = state.name(info.memory);
-        let broken = match state.memories.get(&info.memory) {
-            None => Some(("VUID-VkMemoryGetFdInfoKHR-memory-parameter", device.hub.fate(info.memory))),
-            Some(memory) if memory.info.export_handle_types & info.handle_type.as_raw() == 0 => Some((
-                "VUID-VkMemoryGetFdInfoKHR-handleType-00671",
-                "was allocated without this handle type in VkExportMemoryAllocateInfo",
-            )),
-            Some(_) => None,
-        };
-        if let Some((vuid, why)) = broken {
-            return device.refuse(vuid, format!("{name} {why}"));
-        }
-        let exported =
-            state.memories.get(&info.memory).map(|memory| (Arc::clone(&memory.store), &memory.info));
-        let Some(fd) = exported.and_then(|(store, info)| descriptors::export(&store, info)) else {
-            return vk::Result::ERROR_TOO_MANY_OBJECTS;
+        let memory = state.memories.get(&info.memory);
+        let rule = "VUID-VkMemoryGetFdInfoKHR-memory-parameter";
+        let memory = state.known(device, info.memory, memory, rule)?;
+        refuse_if!(memory.info.export_handle_types & info.handle_type.as_raw() == 0
+            => "VUID-VkMemoryGetFdInfoKHR-handleType-00671",
+            "{} was allocated without this handle type in VkExportMemoryAllocateInfo", state.name(info.memory));
+        let Some(fd) = descriptors::export(&memory.store, &memory.info) else {
+            return Ok(vk::Result::ERROR_TOO_MANY_OBJECTS);
         };
         // SAFETY: VUID-vkGetMemoryFdKHR-pFd-parameter.
         unsafe { chain::output(p_fd, fd) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -63,13 +53,10 @@ pub(super) fn imported(asked: &MemoryInfo, fd: Option<c_int>) -> Result<Option<A
         let text = format!("fd {fd} is none that memory was exported as, or the memory is freed");
         return Err(("VUID-VkImportMemoryFdInfoKHR-handleType-00670", text));
     };
-    if (size, type_index) != (asked.size, asked.type_index) {
-        let text = format!(
-            "{} bytes of memory type {} are imported, and {size} bytes of type {type_index} were exported",
-            asked.size, asked.type_index
-        );
-        return Err(("VUID-VkMemoryAllocateInfo-allocationSize-01742", text));
-    }
+    refuse_if!((size, type_index) != (asked.size, asked.type_index)
+        => "VUID-VkMemoryAllocateInfo-allocationSize-01742",
+        "{} bytes of memory type {} are imported, and {size} bytes of type {type_index} were exported",
+        asked.size, asked.type_index);
     Ok(Some(store))
 }
 

@@ -103,19 +103,32 @@ pub(super) unsafe fn destroy<H: Handle + Copy>(
     rules: [&'static str; 3],
     remove: impl FnOnce(&mut DeviceState, &Label) -> Option<HostBytes>,
 ) {
+    if let Some((name, host)) = forget(device, handle, rules[0], remove) {
+        check_callbacks(device, &name, host, callbacks, [rules[1], rules[2]]);
+        // SAFETY: 1 to 3 of `destroy`; `remove` has taken the object from the others, so this is the one time.
+        unsafe { give_back(callbacks, host) };
+    }
+}
+
+/// Takes an object and its name out of the books, unless its handle is NULL; `remove` takes the object. Reports
+/// `unknown` if there is none.
+pub(super) fn forget<H: Handle + Copy, T>(
+    device: &Device,
+    handle: H,
+    unknown: &'static str,
+    remove: impl FnOnce(&mut DeviceState, &Label) -> Option<T>,
+) -> Option<(Label, T)> {
     if handle.is_null() {
-        return;
+        return None;
     }
     let mut state = device.state.lock();
     let name = state.label(handle);
-    state.names.remove(&handle.as_raw());
-    let Some(host) = remove(&mut state, &name) else {
-        return device.report(rules[0], format!("{name} {}", device.hub.fate(handle)));
+    let Some(removed) = remove(&mut state, &name) else {
+        device.report(unknown, format!("{name} {}", device.hub.fate(handle)));
+        return None;
     };
-    check_callbacks(device, &name, host, callbacks, [rules[1], rules[2]]);
-    drop(state);
-    // SAFETY: 1 to 3 of `destroy`; `remove` has taken the object from the others, so this is the one time.
-    unsafe { give_back(callbacks, host) };
+    state.names.remove(&handle.as_raw());
+    Some((name, removed))
 }
 
 /// Allocation callbacks come at creation and destruction, or at neither.

@@ -6,8 +6,8 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use super::chain;
-use super::describe::Broken;
-use super::entry::{call, entries, on_device};
+use super::describe::{Broken, refuse_if};
+use super::entry::{call, checked, entries};
 use super::memory::Memory;
 use super::state::{Device, DeviceState};
 
@@ -30,11 +30,9 @@ unsafe extern "system" fn map(
     _: vk::MemoryMapFlags,
     pp_data: *mut *mut c_void,
 ) -> vk::Result {
-    on_device(device, call!("vkMapMemory"), |device| {
-        let (result, data) = map_memory(device, memory, offset, size, &MAP);
+    checked(device, call!("vkMapMemory"), |device| {
         // SAFETY: VUID-vkMapMemory-ppData-parameter.
-        unsafe { chain::output(pp_data, data) };
-        result
+        unsafe { map_memory(device, memory, offset, size, &MAP, pp_data) }
     })
 }
 
@@ -43,15 +41,11 @@ unsafe extern "system" fn map2(
     p_info: *const vk::MemoryMapInfoKHR<'_>,
     pp_data: *mut *mut c_void,
 ) -> vk::Result {
-    on_device(device, call!("vkMapMemory2KHR"), |device| {
+    checked(device, call!("vkMapMemory2KHR"), |device| {
         // SAFETY: VUID-vkMapMemory2-pMemoryMapInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkMapMemory2-pMemoryMapInfo-parameter", "pMemoryMapInfo is NULL");
-        };
-        let (result, data) = map_memory(device, info.memory, info.offset, info.size, &MAP2);
+        let info = unsafe { chain::given(p_info, "VUID-vkMapMemory2-pMemoryMapInfo-parameter") }?;
         // SAFETY: VUID-vkMapMemory2-ppData-parameter.
-        unsafe { chain::output(pp_data, data) };
-        result
+        unsafe { map_memory(device, info.memory, info.offset, info.size, &MAP2, pp_data) }
     })
 }
 
@@ -83,63 +77,53 @@ const MAP2: MapRules = MapRules {
     visible: "VUID-VkMemoryMapInfo-memory-07962",
 };
 
-fn map_memory(
+/// Maps a range, and writes where it is; NULL if it cannot be mapped.
+///
+/// # Safety
+///
+/// `pp_data` is NULL, or valid for a write.
+unsafe fn map_memory(
     device: &Device,
     handle: vk::DeviceMemory,
     offset: u64,
     size: u64,
     rules: &MapRules,
-) -> (vk::Result, *mut c_void) {
+    pp_data: *mut *mut c_void,
+) -> Result<vk::Result, Broken> {
+    // SAFETY: the promise of `map_memory`.
+    unsafe { chain::output(pp_data, std::ptr::null_mut()) };
     let mut state = device.state.lock();
     let name = state.label(handle);
-    let refused = |vuid, text: String| {
-        device.report(vuid, text);
-        (vk::Result::ERROR_VALIDATION_FAILED_EXT, std::ptr::null_mut())
-    };
-    let Some(memory) = state.memories.get_mut(&handle) else {
-        return refused(rules.handle, state.missing(device, handle));
-    };
+    let memory = state.known(device, handle, state.memories.get(&handle), rules.handle)?;
     let whole = memory.info.size;
-    if memory.mapped.is_some() {
-        return refused(rules.mapped, format!("{name} is mapped already"));
-    }
-    if !memory.properties.contains(vk::MemoryPropertyFlags::HOST_VISIBLE) {
-        let kind = memory.info.type_index;
-        return refused(rules.visible, format!("memory type {kind} of {name} is not HOST_VISIBLE"));
-    }
-    if offset >= whole {
-        return refused(rules.offset, format!("offset is {offset}, and {name} has {whole} bytes"));
-    }
-    if size == 0 {
-        return refused(rules.zero, format!("size is 0, for {name}"));
-    }
-    if size != vk::WHOLE_SIZE && size > whole - offset {
-        return refused(
-            rules.size,
-            format!("offset is {offset} and size is {size}, and {name} has {whole} bytes"),
-        );
-    }
+    refuse_if!(memory.mapped.is_some() => rules.mapped, "{name} is mapped already");
+    refuse_if!(!memory.properties.contains(vk::MemoryPropertyFlags::HOST_VISIBLE) => rules.visible,
+        "memory type {} of {name} is not HOST_VISIBLE", memory.info.type_index);
+    refuse_if!(offset >= whole => rules.offset, "offset is {offset}, and {name} has {whole} bytes");
+    refuse_if!(size == 0 => rules.zero, "size is 0, for {name}");
+    refuse_if!(size != vk::WHOLE_SIZE && size > whole - offset => rules.size,
+        "offset is {offset} and size is {size}, and {name} has {whole} bytes");
     let end = if size == vk::WHOLE_SIZE { whole } else { offset + size };
     let Some(skip) = crate::arithmetic::host_size(offset) else {
-        return (vk::Result::ERROR_MEMORY_MAP_FAILED, std::ptr::null_mut());
+        return Ok(vk::Result::ERROR_MEMORY_MAP_FAILED);
     };
     let Some(start) = memory.store.host() else {
-        return (vk::Result::ERROR_OUT_OF_HOST_MEMORY, std::ptr::null_mut());
+        return Ok(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     };
-    memory.mapped = Some((offset, end));
+    if let Some(memory) = state.memories.get_mut(&handle) {
+        memory.mapped = Some((offset, end));
+    }
     // SAFETY: `skip` < `whole`, and the view has that many bytes.
     let data = unsafe { start.add(skip) };
-    (vk::Result::SUCCESS, data.as_ptr().cast())
+    // SAFETY: the promise of `map_memory`.
+    unsafe { chain::output(pp_data, data.as_ptr().cast()) };
+    Ok(vk::Result::SUCCESS)
 }
 
 unsafe extern "system" fn unmap(device: vk::Device, memory: vk::DeviceMemory) {
-    on_device(device, call!("vkUnmapMemory"), |device| {
-        let _ = unmap_memory(
-            device,
-            memory,
-            "VUID-vkUnmapMemory-memory-parameter",
-            "VUID-vkUnmapMemory-memory-00689",
-        );
+    let _ = checked(device, call!("vkUnmapMemory"), |device| {
+        let rules = ["VUID-vkUnmapMemory-memory-parameter", "VUID-vkUnmapMemory-memory-00689"];
+        unmap_memory(device, memory, rules)
     });
 }
 
@@ -147,34 +131,25 @@ unsafe extern "system" fn unmap2(
     device: vk::Device,
     p_info: *const vk::MemoryUnmapInfoKHR<'_>,
 ) -> vk::Result {
-    on_device(device, call!("vkUnmapMemory2KHR"), |device| {
+    checked(device, call!("vkUnmapMemory2KHR"), |device| {
         // SAFETY: VUID-vkUnmapMemory2-pMemoryUnmapInfo-parameter.
         let memory = unsafe { chain::input(p_info) }.map_or(vk::DeviceMemory::null(), |info| info.memory);
-        unmap_memory(
-            device,
-            memory,
-            "VUID-VkMemoryUnmapInfo-memory-parameter",
-            "VUID-VkMemoryUnmapInfo-memory-07964",
-        )
+        let rules = ["VUID-VkMemoryUnmapInfo-memory-parameter", "VUID-VkMemoryUnmapInfo-memory-07964"];
+        unmap_memory(device, memory, rules)
     })
 }
 
 fn unmap_memory(
     device: &Device,
     handle: vk::DeviceMemory,
-    unknown: &'static str,
-    unmapped: &'static str,
-) -> vk::Result {
+    [unknown, unmapped]: [&'static str; 2],
+) -> Result<vk::Result, Broken> {
     let mut state = device.state.lock();
     let name = state.label(handle);
-    let (vuid, text) = match state.memories.get_mut(&handle) {
-        None => (unknown, state.missing(device, handle)),
-        Some(memory) => match memory.mapped.take() {
-            Some(_) => return vk::Result::SUCCESS,
-            None => (unmapped, format!("{name} is not mapped")),
-        },
-    };
-    device.refuse(vuid, text)
+    let mapped = state.memories.get_mut(&handle).map(|memory| memory.mapped.take());
+    let mapped = state.known(device, handle, mapped, unknown)?;
+    refuse_if!(mapped.is_none() => unmapped, "{name} is not mapped");
+    Ok(vk::Result::SUCCESS)
 }
 
 unsafe extern "system" fn flush(
@@ -182,7 +157,7 @@ unsafe extern "system" fn flush(
     count: u32,
     p_ranges: *const vk::MappedMemoryRange<'_>,
 ) -> vk::Result {
-    on_device(device, call!("vkFlushMappedMemoryRanges"), |device| {
+    checked(device, call!("vkFlushMappedMemoryRanges"), |device| {
         // SAFETY: VUID-vkFlushMappedMemoryRanges-pMemoryRanges-parameter.
         let ranges = unsafe { chain::array(p_ranges, count) };
         exchange(device, ranges, true, "VUID-vkFlushMappedMemoryRanges-memoryRangeCount-arraylength")
@@ -194,7 +169,7 @@ unsafe extern "system" fn invalidate(
     count: u32,
     p_ranges: *const vk::MappedMemoryRange<'_>,
 ) -> vk::Result {
-    on_device(device, call!("vkInvalidateMappedMemoryRanges"), |device| {
+    checked(device, call!("vkInvalidateMappedMemoryRanges"), |device| {
         // SAFETY: VUID-vkInvalidateMappedMemoryRanges-pMemoryRanges-parameter.
         let ranges = unsafe { chain::array(p_ranges, count) };
         exchange(device, ranges, false, "VUID-vkInvalidateMappedMemoryRanges-memoryRangeCount-arraylength")
@@ -207,21 +182,16 @@ fn exchange(
     ranges: &[vk::MappedMemoryRange<'_>],
     flush: bool,
     empty: &'static str,
-) -> vk::Result {
-    if ranges.is_empty() {
-        return device.refuse(empty, "there are no ranges");
-    }
+) -> Result<vk::Result, Broken> {
+    refuse_if!(ranges.is_empty() => empty, "there are no ranges");
     let state = device.state.lock();
     let mut copies = Vec::with_capacity(ranges.len());
     for range in ranges {
-        let Some(memory) = state.memories.get(&range.memory) else {
-            let text = state.missing(device, range.memory);
-            return device.refuse("VUID-VkMappedMemoryRange-memory-parameter", text);
-        };
-        let end = match check_range(device, memory, range) {
-            Ok(end) => end,
-            Err((vuid, text)) => return device.refuse(vuid, format!("{}: {text}", state.name(range.memory))),
-        };
+        let memory = state.memories.get(&range.memory);
+        let rule = "VUID-VkMappedMemoryRange-memory-parameter";
+        let memory = state.known(device, range.memory, memory, rule)?;
+        let end = check_range(device, memory, range)
+            .map_err(|(rule, text)| (rule, format!("{}: {text}", state.name(range.memory))))?;
         if flush {
             report_shared_atoms(device, &state, memory, range.offset, end);
         }
@@ -231,10 +201,10 @@ fn exchange(
     for (store, offset, size) in copies {
         let done = if flush { store.flush(offset, size) } else { store.invalidate(offset, size) };
         if !done {
-            return vk::Result::ERROR_OUT_OF_HOST_MEMORY;
+            return Ok(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
         }
     }
-    vk::Result::SUCCESS
+    Ok(vk::Result::SUCCESS)
 }
 
 /// The end of a range, if it is right.
@@ -246,10 +216,8 @@ fn check_range(device: &Device, memory: &Memory, range: &vk::MappedMemoryRange<'
         return Err(("VUID-VkMappedMemoryRange-memory-00684", "it is not mapped".to_owned()));
     };
     let range_end = if size == vk::WHOLE_SIZE {
-        if offset < start || offset > end {
-            let text = format!("offset is {offset}, and the mapped range is {start}..{end}");
-            return Err(("VUID-VkMappedMemoryRange-size-00686", text));
-        }
+        refuse_if!(offset < start || offset > end => "VUID-VkMappedMemoryRange-size-00686",
+            "offset is {offset}, and the mapped range is {start}..{end}");
         if end % atom != 0 && end != whole {
             let text = format!(
                 "size is VK_WHOLE_SIZE, and the mapping's end {end} is neither a multiple of nonCoherentAtomSize {atom} \
@@ -273,10 +241,8 @@ fn check_range(device: &Device, memory: &Memory, range: &vk::MappedMemoryRange<'
         }
         range_end
     };
-    if offset % atom != 0 {
-        let text = format!("offset is {offset}, which is not a multiple of nonCoherentAtomSize {atom}");
-        return Err(("VUID-VkMappedMemoryRange-offset-00687", text));
-    }
+    refuse_if!(offset % atom != 0 => "VUID-VkMappedMemoryRange-offset-00687",
+        "offset is {offset}, which is not a multiple of nonCoherentAtomSize {atom}");
     Ok(range_end)
 }
 

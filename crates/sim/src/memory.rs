@@ -7,10 +7,11 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use super::chain;
-use super::entry::{call, entries, on_device};
+use super::describe::{Broken, refuse_if};
+use super::entry::{call, checked, entries, on_device};
 use super::external;
 use super::host::{self, HostBytes};
-use super::state::{Device, DeviceState, registry};
+use super::state::{Device, DeviceState, Label, registry};
 use super::store::Store;
 use crate::arithmetic::{index, widen};
 
@@ -123,11 +124,9 @@ unsafe extern "system" fn allocate(
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_memory: *mut vk::DeviceMemory,
 ) -> vk::Result {
-    let result = on_device(device, call!("vkAllocateMemory"), |device| {
+    let result = checked(device, call!("vkAllocateMemory"), |device| {
         // SAFETY: VUID-vkAllocateMemory-pAllocateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkAllocateMemory-pAllocateInfo-parameter", "pAllocateInfo is NULL");
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkAllocateMemory-pAllocateInfo-parameter") }?;
         // SAFETY: the chain is valid: VUID-VkMemoryAllocateInfo-pNext-pNext.
         let asked = unsafe { asked(info) };
         let is_external = asked.import_handle_type != 0 || asked.export_handle_types != 0;
@@ -138,23 +137,26 @@ unsafe extern "system" fn allocate(
             Ok(shared) => shared,
             Err((vuid, text)) => {
                 device.report(vuid, text);
-                return vk::Result::ERROR_INVALID_EXTERNAL_HANDLE;
+                return Ok(vk::Result::ERROR_INVALID_EXTERNAL_HANDLE);
             }
         };
         let taken = fd.filter(|_| shared.is_some());
         // SAFETY: VUID-vkAllocateMemory-pAllocator-parameter; no lock is held.
         let host = match unsafe { host::take(callbacks) } {
             Ok(host) => host,
-            Err(error) => return error,
+            Err(error) => return Ok(error),
         };
         let mut state = device.state.lock();
         let heap = match check(device, &state, &asked, is_external) {
             Ok(heap) => heap,
-            Err(result) => {
+            Err((result, broken)) => {
                 drop(state);
+                if let Some((rule, text)) = broken {
+                    device.report(rule, text);
+                }
                 // SAFETY: as above, and nothing has it.
                 unsafe { host::give_back(callbacks, host) };
-                return result;
+                return Ok(result);
             }
         };
         let memory = device.hub.handle::<vk::DeviceMemory>();
@@ -165,7 +167,7 @@ unsafe extern "system" fn allocate(
         }
         // SAFETY: VUID-vkAllocateMemory-pMemory-parameter.
         unsafe { chain::output(p_memory, memory) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     });
     // Here and not above: calls that a fault answers are to be in the log too.
     if let Some(device) = registry::device(device).filter(|device| device.hub.log.is_on()) {
@@ -215,137 +217,98 @@ unsafe fn asked(info: &vk::MemoryAllocateInfo<'_>) -> MemoryInfo {
     }
 }
 
+/// What `vkAllocateMemory` returns where there is no memory, and the rule that is broken, if one is.
+type Failed = (vk::Result, Option<Broken>);
+
 /// The heap that the memory comes from, if all is well: then its bytes are taken from the heap.
-fn check(
+fn check(device: &Device, state: &DeviceState, asked: &MemoryInfo, external: bool) -> Result<u32, Failed> {
+    let profile = device.profile();
+    check_asked(device, state, asked, external).map_err(|broken| {
+        // No heap is that large: the one rule that has a result of its own.
+        let result = match broken.0 {
+            TOO_LARGE => vk::Result::ERROR_OUT_OF_DEVICE_MEMORY,
+            _ => vk::Result::ERROR_VALIDATION_FAILED_EXT,
+        };
+        (result, Some(broken))
+    })?;
+    let limit = profile.limits.max_memory_allocation_count;
+    if widen(state.memories.len()) >= u64::from(limit) {
+        let text =
+            format!("{limit} memories are allocated, which is the most that maxMemoryAllocationCount allows");
+        let broken = ("VUID-vkAllocateMemory-maxMemoryAllocationCount-04101", text);
+        return Err((vk::Result::ERROR_TOO_MANY_OBJECTS, Some(broken)));
+    }
+    let size = asked.size;
+    let heap = profile.types.get(index(asked.type_index)).map_or(0, |kind| kind.heap);
+    let refused = device.hub.faults.refuses(size) || size > profile.limits.max_memory_allocation_size;
+    // The last check: from here on the bytes are taken.
+    if refused || !device.hub.take(heap, size) {
+        return Err((vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, None));
+    }
+    Ok(heap)
+}
+
+const TOO_LARGE: &str = "VUID-vkAllocateMemory-pAllocateInfo-01713";
+
+fn check_asked(
     device: &Device,
     state: &DeviceState,
     asked: &MemoryInfo,
     external: bool,
-) -> Result<u32, vk::Result> {
-    let profile = device.profile();
-    let wrong = |vuid, text| device.refuse(vuid, text);
-    let MemoryInfo { size, type_index, .. } = *asked;
+) -> Result<(), Broken> {
+    let (profile, features) = (device.profile(), &device.features);
+    let MemoryInfo { size, type_index, export_handle_types: export, .. } = *asked;
     let Some(kind) = profile.types.get(index(type_index)) else {
-        return Err(wrong(
-            "VUID-vkAllocateMemory-pAllocateInfo-01714",
-            format!("memoryTypeIndex is {type_index}, and there are {} memory types", profile.types.len()),
-        ));
+        let text =
+            format!("memoryTypeIndex is {type_index}, and there are {} memory types", profile.types.len());
+        return Err(("VUID-vkAllocateMemory-pAllocateInfo-01714", text));
     };
-    if size == 0 && !external {
-        return Err(wrong(
-            "VUID-VkMemoryAllocateInfo-allocationSize-07897",
-            "allocationSize is 0".to_owned(),
-        ));
-    }
-    let heap_size = profile.heaps.get(index(kind.heap)).map_or(0, |heap| heap.size);
-    if size > heap_size {
-        let heap = kind.heap;
-        device.report(
-            "VUID-vkAllocateMemory-pAllocateInfo-01713",
-            format!(
-                "allocationSize is {size}, and heap {heap} of memory type {type_index} has {heap_size} bytes"
-            ),
-        );
-        return Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-    }
-    if kind.flags.contains(vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD)
-        && !device.features.device_coherent_memory
-    {
-        return Err(wrong(
-            "VUID-vkAllocateMemory-deviceCoherentMemory-02790",
-            format!(
-                "memory type {type_index} is device coherent, and the feature deviceCoherentMemory is not enabled"
-            ),
-        ));
-    }
-    if kind.flags.contains(vk::MemoryPropertyFlags::PROTECTED) && !device.features.protected_memory {
-        return Err(wrong(
-            "VUID-VkMemoryAllocateInfo-memoryTypeIndex-01872",
-            format!("memory type {type_index} is protected, and the feature protectedMemory is not enabled"),
-        ));
-    }
+    refuse_if!(size == 0 && !external => "VUID-VkMemoryAllocateInfo-allocationSize-07897",
+        "allocationSize is 0");
+    let (heap, flags) = (kind.heap, kind.flags);
+    let heap_size = profile.heaps.get(index(heap)).map_or(0, |heap| heap.size);
+    refuse_if!(size > heap_size => TOO_LARGE,
+        "allocationSize is {size}, and heap {heap} of memory type {type_index} has {heap_size} bytes");
+    let coherent = flags.contains(vk::MemoryPropertyFlags::DEVICE_COHERENT_AMD);
+    refuse_if!(coherent && !features.device_coherent_memory
+        => "VUID-vkAllocateMemory-deviceCoherentMemory-02790",
+        "memory type {type_index} is device coherent, and the feature deviceCoherentMemory is not enabled");
+    let protected = flags.contains(vk::MemoryPropertyFlags::PROTECTED);
+    refuse_if!(protected && !features.protected_memory => "VUID-VkMemoryAllocateInfo-memoryTypeIndex-01872",
+        "memory type {type_index} is protected, and the feature protectedMemory is not enabled");
     check_dedicated(device, state, asked)?;
-    let address =
-        vk::MemoryAllocateFlags::from_raw(asked.flags).contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
-    if address && !device.features.buffer_device_address {
-        return Err(wrong(
-            "VUID-VkMemoryAllocateInfo-flags-03331",
-            "the flag DEVICE_ADDRESS is set, and the feature bufferDeviceAddress is not enabled".to_owned(),
-        ));
-    }
+    let address = vk::MemoryAllocateFlags::from_raw(asked.flags);
+    let address = address.contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    refuse_if!(address && !features.buffer_device_address => "VUID-VkMemoryAllocateInfo-flags-03331",
+        "the flag DEVICE_ADDRESS is set, and the feature bufferDeviceAddress is not enabled");
     if let Some(priority) = asked.priority {
-        if !(0.0..=1.0).contains(&priority) {
-            return Err(wrong(
-                "VUID-VkMemoryPriorityAllocateInfoEXT-priority-02602",
-                format!("priority is {priority}, which is not between 0 and 1"),
-            ));
-        }
+        refuse_if!(!(0.0..=1.0).contains(&priority)
+            => "VUID-VkMemoryPriorityAllocateInfoEXT-priority-02602",
+            "priority is {priority}, which is not between 0 and 1");
     }
-    if asked.export_handle_types != 0 && !profile.features.external_memory {
-        return Err(wrong(
-            "VUID-VkExportMemoryAllocateInfo-handleTypes-00656",
-            format!("handleTypes is {:#x}, and the device exports no memory", asked.export_handle_types),
-        ));
-    }
-    let limit = profile.limits.max_memory_allocation_count;
-    if widen(state.memories.len()) >= u64::from(limit) {
-        device.report(
-            "VUID-vkAllocateMemory-maxMemoryAllocationCount-04101",
-            format!("{limit} memories are allocated, which is the most that maxMemoryAllocationCount allows"),
-        );
-        return Err(vk::Result::ERROR_TOO_MANY_OBJECTS);
-    }
-    let refused = device.hub.faults.refuses(size) || size > profile.limits.max_memory_allocation_size;
-    // The last check: from here on the bytes are taken.
-    if refused || !device.hub.take(kind.heap, size) {
-        return Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
-    }
-    Ok(kind.heap)
+    refuse_if!(export != 0 && !profile.features.external_memory
+        => "VUID-VkExportMemoryAllocateInfo-handleTypes-00656",
+        "handleTypes is {export:#x}, and the device exports no memory");
+    Ok(())
 }
 
-fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> Result<(), vk::Result> {
-    let wrong = |vuid, text| Err(device.refuse(vuid, text));
-    let (buffer, image) = (asked.dedicated_buffer, asked.dedicated_image);
-    if !buffer.is_null() && !image.is_null() {
-        return wrong(
-            "VUID-VkMemoryDedicatedAllocateInfo-image-01432",
-            format!("the memory is to be dedicated to {} and to {}", state.name(buffer), state.name(image)),
-        );
-    }
+fn check_dedicated(device: &Device, state: &DeviceState, asked: &MemoryInfo) -> Result<(), Broken> {
+    let (buffer, image, asked) = (asked.dedicated_buffer, asked.dedicated_image, asked.size);
+    refuse_if!(!buffer.is_null() && !image.is_null() => "VUID-VkMemoryDedicatedAllocateInfo-image-01432",
+        "the memory is to be dedicated to {} and to {}", state.name(buffer), state.name(image));
     if !buffer.is_null() {
-        let Some(object) = state.buffers.get(&buffer) else {
-            return wrong(
-                "VUID-VkMemoryDedicatedAllocateInfo-buffer-parameter",
-                state.missing(device, buffer),
-            );
-        };
-        if object.requirements.size != asked.size {
-            return wrong(
-                "VUID-VkMemoryDedicatedAllocateInfo-buffer-02965",
-                format!(
-                    "allocationSize is {}, and {} requires {}",
-                    asked.size,
-                    state.name(buffer),
-                    object.requirements.size
-                ),
-            );
-        }
+        let found = state.buffers.get(&buffer).map(|buffer| buffer.requirements.size);
+        let rule = "VUID-VkMemoryDedicatedAllocateInfo-buffer-parameter";
+        let size = state.known(device, buffer, found, rule)?;
+        refuse_if!(size != asked => "VUID-VkMemoryDedicatedAllocateInfo-buffer-02965",
+            "allocationSize is {asked}, and {} requires {size}", state.name(buffer));
     }
     if !image.is_null() {
-        let Some(object) = state.images.get(&image) else {
-            return wrong("VUID-VkMemoryDedicatedAllocateInfo-image-parameter", state.missing(device, image));
-        };
-        if object.requirements.size != asked.size {
-            return wrong(
-                "VUID-VkMemoryDedicatedAllocateInfo-image-02964",
-                format!(
-                    "allocationSize is {}, and {} requires {}",
-                    asked.size,
-                    state.name(image),
-                    object.requirements.size
-                ),
-            );
-        }
+        let found = state.images.get(&image).map(|image| image.requirements.size);
+        let rule = "VUID-VkMemoryDedicatedAllocateInfo-image-parameter";
+        let size = state.known(device, image, found, rule)?;
+        refuse_if!(size != asked => "VUID-VkMemoryDedicatedAllocateInfo-image-02964",
+            "allocationSize is {asked}, and {} requires {size}", state.name(image));
     }
     Ok(())
 }
@@ -390,29 +353,23 @@ unsafe extern "system" fn free(
     callbacks: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkFreeMemory"), |device| {
-        if memory.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let Some(freed) = state.memories.remove(&memory) else {
-            return device.report("VUID-vkFreeMemory-memory-parameter", state.missing(device, memory));
+        let mut freed = None;
+        let remove = |state: &mut DeviceState, name: &Label| {
+            let found = state.memories.remove(&memory)?;
+            state.addresses.remove(&found.address);
+            device.hub.give_back(found.heap, found.info.size);
+            if let Some(user) = state.submitted_user(&found) {
+                let text = format!("{name} is freed, and a submission still uses {user}");
+                device.report("VUID-vkFreeMemory-memory-00677", text);
+            }
+            // The bytes go when the last copy that a command still holds does, and not under the lock.
+            freed.insert(found).host.into()
         };
-        state.addresses.remove(&freed.address);
-        device.hub.give_back(freed.heap, freed.info.size);
-        if let Some(user) = state.submitted_user(&freed) {
-            let text = format!("{} is freed, and a submission still uses {user}", state.name(memory));
-            device.report("VUID-vkFreeMemory-memory-00677", text);
-        }
-        state.names.remove(&memory.as_raw());
-        let name = state.label(memory);
-        // The bytes go when the last copy that a command still holds does, and not under the lock.
-        drop(state);
-        // No rule of its own says so: VkAllocationCallbacks does, of all objects.
-        let rules = ["SUBLET-vkFreeMemory-callbacks"; 2];
-        host::check_callbacks(device, &name, freed.host, callbacks, rules);
-        // SAFETY: VUID-vkFreeMemory-pAllocator-parameter; no lock is held, and the memory is out of the books.
-        unsafe { host::give_back(callbacks, freed.host) };
-        drop(freed);
+        // No rule of its own is about callbacks: VkAllocationCallbacks is, of all objects.
+        let callbacks_rule = "SUBLET-vkFreeMemory-callbacks";
+        let rules = ["VUID-vkFreeMemory-memory-parameter", callbacks_rule, callbacks_rule];
+        // SAFETY: 1: VUID-vkFreeMemory-pAllocator-parameter. 2: no lock is held. 3: as 1.
+        unsafe { host::destroy(device, memory, callbacks, rules, remove) };
     });
 }
 
@@ -457,19 +414,12 @@ unsafe extern "system" fn commitment(
 }
 
 unsafe extern "system" fn set_priority(device: vk::Device, memory: vk::DeviceMemory, priority: f32) {
-    on_device(device, call!("vkSetDeviceMemoryPriorityEXT"), |device| {
+    checked(device, call!("vkSetDeviceMemoryPriorityEXT"), |device| {
         let mut state = device.state.lock();
-        if !(0.0..=1.0).contains(&priority) {
-            let text = format!("priority is {priority}, which is not between 0 and 1");
-            return device.report("VUID-vkSetDeviceMemoryPriorityEXT-priority-06258", text);
-        }
-        match state.memories.get_mut(&memory) {
-            Some(found) => found.info.priority = Some(priority),
-            None => {
-                let text = state.missing(device, memory);
-                device.report("VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter", text);
-            }
-        }
+        refuse_if!(!(0.0..=1.0).contains(&priority) => "VUID-vkSetDeviceMemoryPriorityEXT-priority-06258",
+            "priority is {priority}, which is not between 0 and 1");
+        let set = state.memories.get_mut(&memory).map(|found| found.info.priority = Some(priority));
+        state.known(device, memory, set, "VUID-vkSetDeviceMemoryPriorityEXT-memory-parameter")
     });
 }
 
@@ -477,22 +427,16 @@ unsafe extern "system" fn opaque_address(
     device: vk::Device,
     p_info: *const vk::DeviceMemoryOpaqueCaptureAddressInfo<'_>,
 ) -> u64 {
-    on_device(device, call!("vkGetDeviceMemoryOpaqueCaptureAddress"), |device| {
+    checked(device, call!("vkGetDeviceMemoryOpaqueCaptureAddress"), |device| {
         // SAFETY: VUID-vkGetDeviceMemoryOpaqueCaptureAddress-pInfo-parameter.
         let memory = unsafe { chain::input(p_info) }.map_or(vk::DeviceMemory::null(), |info| info.memory);
         let state = device.state.lock();
-        let Some(found) = state.memories.get(&memory) else {
-            let text = state.missing(device, memory);
-            device.report("VUID-VkDeviceMemoryOpaqueCaptureAddressInfo-memory-parameter", text);
-            return 0;
-        };
-        if !vk::MemoryAllocateFlags::from_raw(found.info.flags)
-            .contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS)
-        {
-            let text = format!("{} was allocated without DEVICE_ADDRESS", state.name(memory));
-            device.report("VUID-VkDeviceMemoryOpaqueCaptureAddressInfo-memory-03336", text);
-            return 0;
-        }
-        found.address
+        let rule = "VUID-VkDeviceMemoryOpaqueCaptureAddressInfo-memory-parameter";
+        let found = state.known(device, memory, state.memories.get(&memory), rule)?;
+        let flags = vk::MemoryAllocateFlags::from_raw(found.info.flags);
+        refuse_if!(!flags.contains(vk::MemoryAllocateFlags::DEVICE_ADDRESS)
+            => "VUID-VkDeviceMemoryOpaqueCaptureAddressInfo-memory-03336",
+            "{} was allocated without DEVICE_ADDRESS", state.name(memory));
+        Ok(found.address)
     })
 }

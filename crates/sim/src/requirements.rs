@@ -4,10 +4,11 @@ use std::ffi::c_void;
 
 use ash::vk;
 
-use super::entry::{call, entries, on_device};
+use super::chain;
+use super::describe::{Broken, describe_buffer, describe_image};
+use super::entry::{call, checked, entries, on_device, settle};
 use super::format::{self, Requirements};
 use super::state::Device;
-use super::{chain, describe};
 
 entries! {
     Device void vk::PFN_vkGetBufferMemoryRequirements = buffer: core 0 "vkGetBufferMemoryRequirements";
@@ -44,8 +45,7 @@ fn plain(requirements: &Requirements) -> vk::MemoryRequirements {
 ///
 /// 1. `out` is NULL, or valid for writes.
 /// 2. Its chain is valid for writes.
-unsafe fn answer(requirements: Option<&Requirements>, out: *mut vk::MemoryRequirements2<'_>) {
-    let Some(requirements) = requirements else { return };
+unsafe fn answer(requirements: &Requirements, out: *mut vk::MemoryRequirements2<'_>) {
     // SAFETY: 1 of `answer`.
     let Some(out) = (unsafe { out.as_mut() }) else {
         return;
@@ -59,40 +59,33 @@ unsafe fn answer(requirements: Option<&Requirements>, out: *mut vk::MemoryRequir
     }
 }
 
-fn of_buffer(device: &Device, handle: vk::Buffer, vuid: &'static str) -> Option<Requirements> {
+fn of_buffer(device: &Device, handle: vk::Buffer, rule: &'static str) -> Result<Requirements, Broken> {
     let state = device.state.lock();
     let found = state.buffers.get(&handle).map(|buffer| buffer.requirements);
-    if found.is_none() {
-        device.report(vuid, state.missing(device, handle));
-    }
-    found
+    state.known(device, handle, found, rule)
 }
 
-fn of_image(device: &Device, handle: vk::Image, vuid: &'static str) -> Option<Requirements> {
+fn of_image(device: &Device, handle: vk::Image, rule: &'static str) -> Result<Requirements, Broken> {
     let state = device.state.lock();
     let found = state.images.get(&handle).map(|image| image.requirements);
-    if found.is_none() {
-        device.report(vuid, state.missing(device, handle));
-    }
-    found
+    state.known(device, handle, found, rule)
 }
 
 unsafe extern "system" fn buffer(device: vk::Device, buffer: vk::Buffer, out: *mut vk::MemoryRequirements) {
-    on_device(device, call!("vkGetBufferMemoryRequirements"), |device| {
-        if let Some(found) = of_buffer(device, buffer, "VUID-vkGetBufferMemoryRequirements-buffer-parameter")
-        {
-            // SAFETY: VUID-vkGetBufferMemoryRequirements-pMemoryRequirements-parameter.
-            unsafe { chain::output(out, plain(&found)) };
-        }
+    checked(device, call!("vkGetBufferMemoryRequirements"), |device| {
+        let found = of_buffer(device, buffer, "VUID-vkGetBufferMemoryRequirements-buffer-parameter")?;
+        // SAFETY: VUID-vkGetBufferMemoryRequirements-pMemoryRequirements-parameter.
+        unsafe { chain::output(out, plain(&found)) };
+        Ok(())
     });
 }
 
 unsafe extern "system" fn image(device: vk::Device, image: vk::Image, out: *mut vk::MemoryRequirements) {
-    on_device(device, call!("vkGetImageMemoryRequirements"), |device| {
-        if let Some(found) = of_image(device, image, "VUID-vkGetImageMemoryRequirements-image-parameter") {
-            // SAFETY: VUID-vkGetImageMemoryRequirements-pMemoryRequirements-parameter.
-            unsafe { chain::output(out, plain(&found)) };
-        }
+    checked(device, call!("vkGetImageMemoryRequirements"), |device| {
+        let found = of_image(device, image, "VUID-vkGetImageMemoryRequirements-image-parameter")?;
+        // SAFETY: VUID-vkGetImageMemoryRequirements-pMemoryRequirements-parameter.
+        unsafe { chain::output(out, plain(&found)) };
+        Ok(())
     });
 }
 
@@ -101,12 +94,13 @@ unsafe extern "system" fn buffer2(
     p_info: *const vk::BufferMemoryRequirementsInfo2<'_>,
     out: *mut vk::MemoryRequirements2<'_>,
 ) {
-    on_device(device, call!("vkGetBufferMemoryRequirements2"), |device| {
+    checked(device, call!("vkGetBufferMemoryRequirements2"), |device| {
         // SAFETY: VUID-vkGetBufferMemoryRequirements2-pInfo-parameter.
         let handle = unsafe { chain::input(p_info) }.map_or(vk::Buffer::null(), |info| info.buffer);
-        let found = of_buffer(device, handle, "VUID-VkBufferMemoryRequirementsInfo2-buffer-parameter");
+        let found = of_buffer(device, handle, "VUID-VkBufferMemoryRequirementsInfo2-buffer-parameter")?;
         // SAFETY: VUID-vkGetBufferMemoryRequirements2-pMemoryRequirements-parameter.
-        unsafe { answer(found.as_ref(), out) };
+        unsafe { answer(&found, out) };
+        Ok(())
     });
 }
 
@@ -115,12 +109,13 @@ unsafe extern "system" fn image2(
     p_info: *const vk::ImageMemoryRequirementsInfo2<'_>,
     out: *mut vk::MemoryRequirements2<'_>,
 ) {
-    on_device(device, call!("vkGetImageMemoryRequirements2"), |device| {
+    checked(device, call!("vkGetImageMemoryRequirements2"), |device| {
         // SAFETY: VUID-vkGetImageMemoryRequirements2-pInfo-parameter.
         let handle = unsafe { chain::input(p_info) }.map_or(vk::Image::null(), |info| info.image);
-        let found = of_image(device, handle, "VUID-VkImageMemoryRequirementsInfo2-image-parameter");
+        let found = of_image(device, handle, "VUID-VkImageMemoryRequirementsInfo2-image-parameter")?;
         // SAFETY: VUID-vkGetImageMemoryRequirements2-pMemoryRequirements-parameter.
-        unsafe { answer(found.as_ref(), out) };
+        unsafe { answer(&found, out) };
+        Ok(())
     });
 }
 
@@ -129,18 +124,15 @@ unsafe extern "system" fn device_buffer(
     p_info: *const vk::DeviceBufferMemoryRequirements<'_>,
     out: *mut vk::MemoryRequirements2<'_>,
 ) {
-    on_device(device, call!("vkGetDeviceBufferMemoryRequirements"), |device| {
+    checked(device, call!("vkGetDeviceBufferMemoryRequirements"), |device| {
         // SAFETY: VUID-vkGetDeviceBufferMemoryRequirements-pInfo-parameter.
         let info = unsafe { chain::input(p_info) }.map_or(std::ptr::null(), |info| info.p_create_info);
         // SAFETY: VUID-VkDeviceBufferMemoryRequirements-pCreateInfo-parameter.
-        match unsafe { describe::describe_buffer(device, info) } {
-            Ok((description, _)) => {
-                let found = format::buffer_requirements(device.profile(), &description);
-                // SAFETY: VUID-vkGetDeviceBufferMemoryRequirements-pMemoryRequirements-parameter.
-                unsafe { answer(Some(&found), out) };
-            }
-            Err((vuid, text)) => device.report(vuid, text),
-        }
+        let (description, _) = unsafe { describe_buffer(device, info) }?;
+        let found = format::buffer_requirements(device.profile(), &description);
+        // SAFETY: VUID-vkGetDeviceBufferMemoryRequirements-pMemoryRequirements-parameter.
+        unsafe { answer(&found, out) };
+        Ok(())
     });
 }
 
@@ -149,18 +141,15 @@ unsafe extern "system" fn device_image(
     p_info: *const vk::DeviceImageMemoryRequirements<'_>,
     out: *mut vk::MemoryRequirements2<'_>,
 ) {
-    on_device(device, call!("vkGetDeviceImageMemoryRequirements"), |device| {
+    checked(device, call!("vkGetDeviceImageMemoryRequirements"), |device| {
         // SAFETY: VUID-vkGetDeviceImageMemoryRequirements-pInfo-parameter.
         let info = unsafe { chain::input(p_info) }.map_or(std::ptr::null(), |info| info.p_create_info);
         // SAFETY: VUID-VkDeviceImageMemoryRequirements-pCreateInfo-parameter.
-        match unsafe { describe::describe_image(device, info) } {
-            Ok((description, _)) => {
-                let found = format::image_requirements(device.profile(), &description);
-                // SAFETY: VUID-vkGetDeviceImageMemoryRequirements-pMemoryRequirements-parameter.
-                unsafe { answer(Some(&found), out) };
-            }
-            Err((vuid, text)) => device.report(vuid, text),
-        }
+        let (description, _) = unsafe { describe_image(device, info) }?;
+        let found = format::image_requirements(device.profile(), &description);
+        // SAFETY: VUID-vkGetDeviceImageMemoryRequirements-pMemoryRequirements-parameter.
+        unsafe { answer(&found, out) };
+        Ok(())
     });
 }
 
@@ -171,7 +160,8 @@ unsafe extern "system" fn sparse(
     _: *mut vk::SparseImageMemoryRequirements,
 ) {
     on_device(device, call!("vkGetImageSparseMemoryRequirements"), |device| {
-        of_image(device, image, "VUID-vkGetImageSparseMemoryRequirements-image-parameter");
+        let found = of_image(device, image, "VUID-vkGetImageSparseMemoryRequirements-image-parameter");
+        settle(&device.hub, found.map(drop));
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements-pSparseMemoryRequirementCount-parameter.
         unsafe { chain::output(count, 0) };
     });
@@ -186,7 +176,8 @@ unsafe extern "system" fn sparse2(
     on_device(device, call!("vkGetImageSparseMemoryRequirements2"), |device| {
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements2-pInfo-parameter.
         let image = unsafe { chain::input(p_info) }.map_or(vk::Image::null(), |info| info.image);
-        of_image(device, image, "VUID-VkImageSparseMemoryRequirementsInfo2-image-parameter");
+        let found = of_image(device, image, "VUID-VkImageSparseMemoryRequirementsInfo2-image-parameter");
+        settle(&device.hub, found.map(drop));
         // SAFETY: VUID-vkGetImageSparseMemoryRequirements2-pSparseMemoryRequirementCount-parameter.
         unsafe { chain::output(count, 0) };
     });

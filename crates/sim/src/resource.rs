@@ -6,9 +6,9 @@ use ash::vk;
 use ash::vk::Handle as _;
 
 use super::chain;
-use super::describe::{describe_buffer, describe_image};
+use super::describe::{Broken, describe_buffer, describe_image, refuse_if};
 use super::descriptor_buffer;
-use super::entry::{call, entries, on_device};
+use super::entry::{call, checked, entries, on_device, settle};
 use super::format::{self, BufferDescription, ImageDescription, Requirements};
 use super::host::{self, HostBytes};
 use super::sparse::Pages;
@@ -90,18 +90,13 @@ unsafe extern "system" fn create_buffer(
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_buffer: *mut vk::Buffer,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateBuffer"), |device| {
+    checked(device, call!("vkCreateBuffer"), |device| {
         // SAFETY: VUID-vkCreateBuffer-pCreateInfo-parameter and VUID-VkBufferCreateInfo-pNext-pNext.
-        let (description, external) = match unsafe { describe_buffer(device, p_info) } {
-            Ok(described) => described,
-            Err((rule, text)) => return device.refuse(rule, text),
-        };
-        if let Err((rule, text)) = descriptor_buffer::check_usage(device, &description) {
-            return device.refuse(rule, text);
-        }
+        let (description, external) = unsafe { describe_buffer(device, p_info) }?;
+        descriptor_buffer::check_usage(device, &description)?;
         // A program that cannot know the limit breaks no rule.
         if description.size > device.profile().limits.max_buffer_size {
-            return vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
+            return Ok(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         }
         let requirements = format::buffer_requirements(device.profile(), &description);
         let is_sparse = description.flags.contains(vk::BufferCreateFlags::SPARSE_BINDING);
@@ -112,7 +107,7 @@ unsafe extern "system" fn create_buffer(
         };
         // SAFETY: 1: VUID-vkCreateBuffer-pAllocator-parameter. 2: no lock is held. 3:
         // VUID-vkCreateBuffer-pBuffer-parameter.
-        unsafe { host::create(device, callbacks, p_buffer, insert) }
+        Ok(unsafe { host::create(device, callbacks, p_buffer, insert) })
     })
 }
 
@@ -122,12 +117,9 @@ unsafe extern "system" fn create_image(
     callbacks: *const vk::AllocationCallbacks<'_>,
     p_image: *mut vk::Image,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateImage"), |device| {
+    checked(device, call!("vkCreateImage"), |device| {
         // SAFETY: VUID-vkCreateImage-pCreateInfo-parameter and VUID-VkImageCreateInfo-pNext-pNext.
-        let (description, external) = match unsafe { describe_image(device, p_info) } {
-            Ok(described) => described,
-            Err((rule, text)) => return device.refuse(rule, text),
-        };
+        let (description, external) = unsafe { describe_image(device, p_info) }?;
         let requirements = format::image_requirements(device.profile(), &description);
         let insert = |state: &mut DeviceState, handle, host| {
             let image = Image { description, requirements, bound: None, host, external, in_use: 0 };
@@ -135,7 +127,7 @@ unsafe extern "system" fn create_image(
         };
         // SAFETY: 1: VUID-vkCreateImage-pAllocator-parameter. 2: no lock is held. 3:
         // VUID-vkCreateImage-pImage-parameter.
-        unsafe { host::create(device, callbacks, p_image, insert) }
+        Ok(unsafe { host::create(device, callbacks, p_image, insert) })
     })
 }
 
@@ -146,6 +138,12 @@ impl DeviceState {
                 memory.bindings.remove(&(bound.offset, handle));
             }
         }
+    }
+}
+
+fn report_use(device: &Device, name: &Label, in_use: u32, rule: &'static str) {
+    if in_use > 0 {
+        device.report(rule, format!("{name} is destroyed, and a submission still uses it"));
     }
 }
 
@@ -163,10 +161,7 @@ unsafe extern "system" fn destroy_buffer(
         let remove = |state: &mut DeviceState, name: &Label| {
             state.unbind_pages(buffer, 0, u64::MAX);
             let found = state.buffers.remove(&buffer)?;
-            if found.in_use > 0 {
-                let text = format!("{name} is destroyed, and a submission still uses it");
-                device.report("VUID-vkDestroyBuffer-buffer-00922", text);
-            }
+            report_use(device, name, found.in_use, "VUID-vkDestroyBuffer-buffer-00922");
             state.unbind(found.bound.as_ref(), buffer.as_raw());
             Some(found.host)
         };
@@ -189,10 +184,7 @@ unsafe extern "system" fn destroy_image(
         ];
         let remove = |state: &mut DeviceState, name: &Label| {
             let found = state.images.remove(&image)?;
-            if found.in_use > 0 {
-                let text = format!("{name} is destroyed, and a submission still uses it");
-                device.report("VUID-vkDestroyImage-image-01000", text);
-            }
+            report_use(device, name, found.in_use, "VUID-vkDestroyImage-image-01000");
             state.unbind(found.bound.as_ref(), image.as_raw());
             Some(found.host)
         };
@@ -207,48 +199,32 @@ unsafe extern "system" fn create_buffer_view(
     _: *const vk::AllocationCallbacks<'_>,
     p_view: *mut vk::BufferView,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateBufferView"), |device| {
+    checked(device, call!("vkCreateBufferView"), |device| {
         // SAFETY: VUID-vkCreateBufferView-pCreateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pCreateInfo is NULL";
-            return device.refuse("VUID-vkCreateBufferView-pCreateInfo-parameter", text);
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkCreateBufferView-pCreateInfo-parameter") }?;
         let mut state = device.state.lock();
         let name = state.label(info.buffer);
-        let Some(buffer) = state.buffers.get(&info.buffer) else {
-            let text = state.missing(device, info.buffer);
-            return device.refuse("VUID-VkBufferViewCreateInfo-buffer-parameter", text);
-        };
+        let buffer = state.buffers.get(&info.buffer);
+        let rule = "VUID-VkBufferViewCreateInfo-buffer-parameter";
+        let buffer = state.known(device, info.buffer, buffer, rule)?;
         let texels = vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER;
         let size = buffer.description.size;
-        if !buffer.description.usage.intersects(texels) {
-            return device.refuse(
-                "VUID-VkBufferViewCreateInfo-buffer-00932",
-                format!("{name} has no texel buffer usage"),
-            );
-        }
-        if !buffer.is_backed() {
-            return device.refuse(
-                "VUID-VkBufferViewCreateInfo-buffer-00935",
-                format!("{name} is not bound to memory"),
-            );
-        }
-        if info.offset >= size {
-            let text = format!("offset is {}, and {name} has {size} bytes", info.offset);
-            return device.refuse("VUID-VkBufferViewCreateInfo-offset-00925", text);
-        }
-        if info.range != vk::WHOLE_SIZE && info.range > size - info.offset {
-            let text =
-                format!("offset is {} and range {}, and {name} has {size} bytes", info.offset, info.range);
-            return device.refuse("VUID-VkBufferViewCreateInfo-offset-00931", text);
-        }
+        refuse_if!(!buffer.description.usage.intersects(texels) => "VUID-VkBufferViewCreateInfo-buffer-00932",
+            "{name} has no texel buffer usage");
+        refuse_if!(!buffer.is_backed() => "VUID-VkBufferViewCreateInfo-buffer-00935",
+            "{name} is not bound to memory");
+        refuse_if!(info.offset >= size => "VUID-VkBufferViewCreateInfo-offset-00925",
+            "offset is {}, and {name} has {size} bytes", info.offset);
+        refuse_if!(info.range != vk::WHOLE_SIZE && info.range > size - info.offset
+            => "VUID-VkBufferViewCreateInfo-offset-00931",
+            "offset is {} and range {}, and {name} has {size} bytes", info.offset, info.range);
         let handle = device.hub.handle::<vk::BufferView>();
         state
             .buffer_views
             .insert(handle, View { of: info.buffer.as_raw(), start: info.offset, size: info.range });
         // SAFETY: VUID-vkCreateBufferView-pView-parameter.
         unsafe { chain::output(p_view, handle) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -258,11 +234,8 @@ unsafe extern "system" fn destroy_buffer_view(
     _: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyBufferView"), |device| {
-        let mut state = device.state.lock();
-        if !view.is_null() && state.buffer_views.remove(&view).is_none() {
-            device.report("VUID-vkDestroyBufferView-bufferView-parameter", state.missing(device, view));
-        }
-        state.names.remove(&view.as_raw());
+        let rule = "VUID-vkDestroyBufferView-bufferView-parameter";
+        host::forget(device, view, rule, |state, _| state.buffer_views.remove(&view));
     });
 }
 
@@ -272,27 +245,21 @@ unsafe extern "system" fn create_image_view(
     _: *const vk::AllocationCallbacks<'_>,
     p_view: *mut vk::ImageView,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateImageView"), |device| {
+    checked(device, call!("vkCreateImageView"), |device| {
         // SAFETY: VUID-vkCreateImageView-pCreateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pCreateInfo is NULL";
-            return device.refuse("VUID-vkCreateImageView-pCreateInfo-parameter", text);
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkCreateImageView-pCreateInfo-parameter") }?;
         let mut state = device.state.lock();
         let name = state.label(info.image);
-        let Some(image) = state.images.get(&info.image) else {
-            let text = state.missing(device, info.image);
-            return device.refuse("VUID-VkImageViewCreateInfo-image-parameter", text);
-        };
-        if image.bound.is_none() {
-            return device
-                .refuse("VUID-VkImageViewCreateInfo-image-01020", format!("{name} is not bound to memory"));
-        }
+        let image = state.images.get(&info.image);
+        let rule = "VUID-VkImageViewCreateInfo-image-parameter";
+        let image = state.known(device, info.image, image, rule)?;
+        refuse_if!(image.bound.is_none() => "VUID-VkImageViewCreateInfo-image-01020",
+            "{name} is not bound to memory");
         let handle = device.hub.handle::<vk::ImageView>();
         state.image_views.insert(handle, View { of: info.image.as_raw(), start: 0, size: 0 });
         // SAFETY: VUID-vkCreateImageView-pView-parameter.
         unsafe { chain::output(p_view, handle) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -302,11 +269,8 @@ unsafe extern "system" fn destroy_image_view(
     _: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyImageView"), |device| {
-        let mut state = device.state.lock();
-        if !view.is_null() && state.image_views.remove(&view).is_none() {
-            device.report("VUID-vkDestroyImageView-imageView-parameter", state.missing(device, view));
-        }
-        state.names.remove(&view.as_raw());
+        let rule = "VUID-vkDestroyImageView-imageView-parameter";
+        host::forget(device, view, rule, |state, _| state.image_views.remove(&view));
     });
 }
 
@@ -314,7 +278,7 @@ unsafe extern "system" fn buffer_address(
     device: vk::Device,
     p_info: *const vk::BufferDeviceAddressInfo<'_>,
 ) -> vk::DeviceAddress {
-    on_device(device, call!("vkGetBufferDeviceAddress"), |device| {
+    checked(device, call!("vkGetBufferDeviceAddress"), |device| {
         // SAFETY: VUID-vkGetBufferDeviceAddress-pInfo-parameter.
         let buffer = unsafe { chain::input(p_info) }.map_or(vk::Buffer::null(), |info| info.buffer);
         address(device, buffer, "VUID-vkGetBufferDeviceAddress-bufferDeviceAddress-03324")
@@ -325,39 +289,30 @@ unsafe extern "system" fn buffer_capture_address(
     device: vk::Device,
     p_info: *const vk::BufferDeviceAddressInfo<'_>,
 ) -> u64 {
-    on_device(device, call!("vkGetBufferOpaqueCaptureAddress"), |device| {
+    checked(device, call!("vkGetBufferOpaqueCaptureAddress"), |device| {
         // SAFETY: VUID-vkGetBufferOpaqueCaptureAddress-pInfo-parameter.
         let buffer = unsafe { chain::input(p_info) }.map_or(vk::Buffer::null(), |info| info.buffer);
         address(device, buffer, "VUID-vkGetBufferOpaqueCaptureAddress-None-03326")
     })
 }
 
-fn address(device: &Device, handle: vk::Buffer, not_enabled: &'static str) -> u64 {
+fn address(device: &Device, handle: vk::Buffer, not_enabled: &'static str) -> Result<u64, Broken> {
     let state = device.state.lock();
     let name = state.label(handle);
-    let refused = |vuid, text| {
-        device.report(vuid, text);
-        0
-    };
-    if !device.features.buffer_device_address {
-        return refused(not_enabled, "the feature bufferDeviceAddress is not enabled".to_owned());
-    }
-    let Some(buffer) = state.buffers.get(&handle) else {
-        return refused("VUID-VkBufferDeviceAddressInfo-buffer-parameter", state.missing(device, handle));
-    };
-    if !buffer.description.usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS) {
-        let text = format!("{name} was created without SHADER_DEVICE_ADDRESS");
-        return refused("VUID-VkBufferDeviceAddressInfo-buffer-02601", text);
-    }
-    let memory =
-        buffer.bound.as_ref().and_then(|bound| Some((state.memories.get(&bound.memory)?, bound.offset)));
-    match memory {
-        Some((memory, offset)) => memory.address + offset,
-        None => {
-            let text = format!("{name} is not bound to memory, or its memory is freed");
-            refused("VUID-VkBufferDeviceAddressInfo-buffer-02600", text)
-        }
-    }
+    refuse_if!(!device.features.buffer_device_address => not_enabled,
+        "the feature bufferDeviceAddress is not enabled");
+    let rule = "VUID-VkBufferDeviceAddressInfo-buffer-parameter";
+    let buffer = state.known(device, handle, state.buffers.get(&handle), rule)?;
+    let usage = buffer.description.usage;
+    refuse_if!(!usage.contains(vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS)
+        => "VUID-VkBufferDeviceAddressInfo-buffer-02601",
+        "{name} was created without SHADER_DEVICE_ADDRESS");
+    let bound = buffer.bound.as_ref();
+    let address = bound.and_then(|bound| Some(state.memories.get(&bound.memory)?.address + bound.offset));
+    address.ok_or_else(|| {
+        let text = format!("{name} is not bound to memory, or its memory is freed");
+        ("VUID-VkBufferDeviceAddressInfo-buffer-02600", text)
+    })
 }
 
 unsafe extern "system" fn subresource_layout(
@@ -371,37 +326,35 @@ unsafe extern "system" fn subresource_layout(
         let Some(&subresource) = (unsafe { chain::input(p_subresource) }) else {
             return;
         };
-        let state = device.state.lock();
-        let name = state.label(image);
-        let mut layout = vk::SubresourceLayout::default();
-        match state.images.get(&image) {
-            None => {
-                let text = state.missing(device, image);
-                device.report("VUID-vkGetImageSubresourceLayout-image-parameter", text);
-            }
-            Some(found) if found.description.tiling == vk::ImageTiling::OPTIMAL => {
-                let text = format!("{name} has optimal tiling, and so no layout that a program may know");
-                device.report("VUID-vkGetImageSubresourceLayout-image-07789", text);
-            }
-            Some(found) => {
-                match format::subresource_layout(device.profile(), &found.description, subresource) {
-                    Some(known) => layout = known,
-                    None if subresource.mip_level >= found.description.mip_levels => {
-                        let text = format!("{name} has no level {}", subresource.mip_level);
-                        device.report("VUID-vkGetImageSubresourceLayout-mipLevel-01716", text);
-                    }
-                    None if subresource.array_layer >= found.description.array_layers => {
-                        let text = format!("{name} has no layer {}", subresource.array_layer);
-                        device.report("VUID-vkGetImageSubresourceLayout-arrayLayer-01717", text);
-                    }
-                    None => {
-                        let text = format!("{name} has no aspect {:#x}", subresource.aspect_mask.as_raw());
-                        device.report("VUID-vkGetImageSubresourceLayout-format-08886", text);
-                    }
-                }
-            }
-        }
+        let layout = settle(&device.hub, layout_of(device, image, subresource).map(Some));
         // SAFETY: VUID-vkGetImageSubresourceLayout-pLayout-parameter.
-        unsafe { chain::output(p_layout, layout) };
+        unsafe { chain::output(p_layout, layout.unwrap_or_default()) };
     });
+}
+
+fn layout_of(
+    device: &Device,
+    handle: vk::Image,
+    subresource: vk::ImageSubresource,
+) -> Result<vk::SubresourceLayout, Broken> {
+    let state = device.state.lock();
+    let name = state.label(handle);
+    let rule = "VUID-vkGetImageSubresourceLayout-image-parameter";
+    let image = &state.known(device, handle, state.images.get(&handle), rule)?.description;
+    refuse_if!(image.tiling == vk::ImageTiling::OPTIMAL => "VUID-vkGetImageSubresourceLayout-image-07789",
+        "{name} has optimal tiling, and so no layout that a program may know");
+    let vk::ImageSubresource { aspect_mask, mip_level, array_layer } = subresource;
+    let layout = format::subresource_layout(device.profile(), image, subresource);
+    layout.ok_or_else(|| {
+        if mip_level >= image.mip_levels {
+            let text = format!("{name} has no level {mip_level}");
+            ("VUID-vkGetImageSubresourceLayout-mipLevel-01716", text)
+        } else if array_layer >= image.array_layers {
+            let text = format!("{name} has no layer {array_layer}");
+            ("VUID-vkGetImageSubresourceLayout-arrayLayer-01717", text)
+        } else {
+            let text = format!("{name} has no aspect {:#x}", aspect_mask.as_raw());
+            ("VUID-vkGetImageSubresourceLayout-format-08886", text)
+        }
+    })
 }

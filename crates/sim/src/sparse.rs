@@ -11,7 +11,7 @@ use ash::vk::Handle as _;
 
 use super::bind::place;
 use super::chain;
-use super::describe::Broken;
+use super::describe::{Broken, refuse_if};
 use super::entry::{call, entries, on_queue};
 use super::format::SPARSE_PAGE as PAGE;
 use super::memory::Binding;
@@ -41,10 +41,8 @@ unsafe extern "system" fn bind_sparse(
     fence: vk::Fence,
 ) -> vk::Result {
     on_queue(queue, call!("vkQueueBindSparse"), |device| {
-        if !device.features.sparse_binding {
-            let text = "the feature sparseBinding is not enabled";
-            return device.refuse("VUID-vkQueueBindSparse-queuetype", text);
-        }
+        refuse_if!(!device.features.sparse_binding => "VUID-vkQueueBindSparse-queuetype",
+            "the feature sparseBinding is not enabled");
         // SAFETY: VUID-vkQueueBindSparse-pBindInfo-parameter.
         let infos = unsafe { chain::array(p_infos, count) };
         let mut batches = Vec::new();
@@ -60,14 +58,10 @@ unsafe extern "system" fn bind_sparse(
                     info.p_next,
                 )
             };
-            match batch {
-                Ok(batch) => batches.push(batch),
-                Err(result) => return result,
-            }
-            if info.image_opaque_bind_count != 0 || info.image_bind_count != 0 {
-                let text = "images are bound, and the simulated device has no sparse images";
-                return device.refuse("SUBLET-sparse-image", text);
-            }
+            batches.push(batch?);
+            refuse_if!(info.image_opaque_bind_count != 0 || info.image_bind_count != 0
+                => "SUBLET-sparse-image",
+                "images are bound, and the simulated device has no sparse images");
             // SAFETY: VUID-VkBindSparseInfo-pBufferBinds-parameter.
             let buffers = unsafe { chain::array(info.p_buffer_binds, info.buffer_bind_count) };
             for buffer in buffers {
@@ -79,9 +73,7 @@ unsafe extern "system" fn bind_sparse(
         let mut state = device.state.lock();
         // All of them, or none.
         for (buffer, page) in &binds {
-            if let Err((rule, text)) = check(device, &state, *buffer, page) {
-                return device.refuse(rule, text);
-            }
+            check(device, &state, *buffer, page)?;
         }
         for (buffer, page) in &binds {
             state.bind_pages(device, *buffer, page);
@@ -98,45 +90,29 @@ fn check(
     page: &vk::SparseMemoryBind,
 ) -> Result<(), Broken> {
     let name = state.name(handle);
-    let Some(buffer) = state.buffers.get(&handle) else {
-        return Err(("VUID-VkSparseBufferMemoryBindInfo-buffer-parameter", state.missing(device, handle)));
-    };
-    if buffer.pages.is_none() {
-        return Err(("SUBLET-not-sparse", format!("{name} was created without SPARSE_BINDING")));
-    }
+    let rule = "VUID-VkSparseBufferMemoryBindInfo-buffer-parameter";
+    let buffer = state.known(device, handle, state.buffers.get(&handle), rule)?;
+    refuse_if!(buffer.pages.is_none() => "SUBLET-not-sparse", "{name} was created without SPARSE_BINDING");
     let &vk::SparseMemoryBind { resource_offset, size, memory, memory_offset, .. } = page;
     let whole = buffer.requirements.size;
-    if size == 0 {
-        return Err(("VUID-VkSparseMemoryBind-size-01098", "size is 0".to_owned()));
-    }
-    if resource_offset >= whole {
-        let text = format!("resourceOffset is {resource_offset}, and {name} has {whole} bytes");
-        return Err(("VUID-VkSparseMemoryBind-resourceOffset-01099", text));
-    }
-    if size > whole - resource_offset {
-        let text = format!("{size} bytes from {resource_offset} on, and {name} has {whole} bytes");
-        return Err(("VUID-VkSparseMemoryBind-size-01100", text));
-    }
-    if resource_offset % PAGE != 0 || size % PAGE != 0 {
-        let text = format!("{size} bytes from {resource_offset} on are not whole pages of {PAGE} bytes");
-        return Err(("SUBLET-sparse-page", text));
-    }
+    refuse_if!(size == 0 => "VUID-VkSparseMemoryBind-size-01098", "size is 0");
+    refuse_if!(resource_offset >= whole => "VUID-VkSparseMemoryBind-resourceOffset-01099",
+        "resourceOffset is {resource_offset}, and {name} has {whole} bytes");
+    refuse_if!(size > whole - resource_offset => "VUID-VkSparseMemoryBind-size-01100",
+        "{size} bytes from {resource_offset} on, and {name} has {whole} bytes");
+    refuse_if!(resource_offset % PAGE != 0 || size % PAGE != 0 => "SUBLET-sparse-page",
+        "{size} bytes from {resource_offset} on are not whole pages of {PAGE} bytes");
     if memory.is_null() {
         return Ok(());
     }
     let memory_name = state.name(memory);
-    let Some(found) = state.memories.get(&memory) else {
-        return Err(("VUID-VkSparseMemoryBind-memory-parameter", state.missing(device, memory)));
-    };
+    let rule = "VUID-VkSparseMemoryBind-memory-parameter";
+    let found = state.known(device, memory, state.memories.get(&memory), rule)?;
     let (bytes, kind) = (found.info.size, found.info.type_index);
-    if memory_offset >= bytes {
-        let text = format!("memoryOffset is {memory_offset}, and {memory_name} has {bytes} bytes");
-        return Err(("VUID-VkSparseMemoryBind-memoryOffset-01101", text));
-    }
-    if size > bytes - memory_offset {
-        let text = format!("{size} bytes from {memory_offset} on, and {memory_name} has {bytes} bytes");
-        return Err(("VUID-VkSparseMemoryBind-size-01102", text));
-    }
+    refuse_if!(memory_offset >= bytes => "VUID-VkSparseMemoryBind-memoryOffset-01101",
+        "memoryOffset is {memory_offset}, and {memory_name} has {bytes} bytes");
+    refuse_if!(size > bytes - memory_offset => "VUID-VkSparseMemoryBind-size-01102",
+        "{size} bytes from {memory_offset} on, and {memory_name} has {bytes} bytes");
     let type_bits = buffer.requirements.type_bits;
     if kind >= 32 || type_bits & (1 << kind) == 0 || memory_offset % buffer.requirements.alignment != 0 {
         let text = format!(

@@ -13,6 +13,7 @@ use ash::vk;
 use parking_lot::{Condvar, Mutex};
 
 use super::commands::CommandState;
+use super::describe::Broken;
 use super::descriptor_buffer::DescriptorTable;
 use super::descriptors::{Behaviour, DescriptorFeatures, DescriptorState};
 use super::faults::FaultState;
@@ -377,6 +378,17 @@ impl DeviceState {
     /// What to report of a handle that has no object.
     pub(super) fn missing<H: vk::Handle + Copy>(&self, device: &Device, handle: H) -> String {
         format!("{} {}", self.label(handle), device.hub.fate(handle))
+    }
+
+    /// The object of a handle, if one was found; else `rule` and what to report.
+    pub(super) fn known<H: vk::Handle + Copy, T>(
+        &self,
+        device: &Device,
+        handle: H,
+        found: Option<T>,
+        rule: &'static str,
+    ) -> Result<T, Broken> {
+        found.ok_or_else(|| (rule, self.missing(device, handle)))
     }
 
     /// As [`name`](Self::name), but nothing is written until somebody prints it.

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use ash::vk;
-use ash::vk::Handle as _;
 use parking_lot::MutexGuard;
 
-use super::entry::{call, entries, on_device};
-use super::state::{Device, DeviceState};
-use super::{chain, queue};
+use super::describe::{Broken, refuse_if};
+use super::entry::{call, checked, entries, on_device};
+use super::state::{Device, DeviceState, Label};
+use super::{chain, host, queue};
 
 entries! {
     Device result vk::PFN_vkCreateFence = create_fence: core 0 "vkCreateFence";
@@ -86,17 +86,15 @@ unsafe extern "system" fn create_fence(
     _: *const vk::AllocationCallbacks<'_>,
     p_fence: *mut vk::Fence,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateFence"), |device| {
+    checked(device, call!("vkCreateFence"), |device| {
         // SAFETY: VUID-vkCreateFence-pCreateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkCreateFence-pCreateInfo-parameter", "pCreateInfo is NULL");
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkCreateFence-pCreateInfo-parameter") }?;
         let handle = device.hub.handle();
         let fence = Fence { signaled: info.flags.contains(vk::FenceCreateFlags::SIGNALED), pending: 0 };
         device.state.lock().sync.fences.insert(handle, fence);
         // SAFETY: VUID-vkCreateFence-pFence-parameter.
         unsafe { chain::output(p_fence, handle) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -106,35 +104,25 @@ unsafe extern "system" fn destroy_fence(
     _: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyFence"), |device| {
-        if fence.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.name(fence);
-        let Some(found) = state.sync.fences.remove(&fence) else {
-            return device.report("VUID-vkDestroyFence-fence-parameter", state.missing(device, fence));
-        };
-        state.names.remove(&fence.as_raw());
-        if found.pending > 0 {
+        let rule = "VUID-vkDestroyFence-fence-parameter";
+        let found = host::forget(device, fence, rule, |state, _| state.sync.fences.remove(&fence));
+        if let Some((name, Fence { pending: 1.., .. })) = found {
             let text = format!("{name} is destroyed, and a submission is still to signal it");
             device.report("VUID-vkDestroyFence-fence-01120", text);
         }
     });
 }
 
-/// The fences of an array, all of which must exist; reports and fails else.
+/// The fences of an array, all of which must exist.
 fn known(
     device: &Device,
     state: &DeviceState,
     fences: &[vk::Fence],
     rule: &'static str,
-) -> Result<(), vk::Result> {
-    for &fence in fences {
-        if !state.sync.fences.contains_key(&fence) {
-            return Err(device.refuse(rule, state.missing(device, fence)));
-        }
-    }
-    Ok(())
+) -> Result<(), Broken> {
+    fences
+        .iter()
+        .try_for_each(|fence| state.known(device, *fence, state.sync.fences.get(fence), rule).map(drop))
 }
 
 unsafe extern "system" fn reset_fences(
@@ -142,38 +130,30 @@ unsafe extern "system" fn reset_fences(
     count: u32,
     p_fences: *const vk::Fence,
 ) -> vk::Result {
-    on_device(device, call!("vkResetFences"), |device| {
+    checked(device, call!("vkResetFences"), |device| {
         // SAFETY: VUID-vkResetFences-pFences-parameter.
         let fences = unsafe { chain::array(p_fences, count) };
         let mut state = device.state.lock();
-        if let Err(result) = known(device, &state, fences, "VUID-vkResetFences-pFences-parameter") {
-            return result;
-        }
+        known(device, &state, fences, "VUID-vkResetFences-pFences-parameter")?;
         for fence in fences {
             let name = state.name(*fence);
             let Some(found) = state.sync.fences.get_mut(fence) else {
                 continue;
             };
-            if found.pending > 0 {
-                let text = format!("{name} is reset, and a submission is still to signal it");
-                return device.refuse("VUID-vkResetFences-pFences-01123", text);
-            }
+            refuse_if!(found.pending > 0 => "VUID-vkResetFences-pFences-01123",
+                "{name} is reset, and a submission is still to signal it");
             found.signaled = false;
         }
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
 unsafe extern "system" fn fence_status(device: vk::Device, fence: vk::Fence) -> vk::Result {
-    on_device(device, call!("vkGetFenceStatus"), |device| {
+    checked(device, call!("vkGetFenceStatus"), |device| {
         let state = device.state.lock();
-        if let Err(result) = known(device, &state, &[fence], "VUID-vkGetFenceStatus-fence-parameter") {
-            return result;
-        }
-        match state.sync.fences.get(&fence) {
-            Some(found) if found.signaled => vk::Result::SUCCESS,
-            _ => vk::Result::NOT_READY,
-        }
+        let found = state.sync.fences.get(&fence);
+        let found = state.known(device, fence, found, "VUID-vkGetFenceStatus-fence-parameter")?;
+        Ok(if found.signaled { vk::Result::SUCCESS } else { vk::Result::NOT_READY })
     })
 }
 
@@ -184,16 +164,12 @@ unsafe extern "system" fn wait_for_fences(
     all: vk::Bool32,
     timeout: u64,
 ) -> vk::Result {
-    on_device(device, call!("vkWaitForFences"), |device| {
+    checked(device, call!("vkWaitForFences"), |device| {
         // SAFETY: VUID-vkWaitForFences-pFences-parameter.
         let fences = unsafe { chain::array(p_fences, count) };
         let state = device.state.lock();
-        if let Err(result) = known(device, &state, fences, "VUID-vkWaitForFences-pFences-parameter") {
-            return result;
-        }
-        if fences.is_empty() {
-            return device.refuse("VUID-vkWaitForFences-fenceCount-arraylength", "fenceCount is 0");
-        }
+        known(device, &state, fences, "VUID-vkWaitForFences-pFences-parameter")?;
+        refuse_if!(fences.is_empty() => "VUID-vkWaitForFences-fenceCount-arraylength", "fenceCount is 0");
         let of = |state: &DeviceState, what: fn(&Fence) -> bool| {
             let mut each = fences.iter().map(|fence| state.sync.fences.get(fence).is_none_or(what));
             if all == vk::TRUE { each.all(|yes| yes) } else { each.any(|yes| yes) }
@@ -203,7 +179,7 @@ unsafe extern "system" fn wait_for_fences(
         let hopeful = |state: &DeviceState| of(state, |fence| fence.signaled || fence.pending > 0);
         let names: Vec<_> = fences.iter().map(|&fence| state.name(fence)).collect();
         let names = names.join(", ");
-        wait(device, state, timeout, &names, "SUBLET-vkWaitForFences-never-signaled", done, hopeful)
+        Ok(wait(device, state, timeout, &names, "SUBLET-vkWaitForFences-never-signaled", done, hopeful))
     })
 }
 
@@ -245,24 +221,21 @@ unsafe extern "system" fn create_semaphore(
     _: *const vk::AllocationCallbacks<'_>,
     p_semaphore: *mut vk::Semaphore,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateSemaphore"), |device| {
+    checked(device, call!("vkCreateSemaphore"), |device| {
         // SAFETY: VUID-vkCreateSemaphore-pCreateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkCreateSemaphore-pCreateInfo-parameter", "pCreateInfo is NULL");
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkCreateSemaphore-pCreateInfo-parameter") }?;
         // SAFETY: VUID-VkSemaphoreCreateInfo-pNext-pNext.
         let typed = unsafe { chain::find::<vk::SemaphoreTypeCreateInfo<'_>>(info.p_next) };
         let kind = match typed {
             Some(typed) if typed.semaphore_type == vk::SemaphoreType::TIMELINE => {
-                if !device.features.timeline_semaphore {
-                    let text = "the feature timelineSemaphore is not enabled";
-                    return device.refuse("VUID-VkSemaphoreTypeCreateInfo-timelineSemaphore-03252", text);
-                }
+                refuse_if!(!device.features.timeline_semaphore
+                    => "VUID-VkSemaphoreTypeCreateInfo-timelineSemaphore-03252",
+                    "the feature timelineSemaphore is not enabled");
                 Kind::Timeline { value: typed.initial_value, scheduled: typed.initial_value }
             }
             Some(typed) if typed.initial_value != 0 => {
                 let text = format!("a binary semaphore begins with the value {}", typed.initial_value);
-                return device.refuse("VUID-VkSemaphoreTypeCreateInfo-semaphoreType-03279", text);
+                return Err(("VUID-VkSemaphoreTypeCreateInfo-semaphoreType-03279", text));
             }
             _ => Kind::Binary { signaled: false },
         };
@@ -270,7 +243,7 @@ unsafe extern "system" fn create_semaphore(
         device.state.lock().sync.semaphores.insert(handle, Semaphore { kind, signaler: None, pending: 0 });
         // SAFETY: VUID-vkCreateSemaphore-pSemaphore-parameter.
         unsafe { chain::output(p_semaphore, handle) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -280,38 +253,25 @@ unsafe extern "system" fn destroy_semaphore(
     _: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroySemaphore"), |device| {
-        if semaphore.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.name(semaphore);
-        let Some(found) = state.sync.semaphores.remove(&semaphore) else {
-            return device
-                .report("VUID-vkDestroySemaphore-semaphore-parameter", state.missing(device, semaphore));
-        };
-        state.names.remove(&semaphore.as_raw());
-        if found.pending > 0 {
+        let rule = "VUID-vkDestroySemaphore-semaphore-parameter";
+        let remove = |state: &mut DeviceState, _: &Label| state.sync.semaphores.remove(&semaphore);
+        let found = host::forget(device, semaphore, rule, remove);
+        if let Some((name, Semaphore { pending: 1.., .. })) = found {
             let text = format!("{name} is destroyed, and a submission still names it");
             device.report("VUID-vkDestroySemaphore-semaphore-05149", text);
         }
     });
 }
 
-/// The value of a timeline semaphore; reports and fails for others.
+/// The value of a timeline semaphore; the rules are of a handle that has no semaphore, and of a binary one.
 fn timeline(
     device: &Device,
     state: &DeviceState,
     semaphore: vk::Semaphore,
-    unknown: &'static str,
-    binary: &'static str,
-) -> Result<u64, vk::Result> {
-    if !state.sync.semaphores.contains_key(&semaphore) {
-        return Err(device.refuse(unknown, state.missing(device, semaphore)));
-    }
-    state
-        .sync
-        .timeline(semaphore)
-        .ok_or_else(|| device.refuse(binary, format!("{} is binary", state.name(semaphore))))
+    [unknown, binary]: [&'static str; 2],
+) -> Result<u64, Broken> {
+    state.known(device, semaphore, state.sync.semaphores.get(&semaphore), unknown)?;
+    state.sync.timeline(semaphore).ok_or_else(|| (binary, format!("{} is binary", state.name(semaphore))))
 }
 
 unsafe extern "system" fn counter_value(
@@ -319,18 +279,15 @@ unsafe extern "system" fn counter_value(
     semaphore: vk::Semaphore,
     p_value: *mut u64,
 ) -> vk::Result {
-    on_device(device, call!("vkGetSemaphoreCounterValue"), |device| {
-        let state = device.state.lock();
-        let unknown = "VUID-vkGetSemaphoreCounterValue-semaphore-parameter";
-        let binary = "VUID-vkGetSemaphoreCounterValue-semaphore-03255";
-        match timeline(device, &state, semaphore, unknown, binary) {
-            Ok(value) => {
-                // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter.
-                unsafe { chain::output(p_value, value) };
-                vk::Result::SUCCESS
-            }
-            Err(result) => result,
-        }
+    checked(device, call!("vkGetSemaphoreCounterValue"), |device| {
+        let rules = [
+            "VUID-vkGetSemaphoreCounterValue-semaphore-parameter",
+            "VUID-vkGetSemaphoreCounterValue-semaphore-03255",
+        ];
+        let value = timeline(device, &device.state.lock(), semaphore, rules)?;
+        // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter.
+        unsafe { chain::output(p_value, value) };
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -339,22 +296,18 @@ unsafe extern "system" fn wait_semaphores(
     p_info: *const vk::SemaphoreWaitInfo<'_>,
     timeout: u64,
 ) -> vk::Result {
-    on_device(device, call!("vkWaitSemaphores"), |device| {
+    checked(device, call!("vkWaitSemaphores"), |device| {
         // SAFETY: VUID-vkWaitSemaphores-pWaitInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkWaitSemaphores-pWaitInfo-parameter", "pWaitInfo is NULL");
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkWaitSemaphores-pWaitInfo-parameter") }?;
         // SAFETY: VUID-VkSemaphoreWaitInfo-pSemaphores-parameter.
         let semaphores = unsafe { chain::array(info.p_semaphores, info.semaphore_count) };
         // SAFETY: VUID-VkSemaphoreWaitInfo-pValues-parameter.
         let values = unsafe { chain::array(info.p_values, info.semaphore_count) };
         let state = device.state.lock();
+        let rules =
+            ["VUID-VkSemaphoreWaitInfo-pSemaphores-parameter", "VUID-VkSemaphoreWaitInfo-pSemaphores-03256"];
         for &semaphore in semaphores {
-            let unknown = "VUID-VkSemaphoreWaitInfo-pSemaphores-parameter";
-            let binary = "VUID-VkSemaphoreWaitInfo-pSemaphores-03256";
-            if let Err(result) = timeline(device, &state, semaphore, unknown, binary) {
-                return result;
-            }
+            timeline(device, &state, semaphore, rules)?;
         }
         let any = info.flags.contains(vk::SemaphoreWaitFlags::ANY);
         let done = |state: &DeviceState| {
@@ -366,7 +319,7 @@ unsafe extern "system" fn wait_semaphores(
         let names: Vec<_> = semaphores.iter().map(|&semaphore| state.name(semaphore)).collect();
         let names = names.join(", ");
         // Another thread may signal at any time: there is always hope.
-        wait(device, state, timeout, &names, "SUBLET-vkWaitSemaphores-never-signaled", done, |_| true)
+        Ok(wait(device, state, timeout, &names, "SUBLET-vkWaitSemaphores-never-signaled", done, |_| true))
     })
 }
 
@@ -374,31 +327,19 @@ unsafe extern "system" fn signal_semaphore(
     device: vk::Device,
     p_info: *const vk::SemaphoreSignalInfo<'_>,
 ) -> vk::Result {
-    on_device(device, call!("vkSignalSemaphore"), |device| {
+    checked(device, call!("vkSignalSemaphore"), |device| {
         // SAFETY: VUID-vkSignalSemaphore-pSignalInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkSignalSemaphore-pSignalInfo-parameter", "pSignalInfo is NULL");
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkSignalSemaphore-pSignalInfo-parameter") }?;
         let mut state = device.state.lock();
         let name = state.name(info.semaphore);
-        let unknown = "VUID-VkSemaphoreSignalInfo-semaphore-parameter";
-        let binary = "VUID-VkSemaphoreSignalInfo-semaphore-03257";
-        let value = match timeline(device, &state, info.semaphore, unknown, binary) {
-            Ok(value) => value,
-            Err(result) => return result,
-        };
-        if info.value <= value {
-            let text = format!("{name} is signaled with {}, and its value is {value}", info.value);
-            return device.refuse("VUID-VkSemaphoreSignalInfo-value-03258", text);
-        }
+        let rules =
+            ["VUID-VkSemaphoreSignalInfo-semaphore-parameter", "VUID-VkSemaphoreSignalInfo-semaphore-03257"];
+        let value = timeline(device, &state, info.semaphore, rules)?;
+        refuse_if!(info.value <= value => "VUID-VkSemaphoreSignalInfo-value-03258",
+            "{name} is signaled with {}, and its value is {value}", info.value);
         if let Some(next) = state.next_signal(info.semaphore) {
-            if info.value >= next {
-                let text = format!(
-                    "{name} is signaled with {}, and a submission is to signal it with {next}",
-                    info.value
-                );
-                return device.refuse("VUID-VkSemaphoreSignalInfo-value-03259", text);
-            }
+            refuse_if!(info.value >= next => "VUID-VkSemaphoreSignalInfo-value-03259",
+                "{name} is signaled with {}, and a submission is to signal it with {next}", info.value);
         }
         if let Some(found) = state.sync.semaphores.get_mut(&info.semaphore) {
             if let Kind::Timeline { value, scheduled } = &mut found.kind {
@@ -409,6 +350,6 @@ unsafe extern "system" fn signal_semaphore(
         drop(state);
         device.changed.notify_all();
         queue::run(device, queue::Held::Back);
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }

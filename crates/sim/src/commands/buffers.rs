@@ -7,6 +7,7 @@ use ash::vk;
 use super::{BufferRules, Command, buffer_size, record};
 use crate::arithmetic::is_aligned;
 use crate::chain;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::{Call, call};
 use crate::state::{Device, DeviceState};
 
@@ -101,47 +102,32 @@ fn record_copy(
         let (Some(src_size), Some(dst_size)) = (src_size, dst_size) else {
             return Ok(Vec::new());
         };
-        if regions.is_empty() {
-            return Err((rules.no_regions, "regionCount is 0".to_owned()));
-        }
+        refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
+        let names = format!("{} to {}", state.name(src), state.name(dst));
         for region in &regions {
-            let broken = if region.size == 0 {
-                Some((rules.empty, "size is 0".to_owned()))
-            } else if region.src_offset >= src_size {
-                let text = format!("srcOffset is {} in a buffer of {src_size} bytes", region.src_offset);
-                Some((rules.src_offset, text))
-            } else if region.dst_offset >= dst_size {
-                let text = format!("dstOffset is {} in a buffer of {dst_size} bytes", region.dst_offset);
-                Some((rules.dst_offset, text))
-            } else if region.size > src_size - region.src_offset {
-                let text = format!(
-                    "{} bytes from {} on, in a source of {src_size} bytes",
-                    region.size, region.src_offset
-                );
-                Some((rules.src_size, text))
-            } else if region.size > dst_size - region.dst_offset {
-                let text = format!(
-                    "{} bytes to {}, in a destination of {dst_size} bytes",
-                    region.size, region.dst_offset
-                );
-                Some((rules.dst_size, text))
-            } else {
-                None
-            };
-            if let Some((rule, text)) = broken {
-                return Err((rule, format!("{} to {}: {text}", state.name(src), state.name(dst))));
-            }
+            check_copy(region, (src_size, dst_size), rules)
+                .map_err(|(rule, text)| (rule, format!("{names}: {text}")))?;
         }
-        if overlapping(state, src, dst, &regions) {
-            let text = format!(
-                "{} to {}: the bytes that are read are also written",
-                state.name(src),
-                state.name(dst)
-            );
-            return Err((rules.overlap, text));
-        }
+        refuse_if!(overlapping(state, src, dst, &regions) => rules.overlap,
+            "{names}: the bytes that are read are also written");
         Ok(vec![Command::CopyBuffer { src, dst, regions }])
     });
+}
+
+fn check_copy(
+    region: &vk::BufferCopy,
+    (src_size, dst_size): (u64, u64),
+    rules: &CopyRules,
+) -> Result<(), Broken> {
+    let vk::BufferCopy { src_offset: src, dst_offset: dst, size } = *region;
+    refuse_if!(size == 0 => rules.empty, "size is 0");
+    refuse_if!(src >= src_size => rules.src_offset, "srcOffset is {src} in a buffer of {src_size} bytes");
+    refuse_if!(dst >= dst_size => rules.dst_offset, "dstOffset is {dst} in a buffer of {dst_size} bytes");
+    refuse_if!(size > src_size - src => rules.src_size,
+        "{size} bytes from {src} on, in a source of {src_size} bytes");
+    refuse_if!(size > dst_size - dst => rules.dst_size,
+        "{size} bytes to {dst}, in a destination of {dst_size} bytes");
+    Ok(())
 }
 
 /// Whether any region's source overlaps any region's destination in memory.

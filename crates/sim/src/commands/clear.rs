@@ -5,7 +5,7 @@ use ash::vk;
 use super::images::{ImageRules, RegionRules, usable_image};
 use super::{Command, Target, record};
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::call;
 use crate::format::{FormatInfo, ImageDescription};
 
@@ -55,9 +55,8 @@ pub(super) unsafe extern "system" fn color(
         if let Some((rule, text)) = broken {
             return Err((rule, format!("{name}: {text}")));
         }
-        if ranges.is_empty() {
-            return Err(("VUID-vkCmdClearColorImage-rangeCount-arraylength", "rangeCount is 0".to_owned()));
-        }
+        refuse_if!(ranges.is_empty() => "VUID-vkCmdClearColorImage-rangeCount-arraylength",
+            "rangeCount is 0");
         let Some(texel) = texel(description.format, bits) else {
             let text =
                 format!("{name}: the simulated device cannot clear format {}", description.format.as_raw());

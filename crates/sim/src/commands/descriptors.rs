@@ -11,7 +11,7 @@ use super::bindings::BoundSet;
 use super::{Command, record};
 use crate::arithmetic::{index, widen};
 use crate::chain;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::descriptors::{self, Change, Contents, Descriptor, PipelineLayout, Place, SetLayout, Write};
 use crate::entry::call;
 use crate::state::{Device, DeviceState};
@@ -45,10 +45,7 @@ fn pipeline_layout(
     handle: vk::PipelineLayout,
     rule: &'static str,
 ) -> Result<Arc<PipelineLayout>, Broken> {
-    match state.pipeline_layout(handle) {
-        Some(layout) => Ok(Arc::clone(layout)),
-        None => Err((rule, state.missing(device, handle))),
-    }
+    state.known(device, handle, state.pipeline_layout(handle).map(Arc::clone), rule)
 }
 
 /// The sets of a command with their dynamic offsets, if they may be bound.
@@ -60,32 +57,24 @@ fn bound_sets(
     handles: &[vk::DescriptorSet],
     offsets: &[u32],
 ) -> Result<Vec<BoundSet>, Broken> {
-    if handles.is_empty() {
-        let text = "descriptorSetCount is 0".to_owned();
-        return Err(("VUID-vkCmdBindDescriptorSets-descriptorSetCount-arraylength", text));
-    }
-    if index(first) + handles.len() > layout.sets.len() {
-        let text =
-            format!("{} sets from {first} on, and the layout has {}", handles.len(), layout.sets.len());
-        return Err(("VUID-vkCmdBindDescriptorSets-firstSet-00360", text));
-    }
+    refuse_if!(handles.is_empty() => "VUID-vkCmdBindDescriptorSets-descriptorSetCount-arraylength",
+        "descriptorSetCount is 0");
+    refuse_if!(index(first) + handles.len() > layout.sets.len()
+        => "VUID-vkCmdBindDescriptorSets-firstSet-00360",
+        "{} sets from {first} on, and the layout has {}", handles.len(), layout.sets.len());
     let mut sets = Vec::with_capacity(handles.len());
     let mut rest = offsets;
     let mut wanted = 0;
     for (number, &handle) in (first..).zip(handles) {
         let name = state.label(handle);
-        let Some(found) = state.descriptors.sets.get(&handle) else {
-            let text = state.missing(device, handle);
-            return Err(("VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter", text));
-        };
-        if layout.set(number).is_none_or(|own| *own != found.layout) {
-            let text = format!("{name} is of another layout than set {number} of the pipeline layout");
-            return Err(("VUID-vkCmdBindDescriptorSets-pDescriptorSets-00358", text));
-        }
-        if state.is_host_only(handle) {
-            let text = format!("{name} is of a pool that is HOST_ONLY");
-            return Err(("VUID-vkCmdBindDescriptorSets-pDescriptorSets-04616", text));
-        }
+        let found = state.descriptors.sets.get(&handle);
+        let rule = "VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter";
+        let found = state.known(device, handle, found, rule)?;
+        refuse_if!(layout.set(number).is_none_or(|own| *own != found.layout)
+            => "VUID-vkCmdBindDescriptorSets-pDescriptorSets-00358",
+            "{name} is of another layout than set {number} of the pipeline layout");
+        refuse_if!(state.is_host_only(handle) => "VUID-vkCmdBindDescriptorSets-pDescriptorSets-04616",
+            "{name} is of a pool that is HOST_ONLY");
         let count = found.layout.dynamic().count();
         wanted += count;
         let (own, others) = rest.split_at(count.min(rest.len()));
@@ -94,10 +83,8 @@ fn bound_sets(
             .map_err(|(rule, text)| (rule, format!("{name}: {text}")))?;
         sets.push(BoundSet { set: handle, version: found.version, offsets: own.to_vec() });
     }
-    if wanted != offsets.len() {
-        let text = format!("{} dynamic offsets, and the sets have {wanted} dynamic buffers", offsets.len());
-        return Err(("VUID-vkCmdBindDescriptorSets-dynamicOffsetCount-00359", text));
-    }
+    refuse_if!(wanted != offsets.len() => "VUID-vkCmdBindDescriptorSets-dynamicOffsetCount-00359",
+        "{} dynamic offsets, and the sets have {wanted} dynamic buffers", offsets.len());
     Ok(sets)
 }
 
@@ -120,10 +107,8 @@ fn check_offsets(
             (limits.min_storage_buffer_offset_alignment, rule)
         };
         let dynamic = u64::from(dynamic);
-        if dynamic % alignment.max(1) != 0 {
-            let text = format!("the dynamic offset {dynamic} is no multiple of {alignment}");
-            return Err((rule, text));
-        }
+        refuse_if!(dynamic % alignment.max(1) != 0 => rule,
+            "the dynamic offset {dynamic} is no multiple of {alignment}");
         let Some(&Descriptor::Buffer { buffer, offset, range, .. }) = contents.descriptor(number, element)
         else {
             continue;
@@ -133,15 +118,10 @@ fn check_offsets(
         };
         let rest = size.saturating_sub(offset);
         let end = if range == vk::WHOLE_SIZE { rest } else { range };
-        if dynamic > rest || end > rest - dynamic {
-            let rule = "VUID-vkCmdBindDescriptorSets-pDescriptorSets-01979";
-            let text = format!(
-                "binding {number}, element {element}: offset {offset}, dynamic offset {dynamic} and range {end} end behind \
-                 the {size} bytes of {}",
-                state.name(buffer)
-            );
-            return Err((rule, text));
-        }
+        refuse_if!(dynamic > rest || end > rest - dynamic
+            => "VUID-vkCmdBindDescriptorSets-pDescriptorSets-01979",
+            "binding {number}, element {element}: offset {offset}, dynamic offset {dynamic} and range {end} end \
+             behind the {size} bytes of {}", state.name(buffer));
     }
     Ok(())
 }
@@ -182,9 +162,8 @@ fn pushed(
     writes: &[Write],
     [number_rule, push_rule]: [&'static str; 2],
 ) -> Result<Vec<Change>, Broken> {
-    if index(set) >= layout.sets.len() {
-        return Err((number_rule, format!("set {set}, and the layout has {}", layout.sets.len())));
-    }
+    refuse_if!(index(set) >= layout.sets.len() => number_rule,
+        "set {set}, and the layout has {}", layout.sets.len());
     let Some(set_layout) = layout.set(set).filter(|set| set.has(LayoutFlags::PUSH_DESCRIPTOR_KHR)) else {
         return Err((push_rule, format!("set {set} of the layout is not for push descriptors")));
     };
@@ -221,20 +200,16 @@ unsafe fn with_template(
     data: *const c_void,
 ) -> Result<Command, Broken> {
     let name = state.label(template);
-    let Some(found) = state.descriptors.templates.get(&template) else {
-        let rule = "VUID-vkCmdPushDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter";
-        return Err((rule, state.missing(device, template)));
-    };
+    let rule = "VUID-vkCmdPushDescriptorSetWithTemplate-descriptorUpdateTemplate-parameter";
+    let found = state.known(device, template, state.descriptors.templates.get(&template), rule)?;
     let rule = "VUID-vkCmdPushDescriptorSetWithTemplate-layout-parameter";
     let layout = pipeline_layout(device, state, layout, rule)?;
     let Some(point) = found.pushes_to(&layout, set) else {
         let text = format!("{name} was not made to push to set {set} of this layout");
         return Err(("VUID-vkCmdPushDescriptorSetWithTemplate-layout-07993", text));
     };
-    if data.is_null() {
-        let text = format!("{name}: pData is NULL");
-        return Err(("VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686", text));
-    }
+    refuse_if!(data.is_null() => "VUID-vkCmdPushDescriptorSetWithTemplate-pData-01686",
+        "{name}: pData is NULL");
     // SAFETY: the promise of `with_template`: not NULL, and so what the template says.
     let writes = unsafe { descriptors::read_template(found, data) };
     let rules = [
@@ -261,9 +236,8 @@ pub(super) unsafe extern "system" fn push_constants(
         let layout = pipeline_layout(device, state, layout, rule)?;
         let limit = device.hub.descriptors.limits.max_push_constants_size;
         check_constants(&layout, stages, (offset, size), limit)?;
-        if widen(bytes.len()) != u64::from(size) {
-            return Err(("VUID-vkCmdPushConstants-pValues-parameter", "pValues is NULL".to_owned()));
-        }
+        refuse_if!(widen(bytes.len()) != u64::from(size) => "VUID-vkCmdPushConstants-pValues-parameter",
+            "pValues is NULL");
         Ok(vec![Command::PushConstants { layout, offset, bytes: bytes.to_vec() }])
     });
 }
@@ -300,14 +274,10 @@ fn check_constants(
             any |= range & stages;
             all |= range;
         }
-        if any != stages {
-            let text = format!("byte {byte} is not in a range of each of the stages {stages:#x}");
-            return Err(("VUID-vkCmdPushConstants-offset-01795", text));
-        }
-        if all & !stages != 0 {
-            let text = format!("byte {byte} is also in a range of the stages {all:#x}");
-            return Err(("VUID-vkCmdPushConstants-offset-01796", text));
-        }
+        refuse_if!(any != stages => "VUID-vkCmdPushConstants-offset-01795",
+            "byte {byte} is not in a range of each of the stages {stages:#x}");
+        refuse_if!(all & !stages != 0 => "VUID-vkCmdPushConstants-offset-01796",
+            "byte {byte} is also in a range of the stages {all:#x}");
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use ash::vk;
 
 use super::{Command, record};
 use crate::arithmetic::is_aligned;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::entry::call;
 use crate::physical::MAX_GROUPS;
 use crate::state::{Device, DeviceState};
@@ -21,13 +21,11 @@ pub(super) unsafe extern "system" fn bind_pipeline(
 ) {
     let recording = "VUID-vkCmdBindPipeline-commandBuffer-recording";
     record(command_buffer, call!("vkCmdBindPipeline"), recording, |device, state| {
-        let Some(found) = state.pipelines.pipelines.get(&pipeline) else {
-            return Err(("VUID-vkCmdBindPipeline-pipeline-parameter", state.missing(device, pipeline)));
-        };
-        if point != vk::PipelineBindPoint::COMPUTE {
-            let text = format!("{} is a compute pipeline, and is bound as {point:?}", state.name(pipeline));
-            return Err(("VUID-vkCmdBindPipeline-pipelineBindPoint-00779", text));
-        }
+        let found = state.pipelines.pipelines.get(&pipeline);
+        let found = state.known(device, pipeline, found, "VUID-vkCmdBindPipeline-pipeline-parameter")?;
+        refuse_if!(point != vk::PipelineBindPoint::COMPUTE
+            => "VUID-vkCmdBindPipeline-pipelineBindPoint-00779",
+            "{} is a compute pipeline, and is bound as {point:?}", state.name(pipeline));
         Ok(vec![Command::BindPipeline { point, pipeline, program: Arc::clone(&found.program) }])
     });
 }
@@ -85,26 +83,17 @@ fn check_indirect(
     offset: u64,
 ) -> Result<(), Broken> {
     let name = state.name(buffer);
-    let Some(found) = state.buffers.get(&buffer) else {
-        return Err(("VUID-vkCmdDispatchIndirect-buffer-parameter", state.missing(device, buffer)));
-    };
+    let rule = "VUID-vkCmdDispatchIndirect-buffer-parameter";
+    let found = state.known(device, buffer, state.buffers.get(&buffer), rule)?;
     let size = found.description.size;
-    if !found.is_backed() {
-        return Err(("VUID-vkCmdDispatchIndirect-buffer-02708", format!("{name} has no memory")));
-    }
-    if !found.description.usage.contains(vk::BufferUsageFlags::INDIRECT_BUFFER) {
-        let text = format!("{name} was created without the usage INDIRECT_BUFFER");
-        return Err(("VUID-vkCmdDispatchIndirect-buffer-02709", text));
-    }
-    if !is_aligned(offset, 4) {
-        return Err((
-            "VUID-vkCmdDispatchIndirect-offset-02710",
-            format!("offset is {offset}, no multiple of 4"),
-        ));
-    }
-    if size.checked_sub(offset).is_none_or(|left| left < INDIRECT_SIZE) {
-        let text = format!("offset is {offset}, and {name} has {size} bytes");
-        return Err(("VUID-vkCmdDispatchIndirect-offset-00407", text));
-    }
+    refuse_if!(!found.is_backed() => "VUID-vkCmdDispatchIndirect-buffer-02708", "{name} has no memory");
+    refuse_if!(!found.description.usage.contains(vk::BufferUsageFlags::INDIRECT_BUFFER)
+        => "VUID-vkCmdDispatchIndirect-buffer-02709",
+        "{name} was created without the usage INDIRECT_BUFFER");
+    refuse_if!(!is_aligned(offset, 4) => "VUID-vkCmdDispatchIndirect-offset-02710",
+        "offset is {offset}, no multiple of 4");
+    refuse_if!(size.checked_sub(offset).is_none_or(|left| left < INDIRECT_SIZE)
+        => "VUID-vkCmdDispatchIndirect-offset-00407",
+        "offset is {offset}, and {name} has {size} bytes");
     Ok(())
 }

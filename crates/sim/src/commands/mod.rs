@@ -20,9 +20,9 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::describe::Broken;
+use super::describe::{Broken, refuse_if};
 use super::descriptors::{Change, PipelineLayout};
-use super::entry::{Call, entries, on_command_buffer};
+use super::entry::{Call, entries, on_command_buffer_checked};
 use super::pipeline::Program;
 use super::registry;
 use super::state::{Device, DeviceState};
@@ -294,28 +294,17 @@ pub(super) fn record(
     recording_rule: &'static str,
     body: impl FnOnce(&Device, &DeviceState) -> Result<Vec<Command>, Broken>,
 ) {
-    on_command_buffer(command_buffer, call, |device| {
+    on_command_buffer_checked(command_buffer, call, |device| {
         let mut state = device.state.lock();
-        let recording = state
-            .commands
-            .buffers
-            .get(&command_buffer)
-            .is_some_and(|buffer| buffer.phase == Phase::Recording);
-        if !recording {
-            let text = format!("{} is not being recorded", state.name(command_buffer));
-            return device.report(recording_rule, text);
+        let buffer = state.commands.buffers.get(&command_buffer);
+        refuse_if!(buffer.is_none_or(|buffer| buffer.phase != Phase::Recording) => recording_rule,
+            "{} is not being recorded", state.name(command_buffer));
+        let commands = body(device, &state)?;
+        if let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) {
+            commands.iter().for_each(|command| buffer.uses.add(command));
+            Arc::make_mut(&mut buffer.commands).extend(commands);
         }
-        let commands = match body(device, &state) {
-            Ok(commands) => commands,
-            Err((rule, text)) => return device.report(rule, text),
-        };
-        let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) else {
-            return;
-        };
-        for command in &commands {
-            buffer.uses.add(command);
-        }
-        Arc::make_mut(&mut buffer.commands).extend(commands);
+        Ok(())
     });
 }
 

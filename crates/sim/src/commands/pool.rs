@@ -1,14 +1,16 @@
 //! The life of command pools and command buffers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ash::vk;
 use ash::vk::Handle as _;
 
 use super::{Command, CommandBuffer, Phase, Pool, Uses, record};
-use crate::entry::{call, on_command_buffer, on_device};
-use crate::state::{Device, DeviceState};
-use crate::{chain, registry};
+use crate::describe::refuse_if;
+use crate::entry::{call, checked, on_command_buffer_checked, on_device};
+use crate::state::{Device, DeviceState, Label};
+use crate::{chain, host, registry};
 
 pub(super) unsafe extern "system" fn create(
     device: vk::Device,
@@ -16,21 +18,17 @@ pub(super) unsafe extern "system" fn create(
     _: *const vk::AllocationCallbacks<'_>,
     p_pool: *mut vk::CommandPool,
 ) -> vk::Result {
-    on_device(device, call!("vkCreateCommandPool"), |device| {
+    checked(device, call!("vkCreateCommandPool"), |device| {
         // SAFETY: VUID-vkCreateCommandPool-pCreateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkCreateCommandPool-pCreateInfo-parameter", "pCreateInfo is NULL");
-        };
-        if info.queue_family_index != 0 {
-            let text = format!("queueFamilyIndex is {}, and there is one family", info.queue_family_index);
-            return device.refuse("VUID-vkCreateCommandPool-queueFamilyIndex-01937", text);
-        }
+        let info = unsafe { chain::given(p_info, "VUID-vkCreateCommandPool-pCreateInfo-parameter") }?;
+        refuse_if!(info.queue_family_index != 0 => "VUID-vkCreateCommandPool-queueFamilyIndex-01937",
+            "queueFamilyIndex is {}, and there is one family", info.queue_family_index);
         let handle = device.hub.handle();
         let pool = Pool { flags: info.flags, buffers: Default::default() };
         device.state.lock().commands.pools.insert(handle, pool);
         // SAFETY: VUID-vkCreateCommandPool-pCommandPool-parameter.
         unsafe { chain::output(p_pool, handle) };
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -40,23 +38,17 @@ pub(super) unsafe extern "system" fn destroy(
     _: *const vk::AllocationCallbacks<'_>,
 ) {
     on_device(device, call!("vkDestroyCommandPool"), |device| {
-        if pool.is_null() {
-            return;
-        }
-        let mut state = device.state.lock();
-        let name = state.name(pool);
-        let Some(found) = state.commands.pools.remove(&pool) else {
-            return device
-                .report("VUID-vkDestroyCommandPool-commandPool-parameter", state.missing(device, pool));
+        let remove = |state: &mut DeviceState, name: &Label| {
+            let found = state.commands.pools.remove(&pool)?;
+            if state.any_pending(&found.buffers) {
+                let text =
+                    format!("{name} is destroyed, and a submission still runs one of its command buffers");
+                device.report("VUID-vkDestroyCommandPool-commandPool-00041", text);
+            }
+            found.buffers.into_iter().for_each(|handle| state.forget_command_buffer(handle));
+            Some(())
         };
-        state.names.remove(&pool.as_raw());
-        if state.any_pending(found.buffers.iter().copied()) {
-            let text = format!("{name} is destroyed, and a submission still runs one of its command buffers");
-            device.report("VUID-vkDestroyCommandPool-commandPool-00041", text);
-        }
-        for handle in found.buffers {
-            state.forget_command_buffer(handle);
-        }
+        host::forget(device, pool, "VUID-vkDestroyCommandPool-commandPool-parameter", remove);
     });
 }
 
@@ -65,24 +57,20 @@ pub(super) unsafe extern "system" fn reset(
     pool: vk::CommandPool,
     _: vk::CommandPoolResetFlags,
 ) -> vk::Result {
-    on_device(device, call!("vkResetCommandPool"), |device| {
+    checked(device, call!("vkResetCommandPool"), |device| {
         let mut state = device.state.lock();
         let name = state.name(pool);
-        let Some(found) = state.commands.pools.get(&pool) else {
-            let text = state.missing(device, pool);
-            return device.refuse("VUID-vkResetCommandPool-commandPool-parameter", text);
-        };
-        let buffers = found.buffers.clone();
-        if state.any_pending(buffers.iter().copied()) {
-            let text = format!("{name} is reset, and a submission still runs one of its command buffers");
-            return device.refuse("VUID-vkResetCommandPool-commandPool-00040", text);
-        }
+        let buffers = state.commands.pools.get(&pool).map(|found| found.buffers.clone());
+        let rule = "VUID-vkResetCommandPool-commandPool-parameter";
+        let buffers = state.known(device, pool, buffers, rule)?;
+        refuse_if!(state.any_pending(&buffers) => "VUID-vkResetCommandPool-commandPool-00040",
+            "{name} is reset, and a submission still runs one of its command buffers");
         for handle in buffers {
             if let Some(buffer) = state.commands.buffers.get_mut(&handle) {
                 buffer.clear();
             }
         }
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -91,11 +79,10 @@ pub(super) unsafe extern "system" fn trim(
     pool: vk::CommandPool,
     _: vk::CommandPoolTrimFlags,
 ) {
-    on_device(device, call!("vkTrimCommandPool"), |device| {
+    checked(device, call!("vkTrimCommandPool"), |device| {
         let state = device.state.lock();
-        if !state.commands.pools.contains_key(&pool) {
-            device.report("VUID-vkTrimCommandPool-commandPool-parameter", state.missing(device, pool));
-        }
+        let found = state.commands.pools.get(&pool).map(drop);
+        state.known(device, pool, found, "VUID-vkTrimCommandPool-commandPool-parameter")
     });
 }
 
@@ -104,22 +91,17 @@ pub(super) unsafe extern "system" fn allocate(
     p_info: *const vk::CommandBufferAllocateInfo<'_>,
     p_buffers: *mut vk::CommandBuffer,
 ) -> vk::Result {
-    on_device(device, call!("vkAllocateCommandBuffers"), |device| {
+    checked(device, call!("vkAllocateCommandBuffers"), |device| {
+        let rule = "VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter";
         // SAFETY: VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            let text = "pAllocateInfo is NULL";
-            return device.refuse("VUID-vkAllocateCommandBuffers-pAllocateInfo-parameter", text);
-        };
+        let info = unsafe { chain::given(p_info, rule) }?;
         let mut state = device.state.lock();
-        if !state.commands.pools.contains_key(&info.command_pool) {
-            let text = state.missing(device, info.command_pool);
-            return device.refuse("VUID-VkCommandBufferAllocateInfo-commandPool-parameter", text);
-        }
-        if info.command_buffer_count == 0 {
-            let text = "commandBufferCount is 0";
-            return device
-                .refuse("VUID-vkAllocateCommandBuffers-pAllocateInfo::commandBufferCount-arraylength", text);
-        }
+        let pool = state.commands.pools.get(&info.command_pool);
+        let rule = "VUID-VkCommandBufferAllocateInfo-commandPool-parameter";
+        state.known(device, info.command_pool, pool, rule)?;
+        refuse_if!(info.command_buffer_count == 0
+            => "VUID-vkAllocateCommandBuffers-pAllocateInfo::commandBufferCount-arraylength",
+            "commandBufferCount is 0");
         let handles: Vec<_> =
             (0..info.command_buffer_count).map(|_| registry::add_command_buffer(device)).collect();
         for (index, &handle) in handles.iter().enumerate() {
@@ -142,7 +124,7 @@ pub(super) unsafe extern "system" fn allocate(
             // SAFETY: as above.
             unsafe { chain::output(slot, handle) };
         }
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -184,53 +166,43 @@ pub(super) unsafe extern "system" fn begin(
     command_buffer: vk::CommandBuffer,
     p_info: *const vk::CommandBufferBeginInfo<'_>,
 ) -> vk::Result {
-    on_command_buffer(command_buffer, call!("vkBeginCommandBuffer"), |device| {
+    on_command_buffer_checked(command_buffer, call!("vkBeginCommandBuffer"), |device| {
         // SAFETY: VUID-vkBeginCommandBuffer-pBeginInfo-parameter.
-        let Some(info) = (unsafe { chain::input(p_info) }) else {
-            return device.refuse("VUID-vkBeginCommandBuffer-pBeginInfo-parameter", "pBeginInfo is NULL");
-        };
+        let info = unsafe { chain::given(p_info, "VUID-vkBeginCommandBuffer-pBeginInfo-parameter") }?;
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
         let resettable = state.resettable(command_buffer);
         let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) else {
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return Ok(vk::Result::ERROR_VALIDATION_FAILED_EXT);
         };
-        let broken = if buffer.phase == Phase::Recording || buffer.pending > 0 {
-            let what = if buffer.pending > 0 { "a submission still runs it" } else { "it is being recorded" };
-            Some(("VUID-vkBeginCommandBuffer-commandBuffer-00049", format!("{name} is begun, and {what}")))
-        } else if buffer.phase != Phase::Initial && !resettable {
-            let text =
-                format!("{name} is begun again, and its pool was created without RESET_COMMAND_BUFFER");
-            Some(("VUID-vkBeginCommandBuffer-commandBuffer-00050", text))
-        } else if buffer.level == vk::CommandBufferLevel::SECONDARY && info.p_inheritance_info.is_null() {
-            let text = format!("{name} is secondary, and pInheritanceInfo is NULL");
-            Some(("VUID-vkBeginCommandBuffer-commandBuffer-00051", text))
-        } else {
-            None
-        };
-        if let Some((vuid, text)) = broken {
-            return device.refuse(vuid, text);
-        }
+        refuse_if!(buffer.pending > 0 => "VUID-vkBeginCommandBuffer-commandBuffer-00049",
+            "{name} is begun, and a submission still runs it");
+        refuse_if!(buffer.phase == Phase::Recording => "VUID-vkBeginCommandBuffer-commandBuffer-00049",
+            "{name} is begun, and it is being recorded");
+        refuse_if!(buffer.phase != Phase::Initial && !resettable
+            => "VUID-vkBeginCommandBuffer-commandBuffer-00050",
+            "{name} is begun again, and its pool was created without RESET_COMMAND_BUFFER");
+        refuse_if!(buffer.is_secondary() && info.p_inheritance_info.is_null()
+            => "VUID-vkBeginCommandBuffer-commandBuffer-00051",
+            "{name} is secondary, and pInheritanceInfo is NULL");
         buffer.clear();
         buffer.phase = Phase::Recording;
         buffer.usage = info.flags;
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
 pub(super) unsafe extern "system" fn end(command_buffer: vk::CommandBuffer) -> vk::Result {
-    on_command_buffer(command_buffer, call!("vkEndCommandBuffer"), |device| {
+    on_command_buffer_checked(command_buffer, call!("vkEndCommandBuffer"), |device| {
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
-        let buffer = state.commands.buffers.get_mut(&command_buffer);
-        match buffer {
+        match state.commands.buffers.get_mut(&command_buffer) {
             Some(buffer) if buffer.phase == Phase::Recording => {
                 buffer.phase = Phase::Executable;
-                vk::Result::SUCCESS
+                Ok(vk::Result::SUCCESS)
             }
             _ => {
-                let text = format!("{name} is not being recorded");
-                device.refuse("VUID-vkEndCommandBuffer-commandBuffer-00059", text)
+                Err(("VUID-vkEndCommandBuffer-commandBuffer-00059", format!("{name} is not being recorded")))
             }
         }
     })
@@ -240,23 +212,19 @@ pub(super) unsafe extern "system" fn reset_buffer(
     command_buffer: vk::CommandBuffer,
     _: vk::CommandBufferResetFlags,
 ) -> vk::Result {
-    on_command_buffer(command_buffer, call!("vkResetCommandBuffer"), |device| {
+    on_command_buffer_checked(command_buffer, call!("vkResetCommandBuffer"), |device| {
         let mut state = device.state.lock();
         let name = state.name(command_buffer);
         let resettable = state.resettable(command_buffer);
         let Some(buffer) = state.commands.buffers.get_mut(&command_buffer) else {
-            return vk::Result::ERROR_VALIDATION_FAILED_EXT;
+            return Ok(vk::Result::ERROR_VALIDATION_FAILED_EXT);
         };
-        if buffer.pending > 0 {
-            let text = format!("{name} is reset, and a submission still runs it");
-            return device.refuse("VUID-vkResetCommandBuffer-commandBuffer-00045", text);
-        }
-        if !resettable {
-            let text = format!("{name} is reset, and its pool was created without RESET_COMMAND_BUFFER");
-            return device.refuse("VUID-vkResetCommandBuffer-commandBuffer-00046", text);
-        }
+        refuse_if!(buffer.pending > 0 => "VUID-vkResetCommandBuffer-commandBuffer-00045",
+            "{name} is reset, and a submission still runs it");
+        refuse_if!(!resettable => "VUID-vkResetCommandBuffer-commandBuffer-00046",
+            "{name} is reset, and its pool was created without RESET_COMMAND_BUFFER");
         buffer.clear();
-        vk::Result::SUCCESS
+        Ok(vk::Result::SUCCESS)
     })
 }
 
@@ -314,8 +282,9 @@ impl CommandBuffer {
 }
 
 impl DeviceState {
-    fn any_pending(&self, mut buffers: impl Iterator<Item = vk::CommandBuffer>) -> bool {
-        buffers.any(|handle| self.commands.buffers.get(&handle).is_some_and(|buffer| buffer.pending > 0))
+    fn any_pending(&self, buffers: &BTreeSet<vk::CommandBuffer>) -> bool {
+        let mut buffers = buffers.iter().filter_map(|handle| self.commands.buffers.get(handle));
+        buffers.any(|buffer| buffer.pending > 0)
     }
 
     fn resettable(&self, handle: vk::CommandBuffer) -> bool {

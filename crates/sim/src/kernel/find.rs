@@ -9,7 +9,7 @@ use super::Kernel;
 use super::buffer::Source;
 use crate::arithmetic::{index, widen};
 use crate::commands::Bound;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::descriptor_buffer;
 use crate::descriptors::{Binding, Descriptor};
 use crate::state::{Device, DeviceState};
@@ -36,10 +36,7 @@ pub(super) fn find(kernel: &Kernel<'_>, at: (u32, u32, u32)) -> Result<Found, Br
         return Err(("SUBLET-descriptor-binding", "the pipeline's layout has no such binding".to_owned()));
     };
     let elements = if shape.kind == Type::INLINE_UNIFORM_BLOCK { 1 } else { shape.count };
-    if element >= elements {
-        let text = format!("the binding has {elements} elements");
-        return Err(("SUBLET-descriptor-binding", text));
-    }
+    refuse_if!(element >= elements => "SUBLET-descriptor-binding", "the binding has {elements} elements");
     let state = kernel.device.state.lock();
     let found = match bindings.bound(POINT, &program.layout, number) {
         None => {
@@ -127,10 +124,7 @@ fn of_buffer(
     let size = state.buffers.get(&buffer).map_or(0, |buffer| buffer.description.size);
     let left = size.saturating_sub(start);
     let len = if range == vk::WHOLE_SIZE { left } else { range };
-    if len > left {
-        let text = format!("{len} bytes from {start} on, and {name} has {size}");
-        return Err(("SUBLET-descriptor-range", text));
-    }
+    refuse_if!(len > left => "SUBLET-descriptor-range", "{len} bytes from {start} on, and {name} has {size}");
     bytes.offset += start;
     Ok(Source::Bytes { bytes, len, writable: is_writable(kind) })
 }

@@ -8,7 +8,7 @@ use ash::vk::Handle as _;
 
 use super::Batch;
 use crate::commands::Phase;
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::state::{Device, DeviceState};
 use crate::sync::Kind;
 
@@ -88,11 +88,8 @@ pub(super) fn check(
     for batch in batches {
         for &(semaphore, _) in &batch.waits {
             let kind = semaphore_kind(device, state, &kinds, semaphore, rules.wait_semaphore)?;
-            if kind == (Kind::Binary { signaled: false }) {
-                let text =
-                    format!("{} is waited for, and nothing submitted signals it", state.name(semaphore));
-                return Err((rules.wait_unsignaled, text));
-            }
+            refuse_if!(kind == (Kind::Binary { signaled: false }) => rules.wait_unsignaled,
+                "{} is waited for, and nothing submitted signals it", state.name(semaphore));
             if let Kind::Binary { .. } = kind {
                 kinds.insert(semaphore, Kind::Binary { signaled: false });
             }
@@ -103,10 +100,8 @@ pub(super) fn check(
                 state.commands.buffers.get(&handle).is_some_and(|buffer| {
                     buffer.usage.contains(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)
                 });
-            if !once.insert(handle) && !simultaneous {
-                let text = format!("{} is submitted twice, without SIMULTANEOUS_USE", state.name(handle));
-                return Err((rules.simultaneous, text));
-            }
+            refuse_if!(!once.insert(handle) && !simultaneous => rules.simultaneous,
+                "{} is submitted twice, without SIMULTANEOUS_USE", state.name(handle));
         }
         for &(semaphore, value) in &batch.signals {
             match semaphore_kind(device, state, &kinds, semaphore, rules.signal_semaphore)? {
@@ -158,17 +153,12 @@ fn check_command_buffer(state: &DeviceState, handle: vk::CommandBuffer, rules: &
     let Some(buffer) = state.commands.buffers.get(&handle) else {
         return Err((rules.command_buffer, format!("{name} was never allocated, or is freed")));
     };
-    if buffer.is_secondary() {
-        return Err((rules.secondary, format!("{name} is secondary")));
-    }
-    if buffer.phase != Phase::Executable {
-        return Err((rules.executable, format!("{name} is not executable, but {:?}", buffer.phase)));
-    }
+    refuse_if!(buffer.is_secondary() => rules.secondary, "{name} is secondary");
+    refuse_if!(buffer.phase != Phase::Executable => rules.executable,
+        "{name} is not executable, but {:?}", buffer.phase);
     let simultaneous = buffer.usage.contains(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
-    if buffer.pending > 0 && !simultaneous {
-        let text = format!("{name} is submitted while a submission still runs it, without SIMULTANEOUS_USE");
-        return Err((rules.simultaneous, text));
-    }
+    refuse_if!(buffer.pending > 0 && !simultaneous => rules.simultaneous,
+        "{name} is submitted while a submission still runs it, without SIMULTANEOUS_USE");
     // What a command buffer names must be as it was when it was recorded.
     for &used in &buffer.uses.buffers {
         if let Err(reason) = state.buffer_bytes(used) {
@@ -177,10 +167,8 @@ fn check_command_buffer(state: &DeviceState, handle: vk::CommandBuffer, rules: &
         }
     }
     for &used in &buffer.uses.pipelines {
-        if !state.pipelines.pipelines.contains_key(&used) {
-            let text = format!("{name} is invalid: {} is destroyed since it was bound", state.name(used));
-            return Err((rules.executable, text));
-        }
+        refuse_if!(!state.pipelines.pipelines.contains_key(&used) => rules.executable,
+            "{name} is invalid: {} is destroyed since it was bound", state.name(used));
     }
     for (&used, &version) in &buffer.uses.sets {
         let what = match state.descriptors.sets.get(&used) {

@@ -25,6 +25,7 @@ use check::{FIRST, Rules, SECOND, check};
 
 use super::chain;
 use super::commands::{Command, Phase, Uses};
+use super::describe::{Broken, refuse_if};
 use super::entry::{call, entries, on_queue};
 use super::state::{Device, DeviceState};
 use super::sync::Kind;
@@ -119,10 +120,7 @@ unsafe extern "system" fn submit(
         let mut batches = Vec::new();
         for info in infos {
             // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter: a valid structure with a valid chain.
-            match unsafe { read_batch(device, info) } {
-                Ok(batch) => batches.push(batch),
-                Err(result) => return result,
-            }
+            batches.push(unsafe { read_batch(device, info) }?);
         }
         enqueue(device, device.lane(queue), &batches, fence, &FIRST)
     })
@@ -132,7 +130,7 @@ unsafe extern "system" fn submit(
 ///
 /// 1. The arrays of `info` have as many elements as it says.
 /// 2. Its chain is valid.
-unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch, vk::Result> {
+unsafe fn read_batch(device: &Device, info: &vk::SubmitInfo<'_>) -> Result<Batch, Broken> {
     let waits = (info.p_wait_semaphores, info.wait_semaphore_count);
     let signals = (info.p_signal_semaphores, info.signal_semaphore_count);
     let command_buffers = (info.p_command_buffers, info.command_buffer_count);
@@ -153,7 +151,7 @@ impl Batch {
         command_buffers: (*const vk::CommandBuffer, u32),
         signals: (*const vk::Semaphore, u32),
         next: *const c_void,
-    ) -> Result<Self, vk::Result> {
+    ) -> Result<Self, Broken> {
         // SAFETY: 1 of `read` (VUID-VkSubmitInfo-pWaitSemaphores-parameter).
         let waits = unsafe { chain::array(waits.0, waits.1) };
         // SAFETY: 1 of `read` (VUID-VkSubmitInfo-pSignalSemaphores-parameter).
@@ -174,7 +172,7 @@ unsafe fn with_values(
     command_buffers: &[vk::CommandBuffer],
     signals: &[vk::Semaphore],
     next: *const c_void,
-) -> Result<Batch, vk::Result> {
+) -> Result<Batch, Broken> {
     // SAFETY: VUID-VkSubmitInfo-pNext-pNext.
     let values = unsafe { chain::find::<vk::TimelineSemaphoreSubmitInfo<'_>>(next) };
     let state = device.state.lock();
@@ -194,22 +192,13 @@ unsafe fn with_values(
         }
         None => (&[][..], &[][..]),
     };
-    let broken = if values.is_none() && (any_timeline(waits) || any_timeline(signals)) {
-        let text = "a timeline semaphore, and no VkTimelineSemaphoreSubmitInfo".to_owned();
-        Some(("VUID-VkSubmitInfo-pWaitSemaphores-03239", text))
-    } else if any_timeline(waits) && wait_values.len() != waits.len() {
-        let text = format!("{} wait semaphores, {} values", waits.len(), wait_values.len());
-        Some(("VUID-VkSubmitInfo-pNext-03240", text))
-    } else if any_timeline(signals) && signal_values.len() != signals.len() {
-        let text = format!("{} signal semaphores, {} values", signals.len(), signal_values.len());
-        Some(("VUID-VkSubmitInfo-pNext-03241", text))
-    } else {
-        None
-    };
-    drop(state);
-    if let Some((rule, text)) = broken {
-        return Err(device.refuse(rule, text));
-    }
+    let (some_wait, some_signal) = (any_timeline(waits), any_timeline(signals));
+    refuse_if!(values.is_none() && (some_wait || some_signal) => "VUID-VkSubmitInfo-pWaitSemaphores-03239",
+        "a timeline semaphore, and no VkTimelineSemaphoreSubmitInfo");
+    refuse_if!(some_wait && wait_values.len() != waits.len() => "VUID-VkSubmitInfo-pNext-03240",
+        "{} wait semaphores, {} values", waits.len(), wait_values.len());
+    refuse_if!(some_signal && signal_values.len() != signals.len() => "VUID-VkSubmitInfo-pNext-03241",
+        "{} signal semaphores, {} values", signals.len(), signal_values.len());
     // Values beside binary semaphores mean nothing, and may be missing.
     let pair = |semaphores: &[vk::Semaphore], values: &[u64]| {
         let values = values.iter().copied().chain(std::iter::repeat(0));
@@ -262,11 +251,9 @@ fn enqueue(
     batches: &[Batch],
     fence: vk::Fence,
     rules: &Rules,
-) -> vk::Result {
+) -> Result<vk::Result, Broken> {
     let mut state = device.state.lock();
-    if let Err((rule, text)) = check(device, &state, batches, fence, rules) {
-        return device.refuse(rule, text);
-    }
+    check(device, &state, batches, fence, rules)?;
     let mut submissions: Vec<_> = batches.iter().map(|batch| state.prepare(batch)).collect();
     if !fence.is_null() {
         // The fence of a call is signaled with the last batch; without a batch, when all that is in front is done.
@@ -288,7 +275,7 @@ fn enqueue(
     run(device, Held::Back);
     // What is held back is for a thread that waits to run.
     device.changed.notify_all();
-    vk::Result::SUCCESS
+    Ok(vk::Result::SUCCESS)
 }
 
 /// Puts batches without commands into a queue: what they wait for, and what they signal.
@@ -297,7 +284,7 @@ pub(super) fn enqueue_nothing(
     queue: vk::Queue,
     batches: &[Batch],
     fence: vk::Fence,
-) -> vk::Result {
+) -> Result<vk::Result, Broken> {
     enqueue(device, device.lane(queue), batches, fence, &FIRST)
 }
 

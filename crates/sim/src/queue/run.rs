@@ -130,7 +130,7 @@ pub(crate) enum Stuck {
 pub(super) unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
     on_queue(queue, call!("vkQueueWaitIdle"), |device| {
         let lane = device.lane(queue);
-        wait_idle(device, lane..lane + 1, "SUBLET-vkQueueWaitIdle-stuck")
+        Ok(wait_idle(device, lane..lane + 1, "SUBLET-vkQueueWaitIdle-stuck"))
     })
 }
 

@@ -29,6 +29,22 @@ fn every_profile_serves_buffers_and_images_in_silence() {
     }
 }
 
+#[test]
+fn a_name_stays_when_a_function_of_another_kind_destroys_its_handle() {
+    let gpu = Gpu::new(profile("lavapipe"));
+    let device = gpu.device();
+    let buffer = storage(&gpu, 1000);
+    let names = ash::ext::debug_utils::Device::new(gpu.instance(), device);
+    let name = vk::DebugUtilsObjectNameInfoEXT::default().object_handle(buffer).object_name(c"mine");
+    unsafe { names.set_debug_utils_object_name(&name) }.unwrap();
+    let raw = vk::Handle::as_raw(buffer);
+    unsafe { device.destroy_image(vk::Handle::from_raw(raw), None) };
+    unsafe { device.destroy_fence(vk::Handle::from_raw(raw), None) };
+    let leaks = gpu.finish();
+    assert_eq!(leaks.len(), 3, "{leaks:?}");
+    assert!(leaks.iter().all(|leak| leak.text.contains("\"mine\"")), "{leaks:?}");
+}
+
 fn offered(gpu: &Gpu, name: &std::ffi::CStr) -> (bool, bool) {
     let device = unsafe { gpu.instance().get_device_proc_addr(gpu.device().handle(), name.as_ptr()) };
     let instance = gpu.instance().handle();

@@ -6,6 +6,7 @@ use super::{Broken, ImageRules, RegionRules, check_region, layer_count, usable_i
 use crate::arithmetic::is_aligned;
 use crate::chain;
 use crate::commands::{BufferRules, Command, Target, buffer_size, record};
+use crate::describe::refuse_if;
 use crate::entry::{Call, call};
 use crate::format::{Aspect, ImageDescription, ImageLayout, Level};
 use crate::state::Device;
@@ -202,9 +203,7 @@ fn record_buffer_image(
         let (Some(size), Some(description)) = (size, description) else {
             return Ok(Vec::new());
         };
-        if regions.is_empty() {
-            return Err((rules.no_regions, "regionCount is 0".to_owned()));
-        }
+        refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
         for region in &mut regions {
             let layers = &mut region.image_subresource;
             layers.layer_count = layer_count(description, layers);
@@ -229,25 +228,16 @@ fn check_buffer_image(
 ) -> Result<(), Broken> {
     let extent = region.image_extent;
     for (index, value) in [extent.width, extent.height, extent.depth].into_iter().enumerate() {
-        if value == 0 {
-            return Err((rules.empty[index], "imageExtent has a 0".to_owned()));
-        }
+        refuse_if!(value == 0 => rules.empty[index], "imageExtent has a 0");
     }
     let aspects = region.image_subresource.aspect_mask;
-    if aspects.as_raw().count_ones() != 1 {
-        let text = format!("aspectMask is {:#x}, and not one aspect", aspects.as_raw());
-        return Err((rules.one_aspect, text));
-    }
-    if region.buffer_row_length != 0 && region.buffer_row_length < extent.width {
-        let text =
-            format!("bufferRowLength {} is below the width {}", region.buffer_row_length, extent.width);
-        return Err((rules.row_length, text));
-    }
-    if region.buffer_image_height != 0 && region.buffer_image_height < extent.height {
-        let text =
-            format!("bufferImageHeight {} is below the height {}", region.buffer_image_height, extent.height);
-        return Err((rules.image_height, text));
-    }
+    refuse_if!(aspects.as_raw().count_ones() != 1 => rules.one_aspect,
+        "aspectMask is {:#x}, and not one aspect", aspects.as_raw());
+    refuse_if!(region.buffer_row_length != 0 && region.buffer_row_length < extent.width => rules.row_length,
+        "bufferRowLength {} is below the width {}", region.buffer_row_length, extent.width);
+    refuse_if!(region.buffer_image_height != 0 && region.buffer_image_height < extent.height
+        => rules.image_height,
+        "bufferImageHeight {} is below the height {}", region.buffer_image_height, extent.height);
     let layout = ImageLayout::new(device.profile(), image);
     let (level, aspect) = check_region(
         layout.as_ref(),
@@ -257,28 +247,19 @@ fn check_buffer_image(
         extent,
         &rules.image.region,
     )?;
-    if region.buffer_row_length % level.plane.block.0 != 0 {
-        let text = format!("bufferRowLength {} is not in whole blocks", region.buffer_row_length);
-        return Err((rules.row_length_block, text));
-    }
-    if region.buffer_image_height % level.plane.block.1 != 0 {
-        let text = format!("bufferImageHeight {} is not in whole blocks", region.buffer_image_height);
-        return Err((rules.image_height_block, text));
-    }
+    refuse_if!(region.buffer_row_length % level.plane.block.0 != 0 => rules.row_length_block,
+        "bufferRowLength {} is not in whole blocks", region.buffer_row_length);
+    refuse_if!(region.buffer_image_height % level.plane.block.1 != 0 => rules.image_height_block,
+        "bufferImageHeight {} is not in whole blocks", region.buffer_image_height);
     let offset = region.buffer_offset;
     let depth_stencil = layout.is_some_and(|layout| layout.info().is_depth_stencil());
-    if depth_stencil && !is_aligned(offset, 4) {
-        return Err((rules.depth_offset, format!("bufferOffset {offset} is no multiple of 4")));
-    }
-    if !depth_stencil && offset % aspect.buffer_bytes != 0 {
-        let text = format!("bufferOffset {offset} is no multiple of the texel size {}", aspect.buffer_bytes);
-        return Err((rules.texel_offset, text));
-    }
+    refuse_if!(depth_stencil && !is_aligned(offset, 4) => rules.depth_offset,
+        "bufferOffset {offset} is no multiple of 4");
+    refuse_if!(!depth_stencil && offset % aspect.buffer_bytes != 0 => rules.texel_offset,
+        "bufferOffset {offset} is no multiple of the texel size {}", aspect.buffer_bytes);
     let end = BufferLayout::new(region, &level, &aspect).end(region);
-    if end.is_none_or(|end| end > buffer_size) {
-        let text = format!("the region ends at byte {end:?} of a buffer of {buffer_size} bytes");
-        return Err((rules.buffer_range, text));
-    }
+    refuse_if!(end.is_none_or(|end| end > buffer_size) => rules.buffer_range,
+        "the region ends at byte {end:?} of a buffer of {buffer_size} bytes");
     Ok(())
 }
 

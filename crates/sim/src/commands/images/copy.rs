@@ -5,6 +5,7 @@ use ash::vk;
 use super::{Broken, ImageRules, RegionRules, check_region, layer_count, usable_image};
 use crate::chain;
 use crate::commands::{Command, Target, record};
+use crate::describe::refuse_if;
 use crate::entry::{Call, call};
 use crate::format::{FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::state::Device;
@@ -149,12 +150,8 @@ fn record_copy(
             return Ok(Vec::new());
         };
         let names = format!("{} to {}", state.name(src), state.name(dst));
-        if regions.is_empty() {
-            return Err((rules.no_regions, "regionCount is 0".to_owned()));
-        }
-        if from.samples != to.samples {
-            return Err((rules.samples, format!("{names}: the sample counts differ")));
-        }
+        refuse_if!(regions.is_empty() => rules.no_regions, "regionCount is 0");
+        refuse_if!(from.samples != to.samples => rules.samples, "{names}: the sample counts differ");
         for region in &mut regions {
             region.src_subresource.layer_count = layer_count(from, &region.src_subresource);
             region.dst_subresource.layer_count = layer_count(to, &region.dst_subresource);
@@ -175,20 +172,16 @@ fn check_copy(
 ) -> Result<(), Broken> {
     let extent = region.extent;
     for (index, value) in [extent.width, extent.height, extent.depth].into_iter().enumerate() {
-        if value == 0 {
-            return Err((rules.empty[index], "extent has a 0".to_owned()));
-        }
+        refuse_if!(value == 0 => rules.empty[index], "extent has a 0");
     }
     let (src, dst) = (&region.src_subresource, &region.dst_subresource);
     // Slices of a 3D image may become layers, and the other way round.
     let deep = |image: &ImageDescription| image.image_type == vk::ImageType::TYPE_3D;
     let lines = |image: &ImageDescription| image.image_type == vk::ImageType::TYPE_1D;
-    if from.image_type != to.image_type && (lines(from) || lines(to)) {
-        return Err((rules.types, "a 1D image and one that is not are not copied".to_owned()));
-    }
-    if !deep(from) && !deep(to) && extent.depth != 1 {
-        return Err((rules.flat, format!("{} slices of images that have one", extent.depth)));
-    }
+    refuse_if!(from.image_type != to.image_type && (lines(from) || lines(to)) => rules.types,
+        "a 1D image and one that is not are not copied");
+    refuse_if!(!deep(from) && !deep(to) && extent.depth != 1 => rules.flat,
+        "{} slices of images that have one", extent.depth);
     let flat = |extent: vk::Extent3D| vk::Extent3D { depth: 1, ..extent };
     let layout = ImageLayout::new(device.profile(), from);
     let covered = if deep(to) && !deep(from) { flat(extent) } else { extent };
@@ -218,11 +211,8 @@ fn check_copy(
     let covered = if deep(from) && !deep(to) { flat(covered) } else { covered };
     let (dst_level, _) =
         check_region(layout.as_ref(), to, dst, region.dst_offset, covered, &rules.dst.region)?;
-    if src_level.plane.bytes != dst_level.plane.bytes {
-        let text =
-            format!("blocks of {} bytes to blocks of {}", src_level.plane.bytes, dst_level.plane.bytes);
-        return Err((rules.compatible, text));
-    }
+    refuse_if!(src_level.plane.bytes != dst_level.plane.bytes => rules.compatible,
+        "blocks of {} bytes to blocks of {}", src_level.plane.bytes, dst_level.plane.bytes);
     Ok(())
 }
 

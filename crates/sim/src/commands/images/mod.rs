@@ -5,7 +5,7 @@ pub(super) mod copy;
 
 use ash::vk;
 
-use crate::describe::Broken;
+use crate::describe::{Broken, refuse_if};
 use crate::format::{Aspect, FormatInfo, ImageDescription, ImageLayout, Level};
 use crate::state::{Device, DeviceState};
 
@@ -90,19 +90,13 @@ fn check_region(
     extent: vk::Extent3D,
     rules: &RegionRules,
 ) -> Result<(Level, Aspect), Broken> {
-    if layers.mip_level >= image.mip_levels {
-        let text = format!("mipLevel is {} of {}", layers.mip_level, image.mip_levels);
-        return Err((rules.level, text));
-    }
-    if layers.layer_count == 0 {
-        let text = "layerCount is 0".to_owned();
-        return Err(("VUID-VkImageSubresourceLayers-layerCount-01700", text));
-    }
+    refuse_if!(layers.mip_level >= image.mip_levels => rules.level,
+        "mipLevel is {} of {}", layers.mip_level, image.mip_levels);
+    refuse_if!(layers.layer_count == 0 => "VUID-VkImageSubresourceLayers-layerCount-01700",
+        "layerCount is 0");
     let end = layers.base_array_layer.saturating_add(layers.layer_count);
-    if end > image.array_layers {
-        let text = format!("layers {} to {end} of {}", layers.base_array_layer, image.array_layers);
-        return Err((rules.layers, text));
-    }
+    refuse_if!(end > image.array_layers => rules.layers,
+        "layers {} to {end} of {}", layers.base_array_layer, image.array_layers);
     let missing =
         || (rules.aspect, format!("the image has not the aspects {:#x}", layers.aspect_mask.as_raw()));
     let all = FormatInfo::of(image.format).map(|info| info.aspects()).unwrap_or_default();
@@ -120,21 +114,16 @@ fn check_region(
     let extents = [extent.width, extent.height, extent.depth].map(i64::from);
     let whole = level.extent.map(i64::from);
     for axis in 0..3 {
-        if offsets[axis] < 0 || offsets[axis] + extents[axis] > whole[axis] {
-            let text = format!("{} texels from {} on, of {}", extents[axis], offsets[axis], whole[axis]);
-            return Err((rules.inside[axis], text));
-        }
+        refuse_if!(offsets[axis] < 0 || offsets[axis] + extents[axis] > whole[axis] => rules.inside[axis],
+            "{} texels from {} on, of {}", extents[axis], offsets[axis], whole[axis]);
     }
     let blocks = [level.plane.block.0, level.plane.block.1].map(i64::from);
     for axis in 0..2 {
-        if offsets[axis] % blocks[axis] != 0 {
-            let text = format!("offset {} is not at a block of {}", offsets[axis], blocks[axis]);
-            return Err((rules.block_offset[axis], text));
-        }
-        if extents[axis] % blocks[axis] != 0 && offsets[axis] + extents[axis] != whole[axis] {
-            let text = format!("{} texels are not in whole blocks of {}", extents[axis], blocks[axis]);
-            return Err((rules.block_extent[axis], text));
-        }
+        refuse_if!(offsets[axis] % blocks[axis] != 0 => rules.block_offset[axis],
+            "offset {} is not at a block of {}", offsets[axis], blocks[axis]);
+        refuse_if!(extents[axis] % blocks[axis] != 0 && offsets[axis] + extents[axis] != whole[axis]
+            => rules.block_extent[axis],
+            "{} texels are not in whole blocks of {}", extents[axis], blocks[axis]);
     }
     Ok((level, aspect))
 }
