@@ -11,8 +11,8 @@ use ash::vk::Handle as _;
 use super::describe::Broken;
 use super::state::{self, Device, Hub, registry};
 use super::{
-    bind, commands, descriptor_buffer, descriptors, device, external, instance, mapping, memory, messenger,
-    null, physical, pipeline, queue, requirements, resource, sparse, sync,
+    bind, commands, descriptor_buffer, descriptors, device, external, instance, mapping, memory, messages,
+    messenger, null, physical, pipeline, queue, requirements, resource, sparse, sync,
 };
 
 /// A C function whose type is known to whoever asks for it by name.
@@ -303,15 +303,14 @@ pub(super) fn run<R: Outcome>(hub: &Hub, call: Call, body: impl FnOnce() -> R) -
     if let Some(fault) = hub.faults.enter(call) {
         return R::failed(fault);
     }
-    let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-    hub.report_limit();
-    match done {
-        Ok(value) => value,
-        Err(_) => {
+    messages::deferred(hub, || {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        hub.report_limit();
+        done.unwrap_or_else(|_| {
             hub.report("SUBLET-internal", "the simulated driver itself failed; this is a bug in it");
             R::failed(vk::Result::ERROR_UNKNOWN)
-        }
-    }
+        })
+    })
 }
 
 /// What a lost device has no other answer to.

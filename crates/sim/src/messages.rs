@@ -1,10 +1,14 @@
 //! The reports of the simulated driver about the program that uses it.
 #![forbid(unsafe_code)]
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
+
+use super::messenger;
+use super::state::Hub;
 
 /// A report of wrong use.
 ///
@@ -38,11 +42,52 @@ pub(super) struct Messages {
     read: AtomicBool,
 }
 
-impl Messages {
-    pub(super) fn push(&self, vuid: &'static str, text: String) {
+thread_local! {
+    /// Reports of this thread that nobody was told yet; `None` outside of [`deferred`].
+    static UNTOLD: RefCell<Option<Vec<Message>>> = const { RefCell::new(None) };
+}
+
+/// Runs `body`, and tells the program of its reports when the locks that it takes are released: whoever is told may use
+/// the [`Gpu`](crate::Gpu).
+pub(super) fn deferred<R>(hub: &Hub, body: impl FnOnce() -> R) -> R {
+    // Without the thread's own data, when it ends, reports are told at once.
+    let outer = UNTOLD.try_with(|untold| untold.replace(Some(Vec::new()))).ok().flatten();
+    let result = body();
+    let own = UNTOLD.try_with(|untold| untold.replace(outer)).ok().flatten();
+    own.into_iter().flatten().for_each(|message| message.tell(hub));
+    result
+}
+
+impl Message {
+    fn tell(&self, hub: &Hub) {
+        let Self { vuid, text } = self;
+        messenger::send(hub, vuid, text);
         tracing::error!(name: "invalid_usage", target: "sublet::sim", vuid, "{text}");
+    }
+}
+
+impl Hub {
+    /// Reports wrong use. Never fails, and takes no lock that a caller may hold: the program is told later, see
+    /// [`deferred`].
+    pub(super) fn report(&self, vuid: &'static str, text: impl Into<String>) {
+        let message = Message { vuid, text: text.into() };
+        self.messages.push(message.clone());
+        let mut at_once = Some(message);
+        let _ = UNTOLD.try_with(|untold| {
+            if let Some(untold) = &mut *untold.borrow_mut() {
+                untold.extend(at_once.take());
+            }
+        });
+        if let Some(message) = at_once {
+            message.tell(self);
+        }
+    }
+}
+
+impl Messages {
+    fn push(&self, message: Message) {
         let mut list = self.list.lock();
-        list.push(Message { vuid, text });
+        list.push(message);
         self.read.store(false, Ordering::Relaxed);
     }
 

@@ -78,8 +78,7 @@ unsafe extern "system" fn destroy(
     });
 }
 
-/// Calls back everybody who wants reports. The specification forbids callbacks to call Vulkan, so it does no harm that
-/// a caller may hold a lock of the driver.
+/// Calls back everybody who wants reports.
 pub(super) fn send(hub: &Hub, vuid: &str, text: &str) {
     let messengers = hub.messengers.lock().clone();
     if messengers.is_empty() {

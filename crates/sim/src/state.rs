@@ -21,7 +21,7 @@ use super::kernel::Kernels;
 use super::log::Log;
 use super::memory::Memory;
 use super::messages::Messages;
-use super::messenger::{self, Messenger};
+use super::messenger::Messenger;
 use super::pipeline::PipelineState;
 use super::profiles::Profile;
 use super::queue::QueueState;
@@ -139,13 +139,6 @@ impl Hub {
         if let Some(used) = self.heap_used.get(index(heap)) {
             used.fetch_sub(size, Ordering::Relaxed);
         }
-    }
-
-    /// Reports wrong use. Never fails, and takes no lock that a caller may hold.
-    pub(super) fn report(&self, vuid: &'static str, text: impl Into<String>) {
-        let text = text.into();
-        messenger::send(self, vuid, &text);
-        self.messages.push(vuid, text);
     }
 
     /// Reports that the limit on host memory was reached, once. Whoever did not get any has an error, or bytes that do

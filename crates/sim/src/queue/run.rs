@@ -7,10 +7,10 @@ use ash::vk;
 use parking_lot::MutexGuard;
 
 use super::Lane;
-use crate::commands;
 use crate::entry::{call, on_device, on_queue};
 use crate::state::{Device, DeviceState};
 use crate::sync::PATIENCE;
+use crate::{commands, messages};
 
 /// Whether work that is held back runs too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,27 +35,33 @@ pub(crate) fn run(device: &Device, held: Held) -> usize {
 /// Runs submissions of one queue, as [`run`] does.
 pub(super) fn run_lane(device: &Device, lane: usize, held: Held) -> usize {
     let mut ran = 0;
-    loop {
-        let mut state = device.state.lock();
-        let Some(submission) = state.next(lane, held) else {
-            return ran;
-        };
-        let mut works = Vec::new();
-        for commands in &submission.commands {
-            works.extend(commands::resolve(device, &mut state, commands));
-        }
-        drop(state);
-        for work in works {
-            if !work(device) {
-                let text =
-                    "a command could not move its bytes: no host memory behind the device memory".to_owned();
-                device.report("SUBLET-transfer-failed", text);
-            }
-        }
-        device.state.lock().finish(device, lane, &submission);
-        device.changed.notify_all();
+    while messages::deferred(&device.hub, || run_one(device, lane, held)) {
         ran += 1;
     }
+    ran
+}
+
+/// Runs the next submission of a queue, if there is one that can run.
+fn run_one(device: &Device, lane: usize, held: Held) -> bool {
+    let mut state = device.state.lock();
+    let Some(submission) = state.next(lane, held) else {
+        return false;
+    };
+    let mut works = Vec::new();
+    for commands in &submission.commands {
+        works.extend(commands::resolve(device, &mut state, commands));
+    }
+    drop(state);
+    for work in works {
+        if !work(device) {
+            let text =
+                "a command could not move its bytes: no host memory behind the device memory".to_owned();
+            device.report("SUBLET-transfer-failed", text);
+        }
+    }
+    device.state.lock().finish(device, lane, &submission);
+    device.changed.notify_all();
+    true
 }
 
 /// Runs submissions until `done`, and sleeps while none can run, for nanoseconds or, if that is [`u64::MAX`], for ever.

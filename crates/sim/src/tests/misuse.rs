@@ -2,6 +2,7 @@
 
 use ash::vk::Handle as _;
 
+use super::super::state::registry;
 use super::*;
 
 #[test]
@@ -301,4 +302,64 @@ fn command_pools_fences_and_semaphores_leak_too() {
     // The command buffer went with its device: its handle is nobody's.
     assert_eq!(unsafe { handles.end_command_buffer(commands[0]) }, Err(WRONG));
     assert!(super::super::state::registry::command_buffer(commands[0]).is_none());
+}
+
+/// Notes whether the device's lock is free.
+unsafe extern "system" fn look(
+    _: vk::DebugUtilsMessageSeverityFlagsEXT,
+    _: vk::DebugUtilsMessageTypeFlagsEXT,
+    _: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
+    user_data: *mut c_void,
+) -> vk::Bool32 {
+    let (device, free) = unsafe { &mut *user_data.cast::<(vk::Device, Vec<bool>)>() };
+    free.push(registry::device(*device).unwrap().state.try_lock().is_some());
+    vk::FALSE
+}
+
+#[test]
+fn a_program_that_is_told_of_a_report_may_use_the_gpu() {
+    let gpu = simple();
+    let device = gpu.device();
+    let utils = ash::ext::debug_utils::Instance::new(gpu.entry(), gpu.instance());
+    let mut seen = (device.handle(), Vec::<bool>::new());
+    let info = vk::DebugUtilsMessengerCreateInfoEXT::default()
+        .message_severity(vk::DebugUtilsMessageSeverityFlagsEXT::ERROR)
+        .message_type(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION)
+        .pfn_user_callback(Some(look))
+        .user_data((&raw mut seen).cast());
+    let messenger = unsafe { utils.create_debug_utils_messenger(&info, None) }.unwrap();
+    // A call that is refused, one that goes on, one that destroys what is in use, and one beside the entry points.
+    unsafe { device.unmap_memory(vk::DeviceMemory::null()) };
+    let (one, other) = (storage(&gpu, 1000), storage(&gpu, 1000));
+    let needs = needs(&gpu, one);
+    let memory = allocate(&gpu, needs.size, needs.memory_type_bits.trailing_zeros());
+    for buffer in [one, other] {
+        unsafe { device.bind_buffer_memory(buffer, memory, 0) }.unwrap();
+    }
+    gpu.hold_submissions(true);
+    let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) }.unwrap();
+    let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+    let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+    let semaphore = unsafe { device.create_semaphore(&info, None) }.unwrap();
+    let (values, semaphores) = ([3], [semaphore]);
+    let mut values = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
+    let work = vk::SubmitInfo::default().signal_semaphores(&semaphores).push_next(&mut values);
+    unsafe { device.queue_submit(gpu.queue(), &[work], fence) }.unwrap();
+    unsafe { device.destroy_fence(fence, None) };
+    if let Some(found) =
+        registry::device(device.handle()).unwrap().state.lock().sync.semaphores.get_mut(&semaphore)
+    {
+        found.kind = crate::sync::Kind::Timeline { value: 3, scheduled: 3 };
+    }
+    assert_eq!(gpu.run_pending(), 1);
+    unsafe { utils.destroy_debug_utils_messenger(messenger, None) };
+    let expected = [
+        "VUID-vkUnmapMemory-memory-parameter",
+        "SUBLET-overlap",
+        "VUID-vkDestroyFence-fence-01120",
+        "VUID-VkSubmitInfo-pSignalSemaphores-03242",
+    ];
+    assert_eq!(reports(&gpu), expected);
+    assert_eq!(seen.1, [true; 4]);
+    gpu.finish();
 }
