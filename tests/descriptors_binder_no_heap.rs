@@ -1,45 +1,16 @@
 //! A warm binder asks the host for no memory: counted by a global allocator of this binary's own.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
+#[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
+#[path = "shared/counting.rs"]
+mod counting;
 #[path = "descriptors_binder/quiet.rs"]
 mod quiet;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use counting::count;
 use quiet::{Quiet, Way, descriptors};
 use sublet::descriptor::BindPoint;
 use sublet::retire::Clock;
-
-thread_local! {
-    /// Host allocations of this thread.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator as it came, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const POINT: BindPoint = BindPoint::Compute;
 
@@ -67,16 +38,16 @@ fn a_warm_binder_takes_no_memory_from_the_host() {
         let mut quiet = Quiet::new(way);
         let clock = Clock::new();
         let lane = clock.add_lane().unwrap();
-        let before = COUNT.with(Cell::get);
+        let before = count();
         for _ in 0..20 {
             frame(&mut quiet, &clock, lane);
         }
-        assert!(COUNT.with(Cell::get) > before, "the count does not count");
-        let before = COUNT.with(Cell::get);
+        assert!(count() > before, "the count does not count");
+        let before = count();
         for _ in 0..20 {
             frame(&mut quiet, &clock, lane);
         }
-        assert_eq!(COUNT.with(Cell::get) - before, 0, "{way:?}");
+        assert_eq!(count() - before, 0, "{way:?}");
         quiet.close();
     }
 }

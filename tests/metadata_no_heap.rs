@@ -3,60 +3,14 @@
 #![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
 #![allow(clippy::as_conversions, clippy::cast_possible_truncation, reason = "test code on 64-bit hosts")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "shared/counting.rs"]
+mod counting;
 
+use counting::{bytes, count};
 use sublet::metadata::{
     Alignment, Buddy, Key, Linear, RangeMetadata, RegionId, Regions, Request, Strategy, Tlsf,
 };
-
-thread_local! {
-    /// Host allocations of this thread.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-    /// Bytes that this thread has allocated and not freed.
-    static BYTES: Cell<isize> = const { Cell::new(0) };
-}
-
-fn add(bytes: usize) {
-    BYTES.with(|held| held.set(held.get().wrapping_add_unsigned(bytes)));
-}
-
-fn take(bytes: usize) {
-    BYTES.with(|held| held.set(held.get().wrapping_sub_unsigned(bytes)));
-}
-
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator as it came, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        add(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        take(layout.size());
-        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        add(size);
-        take(layout.size());
-        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn count() -> u64 {
-    COUNT.with(Cell::get)
-}
 
 /// Adds and removes regions, fills them, frees in three orders, and resets. `keys` has room for all keys.
 fn work(engine: &mut impl RangeMetadata, regions: u32, upper: bool, keys: &mut Vec<Key>) {
@@ -143,8 +97,8 @@ fn check_heap_bytes<E: RangeMetadata>(
     heap_bytes: impl Fn(&E) -> usize,
 ) {
     let mut keys = Vec::with_capacity(10_000);
-    let before = BYTES.with(Cell::get);
-    let held = || (BYTES.with(Cell::get) - before) as usize;
+    let before = bytes();
+    let held = || bytes().wrapping_sub(before);
     let mut engine = make();
     assert_eq!(heap_bytes(&engine), held(), "before it has a region");
     for _ in 0..3 {

@@ -3,10 +3,12 @@
 #![allow(unsafe_code, reason = "a global allocator is unsafe to write")]
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected is to fail")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "shared/counting.rs"]
+mod counting;
 
 use ash::vk;
+use counting::{bytes, count};
 use sublet::descriptor::{
     BufferDescriptor, Descriptor, DescriptorDevice, DescriptorDeviceCreateInfo, DescriptorFeatures,
     DescriptorHeap, DescriptorKind, HeapCreateInfo, SetStore,
@@ -19,51 +21,11 @@ use sublet::{
     AllocatorCreateInfo, MemoryUsage, PoolCreateInfo, RetiredResources,
 };
 
-thread_local! {
-    /// Host allocations of this thread.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-    /// Bytes that this thread has and has not given back, wrapping.
-    static BYTES: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Enters bytes that came and bytes that went.
-fn enter(came: usize, went: usize) {
-    BYTES.with(|bytes| bytes.set(bytes.get().wrapping_add(came).wrapping_sub(went)));
-}
-
-struct Counting;
-
-// SAFETY: every call goes to the system's allocator as it came, which keeps the contract.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        enter(layout.size(), 0);
-        // SAFETY: the caller keeps the contract of `alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        enter(0, layout.size());
-        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        enter(size, layout.size());
-        // SAFETY: `memory` came from `System`, as all memory of this allocator does.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
 /// Host allocations in `work`.
 fn counted(work: impl FnOnce()) -> u64 {
-    let before = COUNT.with(Cell::get);
+    let before = count();
     work();
-    COUNT.with(Cell::get) - before
+    count() - before
 }
 
 /// Runs `test` on every profile; the allocator lives for as long as the GPU.
@@ -278,9 +240,9 @@ fn nothing_piles_up() {
             assert!(unsafe { allocator.destroy_pool(pool) }.unwrap().is_empty());
         };
         (0..10).for_each(|_| round());
-        let before = BYTES.with(Cell::get);
+        let before = bytes();
         (0..200).for_each(|_| round());
-        assert_eq!(BYTES.with(Cell::get).wrapping_sub(before), 0, "{name}");
+        assert_eq!(bytes().wrapping_sub(before), 0, "{name}");
     });
 }
 

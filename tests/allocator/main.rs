@@ -36,6 +36,9 @@ mod pools;
 mod priority;
 mod reentry;
 mod rollback;
+#[allow(unreachable_pub, dead_code, reason = "shared with other binaries")]
+#[path = "../shared/said.rs"]
+mod said;
 mod scopes;
 mod shards;
 mod shortage;

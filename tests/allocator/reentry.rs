@@ -12,6 +12,7 @@ use sublet::{
 };
 
 use crate::common::*;
+use crate::said::listening;
 
 thread_local! {
     /// The allocator that the hooks below ask. Without locks: where a real one would wait for ever it panics.
@@ -64,36 +65,29 @@ impl io::Write for Asking {
 
 #[test]
 fn a_subscriber_may_ask_while_leaks_are_reported() {
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .with_writer(|| Asking)
-        .without_time()
-        .finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
-    // wants.
-    let quiet =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG).with_writer(std::io::sink).finish();
-    let _second = tracing::Dispatch::new(quiet);
-    tracing::subscriber::with_default(subscriber, || {
-        // Another test may have met an event for the first time while this subscriber was being set.
-        tracing::callsite::rebuild_interest_cache();
-        on_every_profile(|profile| {
-            let gpu = sublet::sim::Gpu::new(profile);
-            asked(&gpu, &create_info(&gpu), |allocator| {
-                let pool = allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
-                let requirements = vk::MemoryRequirements { size: KIB, alignment: 64, memory_type_bits: !0 };
-                for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
-                    let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
-                    let _lost = allocator.allocate_memory(&requirements, &info).unwrap();
-                }
-                // SAFETY: the device uses none of it.
-                let leaks = unsafe { allocator.destroy_pool(pool) }.unwrap();
-                assert_eq!(leaks.len(), 2);
-                // Two were taken, one of them for a reason, two leaks were told, two were freed.
-                assert_eq!(ANSWERS.get(), 7);
+    listening(
+        tracing::Level::DEBUG,
+        || Asking,
+        || {
+            on_every_profile(|profile| {
+                let gpu = sublet::sim::Gpu::new(profile);
+                asked(&gpu, &create_info(&gpu), |allocator| {
+                    let pool = allocator.create_pool(&PoolCreateInfo::new(0)).unwrap();
+                    let requirements =
+                        vk::MemoryRequirements { size: KIB, alignment: 64, memory_type_bits: !0 };
+                    for flags in [Flags::empty(), Flags::DEDICATED_MEMORY] {
+                        let info = AllocationCreateInfo { flags, ..AllocationCreateInfo::in_pool(&pool) };
+                        let _lost = allocator.allocate_memory(&requirements, &info).unwrap();
+                    }
+                    // SAFETY: the device uses none of it.
+                    let leaks = unsafe { allocator.destroy_pool(pool) }.unwrap();
+                    assert_eq!(leaks.len(), 2);
+                    // Two were taken, one of them for a reason, two leaks were told, two were freed.
+                    assert_eq!(ANSWERS.get(), 7);
+                });
             });
-        });
-    });
+        },
+    );
 }
 
 unsafe extern "system" fn flush(

@@ -2,8 +2,7 @@
 //! the simulated device's, so that pages of descriptors can be written.
 
 use std::ffi::{CStr, c_char, c_void};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, OnceLock};
 
 use ash::vk;
 use ash::vk::Handle as _;
@@ -11,94 +10,26 @@ use sublet::descriptor::{
     Binder, BinderCreateInfo, BindingModel, BufferDescriptor, Descriptor, DescriptorDevice,
     DescriptorDeviceCreateInfo, DescriptorKind, ImageDescriptor, PipelineLayoutInfo, SetLayout,
 };
-use sublet::sim::{Gpu, Profile};
+use sublet::sim::{Gpu, NullGpu, Profile};
 use sublet::{Allocator, AllocatorCreateInfo};
 
 static LOOKUP: OnceLock<vk::PFN_vkGetDeviceProcAddr> = OnceLock::new();
-static NEXT: AtomicU64 = AtomicU64::new(1);
+/// A device whose functions do nothing, and look at no handle of what is named in [`QUIET`].
+static NULL: LazyLock<NullGpu> = LazyLock::new(|| NullGpu::new(Profile::by_name("nvidia-h200").unwrap()));
 
-unsafe extern "system" fn create_pool(
-    _: vk::Device,
-    _: *const vk::DescriptorPoolCreateInfo<'_>,
-    _: *const vk::AllocationCallbacks<'_>,
-    pool: *mut vk::DescriptorPool,
-) -> vk::Result {
-    // SAFETY: where the caller wants the handle.
-    unsafe { pool.write(vk::DescriptorPool::from_raw(NEXT.fetch_add(1, Ordering::Relaxed))) };
-    vk::Result::SUCCESS
-}
-
-unsafe extern "system" fn destroy_pool(
-    _: vk::Device,
-    _: vk::DescriptorPool,
-    _: *const vk::AllocationCallbacks<'_>,
-) {
-}
-
-unsafe extern "system" fn reset_pool(
-    _: vk::Device,
-    _: vk::DescriptorPool,
-    _: vk::DescriptorPoolResetFlags,
-) -> vk::Result {
-    vk::Result::SUCCESS
-}
-
-unsafe extern "system" fn allocate_sets(
-    _: vk::Device,
-    _: *const vk::DescriptorSetAllocateInfo<'_>,
-    set: *mut vk::DescriptorSet,
-) -> vk::Result {
-    // SAFETY: where the caller wants the handle of the one set.
-    unsafe { set.write(vk::DescriptorSet::from_raw(NEXT.fetch_add(1, Ordering::Relaxed))) };
-    vk::Result::SUCCESS
-}
-
-unsafe extern "system" fn create_template(
-    _: vk::Device,
-    _: *const vk::DescriptorUpdateTemplateCreateInfo<'_>,
-    _: *const vk::AllocationCallbacks<'_>,
-    template: *mut vk::DescriptorUpdateTemplate,
-) -> vk::Result {
-    // SAFETY: where the caller wants the handle.
-    unsafe { template.write(vk::DescriptorUpdateTemplate::from_raw(1)) };
-    vk::Result::SUCCESS
-}
-
-unsafe extern "system" fn destroy_template(
-    _: vk::Device,
-    _: vk::DescriptorUpdateTemplate,
-    _: *const vk::AllocationCallbacks<'_>,
-) {
-}
-
-unsafe extern "system" fn with_template(
-    _: vk::Device,
-    _: vk::DescriptorSet,
-    _: vk::DescriptorUpdateTemplate,
-    _: *const c_void,
-) {
-}
-
-unsafe extern "system" fn bind_sets(
-    _: vk::CommandBuffer,
-    _: vk::PipelineBindPoint,
-    _: vk::PipelineLayout,
-    _: u32,
-    _: u32,
-    _: *const vk::DescriptorSet,
-    _: u32,
-    _: *const u32,
-) {
-}
-
-unsafe extern "system" fn push_template(
-    _: vk::CommandBuffer,
-    _: vk::DescriptorUpdateTemplate,
-    _: vk::PipelineLayout,
-    _: u32,
-    _: *const c_void,
-) {
-}
+const QUIET: [&CStr; 11] = [
+    c"vkCreateDescriptorPool",
+    c"vkDestroyDescriptorPool",
+    c"vkResetDescriptorPool",
+    c"vkAllocateDescriptorSets",
+    c"vkCreateDescriptorUpdateTemplate",
+    c"vkDestroyDescriptorUpdateTemplate",
+    c"vkUpdateDescriptorSetWithTemplate",
+    c"vkCmdBindDescriptorSets",
+    c"vkCmdPushDescriptorSetWithTemplateKHR",
+    c"vkCmdBindDescriptorBuffersEXT",
+    c"vkCmdSetDescriptorBufferOffsetsEXT",
+];
 
 unsafe extern "system" fn descriptor(
     _: vk::Device,
@@ -110,61 +41,24 @@ unsafe extern "system" fn descriptor(
     unsafe { bytes.write_bytes(1, size) };
 }
 
-unsafe extern "system" fn bind_buffers(
-    _: vk::CommandBuffer,
-    _: u32,
-    _: *const vk::DescriptorBufferBindingInfoEXT<'_>,
-) {
-}
-
-unsafe extern "system" fn set_offsets(
-    _: vk::CommandBuffer,
-    _: vk::PipelineBindPoint,
-    _: vk::PipelineLayout,
-    _: u32,
-    _: u32,
-    _: *const u32,
-    _: *const vk::DeviceSize,
-) {
-}
-
-macro_rules! function {
-    ($function:path as $pfn:ident) => {{
-        let typed: vk::$pfn = $function;
-        // SAFETY: whoever asks for the name calls it with this type.
-        Some(unsafe { std::mem::transmute::<vk::$pfn, unsafe extern "system" fn()>(typed) })
-    }};
-}
-
-unsafe extern "system" fn lookup(device: vk::Device, name: *const c_char) -> vk::PFN_vkVoidFunction {
+unsafe extern "system" fn lookup(device: vk::Device, p_name: *const c_char) -> vk::PFN_vkVoidFunction {
     // SAFETY: names end with a zero.
-    match unsafe { CStr::from_ptr(name) }.to_str().ok()? {
-        "vkCreateDescriptorPool" => function!(create_pool as PFN_vkCreateDescriptorPool),
-        "vkDestroyDescriptorPool" => function!(destroy_pool as PFN_vkDestroyDescriptorPool),
-        "vkResetDescriptorPool" => function!(reset_pool as PFN_vkResetDescriptorPool),
-        "vkAllocateDescriptorSets" => function!(allocate_sets as PFN_vkAllocateDescriptorSets),
-        "vkCreateDescriptorUpdateTemplate" => {
-            function!(create_template as PFN_vkCreateDescriptorUpdateTemplate)
-        }
-        "vkDestroyDescriptorUpdateTemplate" => {
-            function!(destroy_template as PFN_vkDestroyDescriptorUpdateTemplate)
-        }
-        "vkUpdateDescriptorSetWithTemplate" => {
-            function!(with_template as PFN_vkUpdateDescriptorSetWithTemplate)
-        }
-        "vkCmdBindDescriptorSets" => function!(bind_sets as PFN_vkCmdBindDescriptorSets),
-        "vkCmdPushDescriptorSetWithTemplateKHR" => {
-            function!(push_template as PFN_vkCmdPushDescriptorSetWithTemplateKHR)
-        }
-        "vkGetDescriptorEXT" => function!(descriptor as PFN_vkGetDescriptorEXT),
-        "vkCmdBindDescriptorBuffersEXT" => function!(bind_buffers as PFN_vkCmdBindDescriptorBuffersEXT),
-        "vkCmdSetDescriptorBufferOffsetsEXT" => {
-            function!(set_offsets as PFN_vkCmdSetDescriptorBufferOffsetsEXT)
-        }
-        "vkSetDebugUtilsObjectNameEXT" => None,
-        // SAFETY: the caller's own promise.
-        _ => unsafe { LOOKUP.get()?(device, name) },
+    let name = unsafe { CStr::from_ptr(p_name) };
+    if name == c"vkGetDescriptorEXT" {
+        let typed: vk::PFN_vkGetDescriptorEXT = descriptor;
+        // SAFETY: whoever asks for the name calls it with this type.
+        return Some(unsafe {
+            std::mem::transmute::<vk::PFN_vkGetDescriptorEXT, unsafe extern "system" fn()>(typed)
+        });
     }
+    if name == c"vkSetDebugUtilsObjectNameEXT" {
+        return None;
+    }
+    let get = NULL.instance().fp_v1_0().get_device_proc_addr;
+    let (get, device) =
+        if QUIET.contains(&name) { (&get, NULL.device().handle()) } else { (LOOKUP.get()?, device) };
+    // SAFETY: the caller's own promise, of the one device or the other.
+    unsafe { get(device, p_name) }
 }
 
 /// How descriptors are bound.

@@ -27,9 +27,7 @@ fn many_sets_take_one_call_for_each_pool() {
 
 #[test]
 fn no_sets_are_no_calls() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (_kit, layout, sets) = Kit::with_sets();
     assert_eq!(unsafe { sets.allocate_many(&layout, 0) }.unwrap(), []);
     assert_eq!(sets.statistics(), Default::default());
 }

@@ -21,9 +21,7 @@ fn sets_share_pools_just_if_their_counts_are_the_same() {
 
 #[test]
 fn a_freed_set_serves_its_layout_without_a_call_of_the_driver() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (kit, layout, sets) = Kit::with_sets();
     let set = allocate(&sets, &layout);
     free(&sets, set);
     kit.gpu.reset_calls();

@@ -42,6 +42,13 @@ impl Kit {
         Self::of(builder().descriptor_pools(DescriptorPoolPolicy::NeverRefuses), None)
     }
 
+    /// With a layout of one uniform buffer, and what its sets come from.
+    pub fn with_sets() -> (Held<Self>, SetLayout, Held<Sets>) {
+        let kit = Self::new();
+        let (layout, sets) = (kit.uniform(), kit.sets());
+        (kit, layout, sets)
+    }
+
     pub fn of(builder: GpuBuilder, quirks: Option<DescriptorQuirks>) -> Held<Self> {
         let gpu = builder.build();
         let info = DescriptorDeviceCreateInfo { quirks, ..DescriptorDeviceCreateInfo::for_gpu(&gpu) };

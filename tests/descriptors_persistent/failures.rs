@@ -100,9 +100,7 @@ fn whichever_call_fails_always_every_allocation_ends() {
 #[test]
 fn a_fresh_pool_that_refuses_is_an_error_and_is_not_kept() {
     for result in [vk::Result::ERROR_OUT_OF_POOL_MEMORY, vk::Result::ERROR_FRAGMENTED_POOL] {
-        let kit = Kit::new();
-        let layout = kit.uniform();
-        let sets = kit.sets();
+        let (kit, layout, sets) = Kit::with_sets();
         kit.gpu.faults().fail_always("vkAllocateDescriptorSets", result);
         let error = unsafe { sets.allocate(&layout) }.unwrap_err();
         let AllocateDescriptorSetError::FreshPoolRefused { counts, source } = error else {
@@ -116,9 +114,7 @@ fn a_fresh_pool_that_refuses_is_an_error_and_is_not_kept() {
 
 #[test]
 fn where_a_large_pool_is_refused_a_small_one_does() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (kit, layout, sets) = Kit::with_sets();
     let result = vk::Result::ERROR_OUT_OF_DEVICE_MEMORY;
     kit.gpu.faults().fail_nth("vkCreateDescriptorPool", 0, result);
     let set = allocate(&sets, &layout);

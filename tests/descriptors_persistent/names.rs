@@ -7,9 +7,7 @@ use crate::common::{Kit, allocate, free};
 
 #[test]
 fn a_name_finds_its_set_and_never_another() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (_kit, layout, sets) = Kit::with_sets();
     let first = allocate(&sets, &layout);
     let (id, handle) = (first.id(), first.handle());
     assert_eq!(sets.set(id), Ok(handle));
@@ -24,9 +22,7 @@ fn a_name_finds_its_set_and_never_another() {
 
 #[test]
 fn a_name_ends_when_its_set_is_retired_and_not_when_it_is_collected() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (_kit, layout, sets) = Kit::with_sets();
     let clock = Clock::new();
     let ticket = clock.open(clock.add_lane().unwrap());
     let set = allocate(&sets, &layout);

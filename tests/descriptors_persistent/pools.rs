@@ -6,9 +6,7 @@ use crate::common::{Kit, allocate, free};
 
 #[test]
 fn a_program_with_few_sets_has_one_small_pool() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (kit, layout, sets) = Kit::with_sets();
     assert_eq!(kit.gpu.live().descriptor_pools, 0, "none before the first set");
     let set = allocate(&sets, &layout);
     assert_eq!(sets.statistics().capacity, 16);
@@ -41,9 +39,7 @@ fn pools_grow_with_what_lives_up_to_a_limit() {
 
 #[test]
 fn one_large_request_does_not_make_later_pools_large() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (_kit, layout, sets) = Kit::with_sets();
     let many = unsafe { sets.allocate_many(&layout, 300) }.unwrap();
     assert_eq!(sets.statistics().capacity, 300);
     many.into_iter().for_each(|set| free(&sets, set));

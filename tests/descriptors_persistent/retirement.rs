@@ -139,9 +139,7 @@ fn a_set_that_is_freed_too_early_would_be_reported() {
 
 #[test]
 fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (_kit, layout, sets) = Kit::with_sets();
     let clock = Clock::new();
     let lane = clock.add_lane().unwrap();
     let frame = |slot| {
@@ -160,9 +158,7 @@ fn a_frame_slot_that_is_never_used_again_keeps_no_set() {
 
 #[test]
 fn tickets_may_be_discarded_and_done_in_any_order() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (_kit, layout, sets) = Kit::with_sets();
     let clock = Clock::new();
     let (graphics, transfer) = (clock.add_lane().unwrap(), clock.add_lane().unwrap());
     let tickets = [clock.open(graphics), clock.open(transfer), clock.open(graphics), clock.open(graphics)];
@@ -190,9 +186,7 @@ fn tickets_may_be_discarded_and_done_in_any_order() {
 
 #[test]
 fn an_allocator_that_is_destroyed_takes_its_retired_sets_with_it() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (_kit, layout, sets) = Kit::with_sets();
     let clock = Clock::new();
     let ticket = clock.open(clock.add_lane().unwrap());
     unsafe { sets.retire(ticket, allocate(&sets, &layout)) }.unwrap();
@@ -200,9 +194,7 @@ fn an_allocator_that_is_destroyed_takes_its_retired_sets_with_it() {
 
 #[test]
 fn sets_that_wait_for_another_clock_are_told_of() {
-    let kit = Kit::new();
-    let layout = kit.uniform();
-    let sets = kit.sets();
+    let (_kit, layout, sets) = Kit::with_sets();
     let (clock, another) = (Clock::new(), Clock::new());
     let own = clock.open(clock.add_lane().unwrap());
     let foreign = another.open(another.add_lane().unwrap());

@@ -27,9 +27,8 @@ fn a_driver_that_never_refuses_is_never_asked_for_more_than_there_is() {
 
 #[test]
 fn sets_end_before_descriptors_do() {
-    let mut rig = Rig::with_policy(DescriptorPoolPolicy::NeverRefuses);
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 1000)]));
+    let (_rig, layout, mut sets) =
+        uniform(Rig::with_policy(DescriptorPoolPolicy::NeverRefuses), &fixed(4, &[size(UNIFORM, 1000)]));
     many(&mut sets, &layout, 40);
     assert_eq!(sets.statistics().pools, 10);
 }
@@ -80,9 +79,7 @@ fn a_set_larger_than_any_pool_gets_one_of_its_own_if_it_may() {
         allocate(&mut sets, &large).unwrap();
         many(&mut sets, &small, 4);
         assert_eq!(sets.statistics().pools, 3, "the pool that was current before still is: {policy:?}");
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(&mut sets);
         sets.collect(&rig.clock).unwrap();
         allocate(&mut sets, &large).unwrap();
         assert_eq!(sets.statistics().pools, 3, "the large pool is used again: {policy:?}");
@@ -101,9 +98,7 @@ const FULL: [vk::Result; 2] = [vk::Result::ERROR_OUT_OF_POOL_MEMORY, vk::Result:
 #[test]
 fn a_pool_that_refuses_although_it_has_room_is_sealed_and_the_next_one_is_taken() {
     for result in FULL {
-        let mut rig = Rig::new();
-        let layout = rig.layout(&[(UNIFORM, 1)]);
-        let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+        let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(8, &[size(UNIFORM, 8)]));
         allocate(&mut sets, &layout).unwrap();
         refuse(&rig, 1, result);
         allocate(&mut sets, &layout).unwrap();
@@ -120,9 +115,7 @@ fn a_pool_that_refuses_although_it_has_room_is_sealed_and_the_next_one_is_taken(
 #[test]
 fn a_new_pool_that_refuses_is_an_error_and_no_endless_loop() {
     for result in FULL {
-        let mut rig = Rig::new();
-        let layout = rig.layout(&[(UNIFORM, 1)]);
-        let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+        let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(8, &[size(UNIFORM, 8)]));
         allocate(&mut sets, &layout).unwrap();
         rig.gpu.faults().fail_always("vkAllocateDescriptorSets", result);
         for _ in 0..50 {
@@ -146,14 +139,10 @@ fn a_new_pool_that_refuses_is_an_error_and_no_endless_loop() {
 
 #[test]
 fn refusals_of_recycled_pools_do_not_make_pools_for_ever() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(8, &[size(UNIFORM, 8)]));
     for _ in 0..5 {
         many(&mut sets, &layout, 24);
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(&mut sets);
         sets.collect(&rig.clock).unwrap();
     }
     assert_eq!(sets.statistics().pools, 3);
@@ -174,9 +163,7 @@ fn other_errors_are_passed_on_and_change_nothing() {
         vk::Result::ERROR_DEVICE_LOST,
         vk::Result::ERROR_UNKNOWN,
     ] {
-        let mut rig = Rig::new();
-        let layout = rig.layout(&[(UNIFORM, 1)]);
-        let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+        let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(8, &[size(UNIFORM, 8)]));
         // From the first pool of all, from the current one, and from the next one.
         for before in [0, 3, 5] {
             many(&mut sets, &layout, before);

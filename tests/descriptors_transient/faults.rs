@@ -63,9 +63,7 @@ fn work(rig: &Rig, sets: &mut TransientSets, layout: &sublet::descriptor::SetLay
                 }
             }
         }
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(sets);
         if let Err(error) = sets.collect(&rig.clock) {
             failed.push(error.source.unwrap().result);
             assert_eq!(error.left, 1);
@@ -79,10 +77,8 @@ fn each_call_fails_in_turn_and_everything_goes_on() {
     for call in ["vkCreateDescriptorPool", "vkAllocateDescriptorSets", "vkResetDescriptorPool"] {
         for result in RESULTS {
             for nth in 0..60 {
-                let mut rig = Rig::new();
-                let layout = rig.layout(&[(UNIFORM, 1)]);
                 let info = TransientSetsCreateInfo { min_pools: 0, ..fixed(8, &[size(UNIFORM, 8)]) };
-                let mut sets = rig.sets(&info);
+                let (rig, layout, mut sets) = uniform(Rig::new(), &info);
                 rig.gpu.faults().fail_nth(call, nth, result);
                 let failed = work(&rig, &mut sets, &layout);
                 rig.gpu.faults().clear();
@@ -115,13 +111,9 @@ fn each_call_fails_in_turn_and_everything_goes_on() {
 
 #[test]
 fn a_pool_that_was_not_reset_is_not_used_and_is_tried_again() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(8, &[size(UNIFORM, 8)]));
     many(&mut sets, &layout, 24);
-    let ticket = rig.open();
-    sets.flush(ticket).unwrap();
-    rig.discard(ticket);
+    rig.drop_recording(&mut sets);
     rig.gpu.faults().fail_nth("vkResetDescriptorPool", 1, vk::Result::ERROR_OUT_OF_HOST_MEMORY);
     let error = sets.collect(&rig.clock).unwrap_err();
     assert_eq!((error.collected, error.left), (2, 1));
@@ -134,15 +126,11 @@ fn a_pool_that_was_not_reset_is_not_used_and_is_tried_again() {
 
 #[test]
 fn a_driver_that_resets_nothing_any_more_loses_nothing() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(8, &[size(UNIFORM, 8)]));
     rig.gpu.faults().fail_always("vkResetDescriptorPool", vk::Result::ERROR_DEVICE_LOST);
     for frame in 1..=4 {
         many(&mut sets, &layout, 24);
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(&mut sets);
         assert_eq!(sets.collect(&rig.clock).unwrap_err().left, 3 * frame);
     }
     assert_eq!(sets.trim(), 10, "destroying does what resetting would");
@@ -151,9 +139,7 @@ fn a_driver_that_resets_nothing_any_more_loses_nothing() {
 
 #[test]
 fn dropped_with_sets_that_the_device_may_use_pools_are_left_alone() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    let (mut rig, layout, mut sets) = uniform(Rig::new(), &fixed(8, &[size(UNIFORM, 8)]));
     let set = allocate(&mut sets, &layout).unwrap();
     rig.gpu.hold_submissions(true);
     rig.submit(&layout, &[set]);

@@ -98,9 +98,7 @@ fn no_type_runs_out_long_before_the_others() {
         for draw in 0..200 {
             allocate(&mut sets, if draw % 4 == 0 { &many } else { &few }).unwrap();
         }
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(&mut sets);
         sets.collect(&rig.clock).unwrap();
         // So that pools are always made of what is known.
         sets.trim();
@@ -142,9 +140,7 @@ fn one_large_request_does_not_make_every_later_pool_large() {
 
 #[test]
 fn there_are_two_pools_at_the_start_the_current_one_and_a_spare() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(4, &[size(UNIFORM, 4)]));
     assert_eq!(rig.gpu.calls("vkCreateDescriptorPool"), 2);
     many(&mut sets, &layout, 8);
     assert_eq!(rig.gpu.calls("vkCreateDescriptorPool"), 2, "the spare is taken before one is made");
@@ -154,15 +150,12 @@ fn there_are_two_pools_at_the_start_the_current_one_and_a_spare() {
 
 #[test]
 fn pools_end_at_their_limit_and_go_on_once_a_recording_is_done() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&TransientSetsCreateInfo { max_pools: 3, ..fixed(4, &[size(UNIFORM, 4)]) });
+    let (rig, layout, mut sets) =
+        uniform(Rig::new(), &TransientSetsCreateInfo { max_pools: 3, ..fixed(4, &[size(UNIFORM, 4)]) });
     many(&mut sets, &layout, 12);
     let error = allocate(&mut sets, &layout).unwrap_err();
     assert_eq!(error, TransientError::PoolLimit { max_pools: 3 });
-    let ticket = rig.open();
-    sets.flush(ticket).unwrap();
-    rig.discard(ticket);
+    rig.drop_recording(&mut sets);
     assert_eq!(sets.collect(&rig.clock), Ok(3));
     many(&mut sets, &layout, 12);
     assert_eq!(sets.statistics().pools_created, 3);
@@ -186,9 +179,7 @@ fn at_the_limit_a_free_pool_that_is_too_small_makes_way_for_one_that_is_not() {
 
 #[test]
 fn trimming_leaves_the_pools_for_the_start_and_what_is_in_use() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(4, &[size(UNIFORM, 4)]));
     sets.reserve(6).unwrap();
     assert_eq!(sets.trim(), 4);
     many(&mut sets, &layout, 20);
@@ -204,9 +195,8 @@ fn trimming_leaves_the_pools_for_the_start_and_what_is_in_use() {
 
 #[test]
 fn pools_have_names_with_a_number() {
-    let mut rig = Rig::with_policy(sublet::sim::DescriptorPoolPolicy::Strict);
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
+    let (mut rig, layout, mut sets) =
+        uniform(Rig::with_policy(sublet::sim::DescriptorPoolPolicy::Strict), &fixed(4, &[size(UNIFORM, 4)]));
     assert_eq!(rig.gpu.calls("vkSetDebugUtilsObjectNameEXT"), 2);
     let set = allocate(&mut sets, &layout).unwrap();
     rig.gpu.hold_submissions(true);
@@ -220,9 +210,7 @@ fn pools_have_names_with_a_number() {
 
 #[test]
 fn statistics_say_what_happened() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 8)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(4, &[size(UNIFORM, 8)]));
     many(&mut sets, &layout, 6);
     let ticket = rig.open();
     sets.flush(ticket).unwrap();

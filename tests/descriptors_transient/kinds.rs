@@ -68,9 +68,7 @@ fn inline_uniform_blocks_are_counted_in_bytes_and_in_bindings() {
         // Bytes end first,
         many(&mut sets, &layout, 6);
         assert_eq!(sets.statistics().free_pools, 0);
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(&mut sets);
         sets.collect(&rig.clock).unwrap();
         // and here bindings do.
         many(&mut sets, &small, 20);
@@ -108,9 +106,7 @@ fn sets_that_are_updated_after_they_are_bound_have_pools_of_their_own() {
     many(&mut sets, &plain, 63);
     many(&mut sets, &after_bind, 63);
     assert_eq!(sets.statistics().pools, 2, "each counts for itself");
-    let ticket = rig.open();
-    sets.flush(ticket).unwrap();
-    rig.discard(ticket);
+    rig.drop_recording(&mut sets);
     assert_eq!(sets.collect(&rig.clock), Ok(2));
     drop(sets);
     // All pools for update after bind: then one will do for both.

@@ -11,9 +11,7 @@ fn work(rig: &mut Rig, frames: u32) -> Held<TransientSets> {
     let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
     for _ in 0..frames {
         many(&mut sets, &layout, 20);
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(&mut sets);
         assert_eq!(sets.collect(&rig.clock), Ok(3));
     }
     sets
@@ -30,14 +28,13 @@ fn a_reset_that_keeps_the_count_of_sets_gives_all_of_the_pool_back() {
 
 #[test]
 fn a_driver_that_is_not_known_to_keep_the_count_gets_new_pools_instead_of_errors() {
-    let mut rig = Rig::with_quirk(DescriptorQuirk::SET_COUNT_SURVIVES_RESET, DescriptorQuirks::empty());
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    let (rig, layout, mut sets) = uniform(
+        Rig::with_quirk(DescriptorQuirk::SET_COUNT_SURVIVES_RESET, DescriptorQuirks::empty()),
+        &fixed(8, &[size(UNIFORM, 8)]),
+    );
     for _ in 0..30 {
         many(&mut sets, &layout, 20);
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(&mut sets);
         sets.collect(&rig.clock).unwrap();
     }
     let statistics = sets.statistics();
@@ -47,14 +44,13 @@ fn a_driver_that_is_not_known_to_keep_the_count_gets_new_pools_instead_of_errors
 
 #[test]
 fn where_a_reset_leaks_pools_are_made_anew() {
-    let mut rig = Rig::with_quirk(DescriptorQuirk::RESET_LEAKS, DescriptorQuirks::RESET_LEAKS);
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(8, &[size(UNIFORM, 8)]));
+    let (rig, layout, mut sets) = uniform(
+        Rig::with_quirk(DescriptorQuirk::RESET_LEAKS, DescriptorQuirks::RESET_LEAKS),
+        &fixed(8, &[size(UNIFORM, 8)]),
+    );
     for _ in 0..30 {
         many(&mut sets, &layout, 20);
-        let ticket = rig.open();
-        sets.flush(ticket).unwrap();
-        rig.discard(ticket);
+        rig.drop_recording(&mut sets);
         assert_eq!(sets.collect(&rig.clock), Ok(3));
         assert_eq!(rig.gpu.leaked_descriptor_sets(), 0);
     }

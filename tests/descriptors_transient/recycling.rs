@@ -9,10 +9,8 @@ use crate::rig::*;
 #[test]
 fn nothing_is_reset_while_the_device_uses_it() {
     for share_pools in [false, true] {
-        let mut rig = Rig::new();
-        let layout = rig.layout(&[(UNIFORM, 1)]);
         let info = TransientSetsCreateInfo { share_pools, ..fixed(4, &[size(UNIFORM, 4)]) };
-        let mut sets = rig.sets(&info);
+        let (mut rig, layout, mut sets) = uniform(Rig::new(), &info);
         rig.gpu.hold_submissions(true);
         let mut in_flight = Vec::new();
         for value in 1..40 {
@@ -37,9 +35,7 @@ fn nothing_is_reset_while_the_device_uses_it() {
 
 #[test]
 fn the_simulator_would_see_it() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
+    let (mut rig, layout, mut sets) = uniform(Rig::new(), &fixed(4, &[size(UNIFORM, 4)]));
     rig.gpu.hold_submissions(true);
     let set = allocate(&mut sets, &layout).unwrap();
     rig.submit(&layout, &[set]);
@@ -55,9 +51,7 @@ fn the_simulator_would_see_it() {
 
 #[test]
 fn a_pool_is_reset_by_one_call_however_many_sets_it_has() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(100, &[size(UNIFORM, 100)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(100, &[size(UNIFORM, 100)]));
     many(&mut sets, &layout, 200);
     let ticket = rig.open();
     sets.flush(ticket).unwrap();
@@ -72,9 +66,7 @@ fn a_pool_is_reset_by_one_call_however_many_sets_it_has() {
 
 #[test]
 fn the_pool_that_came_back_last_is_used_first() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(2, &[size(UNIFORM, 2)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(2, &[size(UNIFORM, 2)]));
     let tickets: Vec<_> = (0..4)
         .map(|_| {
             let ticket = rig.open();
@@ -103,10 +95,8 @@ fn the_pool_that_came_back_last_is_used_first() {
 #[test]
 fn recordings_may_be_submitted_in_another_order_than_they_were_recorded() {
     for share_pools in [false, true] {
-        let mut rig = Rig::new();
-        let layout = rig.layout(&[(UNIFORM, 1)]);
         let info = TransientSetsCreateInfo { share_pools, ..fixed(4, &[size(UNIFORM, 4)]) };
-        let mut sets = rig.sets(&info);
+        let (mut rig, layout, mut sets) = uniform(Rig::new(), &info);
         rig.gpu.hold_submissions(true);
         let (first, second) = (rig.open(), rig.open());
         let of_first = allocate(&mut sets, &layout).unwrap();
@@ -156,9 +146,7 @@ fn lanes_do_not_hold_one_another_up() {
 
 #[test]
 fn a_recording_that_is_discarded_gives_its_pools_back() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(4, &[size(UNIFORM, 4)]));
     for _ in 0..50 {
         let ticket = rig.open();
         allocate(&mut sets, &layout).unwrap();
@@ -171,9 +159,7 @@ fn a_recording_that_is_discarded_gives_its_pools_back() {
 
 #[test]
 fn going_from_three_frames_in_flight_to_two_wedges_nothing() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(4, &[size(UNIFORM, 4)]));
     let frame = |sets: &mut sublet::descriptor::TransientSets, slot| {
         let ticket = rig.clock.begin_frame(rig.lane, slot);
         sets.collect(&rig.clock).unwrap();
@@ -192,9 +178,7 @@ fn going_from_three_frames_in_flight_to_two_wedges_nothing() {
 
 #[test]
 fn a_slot_that_comes_twice_without_a_wait_frees_nothing_early() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
+    let (mut rig, layout, mut sets) = uniform(Rig::new(), &fixed(4, &[size(UNIFORM, 4)]));
     rig.gpu.hold_submissions(true);
     let ticket = rig.clock.begin_frame(rig.lane, 0);
     let set = allocate(&mut sets, &layout).unwrap();
@@ -214,9 +198,7 @@ fn a_slot_that_comes_twice_without_a_wait_frees_nothing_early() {
 
 #[test]
 fn after_the_last_frame_idle_and_collect_leave_everything_free() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&fixed(4, &[size(UNIFORM, 4)]));
+    let (rig, layout, mut sets) = uniform(Rig::new(), &fixed(4, &[size(UNIFORM, 4)]));
     for slot in 0..3 {
         let ticket = rig.clock.begin_frame(rig.lane, slot);
         many(&mut sets, &layout, 10);
@@ -233,9 +215,7 @@ fn after_the_last_frame_idle_and_collect_leave_everything_free() {
 
 #[test]
 fn every_set_is_its_own_while_it_lives() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    let (_rig, layout, mut sets) = uniform(Rig::new(), &TransientSetsCreateInfo::default());
     let mut live = BTreeSet::new();
     for _ in 0..500 {
         assert!(live.insert(allocate(&mut sets, &layout).unwrap()));
@@ -244,9 +224,7 @@ fn every_set_is_its_own_while_it_lives() {
 
 #[test]
 fn tickets_of_two_clocks_are_refused_or_told_of() {
-    let mut rig = Rig::new();
-    let layout = rig.layout(&[(UNIFORM, 1)]);
-    let mut sets = rig.sets(&TransientSetsCreateInfo::default());
+    let (rig, layout, mut sets) = uniform(Rig::new(), &TransientSetsCreateInfo::default());
     let another = sublet::retire::Clock::new();
     let foreign = another.open(another.add_lane().unwrap());
     allocate(&mut sets, &layout).unwrap();

@@ -133,6 +133,13 @@ impl Rig {
         self.clock.discard(ticket).unwrap();
     }
 
+    /// Ends a recording that uses what was allocated, and is never submitted.
+    pub(crate) fn drop_recording(&self, sets: &mut TransientSets) {
+        let ticket = self.open();
+        sets.flush(ticket).unwrap();
+        self.discard(ticket);
+    }
+
     /// Pools that the device has.
     pub(crate) fn live_pools(&self) -> u64 {
         self.gpu.live().descriptor_pools
@@ -161,6 +168,16 @@ impl End for Rig {
         let messages = self.gpu.finish();
         assert!(messages.is_empty(), "{messages:?}");
     }
+}
+
+/// A layout of one uniform buffer, and what its sets come from.
+pub(crate) fn uniform(
+    mut rig: Held<Rig>,
+    info: &TransientSetsCreateInfo,
+) -> (Held<Rig>, SetLayout, Held<TransientSets>) {
+    let layout = rig.layout(&[(UNIFORM, 1)]);
+    let sets = rig.sets(info);
+    (rig, layout, sets)
 }
 
 pub(crate) fn bindings(kinds: &[(vk::DescriptorType, u32)]) -> Vec<vk::DescriptorSetLayoutBinding<'static>> {

@@ -5,7 +5,7 @@ use sublet::descriptor::*;
 use sublet::device::MissingFunction;
 use sublet::{AllocationError, CreateError, MapError, MemoryError, sim};
 
-use super::{DRIVER, Told, saying, told};
+use super::{DRIVER, Told, each, saying, told, unnumbered};
 
 const KIND: DescriptorKind = DescriptorKind::StorageImage;
 const NO_TYPE: vk::DescriptorType = vk::DescriptorType::from_raw(4711);
@@ -25,65 +25,51 @@ fn counts(count: u32) -> DescriptorCounts {
 
 fn sets() -> Vec<Told> {
     let refused = || CreateDescriptorPoolError::Driver { sets: 1001, descriptors: 1002, source: DRIVER };
-    let mut all: Vec<Told> = [
+    let mut all = Vec::from(each([
         refused(),
         CreateDescriptorPoolError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
         CreateDescriptorPoolError::Unsupported { missing: NEEDED },
-    ]
-    .map(told)
-    .into();
+    ]));
     let flags = vk::DescriptorSetLayoutCreateFlags::DESCRIPTOR_BUFFER_EXT;
     let (need, capacity) = (Box::new(counts(1002)), Box::new(counts(1001)));
-    all.extend(
-        [
-            TransientError::TooLarge { need: need.clone(), capacity: capacity.clone() },
-            TransientError::NoSetsOfLayout { flags },
-            TransientError::VariableCount { count: 1002, max: 1001 },
-            TransientError::MutableType { descriptor_type: NO_TYPE },
-            TransientError::PoolLimit { max_pools: 1001 },
-            TransientError::Pool { source: refused() },
-            TransientError::Refused { need, capacity, source: DRIVER },
-            TransientError::Driver { need: Box::new(counts(1002)), source: DRIVER },
-            TransientError::TooManyPools { asked: 1002, max_pools: 1001 },
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            CreateTransientSetsError::Unsupported { missing: NEEDED },
-            CreateTransientSetsError::NoSets,
-            CreateTransientSetsError::MinPools { min_pools: 1002, max_pools: 1001 },
-            CreateTransientSetsError::Pool { source: refused() },
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        TransientError::TooLarge { need: need.clone(), capacity: capacity.clone() },
+        TransientError::NoSetsOfLayout { flags },
+        TransientError::VariableCount { count: 1002, max: 1001 },
+        TransientError::MutableType { descriptor_type: NO_TYPE },
+        TransientError::PoolLimit { max_pools: 1001 },
+        TransientError::Pool { source: refused() },
+        TransientError::Refused { need, capacity, source: DRIVER },
+        TransientError::Driver { need: Box::new(counts(1002)), source: DRIVER },
+        TransientError::TooManyPools { asked: 1002, max_pools: 1001 },
+    ]));
+    all.extend(each([
+        CreateTransientSetsError::Unsupported { missing: NEEDED },
+        CreateTransientSetsError::NoSets,
+        CreateTransientSetsError::MinPools { min_pools: 1002, max_pools: 1001 },
+        CreateTransientSetsError::Pool { source: refused() },
+    ]));
     all.push(told(CollectError { collected: 1001, left: 1002, source: Some(DRIVER), other_clock: None }));
-    all.extend(
-        [
-            PoolTemplateError::NoSets,
-            PoolTemplateError::NoSizes,
-            PoolTemplateError::ZeroSize { index: 107 },
-            PoolTemplateError::UnknownType { index: 107, descriptor_type: NO_TYPE },
-            PoolTemplateError::TooMany { descriptor_type: NO_TYPE },
-            PoolTemplateError::UnknownStructure { s_type: vk::StructureType::from_raw(4711) },
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        PoolTemplateError::NoSets,
+        PoolTemplateError::NoSizes,
+        PoolTemplateError::ZeroSize { index: 107 },
+        PoolTemplateError::UnknownType { index: 107, descriptor_type: NO_TYPE },
+        PoolTemplateError::TooMany { descriptor_type: NO_TYPE },
+        PoolTemplateError::UnknownStructure { s_type: vk::StructureType::from_raw(4711) },
+    ]));
     all.push(told(SetLayoutError::UnknownType { binding: 107, descriptor_type: NO_TYPE }));
-    all.extend(
-        [
-            AllocateDescriptorSetError::NotForSets { flags },
-            AllocateDescriptorSetError::NoVariableBinding { asked: 1001 },
-            AllocateDescriptorSetError::VariableCountTooHigh { asked: 1002, most: 1001 },
-            AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
-            AllocateDescriptorSetError::NoPool { sets: 1003, counts: counts(1002), source: refused() },
-            AllocateDescriptorSetError::FreshPoolRefused { counts: counts(1002), source: DRIVER },
-            AllocateDescriptorSetError::Driver { counts: counts(1002), source: DRIVER },
-            AllocateDescriptorSetError::HostMemory { sets: 1001 },
-            AllocateDescriptorSetError::TooManySets,
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        AllocateDescriptorSetError::NotForSets { flags },
+        AllocateDescriptorSetError::NoVariableBinding { asked: 1001 },
+        AllocateDescriptorSetError::VariableCountTooHigh { asked: 1002, most: 1001 },
+        AllocateDescriptorSetError::UpdateAfterBindLimit { needed: 1002, left: 1001 },
+        AllocateDescriptorSetError::NoPool { sets: 1003, counts: counts(1002), source: refused() },
+        AllocateDescriptorSetError::FreshPoolRefused { counts: counts(1002), source: DRIVER },
+        AllocateDescriptorSetError::Driver { counts: counts(1002), source: DRIVER },
+        AllocateDescriptorSetError::HostMemory { sets: 1001 },
+        AllocateDescriptorSetError::TooManySets,
+    ]));
     all.extend(
         [CreateDescriptorDeviceError::Missing(MISSING), CreateDescriptorDeviceError::NoDescriptorBuffer]
             .map(told),
@@ -119,7 +105,7 @@ fn sets() -> Vec<Told> {
 
 fn binders() -> Vec<Told> {
     let (set, binding) = (103, 107);
-    let mut all: Vec<Told> = [
+    let mut all = Vec::from(each([
         PipelineLayoutError::TooManySets { asked: 1002, most: 1001 },
         PipelineLayoutError::TwoPushSets { first: 103, second: 104 },
         PipelineLayoutError::PushNotEnabled { set },
@@ -130,66 +116,50 @@ fn binders() -> Vec<Told> {
         PipelineLayoutError::SetSize { set, bytes: 1001 },
         PipelineLayoutError::BindingOffset { set, binding, offset: 1002, bytes: 1001 },
         PipelineLayoutError::Template(DRIVER),
-    ]
-    .map(told)
-    .into();
+    ]));
     let no_address = DescriptorDataError::NoAddress { kind: KIND };
-    all.extend(
-        [
-            StageError::NoLayout { point: BindPoint::Compute, set },
-            StageError::NoSuchSet { set, sets: 102 },
-            StageError::NoSuchBinding { set, binding },
-            StageError::SetTooLarge { set, descriptors: 1002, most: 1001 },
-            StageError::OutOfRange { binding, first: 1001, asked: 1002, count: 1003 },
-            StageError::WrongType { binding, expected: KIND, given: DescriptorKind::Sampler },
-            StageError::Data { binding, element: 109, source: no_address },
-            StageError::Immutable { binding },
-            StageError::NotDynamic { binding, kind: KIND },
-            StageError::Misaligned { binding, given: 1001, alignment: 256 },
-            StageError::NoSets { set },
-            StageError::NoBuffers { set },
-            StageError::MisalignedSet { set, given: 1001, alignment: 256 },
-            StageError::NullSet { set },
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        StageError::NoLayout { point: BindPoint::Compute, set },
+        StageError::NoSuchSet { set, sets: 102 },
+        StageError::NoSuchBinding { set, binding },
+        StageError::SetTooLarge { set, descriptors: 1002, most: 1001 },
+        StageError::OutOfRange { binding, first: 1001, asked: 1002, count: 1003 },
+        StageError::WrongType { binding, expected: KIND, given: DescriptorKind::Sampler },
+        StageError::Data { binding, element: 109, source: no_address },
+        StageError::Immutable { binding },
+        StageError::NotDynamic { binding, kind: KIND },
+        StageError::Misaligned { binding, given: 1001, alignment: 256 },
+        StageError::NoSets { set },
+        StageError::NoBuffers { set },
+        StageError::MisalignedSet { set, given: 1001, alignment: 256 },
+        StageError::NullSet { set },
+    ]));
     all.push(told(UseLayoutError::LargerThanPage { bytes: 1002, page_size: 1001 }));
     all.push(saying(UseLayoutError::Foreign { layout: vk::PipelineLayout::null() }, &[]));
-    all.extend(
-        [
-            CreateBinderError::Sets(CreateTransientSetsError::MinPools { min_pools: 1002, max_pools: 1001 }),
-            CreateBinderError::Pages(sublet::upload::CreateUploadError::Size { size: 1001 }),
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            CommitError::Sets(TransientError::PoolLimit { max_pools: 1001 }),
-            CommitError::Pages(sublet::upload::UploadError::Oversize { size: 1002, max: 1001 }),
-            CommitError::TooManyBuffers { most: 117 },
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            no_address,
-            DescriptorDataError::Range { kind: KIND, range: 1001 },
-            DescriptorDataError::Dynamic { kind: KIND },
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        CreateBinderError::Sets(CreateTransientSetsError::MinPools { min_pools: 1002, max_pools: 1001 }),
+        CreateBinderError::Pages(sublet::upload::CreateUploadError::Size { size: 1001 }),
+    ]));
+    all.extend(each([
+        CommitError::Sets(TransientError::PoolLimit { max_pools: 1001 }),
+        CommitError::Pages(sublet::upload::UploadError::Oversize { size: 1002, max: 1001 }),
+        CommitError::TooManyBuffers { most: 117 },
+    ]));
+    all.extend(each([
+        no_address,
+        DescriptorDataError::Range { kind: KIND, range: 1001 },
+        DescriptorDataError::Dynamic { kind: KIND },
+    ]));
     all
 }
 
 fn heaps() -> Vec<Told> {
-    let mut all: Vec<Told> = [
+    let mut all = Vec::from(each([
         HeapError::ZeroCount,
         HeapError::HostMemory { asked: 1001 },
         HeapError::TooMany { asked: 1002, most: 1001 },
         HeapError::Full { asked: 1001, free: 1002, largest_free: 1003, retiring: 1004 },
-    ]
-    .map(told)
-    .into();
+    ]));
     let outside = OutOfRange { slot: 1002, count: 1001 };
     let gpu = sim::Gpu::new(sim::Profile::by_name("lavapipe").unwrap());
     // SAFETY: instance and device live until the end.
@@ -197,51 +167,42 @@ fn heaps() -> Vec<Told> {
     let mut heap = HostHeap::new(&device, &HostHeapCreateInfo::default()).unwrap();
     let range = heap.allocate(5).unwrap();
     all.push(told(outside));
-    all.extend(
-        [
-            RangeError::StaleHandle { range },
-            RangeError::ForeignHeap { range },
-            RangeError::Transient { range },
-        ]
-        .map(|error| saying(error, &[])),
-    );
+    all.extend(unnumbered([
+        RangeError::StaleHandle { range },
+        RangeError::ForeignHeap { range },
+        RangeError::Transient { range },
+    ]));
     all.push(saying(HeapWriteError::Range(RangeError::StaleHandle { range }), &[]));
-    all.extend(
-        [
-            HeapWriteError::OutOfRange(outside),
-            HeapWriteError::Kind { kind: KIND },
-            HeapWriteError::Data(DescriptorDataError::Range { kind: KIND, range: 1001 }),
-            HeapWriteError::Memory(MemoryError::HeapTooSmall { size: 1002, heap: 13, heap_size: 1001 }),
-            HeapWriteError::Unlike { from: 1002, to: 1001 },
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            CreateHeapError::Slots { slots: 1001, transient: 1002 },
-            CreateHeapError::Block { block: 1002, max_slots: 1001 },
-            CreateHeapError::HostMemory { slots: 1001, types: 107, copies: 17 },
-            CreateHeapError::Kind { heap: HeapKind::Sampler, kind: KIND },
-            CreateHeapError::Unsupported { missing: NEEDED },
-            CreateHeapError::Limit { limit: "maxDescriptorSetSampledImages", asked: 1002, allowed: 1001 },
-            CreateHeapError::Layout { descriptors: 1001 },
-            CreateHeapError::NoSize { kind: KIND },
-            CreateHeapError::NoDefault { kind: KIND },
-            CreateHeapError::Copies { copies: 1001 },
-            CreateHeapError::SplitArrays,
-            CreateHeapError::Absurd { size: 1001, needed: 1002 },
-            CreateHeapError::ForeignAllocator,
-            CreateHeapError::Pool(CreateDescriptorPoolError::Driver {
-                sets: 1001,
-                descriptors: 1002,
-                source: DRIVER,
-            }),
-            CreateHeapError::Buffer(CreateError::Allocation(AllocationError::Map(DRIVER))),
-            CreateHeapError::Map(MapError::NotHostVisible { memory_type: 17 }),
-            CreateHeapError::Missing(MISSING),
-            CreateHeapError::Driver(DRIVER),
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        HeapWriteError::OutOfRange(outside),
+        HeapWriteError::Kind { kind: KIND },
+        HeapWriteError::Data(DescriptorDataError::Range { kind: KIND, range: 1001 }),
+        HeapWriteError::Memory(MemoryError::HeapTooSmall { size: 1002, heap: 13, heap_size: 1001 }),
+        HeapWriteError::Unlike { from: 1002, to: 1001 },
+    ]));
+    all.extend(each([
+        CreateHeapError::Slots { slots: 1001, transient: 1002 },
+        CreateHeapError::Block { block: 1002, max_slots: 1001 },
+        CreateHeapError::HostMemory { slots: 1001, types: 107, copies: 17 },
+        CreateHeapError::Kind { heap: HeapKind::Sampler, kind: KIND },
+        CreateHeapError::Unsupported { missing: NEEDED },
+        CreateHeapError::Limit { limit: "maxDescriptorSetSampledImages", asked: 1002, allowed: 1001 },
+        CreateHeapError::Layout { descriptors: 1001 },
+        CreateHeapError::NoSize { kind: KIND },
+        CreateHeapError::NoDefault { kind: KIND },
+        CreateHeapError::Copies { copies: 1001 },
+        CreateHeapError::SplitArrays,
+        CreateHeapError::Absurd { size: 1001, needed: 1002 },
+        CreateHeapError::ForeignAllocator,
+        CreateHeapError::Pool(CreateDescriptorPoolError::Driver {
+            sets: 1001,
+            descriptors: 1002,
+            source: DRIVER,
+        }),
+        CreateHeapError::Buffer(CreateError::Allocation(AllocationError::Map(DRIVER))),
+        CreateHeapError::Map(MapError::NotHostVisible { memory_type: 17 }),
+        CreateHeapError::Missing(MISSING),
+        CreateHeapError::Driver(DRIVER),
+    ]));
     all
 }

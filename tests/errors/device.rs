@@ -4,31 +4,28 @@ use ash::vk;
 use sublet::device::MissingFunction;
 use sublet::sim::profiles::{InvalidProfile, MeasureError, Profile, ReadProfileError};
 
-use super::{DRIVER, Told, saying, told};
+use super::{DRIVER, Told, each, saying, told};
 
 pub(crate) fn all() -> Vec<Told> {
     let mut all = vec![told(DRIVER), told(MissingFunction { name: "vkAllocateMemory" })];
     let api_version = vk::make_api_version(0, 2, 7, 0);
     all.push(told(InvalidProfile::ApiVersion { version: api_version }));
-    all.extend(
-        [
-            InvalidProfile::Name,
-            InvalidProfile::DeviceName,
-            InvalidProfile::HeapCount { count: 117 },
-            InvalidProfile::TypeCount { count: 133 },
-            InvalidProfile::EmptyHeap { heap: 13 },
-            InvalidProfile::HeapOutOfRange { memory_type: 17, heap: 13, heaps: 12 },
-            InvalidProfile::DeviceLocal { memory_type: 17, heap: 13 },
-            InvalidProfile::NotPowerOfTwo { what: "granularity", value: 1003 },
-            InvalidProfile::OutOfRange { what: "granularity", value: 1003, least: 1001, most: 1002 },
-            InvalidProfile::UnknownTypes { what: "buffer_types", bits: 0b1010 },
-            InvalidProfile::NoTypes { what: "buffer_types" },
-            InvalidProfile::TileOrder,
-            InvalidProfile::TileHeight,
-            InvalidProfile::DescriptorBuffer,
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        InvalidProfile::Name,
+        InvalidProfile::DeviceName,
+        InvalidProfile::HeapCount { count: 117 },
+        InvalidProfile::TypeCount { count: 133 },
+        InvalidProfile::EmptyHeap { heap: 13 },
+        InvalidProfile::HeapOutOfRange { memory_type: 17, heap: 13, heaps: 12 },
+        InvalidProfile::DeviceLocal { memory_type: 17, heap: 13 },
+        InvalidProfile::NotPowerOfTwo { what: "granularity", value: 1003 },
+        InvalidProfile::OutOfRange { what: "granularity", value: 1003, least: 1001, most: 1002 },
+        InvalidProfile::UnknownTypes { what: "buffer_types", bits: 0b1010 },
+        InvalidProfile::NoTypes { what: "buffer_types" },
+        InvalidProfile::TileOrder,
+        InvalidProfile::TileHeight,
+        InvalidProfile::DescriptorBuffer,
+    ]));
     let json = Profile::from_json("{\n \"format\": }").unwrap_err();
     all.push(saying(json, &["expected value at line 2 column 12"]));
     all.extend([

@@ -37,6 +37,15 @@ fn told<E: Error + 'static>(error: E) -> Told {
     Told { parts, ..saying(error, &[]) }
 }
 
+fn each<E: Error + 'static, const N: usize>(errors: [E; N]) -> [Told; N] {
+    errors.map(told)
+}
+
+/// Errors whose first lines have what is in them in other words.
+fn unnumbered<E: Error, const N: usize>(errors: [E; N]) -> [Told; N] {
+    errors.map(|error| saying(error, &[]))
+}
+
 /// One that has them in other words, which are these.
 fn saying<E: Error>(error: E, parts: &[&str]) -> Told {
     let (mut lines, mut ends_in_result) = (vec![error.to_string()], false);

@@ -4,7 +4,7 @@ use ash::vk;
 use sublet::retire::Clock;
 use sublet::*;
 
-use super::{DRIVER, Told, saying, told};
+use super::{DRIVER, Told, each, saying, told};
 use sublet::device::MissingFunction;
 
 pub(crate) fn all() -> Vec<Told> {
@@ -28,60 +28,45 @@ const REFUSED: MemoryError = MemoryError::Driver { size: 1001, memory_type: 17, 
 
 fn plain() -> Vec<Told> {
     let mut all: Vec<Told> = [ForeignHandle::Pool, ForeignHandle::Allocation].map(told).into();
-    all.extend(
-        [
-            Contradiction::DedicatedNeverAllocate,
-            Contradiction::DedicatedInFixedPool,
-            Contradiction::DedicatedUpperAddress,
-            Contradiction::TwoHostAccesses,
-            Contradiction::TransferInsteadOfNothing,
-            Contradiction::MappedWithoutHostAccess,
-            Contradiction::SeveralStrategies,
-            Contradiction::TwoMemoryAllocateChains,
-            Contradiction::PoolAndScope,
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            MemoryError::HeapTooSmall { size: 1001, heap: 13, heap_size: 1002 },
-            MemoryError::AllocationTooLarge { size: 1002, max: 1001 },
-            MemoryError::HeapLimit { size: 1001, heap: 13, used: 1002, limit: 1003 },
-            MemoryError::OverBudget { size: 1001, heap: 13, usage: 1002, budget: 1003 },
-            MemoryError::TooManyAllocations { limit: 4097 },
-            REFUSED,
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        Contradiction::DedicatedNeverAllocate,
+        Contradiction::DedicatedInFixedPool,
+        Contradiction::DedicatedUpperAddress,
+        Contradiction::TwoHostAccesses,
+        Contradiction::TransferInsteadOfNothing,
+        Contradiction::MappedWithoutHostAccess,
+        Contradiction::SeveralStrategies,
+        Contradiction::TwoMemoryAllocateChains,
+        Contradiction::PoolAndScope,
+    ]));
+    all.extend(each([
+        MemoryError::HeapTooSmall { size: 1001, heap: 13, heap_size: 1002 },
+        MemoryError::AllocationTooLarge { size: 1002, max: 1001 },
+        MemoryError::HeapLimit { size: 1001, heap: 13, used: 1002, limit: 1003 },
+        MemoryError::OverBudget { size: 1001, heap: 13, usage: 1002, budget: 1003 },
+        MemoryError::TooManyAllocations { limit: 4097 },
+        REFUSED,
+    ]));
     all.extend([saying(none_fits(0), &["no memory type is allowed"]), told(none_fits(0b1010)), told(auto())]);
-    all.extend(
-        [
-            BeginDefragmentationError::Foreign(ForeignHandle::Pool),
-            BeginDefragmentationError::Algorithm { algorithm: Algorithm::Linear },
-            BeginDefragmentationError::InProgress { memory_type: 17, is_pool: true },
-            BeginDefragmentationError::InProgress { memory_type: 17, is_pool: false },
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            AliasError::OutOfRange { offset: 1001, size: 1002, allocation_size: 1003 },
-            AliasError::Alignment { offset: 1001, alignment: 256 },
-            AliasError::MemoryType { memory_type: 17, memory_type_bits: 0b1010 },
-            AliasError::RequiresDedicated,
-            AliasError::Foreign(ForeignHandle::Allocation),
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            PriorityError::NotEnabled,
-            PriorityError::Priority { priority: 1.5 },
-            PriorityError::NotDedicated,
-            PriorityError::Foreign(ForeignHandle::Pool),
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        BeginDefragmentationError::Foreign(ForeignHandle::Pool),
+        BeginDefragmentationError::Algorithm { algorithm: Algorithm::Linear },
+        BeginDefragmentationError::InProgress { memory_type: 17, is_pool: true },
+        BeginDefragmentationError::InProgress { memory_type: 17, is_pool: false },
+    ]));
+    all.extend(each([
+        AliasError::OutOfRange { offset: 1001, size: 1002, allocation_size: 1003 },
+        AliasError::Alignment { offset: 1001, alignment: 256 },
+        AliasError::MemoryType { memory_type: 17, memory_type_bits: 0b1010 },
+        AliasError::RequiresDedicated,
+        AliasError::Foreign(ForeignHandle::Allocation),
+    ]));
+    all.extend(each([
+        PriorityError::NotEnabled,
+        PriorityError::Priority { priority: 1.5 },
+        PriorityError::NotDedicated,
+        PriorityError::Foreign(ForeignHandle::Pool),
+    ]));
     all
 }
 
@@ -95,122 +80,93 @@ fn auto() -> NoMemoryType {
 }
 
 fn wrapping() -> Vec<Told> {
-    let mut all: Vec<Told> = [
+    let mut all = Vec::from(each([
         MapError::NotHostVisible { memory_type: 17 },
         MapError::NoHostAccess,
         MapError::OutOfRange { offset: 1001, size: 1002, allocation_size: 1003 },
         MapError::Foreign(ForeignHandle::Allocation),
         MapError::NotMapped,
         MapError::Driver(DRIVER),
-    ]
-    .map(told)
-    .into();
-    all.extend(
-        [
-            BindError::OutOfRange { offset: 1001, allocation_size: 1002 },
-            BindError::Foreign(ForeignHandle::Allocation),
-            BindError::ExtensionNotPresent,
-            BindError::Driver(DRIVER),
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            ExportError::NotEnabled,
-            ExportError::Foreign(ForeignHandle::Allocation),
-            ExportError::Driver(DRIVER),
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            CorruptionError::NotDetected,
-            CorruptionError::Foreign(ForeignHandle::Pool),
-            CorruptionError::Damaged(Box::default()),
-            CorruptionError::Driver(DRIVER),
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            AllocationError::ZeroSize,
-            AllocationError::Alignment { alignment: 1003 },
-            AllocationError::Priority { priority: 1.5 },
-            AllocationError::Contradiction(Contradiction::PoolAndScope),
-            AllocationError::NoMemoryType(none_fits(0b1010)),
-            AllocationError::PoolMemoryType { memory_type: 17, memory_type_bits: 0b1010 },
-            AllocationError::ForeignPool,
-            AllocationError::UpperAddress { algorithm: Algorithm::Tlsf, max_block_count: 123 },
-            AllocationError::UpperAddressInRing,
-            AllocationError::BlockTooSmall { size: 1002, block_size: 1001 },
-            FULL,
-            AllocationError::Memory(REFUSED),
-            AllocationError::Map(DRIVER),
-        ]
-        .map(told),
-    );
+    ]));
+    all.extend(each([
+        BindError::OutOfRange { offset: 1001, allocation_size: 1002 },
+        BindError::Foreign(ForeignHandle::Allocation),
+        BindError::ExtensionNotPresent,
+        BindError::Driver(DRIVER),
+    ]));
+    all.extend(each([
+        ExportError::NotEnabled,
+        ExportError::Foreign(ForeignHandle::Allocation),
+        ExportError::Driver(DRIVER),
+    ]));
+    all.extend(each([
+        CorruptionError::NotDetected,
+        CorruptionError::Foreign(ForeignHandle::Pool),
+        CorruptionError::Damaged(Box::default()),
+        CorruptionError::Driver(DRIVER),
+    ]));
+    all.extend(each([
+        AllocationError::ZeroSize,
+        AllocationError::Alignment { alignment: 1003 },
+        AllocationError::Priority { priority: 1.5 },
+        AllocationError::Contradiction(Contradiction::PoolAndScope),
+        AllocationError::NoMemoryType(none_fits(0b1010)),
+        AllocationError::PoolMemoryType { memory_type: 17, memory_type_bits: 0b1010 },
+        AllocationError::ForeignPool,
+        AllocationError::UpperAddress { algorithm: Algorithm::Tlsf, max_block_count: 123 },
+        AllocationError::UpperAddressInRing,
+        AllocationError::BlockTooSmall { size: 1002, block_size: 1001 },
+        FULL,
+        AllocationError::Memory(REFUSED),
+        AllocationError::Map(DRIVER),
+    ]));
     // Without a limit the line has words for it.
     let unlimited = AllocationError::UpperAddress { algorithm: Algorithm::Tlsf, max_block_count: 0 };
     all.push(saying(unlimited, &["Tlsf", "any number of blocks"]));
-    all.extend(
-        [
-            AllocatePagesError::Lengths { requirements: 103, create_infos: 102 },
-            AllocatePagesError::Element { index: 107, error: FULL },
-            AllocatePagesError::Element { index: 107, error: AllocationError::Memory(REFUSED) },
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            CreatePoolError::MemoryType { memory_type: 17, allowed: 0b1010 },
-            CreatePoolError::BlockCounts { min: 103, max: 102 },
-            CreatePoolError::BlockSize { block_size: 1002, max: 1001 },
-            CreatePoolError::Alignment { alignment: 1003 },
-            CreatePoolError::Priority { priority: 1.5 },
-            CreatePoolError::TooMany,
-            CreatePoolError::Memory(REFUSED),
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            CreateError::ZeroExtent,
-            CreateError::BufferTooLarge { size: 1002, max: 1001 },
-            CreateError::DeviceAddress,
-            CreateError::Sparse,
-            CreateError::Disjoint,
-            CreateError::Resource(DRIVER),
-            CreateError::Allocation(FULL),
-            CreateError::Allocation(AllocationError::Memory(REFUSED)),
-            CreateError::Bind(DRIVER),
-            CreateError::Alias(AliasError::RequiresDedicated),
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            FindMemoryTypeError::Contradiction(Contradiction::TwoHostAccesses),
-            FindMemoryTypeError::NoMemoryType(none_fits(0b1010)),
-            FindMemoryTypeError::Disjoint,
-            FindMemoryTypeError::BufferTooLarge { size: 1002, max: 1001 },
-            FindMemoryTypeError::Resource(DRIVER),
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        AllocatePagesError::Lengths { requirements: 103, create_infos: 102 },
+        AllocatePagesError::Element { index: 107, error: FULL },
+        AllocatePagesError::Element { index: 107, error: AllocationError::Memory(REFUSED) },
+    ]));
+    all.extend(each([
+        CreatePoolError::MemoryType { memory_type: 17, allowed: 0b1010 },
+        CreatePoolError::BlockCounts { min: 103, max: 102 },
+        CreatePoolError::BlockSize { block_size: 1002, max: 1001 },
+        CreatePoolError::Alignment { alignment: 1003 },
+        CreatePoolError::Priority { priority: 1.5 },
+        CreatePoolError::TooMany,
+        CreatePoolError::Memory(REFUSED),
+    ]));
+    all.extend(each([
+        CreateError::ZeroExtent,
+        CreateError::BufferTooLarge { size: 1002, max: 1001 },
+        CreateError::DeviceAddress,
+        CreateError::Sparse,
+        CreateError::Disjoint,
+        CreateError::Resource(DRIVER),
+        CreateError::Allocation(FULL),
+        CreateError::Allocation(AllocationError::Memory(REFUSED)),
+        CreateError::Bind(DRIVER),
+        CreateError::Alias(AliasError::RequiresDedicated),
+    ]));
+    all.extend(each([
+        FindMemoryTypeError::Contradiction(Contradiction::TwoHostAccesses),
+        FindMemoryTypeError::NoMemoryType(none_fits(0b1010)),
+        FindMemoryTypeError::Disjoint,
+        FindMemoryTypeError::BufferTooLarge { size: 1002, max: 1001 },
+        FindMemoryTypeError::Resource(DRIVER),
+    ]));
     let missing = MissingFunction { name: "vkAllocateMemory" };
     let api_version = vk::make_api_version(0, 2, 7, 0);
     all.push(saying(CreateAllocatorError::ApiVersion { api_version }, &["2.7"]));
-    all.extend(
-        [
-            CreateAllocatorError::MissingFunction(missing),
-            CreateAllocatorError::ExtensionNotPresent { function: "vkGetMemoryFdKHR" },
-            CreateAllocatorError::HeapLimits { limits: 103, heaps: 102 },
-            CreateAllocatorError::NoMargin,
-            CreateAllocatorError::BlockSizes { sizes: 103, types: 102 },
-            CreateAllocatorError::ExternalMemoryHandleTypes { handle_types: 103, types: 102 },
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        CreateAllocatorError::MissingFunction(missing),
+        CreateAllocatorError::ExtensionNotPresent { function: "vkGetMemoryFdKHR" },
+        CreateAllocatorError::HeapLimits { limits: 103, heaps: 102 },
+        CreateAllocatorError::NoMargin,
+        CreateAllocatorError::BlockSizes { sizes: 103, types: 102 },
+        CreateAllocatorError::ExternalMemoryHandleTypes { handle_types: 103, types: 102 },
+    ]));
     all.push(told(TimelineError::MissingFunction(missing)));
     let lane = Clock::new().add_lane().unwrap();
     all.push(saying(
@@ -222,16 +178,13 @@ fn wrapping() -> Vec<Told> {
 
 fn virtual_blocks() -> Vec<Told> {
     let mut all = vec![told(VirtualBlockError::Size { size: 1002, max: 1001 })];
-    all.extend(
-        [
-            VirtualAllocationError::ZeroSize,
-            VirtualAllocationError::Alignment { alignment: 1003 },
-            VirtualAllocationError::NoSpace { size: 1001, alignment: 256, free: 1002, largest_free: 1003 },
-            VirtualAllocationError::UpperUnsupported { algorithm: Algorithm::Buddy },
-            VirtualAllocationError::UpperInRing,
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        VirtualAllocationError::ZeroSize,
+        VirtualAllocationError::Alignment { alignment: 1003 },
+        VirtualAllocationError::NoSpace { size: 1001, alignment: 256, free: 1002, largest_free: 1003 },
+        VirtualAllocationError::UpperUnsupported { algorithm: Algorithm::Buddy },
+        VirtualAllocationError::UpperInRing,
+    ]));
     all.extend([VirtualHandleError::ForeignBlock, VirtualHandleError::Cleared].map(told));
 
     let mut block = VirtualBlock::new(&VirtualBlockCreateInfo { size: 4096, ..Default::default() }).unwrap();

@@ -5,28 +5,22 @@ use std::io;
 use sublet::trace::{Damage, ReadTraceError, StartRecordingError, StopRecordingError};
 use sublet_report::{Place, ReadSnapshotError, Snapshot, SnapshotFault};
 
-use super::{Told, saying, told};
+use super::{Told, each, saying, told};
 
 pub(crate) fn all() -> Vec<Told> {
     let mut all = Vec::new();
     let gone = || io::Error::other("the disk is gone");
-    all.extend(
-        [
-            StartRecordingError::Recording,
-            StartRecordingError::Thread(gone()),
-            StartRecordingError::Create(gone()),
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            StopRecordingError::NotRecording,
-            StopRecordingError::Write(gone()),
-            StopRecordingError::Panicked,
-            StopRecordingError::InSink,
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        StartRecordingError::Recording,
+        StartRecordingError::Thread(gone()),
+        StartRecordingError::Create(gone()),
+    ]));
+    all.extend(each([
+        StopRecordingError::NotRecording,
+        StopRecordingError::Write(gone()),
+        StopRecordingError::Panicked,
+        StopRecordingError::InSink,
+    ]));
     let damages = [
         Damage::NotATrace,
         Damage::Version { found: 117 },
@@ -53,17 +47,14 @@ pub(crate) fn all() -> Vec<Told> {
 
     let json = Snapshot::from_json("{\n \"format\": }").unwrap_err();
     all.push(saying(json, &["expected value at line 2 column 12"]));
-    all.extend(
-        [
-            ReadSnapshotError::NotASnapshot,
-            ReadSnapshotError::Version { found: Some(117), known: 118 },
-            ReadSnapshotError::Version { found: None, known: 118 },
-            ReadSnapshotError::OldVma,
-            ReadSnapshotError::NotVulkan,
-            ReadSnapshotError::WithoutDetails,
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        ReadSnapshotError::NotASnapshot,
+        ReadSnapshotError::Version { found: Some(117), known: 118 },
+        ReadSnapshotError::Version { found: None, known: 118 },
+        ReadSnapshotError::OldVma,
+        ReadSnapshotError::NotVulkan,
+        ReadSnapshotError::WithoutDetails,
+    ]));
     let faults = [
         SnapshotFault::TooManyHeaps { heaps: 117 },
         SnapshotFault::TooManyTypes { types: 133 },

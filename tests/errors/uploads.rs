@@ -4,24 +4,18 @@ use sublet::retire::*;
 use sublet::upload::*;
 use sublet::*;
 
-use super::{DRIVER, Told, saying, told};
+use super::{DRIVER, Told, each, saying, told, unnumbered};
 
 pub(crate) fn all() -> Vec<Told> {
     let clock = Clock::new();
     let ticket = clock.open(clock.add_lane().unwrap());
     let mut all = vec![saying(TooManyLanes, &["64 lanes"])];
-    all.extend(
-        [
-            SubmitError::NotOpen { ticket },
-            SubmitError::OtherClock { ticket },
-            SubmitError::ShutDown { ticket },
-        ]
-        .map(|error| saying(error, &[])),
-    );
-    all.extend(
-        [DiscardError::NotOpen { ticket }, DiscardError::OtherClock { ticket }]
-            .map(|error| saying(error, &[])),
-    );
+    all.extend(unnumbered([
+        SubmitError::NotOpen { ticket },
+        SubmitError::OtherClock { ticket },
+        SubmitError::ShutDown { ticket },
+    ]));
+    all.extend(unnumbered([DiscardError::NotOpen { ticket }, DiscardError::OtherClock { ticket }]));
     let waiting = clock.open(ticket.lane());
     all.push(saying(MixedClocks { ticket, waiting }, &[&format!("{ticket:?}"), &format!("{waiting:?}")]));
     let other = OtherClock { ticket, tickets: 1001, collected: 1002 };
@@ -32,44 +26,35 @@ pub(crate) fn all() -> Vec<Told> {
     all.push(told(FlushError::Driver(DRIVER)));
     all.push(saying(FlushError::MixedClocks(MixedClocks { ticket, waiting }), &[&format!("{waiting:?}")]));
     let full = CreateError::Allocation(AllocationError::BlockTooSmall { size: 1002, block_size: 1001 });
-    all.extend(
-        [
-            CreateUploadError::Size { size: 1001 },
-            CreateUploadError::BufferTooLarge { size: 1002, max: 1001 },
-            CreateUploadError::NoUsage,
-            CreateUploadError::Limit { memory_limit: 1001, page_size: 1002 },
-            CreateUploadError::DeviceAddress,
-            CreateUploadError::ForeignPool,
-            CreateUploadError::NotHostVisible { memory_type: 17 },
-            CreateUploadError::PoolMemoryType { memory_type: 17, memory_type_bits: 0b1010 },
-            CreateUploadError::MemoryType(FindMemoryTypeError::Resource(DRIVER)),
-            CreateUploadError::Pool(CreatePoolError::BlockCounts { min: 1002, max: 1001 }),
-            CreateUploadError::Buffer(full),
-        ]
-        .map(told),
-    );
+    all.extend(each([
+        CreateUploadError::Size { size: 1001 },
+        CreateUploadError::BufferTooLarge { size: 1002, max: 1001 },
+        CreateUploadError::NoUsage,
+        CreateUploadError::Limit { memory_limit: 1001, page_size: 1002 },
+        CreateUploadError::DeviceAddress,
+        CreateUploadError::ForeignPool,
+        CreateUploadError::NotHostVisible { memory_type: 17 },
+        CreateUploadError::PoolMemoryType { memory_type: 17, memory_type_bits: 0b1010 },
+        CreateUploadError::MemoryType(FindMemoryTypeError::Resource(DRIVER)),
+        CreateUploadError::Pool(CreatePoolError::BlockCounts { min: 1002, max: 1001 }),
+        CreateUploadError::Buffer(full),
+    ]));
     let no_room = UploadError::Full { size: 1001, alignment: 256, free: 1002, largest_free: 1003 };
-    all.extend(
-        [
-            UploadError::ZeroSize,
-            UploadError::Alignment { alignment: 1003 },
-            UploadError::AlignmentTooLarge { alignment: 1002, max: 1001 },
-            UploadError::Reserve { bytes: 1003, reserved: 1002, heaps: 1001 },
-            UploadError::Oversize { size: 1002, max: 1001 },
-            UploadError::MemoryLimit { memory_limit: 1001, in_use: 1002, needed: 1003 },
-            UploadError::Page(full),
-            no_room,
-        ]
-        .map(told),
-    );
-    all.extend(
-        [
-            WaitError::NoRoom(no_room),
-            WaitError::Wait(DRIVER),
-            WaitError::NoProgress { ticket },
-            WaitError::OtherClock(other),
-        ]
-        .map(|error| saying(error, &[])),
-    );
+    all.extend(each([
+        UploadError::ZeroSize,
+        UploadError::Alignment { alignment: 1003 },
+        UploadError::AlignmentTooLarge { alignment: 1002, max: 1001 },
+        UploadError::Reserve { bytes: 1003, reserved: 1002, heaps: 1001 },
+        UploadError::Oversize { size: 1002, max: 1001 },
+        UploadError::MemoryLimit { memory_limit: 1001, in_use: 1002, needed: 1003 },
+        UploadError::Page(full),
+        no_room,
+    ]));
+    all.extend(unnumbered([
+        WaitError::NoRoom(no_room),
+        WaitError::Wait(DRIVER),
+        WaitError::NoProgress { ticket },
+        WaitError::OtherClock(other),
+    ]));
     all
 }

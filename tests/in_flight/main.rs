@@ -11,5 +11,8 @@
 )]
 
 mod rig;
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "../shared/said.rs"]
+mod said;
 mod situations;
 mod subjects;

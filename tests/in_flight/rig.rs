@@ -1,7 +1,6 @@
 //! A simulated GPU of two queues, and recordings that see for themselves whether what they use is still theirs.
 
 use std::cell::{Cell, RefCell};
-use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -318,40 +317,4 @@ impl Rig {
         let messages = self.gpu.finish();
         assert!(messages.is_empty(), "{messages:?}");
     }
-}
-
-#[derive(Clone, Default)]
-struct Text(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Text {
-    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(text)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// What is warned of while the work is done, a line each.
-pub(crate) fn warnings(work: impl FnOnce()) -> String {
-    let text = Text::default();
-    let writer = text.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::WARN)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
-    // wants.
-    let quiet =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::WARN).with_writer(std::io::sink).finish();
-    let _second = tracing::Dispatch::new(quiet);
-    tracing::subscriber::with_default(subscriber, || {
-        // Another test may have found nobody listening.
-        tracing::callsite::rebuild_interest_cache();
-        work();
-    });
-    let text = text.0.lock().unwrap().clone();
-    String::from_utf8(text).unwrap()
 }

@@ -2,8 +2,10 @@
 
 use ash::vk;
 use sublet::descriptor::{BindingModel, HeapCreateInfo, SetStore};
+use tracing::Level;
 
-use crate::rig::{Rig, warnings};
+use crate::rig::Rig;
+use crate::said::said;
 use crate::subjects::{self, Subject};
 
 type Make = fn(&Rig) -> Box<dyn Subject>;
@@ -247,7 +249,7 @@ fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
         let recording = rig.record(&mut *subject, ticket);
         rig.submit(0, &recording, vk::Fence::null());
         rig.clock.submit(ticket, 1).unwrap();
-        let said = warnings(|| drop(subject));
+        let said = said(Level::WARN, || drop(subject));
         assert_eq!(said.lines().count(), 1, "{at}: {said}");
         rig.gpu.assert_silent();
         rig.gpu.run_pending();
@@ -258,7 +260,7 @@ fn what_is_dropped_while_the_device_uses_it_is_left_alone_and_said() {
     for (at, (model, make)) in makes.into_iter().enumerate() {
         let rig = Rig::new(model);
         let subject = make(&rig);
-        let said = warnings(|| drop(subject));
+        let said = said(Level::WARN, || drop(subject));
         assert_eq!(said, "", "{at}");
         rig.finish();
     }
@@ -269,7 +271,7 @@ fn the_store_of_a_heap_that_is_dropped_and_not_destroyed_is_left_alone_and_said(
     for destroy in [true, false] {
         let rig = Rig::new(BindingModel::Sets);
         let store = SetStore::new(&rig.device, &HeapCreateInfo::default()).unwrap();
-        let said = warnings(|| {
+        let said = said(Level::WARN, || {
             if destroy {
                 // SAFETY: nothing was submitted.
                 unsafe { store.destroy() };

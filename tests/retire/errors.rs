@@ -1,9 +1,8 @@
 //! What cannot be freed is not lost.
 
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use ash::vk;
 use sublet::device::{DeviceMemoryCallbacks, DeviceMemoryEvent};
@@ -14,6 +13,8 @@ use sublet::{
 };
 
 use super::rig::Rig;
+use super::said::said;
+use tracing::Level;
 
 #[test]
 fn what_is_another_allocators_stays_and_the_rest_is_freed() {
@@ -153,34 +154,11 @@ fn an_allocator_without_locks_collects_as_well() {
     assert!(allocator.destroy().is_empty());
 }
 
-#[derive(Clone, Default)]
-struct Text(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Text {
-    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(text)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[test]
 fn a_queue_that_is_dropped_with_resources_says_so() {
     let rig = Rig::new();
     let ticket = rig.clock.open(rig.clock.add_lane().unwrap());
-    let text = Text::default();
-    let writer = text.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
-    // wants.
-    let quiet =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_writer(std::io::sink).finish();
-    let _second = tracing::Dispatch::new(quiet);
-    tracing::subscriber::with_default(subscriber, || {
-        // Another test may have found nobody listening.
-        tracing::callsite::rebuild_interest_cache();
+    let said = said(Level::INFO, || {
         drop(RetiredResources::new());
         let retired = RetiredResources::new();
         for _ in 0..2 {
@@ -189,7 +167,6 @@ fn a_queue_that_is_dropped_with_resources_says_so() {
         }
         drop(retired);
     });
-    let said = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();
     assert_eq!(said.lines().count(), 1, "{said}");
     assert!(said.contains("WARN") && said.contains("resources=2") && said.contains("bytes=8192"), "{said}");
     assert_eq!(rig.release().allocator.destroy().len(), 2);

@@ -10,5 +10,8 @@ mod held;
 mod loss;
 mod random;
 mod rig;
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "../shared/said.rs"]
+mod said;
 mod threads;
 mod timelines;

@@ -6,7 +6,9 @@ use sublet::upload::{
 };
 
 use crate::common::*;
+use crate::said::said;
 use crate::support::*;
+use tracing::Level;
 
 #[test]
 fn no_page_is_made_before_the_first_request() {
@@ -479,7 +481,7 @@ fn an_arena_that_is_dropped_too_early_says_what_it_leaks_and_what_was_never_flus
             arena.flush(time.submitted()).unwrap();
         }
         leaked += pages as u64;
-        said(|| drop(arena.release()))
+        said(Level::INFO, || drop(arena.release()))
     };
     let text = drop_with(2, true);
     assert!(text.contains("before its last collection"), "{text}");
@@ -490,7 +492,7 @@ fn an_arena_that_is_dropped_too_early_says_what_it_leaks_and_what_was_never_flus
     assert_eq!(rig.allocator.statistics().allocation_count, leaked);
     let mut ring = ring(&rig, &UploadRingCreateInfo::new(4096));
     ring.allocate(1, 1).unwrap();
-    let text = said(|| drop(ring.release()));
+    let text = said(Level::INFO, || drop(ring.release()));
     assert!(text.contains("with uploads that were never flushed") && text.contains("bytes=4096"), "{text}");
     let Rig { allocator, gpu } = rig.release();
     allocator.destroy();

@@ -13,6 +13,9 @@ mod common;
 #[allow(unreachable_pub, reason = "shared with other binaries")]
 #[path = "../shared/held.rs"]
 mod held;
+#[allow(unreachable_pub, reason = "shared with other binaries")]
+#[path = "../shared/said.rs"]
+mod said;
 #[allow(unreachable_pub, reason = "shared by the modules of this binary")]
 mod support;
 

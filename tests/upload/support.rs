@@ -165,35 +165,3 @@ impl<'a> Copies<'a> {
         copied
     }
 }
-
-/// What `work` says to `tracing`, as text.
-pub fn said(work: impl FnOnce()) -> String {
-    use std::io::Write;
-    use std::sync::Mutex;
-
-    struct Text(Arc<Mutex<Vec<u8>>>);
-    impl Write for Text {
-        fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(text)
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let text = Arc::new(Mutex::new(Vec::new()));
-    let writer = Arc::clone(&text);
-    let subscriber =
-        tracing_subscriber::fmt().with_ansi(false).with_writer(move || Text(Arc::clone(&writer))).finish();
-    // With one subscriber alone, an event that another thread is the first to come by is taken for one that nobody
-    // wants.
-    let quiet =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::INFO).with_writer(std::io::sink).finish();
-    let _second = tracing::Dispatch::new(quiet);
-    tracing::subscriber::with_default(subscriber, || {
-        // Another test may have found nobody listening.
-        tracing::callsite::rebuild_interest_cache();
-        work();
-    });
-    let text = text.lock().unwrap().clone();
-    String::from_utf8(text).unwrap()
-}
